@@ -1,0 +1,61 @@
+/* Storage types and logical types (zTensor 1.2 section 2, zTensor 2 types).
+ *
+ * A component's dtype says how wide its words are; its logical type, when it has one, what they mean. */
+#ifndef ZT_DTYPE_H
+#define ZT_DTYPE_H
+
+#include <stdbool.h>
+
+#include "zt/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum zt_dtype {
+    ZT_F64, ZT_F32, ZT_F16, ZT_BF16,
+    ZT_I64, ZT_I32, ZT_I16, ZT_I8,
+    ZT_U64, ZT_U32, ZT_U16, ZT_U8,
+    ZT_BOOL,
+    ZT_DTYPE_COUNT
+};
+
+enum zt_logical {
+    /* The logical type is the dtype itself. */
+    ZT_LOGICAL_NONE,
+    /* A type text that this library does not know: the size of n elements cannot be told. */
+    ZT_LOGICAL_UNKNOWN,
+    ZT_LOGICAL_BOOL,
+    ZT_LOGICAL_F8_E4M3FN, ZT_LOGICAL_F8_E5M2, ZT_LOGICAL_F8_E4M3FNUZ, ZT_LOGICAL_F8_E5M2FNUZ, ZT_LOGICAL_F8_E8M0,
+    ZT_LOGICAL_F4_E2M1,
+    ZT_LOGICAL_COMPLEX64, ZT_LOGICAL_COMPLEX128,
+    ZT_LOGICAL_COUNT
+};
+
+/* "f32" and so on, the spelling of zTensor 1.1 and later. */
+const char *zt_dtype_name(enum zt_dtype dtype);
+/* Bytes of one storage word: 1, 2, 4 or 8. */
+unsigned zt_dtype_width(enum zt_dtype dtype);
+/* Finds a dtype by its zTensor 1.1+ spelling (f32), or by the one of 0.1 and 1.0 (float32). False when unknown. */
+bool zt_dtype_from_name(struct zt_text name, enum zt_dtype *out_dtype);
+bool zt_dtype_from_long_name(struct zt_text name, enum zt_dtype *out_dtype);
+
+/* Text of a known logical type; NULL for ZT_LOGICAL_NONE and ZT_LOGICAL_UNKNOWN. */
+const char *zt_logical_name(enum zt_logical logical);
+/* Never ZT_LOGICAL_NONE: text that is not a known type is ZT_LOGICAL_UNKNOWN. */
+enum zt_logical zt_logical_from_name(struct zt_text name);
+/* The storage type a known logical type lies on (complex64: ZT_F32). Not for NONE and UNKNOWN. */
+enum zt_dtype zt_logical_storage(enum zt_logical logical);
+
+/* Bytes of n elements: f4_e2m1 packs two in a byte (rounded up), complex takes two words.
+ * ZT_LIMIT when the size does not fit in 64 bits, ZT_UNSUPPORTED for ZT_LOGICAL_UNKNOWN. */
+enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, uint64_t elements,
+                                uint64_t *out_bytes);
+
+/* Bits of one element (4 for f4_e2m1, 128 for complex128); 0 for ZT_LOGICAL_UNKNOWN. */
+unsigned zt_element_bits(enum zt_dtype dtype, enum zt_logical logical);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,15 @@
+/* Byte ranges that components claim: in bounds, and identical or disjoint.
+ *
+ * Files with a million components are ordinary, so the check sorts an index and costs 8 bytes a component. */
+#ifndef ZT_EXTENTS_H
+#define ZT_EXTENTS_H
+
+#include "zt/model.h"
+
+/* Refuses components of one file (the model's own, or one shard) that overlap without being the same range. Empty ranges
+ * overlap nothing. Where manifest_length is not 0, the manifest counts as one more range of the model's own file.
+ * ZT_INVALID with the rule given, the offset of the range that begins inside another one, and its object's name. */
+enum zt_status zt_extents_check(const struct zt_model *model, bool include_manifest, const char *rule,
+                                struct zt_error *error);
+
+#endif

@@ -1,0 +1,2 @@
+/* Keeps the support library non-empty on its own. */
+#include "support.h"
