@@ -1,0 +1,105 @@
+/* What can be set: defaults, then a JSON file, then the environment, then arguments, then config_validate.
+ *
+ * Every key stands in one table (schema.c). The structure owns its texts, so it is copied and dropped like a number.
+ * Every function that can fail returns false, leaves the configuration as it was and says why in the caller's
+ * config_message: one line, without a newline. Nothing here logs or exits. */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* PATH_MAX of Linux: a longer path cannot be opened anyway. */
+#define CONFIG_TEXT_SIZE 4096
+/* A path and a sentence. */
+#define CONFIG_MESSAGE_SIZE (CONFIG_TEXT_SIZE + 512)
+/* upload.reserve_bytes: 1 GiB or a twentieth of the disk, whichever is less. */
+#define CONFIG_RESERVE_AUTOMATIC (-1)
+
+enum config_verify { CONFIG_VERIFY_LAZY, CONFIG_VERIFY_EAGER, CONFIG_VERIFY_OFF };
+enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
+enum config_log_level { CONFIG_LOG_ERROR, CONFIG_LOG_WARN, CONFIG_LOG_INFO, CONFIG_LOG_DEBUG };
+
+/* Names and units are those of the keys; schema.c has each key's meaning and bounds. */
+struct config {
+    char root[CONFIG_TEXT_SIZE]; /* empty: not set, `serve` needs it */
+    char listen[CONFIG_TEXT_SIZE];
+    int64_t threads; /* 0: as many as cores */
+    int64_t workers; /* 0: chosen by the server */
+    int verify;      /* enum config_verify */
+    int64_t drain_s;
+    bool writable;
+    struct {
+        int64_t max_bytes;
+        int64_t reserve_bytes; /* or CONFIG_RESERVE_AUTOMATIC */
+    } upload;
+    struct {
+        int format; /* enum config_log_format */
+        int level;  /* enum config_log_level */
+    } log;
+    struct {
+        int64_t header_timeout_s;
+        int64_t idle_timeout_s;
+        int64_t connections;
+        int64_t connections_per_address; /* 0: no limit */
+        int64_t send_buffer_bytes;       /* 0: the kernel's own tuning */
+        int64_t decoded_bytes;
+        int64_t decoded_cache_bytes;
+    } limits;
+    struct {
+        char dir[CONFIG_TEXT_SIZE]; /* empty: .ztserve in the root */
+    } state;
+};
+
+struct config_message {
+    char text[CONFIG_MESSAGE_SIZE];
+};
+
+/* Called for what is odd but no error: one line without a newline, valid during the call. */
+struct config_warnings {
+    void (*say)(void *context, const char *line);
+    void *context;
+};
+
+void config_defaults(struct config *out_config);
+
+/* Reads a JSON file over what is there. An unknown or repeated key, a wrong type and a value out of bounds are errors
+ * that name the key by its full path ("upload.max_bytes"). */
+bool config_load_file(struct config *config, const char *path, struct config_message *message);
+
+/* Takes ZTSERVE_… variables from environment (NULL-terminated, "NAME=value", such as environ). An unknown one is
+ * warned about and ignored. warnings may be NULL. */
+bool config_load_environment(struct config *config, char *const *environment, const struct config_warnings *warnings,
+                             struct config_message *message);
+
+enum config_argument {
+    CONFIG_ARGUMENT_UNKNOWN,
+    CONFIG_ARGUMENT_FLAG, /* stands alone: --writable */
+    CONFIG_ARGUMENT_VALUE /* takes a value: --listen 127.0.0.1:8080 */
+};
+
+/* What kind of argument name is, with its dashes: "--listen". */
+enum config_argument config_argument_kind(const char *name);
+
+/* Sets what an argument stands for; value is NULL for a flag. */
+bool config_set_argument(struct config *config, const char *name, const char *value, struct config_message *message);
+
+/* The rules between keys, to be checked when all sources have been read. Whether root is set is `serve`'s to check. */
+bool config_validate(const struct config *config, struct config_message *message);
+
+/* Prints the configuration as JSON, in the form that config_load_file reads. False when writing failed. */
+bool config_print(const struct config *config, FILE *stream);
+
+struct config_listen {
+    char host[256]; /* a name or address, without brackets */
+    uint16_t port;  /* 0: any free port */
+};
+
+/* Takes "host:port", "127.0.0.1:0", "[::1]:8080". */
+bool config_listen_parse(const char *text, struct config_listen *out_listen, struct config_message *message);
+
+/* True for 127.0.0.0/8, ::1 and localhost. Names are not looked up: another name is never taken for loopback. */
+bool config_listen_is_loopback(const struct config_listen *listen);
+
+#endif
