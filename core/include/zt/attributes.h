@@ -1,0 +1,21 @@
+/* Attributes: CBOR values of a model, shown as JSON (RFC 8949 section 6.1). */
+#ifndef ZT_ATTRIBUTES_H
+#define ZT_ATTRIBUTES_H
+
+#include "zt/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Writes one CBOR value as compact JSON through emit, piece by piece. Byte strings become base64url text without
+ * padding, NaN and infinities null, integers exact, keys that are not text their diagnostic notation, tags their content
+ * (bignums, tags 2 and 3, too: base64url text as RFC 8949 says, the negative one preceded by "~"). value must come from
+ * a model, which has validated it; an empty one is {}. */
+enum zt_status zt_attributes_write_json(struct zt_text value, void (*emit)(void *context, const char *text, size_t length),
+                                        void *context, struct zt_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

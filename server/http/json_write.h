@@ -1,0 +1,39 @@
+/* Writing JSON into a growing text: manifests of a hundred thousand objects are written without a tree in between, and
+ * integers past 2^53 exactly. Errors stick, so that a sequence of writes is checked once. */
+#ifndef HTTP_JSON_WRITE_H
+#define HTTP_JSON_WRITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "zt/status.h"
+
+struct json {
+    char *text;
+    size_t length;
+    size_t capacity;
+    bool failed;
+    bool pretty; /* two spaces a level; raw values stay on one line */
+    bool after_value;
+    unsigned depth;
+};
+
+void json_init(struct json *json, bool pretty);
+void json_free(struct json *json);
+
+void json_object_begin(struct json *json);
+void json_object_end(struct json *json);
+void json_array_begin(struct json *json);
+void json_array_end(struct json *json);
+void json_key(struct json *json, struct zt_text key);
+void json_key_string(struct json *json, const char *key);
+void json_text(struct json *json, struct zt_text text);
+void json_string(struct json *json, const char *text);
+void json_uint(struct json *json, uint64_t value);
+void json_bool(struct json *json, bool value);
+void json_null(struct json *json);
+/* A value that is JSON already. */
+void json_raw(struct json *json, const char *text, size_t length);
+
+#endif

@@ -1,0 +1,33 @@
+/* Routing on raw paths: one constant table in the order of the API page (routes.c) decides what answers. */
+#ifndef HTTP_ROUTER_H
+#define HTTP_ROUTER_H
+
+#include "http/request.h"
+
+/* What one method of a route does. Only handle is needed. */
+struct operation {
+    /* Header fields are in, the body is not: refuse here (by problem_reply), before a byte of it is sent. */
+    void (*begin)(struct request *request);
+    /* A piece of the body. Without it a body is read and dropped. A refusal made here is answered at its end. */
+    void (*receive)(struct request *request, const void *bytes, size_t length);
+    /* Everything is in. Called again after OUTCOME_WAITING. */
+    enum outcome (*handle)(struct request *request);
+};
+
+struct route {
+    /* "/v1/models/{model}/objects/{object}"; a last "{path...}" takes the rest of the path, slashes included. */
+    const char *pattern;
+    struct operation get;
+    struct operation put;
+    struct operation post;
+    struct operation delete;
+};
+
+extern const struct route routes[];
+extern const size_t route_count;
+
+/* Finds the route for a request's path and fills route and names, or replies with the problem (404, 405 with Allow, 400
+ * invalid-name, 501, and 204 for OPTIONS). */
+const struct operation *router_match(struct request *request);
+
+#endif

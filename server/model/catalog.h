@@ -1,0 +1,41 @@
+/* The catalog: which models there are. Maps names and paths to generations, and notices changes (the store's watch,
+ * SIGHUP, uploads). All functions may be called from any thread. */
+#ifndef MODEL_CATALOG_H
+#define MODEL_CATALOG_H
+
+#include "model/generation.h"
+#include "runtime/server.h"
+
+struct catalog *catalog_new(struct server *server);
+/* No scan may be running or come. */
+void catalog_free(struct catalog *catalog);
+
+/* Scans the store in the background, soon; scans asked for while one runs become one more. Files that did not change
+ * keep their generation. */
+void catalog_refresh(struct catalog *catalog);
+
+/* Whether the first scan is done. */
+bool catalog_is_loaded(const struct catalog *catalog);
+
+/* Waits for the first scan: for the program's start. */
+void catalog_wait_loaded(struct catalog *catalog);
+
+enum catalog_answer { CATALOG_FOUND, CATALOG_NOT_FOUND, CATALOG_PENDING };
+
+/* Finds a model, or a file, and hands out a reference. When the open file's size or time of modification is no longer
+ * what it was, a scan is begun and PENDING said: waiter is woken when it is done. Data shards are found by path only. */
+enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name, struct waiter *waiter,
+                                 struct generation **out_generation);
+enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path, struct waiter *waiter,
+                                      struct generation **out_generation);
+
+/* Up to limit models in order of name, those with the prefix and after the name given (empty: from the first). Returns
+ * how many were written to out_generations, each with a reference; *out_more: others follow. */
+size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after, size_t limit,
+                    struct generation **out_generations, bool *out_more);
+
+/* Takes a just published or removed path into account at once and returns its new generation (held), NULL when it is
+ * gone. On a worker. */
+struct generation *catalog_update(struct catalog *catalog, const char *path);
+
+#endif

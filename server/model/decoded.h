@@ -1,0 +1,29 @@
+/* Decoded components: a bounded cache, so that a client that reads a compressed component in many ranges pays for one
+ * decoding. Small ones are kept in memory, others in an unnamed file; several requests share one decoding. */
+#ifndef MODEL_DECODED_H
+#define MODEL_DECODED_H
+
+#include "model/generation.h"
+#include "runtime/server.h"
+
+struct decoded_cache;
+
+/* One decoded component: read it through source. */
+struct decoded {
+    struct zt_source *source;
+    uint64_t length;
+};
+
+struct decoded_cache *decoded_cache_new(struct server *server);
+void decoded_cache_free(struct decoded_cache *cache);
+
+enum decoded_answer { DECODED_READY, DECODED_PENDING, DECODED_FAILED };
+
+/* READY: *out_decoded is held by the caller (decoded_release). PENDING: it is being decoded, waiter will be woken; ask
+ * again then. FAILED: error says why (ZT_CORRUPT, ZT_LIMIT above limits.decoded_bytes, ZT_UNSUPPORTED, ZT_IO). */
+enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *generation, uint32_t component,
+                                struct waiter *waiter, struct decoded **out_decoded, struct zt_error *error);
+
+void decoded_release(void *decoded);
+
+#endif

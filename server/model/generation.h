@@ -1,0 +1,67 @@
+/* A generation: one opened version of one stored file, with all that is made from it once.
+ *
+ * Reference-counted: a request holds one from first to last byte, so a replaced or removed file never shows under a
+ * download. Immutable but for what is filled in once (verification, JSON), each behind its own lock or atomics. */
+#ifndef MODEL_GENERATION_H
+#define MODEL_GENERATION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "model/store.h"
+#include "runtime/workers.h"
+#include "zt/model.h"
+
+/* With quotes and NUL. */
+#define GENERATION_ETAG_SIZE 40
+
+/* What is known of one component (one byte each). */
+enum component_state {
+    COMPONENT_UNCHECKED,
+    COMPONENT_CHECKING,
+    COMPONENT_VERIFIED,
+    COMPONENT_UNDIGESTED,
+    COMPONENT_UNSUPPORTED,
+    COMPONENT_CORRUPT
+};
+
+struct generation {
+    atomic_uint references;
+    char *path; /* in the store */
+    size_t name_length; /* the model's name is the path's first bytes */
+    struct file_identity identity;
+    struct zt_source *source;
+    struct zt_model *model; /* NULL when the file cannot be read: error says why */
+    struct zt_error error;  /* status ZT_DATA_SHARD: not a model, not listed, still a file */
+    /* Of this version of the file and the form in which this release shows it: the whole, uncoded manifest's ETag.
+     * Quoted, e.g. "\"0123456789abcdef0123456789abcdef\"". Derived tags insert "-suffix" before the last quote. */
+    char etag[GENERATION_ETAG_SIZE];
+
+    /* verifier.c's: one state a component, what failed, who waits. */
+    _Atomic(unsigned char) *states;
+    struct verification *verification;
+
+    /* manifest_json.c's: the whole manifest as compact JSON, made once. */
+    struct manifest_cache *manifest;
+};
+
+/* Opens and validates a stored file; an unreadable one is a generation too (model NULL). NULL only when the file is gone
+ * or memory is out. May take long: not on a loop. */
+struct generation *generation_open(struct store *store, const char *path);
+
+struct generation *generation_hold(struct generation *generation);
+/* Takes NULL; void * so that it fits request_hold. Frees with the last reference. */
+void generation_release(void *generation);
+
+struct zt_text generation_name(const struct generation *generation);
+
+/* A tag derived from the generation's: "\"<base>-<suffix>\"". */
+void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size);
+
+/* "zt", "safetensors" … and the version for listings: of an unreadable file the format its content or extension tells. */
+const char *generation_format(const struct generation *generation);
+
+time_t generation_modified(const struct generation *generation);
+
+#endif

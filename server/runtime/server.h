@@ -1,0 +1,30 @@
+/* The parts of a running server, handed to whatever needs more than one of them. Each part owns itself; this structure
+ * is filled at start and constant from then on, but for draining. */
+#ifndef RUNTIME_SERVER_H
+#define RUNTIME_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "config/config.h"
+
+struct catalog;
+struct decoded_cache;
+struct loop;
+struct store;
+struct verifier;
+struct workers;
+
+struct server {
+    const struct config *config;
+    struct workers *workers;
+    struct store *store;
+    struct catalog *catalog;
+    struct verifier *verifier;
+    struct decoded_cache *decoded;
+    struct loop **loops;
+    unsigned loop_count;
+    atomic_bool draining;
+};
+
+#endif
