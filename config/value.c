@@ -1,0 +1,207 @@
+/* Values of keys: stored by the table's type and offset, refused with one sentence that says what would be right. */
+#include "config/value.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longest list of a choice's words, with room. */
+#define WORDS_SIZE 128
+
+bool config_fail(struct config_message *message, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message->text, sizeof(message->text), format, arguments);
+    va_end(arguments);
+    /* Names and values come from outside: whatever they hold, the message stays one line. */
+    for (char *c = message->text; *c != '\0'; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    }
+    return false;
+}
+
+static void *place(struct config *config, const struct config_key *key)
+{
+    return (char *)config + key->offset;
+}
+
+static const void *place_const(const struct config *config, const struct config_key *key)
+{
+    return (const char *)config + key->offset;
+}
+
+static void store_number(struct config *config, const struct config_key *key, int64_t number)
+{
+    int choice = (int)number;
+    bool truth = number != 0;
+
+    if (key->type == CONFIG_TYPE_BOOL)
+        memcpy(place(config, key), &truth, sizeof(truth));
+    else if (key->type == CONFIG_TYPE_CHOICE)
+        memcpy(place(config, key), &choice, sizeof(choice));
+    else
+        memcpy(place(config, key), &number, sizeof(number));
+}
+
+void config_value_reset(struct config *config, const struct config_key *key)
+{
+    if (key->type == CONFIG_TYPE_TEXT || key->type == CONFIG_TYPE_ADDRESS)
+        snprintf(place(config, key), CONFIG_TEXT_SIZE, "%s", key->text != NULL ? key->text : "");
+    else
+        store_number(config, key, key->number);
+}
+
+static void list_words(const struct config_key *key, char out_words[WORDS_SIZE])
+{
+    size_t length = 0;
+
+    out_words[0] = '\0';
+    for (size_t i = 0; key->choices[i] != NULL && length < WORDS_SIZE; i++) {
+        const char *between = i == 0 ? "" : key->choices[i + 1] != NULL ? ", " : " or ";
+
+        length += (size_t)snprintf(out_words + length, WORDS_SIZE - length, "%s%s", between, key->choices[i]);
+    }
+}
+
+bool config_value_refuse(const struct config_key *key, const char *origin, struct config_message *message)
+{
+    char words[WORDS_SIZE];
+
+    switch (key->type) {
+    case CONFIG_TYPE_BOOL:
+        return config_fail(message, "%s: must be true or false", origin);
+    case CONFIG_TYPE_CHOICE:
+        list_words(key, words);
+        return config_fail(message, "%s: must be %s", origin, words);
+    case CONFIG_TYPE_TEXT:
+    case CONFIG_TYPE_ADDRESS:
+        return config_fail(message, "%s: must be a text", origin);
+    default:
+        return config_fail(message, "%s: must be a whole number from %" PRId64 " to %" PRId64, origin, key->minimum,
+                           key->maximum);
+    }
+}
+
+bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number, const char *origin,
+                             struct config_message *message)
+{
+    if (number < key->minimum || number > key->maximum)
+        return config_value_refuse(key, origin, message);
+    store_number(config, key, number);
+    return true;
+}
+
+bool config_value_set_bool(struct config *config, const struct config_key *key, bool value)
+{
+    store_number(config, key, value);
+    return true;
+}
+
+static bool set_choice(struct config *config, const struct config_key *key, const char *text, const char *origin,
+                       struct config_message *message)
+{
+    for (int i = 0; key->choices[i] != NULL; i++) {
+        if (strcmp(key->choices[i], text) == 0) {
+            store_number(config, key, i);
+            return true;
+        }
+    }
+    return config_value_refuse(key, origin, message);
+}
+
+bool config_value_set_text(struct config *config, const struct config_key *key, const char *text, const char *origin,
+                           struct config_message *message)
+{
+    struct config_listen listen;
+    struct config_message reason;
+
+    if (key->type == CONFIG_TYPE_CHOICE)
+        return set_choice(config, key, text, origin, message);
+    if (text[0] == '\0')
+        return config_fail(message, "%s: must not be empty", origin);
+    if (strlen(text) >= CONFIG_TEXT_SIZE)
+        return config_fail(message, "%s: is longer than %d bytes", origin, CONFIG_TEXT_SIZE - 1);
+    if (key->type == CONFIG_TYPE_ADDRESS && !config_listen_parse(text, &listen, &reason))
+        return config_fail(message, "%s: %s", origin, reason.text);
+    memcpy(place(config, key), text, strlen(text) + 1);
+    return true;
+}
+
+/* Only digits behind an optional minus: strtoll alone would take blanks, a plus and a rest. */
+static bool read_number(const char *text, int64_t *out_number)
+{
+    const char *digits = text[0] == '-' ? text + 1 : text;
+    long long number;
+
+    if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0')
+        return false;
+    errno = 0;
+    number = strtoll(text, NULL, 10);
+    if (errno != 0)
+        return false;
+    *out_number = number;
+    return true;
+}
+
+static bool read_bool(const char *text, bool *out_value)
+{
+    bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    bool no = strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+
+    if (!yes && !no)
+        return false;
+    *out_value = yes;
+    return true;
+}
+
+bool config_value_read(struct config *config, const struct config_key *key, const char *text, const char *origin,
+                       struct config_message *message)
+{
+    int64_t number;
+    bool value;
+
+    if (config_type_is_number(key->type)) {
+        if (!read_number(text, &number))
+            return config_value_refuse(key, origin, message);
+        return config_value_set_number(config, key, number, origin, message);
+    }
+    if (key->type == CONFIG_TYPE_BOOL) {
+        if (!read_bool(text, &value))
+            return config_value_refuse(key, origin, message);
+        return config_value_set_bool(config, key, value);
+    }
+    return config_value_set_text(config, key, text, origin, message);
+}
+
+int64_t config_value_number(const struct config *config, const struct config_key *key)
+{
+    int64_t number;
+
+    memcpy(&number, place_const(config, key), sizeof(number));
+    return number;
+}
+
+bool config_value_bool(const struct config *config, const struct config_key *key)
+{
+    bool value;
+
+    memcpy(&value, place_const(config, key), sizeof(value));
+    return value;
+}
+
+const char *config_value_text(const struct config *config, const struct config_key *key)
+{
+    const char *text = place_const(config, key);
+    int choice;
+
+    if (key->type == CONFIG_TYPE_CHOICE) {
+        memcpy(&choice, text, sizeof(choice));
+        return key->choices[choice];
+    }
+    return text[0] != '\0' ? text : NULL;
+}
