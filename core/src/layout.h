@@ -12,8 +12,12 @@ enum zt_layout_family { ZT_LAYOUTS_ZT1, ZT_LAYOUTS_ZT2 };
 
 enum zt_layout zt_layout_from_name(enum zt_layout_family family, struct zt_text name);
 
-/* Checks one object against its layout. Rules "zt1 §3 …" or "zt2 §6 …"; the error names object and component. Objects of
- * ZT_LAYOUT_OTHER pass. A component whose logical type is unknown has no size to check. */
+/* Product of a shape, folded from left to right, 1 for rank 0. False when a step of the fold does not fit in 64 bits,
+ * even if a later dimension is 0. */
+bool zt_shape_product(const uint64_t *shape, unsigned rank, uint64_t *out_elements);
+
+/* Checks one object against its layout. Rules "zt1 §3 …" or "zt2 §6 …"; the error names object and component. Objects
+ * of ZT_LAYOUT_OTHER pass. A component whose logical type is unknown has no size to check. */
 enum zt_status zt_layout_check(const struct zt_model *model, const struct zt_object *object,
                                enum zt_layout_family family, struct zt_error *error);
 
