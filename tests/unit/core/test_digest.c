@@ -1,0 +1,167 @@
+/* Digests: published vectors, the spellings of each format, and what can never be called verified. */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "zt/digest.h"
+
+static struct zt_text text_of(const char *string)
+{
+    return (struct zt_text){string, strlen(string)};
+}
+
+static void digest_of(enum zt_digest_algorithm algorithm, const void *bytes, size_t length, char *out_text)
+{
+    struct zt_hasher *hasher = NULL;
+    struct zt_digest digest;
+
+    assert_int_equal(zt_hasher_new(algorithm, &hasher), ZT_OK);
+    /* In uneven pieces: an update must not depend on where the pieces end. */
+    for (size_t at = 0, part = 1; at < length; at += part, part = part * 3 + 1) {
+        part = part < length - at ? part : length - at;
+        zt_hasher_update(hasher, (const char *)bytes + at, part);
+    }
+    zt_hasher_finish(hasher, &digest);
+    zt_hasher_free(hasher);
+    zt_digest_format(&digest, out_text);
+}
+
+static void assert_digest(enum zt_digest_algorithm algorithm, const char *input, const char *expected)
+{
+    char text[ZT_DIGEST_TEXT_SIZE];
+
+    digest_of(algorithm, input, strlen(input), text);
+    assert_string_equal(text, expected);
+}
+
+static void hashers_give_the_published_vectors(void **state)
+{
+    (void)state;
+    assert_digest(ZT_DIGEST_CRC32C, "", "crc32c:0x00000000");
+    assert_digest(ZT_DIGEST_CRC32C, "123456789", "crc32c:0xE3069283");
+    assert_digest(ZT_DIGEST_CRC32, "123456789", "crc32:0xCBF43926");
+    assert_digest(ZT_DIGEST_XXH3, "", "xxh3:2d06800538d394c2");
+    assert_digest(ZT_DIGEST_XXH3, "abc", "xxh3:78af5f94892f3950");
+    assert_digest(ZT_DIGEST_SHA256, "", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_digest(ZT_DIGEST_SHA256, "abc", "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_digest(ZT_DIGEST_SHA512, "abc",
+                  "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+                  "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f");
+}
+
+static void one_shot_functions_agree_with_the_hashers(void **state)
+{
+    static uint8_t bytes[100000];
+    char text[ZT_DIGEST_TEXT_SIZE], expected[ZT_DIGEST_TEXT_SIZE];
+    uint64_t words[2];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 31 + i / 251);
+    snprintf(expected, sizeof expected, "crc32c:0x%08X", zt_crc32c(0, bytes, sizeof bytes));
+    digest_of(ZT_DIGEST_CRC32C, bytes, sizeof bytes, text);
+    assert_string_equal(text, expected);
+    assert_int_equal(zt_crc32c(zt_crc32c(0, bytes, 777), bytes + 777, sizeof bytes - 777),
+                     zt_crc32c(0, bytes, sizeof bytes));
+    snprintf(expected, sizeof expected, "xxh3:%016llx", (unsigned long long)zt_xxh3(bytes, sizeof bytes));
+    digest_of(ZT_DIGEST_XXH3, bytes, sizeof bytes, text);
+    assert_string_equal(text, expected);
+    zt_xxh3_128("", 0, words);
+    assert_true(words[0] == 0x99aa06d3014798d8 && words[1] == 0x6001c324468d497f);
+}
+
+static void assert_same_digest(const char *spelling, const char *normal)
+{
+    struct zt_digest digest;
+    char text[ZT_DIGEST_TEXT_SIZE];
+
+    assert_int_equal(zt_digest_parse(text_of(spelling), &digest, NULL), ZT_OK);
+    zt_digest_format(&digest, text);
+    assert_string_equal(text, normal);
+}
+
+static void parse_takes_every_spelling_of_crc32c(void **state)
+{
+    (void)state;
+    assert_same_digest("crc32c:0x0000ABCD", "crc32c:0x0000ABCD");
+    assert_same_digest("crc32c:0X0000abcd", "crc32c:0x0000ABCD");
+    assert_same_digest("crc32c:abcd", "crc32c:0x0000ABCD");
+    assert_same_digest("crc32c:ABC", "crc32c:0x00000ABC");
+    assert_same_digest("crc32c:0xe3069283", "crc32c:0xE3069283");
+    assert_same_digest("crc32c:0", "crc32c:0x00000000");
+}
+
+static void parse_takes_hex_of_any_case(void **state)
+{
+    (void)state;
+    assert_same_digest("sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD",
+                       "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_same_digest("xxh3:78AF5F94892F3950", "xxh3:78af5f94892f3950");
+}
+
+static void parse_calls_what_it_cannot_compare_unsupported(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "sha256",
+        "sha256:",
+        "sha256:ab",
+        "md5:d41d8cd98f00b204e9800998ecf8427e",
+        "xxh3:1",
+        "crc32c:",
+        "crc32c:0x",
+        "crc32c:0x123456789",
+        "crc32c:12g4",
+        ":",
+        "crc32c:-1",
+        "xxh3:78af5f94892f395",
+        "crc32:CBF43926",
+        "xxh3:0x78af5f94892f39",
+        "blake3:00",
+        "crc32c 00",
+        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ag",
+    };
+    struct zt_digest digest;
+    struct zt_error error;
+
+    (void)state;
+    memset(&digest, 0x5a, sizeof digest);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct zt_digest before = digest;
+
+        zt_error_clear(&error);
+        assert_int_equal(zt_digest_parse(text_of(texts[i]), &digest, &error), ZT_UNSUPPORTED);
+        assert_int_equal(error.status, ZT_UNSUPPORTED);
+        assert_memory_equal(&before, &digest, sizeof digest);
+    }
+}
+
+static void equal_compares_algorithm_and_bytes(void **state)
+{
+    struct zt_digest a, b;
+
+    (void)state;
+    assert_int_equal(zt_digest_parse(text_of("crc32c:0x01"), &a, NULL), ZT_OK);
+    assert_int_equal(zt_digest_parse(text_of("crc32c:1"), &b, NULL), ZT_OK);
+    assert_true(zt_digest_equal(&a, &b));
+    b.bytes[0] ^= 1;
+    assert_false(zt_digest_equal(&a, &b));
+    b = a;
+    b.algorithm = ZT_DIGEST_CRC32;
+    assert_false(zt_digest_equal(&a, &b));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hashers_give_the_published_vectors),
+        cmocka_unit_test(one_shot_functions_agree_with_the_hashers),
+        cmocka_unit_test(parse_takes_every_spelling_of_crc32c),
+        cmocka_unit_test(parse_takes_hex_of_any_case),
+        cmocka_unit_test(parse_calls_what_it_cannot_compare_unsupported),
+        cmocka_unit_test(equal_compares_algorithm_and_bytes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
