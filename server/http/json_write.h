@@ -14,8 +14,9 @@ struct json {
     size_t length;
     size_t capacity;
     bool failed;
-    bool pretty; /* two spaces a level; raw values stay on one line */
-    bool after_value;
+    bool pretty;      /* two spaces a level; raw values stay on one line */
+    bool after_value; /* a comma is due before the next one */
+    bool after_key;
     unsigned depth;
 };
 
@@ -28,6 +29,7 @@ void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
 void json_key(struct json *json, struct zt_text key);
 void json_key_string(struct json *json, const char *key);
+/* Bytes that are not UTF-8 become U+FFFD: what is written is JSON, whatever a file or a client says. */
 void json_text(struct json *json, struct zt_text text);
 void json_string(struct json *json, const char *text);
 void json_uint(struct json *json, uint64_t value);
