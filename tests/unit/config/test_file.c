@@ -1,0 +1,233 @@
+/* The configuration file: what loads, what is refused and in which words. */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+/* Every message begins with the path; tests compare what follows ": ". */
+static char path[64];
+
+static int make_file(void **state)
+{
+    int descriptor;
+
+    (void)state;
+    snprintf(path, sizeof(path), "/tmp/ztserve-config-XXXXXX");
+    descriptor = mkstemp(path);
+    return descriptor < 0 ? -1 : close(descriptor);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static bool load_bytes(const void *bytes, size_t length, struct config *config, struct config_message *message)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+    config_defaults(config);
+    return config_load_file(config, path, message);
+}
+
+static bool load(const char *text, struct config *config, struct config_message *message)
+{
+    return load_bytes(text, strlen(text), config, message);
+}
+
+static void assert_refused(const char *text, const char *expected)
+{
+    struct config config, defaults;
+    struct config_message message;
+
+    config_defaults(&defaults);
+    assert_false(load(text, &config, &message));
+    assert_int_equal(strncmp(message.text, path, strlen(path)), 0);
+    assert_string_equal(message.text + strlen(path) + 2, expected);
+    assert_null(strchr(message.text, '\n'));
+    assert_memory_equal(&config, &defaults, sizeof(config));
+}
+
+static void nested_keys_are_set(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    assert_true(load("{\"root\": \"/srv/m\", \"listen\": \"[::1]:0\", \"writable\": true, \"verify\": \"eager\","
+                     " \"upload\": {\"max_bytes\": 5, \"reserve_bytes\": 0}, \"log\": {\"level\": \"debug\"},"
+                     " \"limits\": {\"connections\": 12}, \"state\": {\"dir\": \"/var/s\"}}",
+                     &config, &message));
+    assert_string_equal(config.root, "/srv/m");
+    assert_string_equal(config.listen, "[::1]:0");
+    assert_true(config.writable);
+    assert_int_equal(config.verify, CONFIG_VERIFY_EAGER);
+    assert_int_equal(config.upload.max_bytes, 5);
+    assert_int_equal(config.upload.reserve_bytes, 0);
+    assert_int_equal(config.log.level, CONFIG_LOG_DEBUG);
+    assert_int_equal(config.limits.connections, 12);
+    assert_string_equal(config.state.dir, "/var/s");
+    assert_int_equal(config.drain_s, 30);
+}
+
+static void null_is_the_default_where_there_is_nothing_to_say(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    assert_true(load("{\"upload\": {\"reserve_bytes\": null}, \"root\": null}", &config, &message));
+    assert_int_equal(config.upload.reserve_bytes, CONFIG_RESERVE_AUTOMATIC);
+    assert_refused("{\"threads\": null}", "threads: must be a whole number from 0 to 1024");
+}
+
+static void an_unknown_key_is_named_and_a_near_one_suggested(void **state)
+{
+    (void)state;
+    assert_refused("{\"upload\": {\"max_byte\": 1}}",
+                   "unknown key \"upload.max_byte\"; did you mean \"upload.max_bytes\"?");
+    assert_refused("{\"zebra\": 1}", "unknown key \"zebra\"");
+    assert_refused("{\"tls\": {\"cert\": \"x\"}}", "unknown key \"tls\"");
+    assert_refused("{\"upload.max_bytes\": 1}",
+                   "unknown key \"upload.max_bytes\" at the top; groups are nested objects");
+    assert_refused("{\"li\\nsten\": \"x\"}", "unknown key \"li?sten\"; did you mean \"listen\"?");
+}
+
+static void a_repeated_key_is_named_by_its_full_path(void **state)
+{
+    (void)state;
+    assert_refused("{\"listen\": \"a:1\", \"threads\": 1,\n \"listen\": \"b:1\"}",
+                   "key \"listen\" stands there twice (line 2)");
+    assert_refused("{\"log\": {\"level\": \"in}fo\\\"{\"}, \"upload\": {\"max_bytes\": 1, \"max_bytes\": 2}}",
+                   "key \"upload.max_bytes\" stands there twice (line 1)");
+    assert_refused("{\"upload\": {}, \"log\": {}, \"upload\": {}}", "key \"upload\" stands there twice (line 1)");
+    assert_refused("{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":1,\"e\":2}}}}}", "key \"a.b.c.d\" stands there twice (line 1)");
+}
+
+static void a_value_of_another_type_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("{\"threads\": \"4\"}", "threads: must be a whole number from 0 to 1024");
+    assert_refused("{\"threads\": 4.0}", "threads: must be a whole number from 0 to 1024");
+    assert_refused("{\"writable\": 1}", "writable: must be true or false");
+    assert_refused("{\"listen\": 8080}", "listen: must be a text");
+    assert_refused("{\"verify\": \"never\"}", "verify: must be lazy, eager or off");
+    assert_refused("{\"verify\": true}", "verify: must be lazy, eager or off");
+    assert_refused("{\"upload\": 5}", "\"upload\" must be an object of keys");
+    assert_refused("[]", "must be a JSON object of keys");
+}
+
+static void a_number_out_of_bounds_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("{\"threads\": -1}", "threads: must be a whole number from 0 to 1024");
+    assert_refused("{\"threads\": 1025}", "threads: must be a whole number from 0 to 1024");
+    assert_refused("{\"upload\": {\"max_bytes\": 0}}",
+                   "upload.max_bytes: must be a whole number from 1 to 1152921504606846976");
+    assert_refused("{\"limits\": {\"idle_timeout_s\": 0}}",
+                   "limits.idle_timeout_s: must be a whole number from 1 to 86400");
+}
+
+static void a_bad_address_or_text_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("{\"listen\": \"8080\"}", "listen: \"8080\" is not host:port");
+    assert_refused("{\"root\": \"\"}", "root: must not be empty");
+}
+
+static void what_is_no_json_is_told_by_line(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    assert_false(load("{\n\"listen\": }", &config, &message));
+    assert_non_null(strstr(message.text, ": not valid JSON: "));
+    assert_non_null(strstr(message.text, "(line 2, column "));
+    assert_false(load("", &config, &message));
+    assert_false(load("{} x", &config, &message));
+    assert_false(load_bytes("{\"ro\0ot\": 1}", 12, &config, &message));
+    assert_false(load("{\"threads\": 99999999999999999999}", &config, &message));
+}
+
+static void every_prefix_of_a_file_is_refused_cleanly(void **state)
+{
+    static const char text[] = "{\"upload\": {\"max_bytes\": 5, \"max_bytes\": 6}, \"root\": \"\\u00e9\"}";
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    for (size_t length = 0; length < sizeof(text); length++) {
+        message.text[0] = '\0';
+        assert_false(load_bytes(text, length, &config, &message));
+        assert_true(message.text[0] != '\0');
+    }
+}
+
+static void a_file_that_cannot_be_read_is_one_line(void **state)
+{
+    struct config config;
+    struct config_message message;
+    char *large = malloc((1 << 20) + 1);
+
+    (void)state;
+    assert_non_null(large);
+    config_defaults(&config);
+    assert_false(config_load_file(&config, "/nonexistent/ztserve.json", &message));
+    assert_string_equal(message.text, "/nonexistent/ztserve.json: No such file or directory");
+    assert_false(config_load_file(&config, "/", &message));
+    assert_string_equal(message.text, "/: Is a directory");
+    memset(large, ' ', (1 << 20) + 1);
+    assert_false(load_bytes(large, (1 << 20) + 1, &config, &message));
+    assert_non_null(strstr(message.text, ": is larger than 1 MiB"));
+    free(large);
+}
+
+static void what_is_printed_loads_as_the_same(void **state)
+{
+    struct config config, again;
+    struct config_message message;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+
+    (void)state;
+    assert_non_null(stream);
+    config_defaults(&config);
+    config.threads = 3;
+    config.log.level = CONFIG_LOG_ERROR;
+    config.writable = true;
+    config.upload.reserve_bytes = 77;
+    snprintf(config.state.dir, sizeof(config.state.dir), "/var/lib/\"zt\"");
+    assert_true(config_print(&config, stream));
+    fclose(stream);
+    assert_true(load(text, &again, &message));
+    assert_memory_equal(&again, &config, sizeof(config));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nested_keys_are_set),
+        cmocka_unit_test(null_is_the_default_where_there_is_nothing_to_say),
+        cmocka_unit_test(an_unknown_key_is_named_and_a_near_one_suggested),
+        cmocka_unit_test(a_repeated_key_is_named_by_its_full_path),
+        cmocka_unit_test(a_value_of_another_type_is_refused),
+        cmocka_unit_test(a_number_out_of_bounds_is_refused),
+        cmocka_unit_test(a_bad_address_or_text_is_refused),
+        cmocka_unit_test(what_is_no_json_is_told_by_line),
+        cmocka_unit_test(every_prefix_of_a_file_is_refused_cleanly),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_one_line),
+        cmocka_unit_test(what_is_printed_loads_as_the_same),
+    };
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}

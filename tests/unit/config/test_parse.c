@@ -1,0 +1,263 @@
+/* The environment, arguments, addresses, and the rules between keys. */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+
+struct said {
+    int lines;
+    char last[512];
+};
+
+static void say(void *context, const char *line)
+{
+    struct said *said = context;
+
+    said->lines++;
+    snprintf(said->last, sizeof(said->last), "%s", line);
+}
+
+static bool load(char **environment, struct config *config, struct said *said, struct config_message *message)
+{
+    struct config_warnings warnings = {.say = say, .context = said};
+
+    memset(said, 0, sizeof(*said));
+    config_defaults(config);
+    return config_load_environment(config, environment, &warnings, message);
+}
+
+static void variables_set_keys_of_every_type(void **state)
+{
+    char listen[] = "ZTSERVE_LISTEN=localhost:9000";
+    char upload[] = "ZTSERVE_UPLOAD_MAX_BYTES=4096";
+    char dir[] = "ZTSERVE_STATE_DIR=/var/lib/zt=1";
+    char writable[] = "ZTSERVE_WRITABLE=true";
+    char level[] = "ZTSERVE_LOG_LEVEL=warn";
+    char reserve[] = "ZTSERVE_UPLOAD_RESERVE_BYTES=-1";
+    char other[] = "PATH=/bin";
+    char *environment[] = {listen, other, upload, dir, writable, level, reserve, NULL};
+    struct config config;
+    struct config_message message;
+    struct said said;
+
+    (void)state;
+    assert_true(load(environment, &config, &said, &message));
+    assert_string_equal(config.listen, "localhost:9000");
+    assert_int_equal(config.upload.max_bytes, 4096);
+    assert_string_equal(config.state.dir, "/var/lib/zt=1");
+    assert_true(config.writable);
+    assert_int_equal(config.log.level, CONFIG_LOG_WARN);
+    assert_int_equal(config.upload.reserve_bytes, CONFIG_RESERVE_AUTOMATIC);
+    assert_int_equal(said.lines, 0);
+}
+
+static void an_unknown_variable_is_warned_about_and_ignored(void **state)
+{
+    char unknown[] = "ZTSERVE_LISTN=x";
+    char nothing[] = "ZTSERVE_=x";
+    char bare[] = "ZTSERVE_LISTEN";
+    char *environment[] = {nothing, bare, unknown, NULL};
+    struct config config, defaults;
+    struct config_message message;
+    struct said said;
+
+    (void)state;
+    config_defaults(&defaults);
+    assert_true(load(environment, &config, &said, &message));
+    assert_int_equal(said.lines, 3);
+    assert_string_equal(said.last, "ZTSERVE_LISTN: unknown variable, ignored");
+    assert_memory_equal(&config, &defaults, sizeof(config));
+    assert_true(config_load_environment(&config, environment, NULL, &message));
+}
+
+static void assert_variable_refused(const char *entry, const char *expected)
+{
+    char threads[] = "ZTSERVE_DRAIN_S=1";
+    char text[256];
+    char *environment[] = {threads, text, NULL};
+    struct config config, defaults;
+    struct config_message message;
+    struct said said;
+
+    snprintf(text, sizeof(text), "%s", entry);
+    config_defaults(&defaults);
+    assert_false(load(environment, &config, &said, &message));
+    assert_string_equal(message.text, expected);
+    assert_memory_equal(&config, &defaults, sizeof(config));
+}
+
+static void a_variable_with_a_wrong_value_is_refused(void **state)
+{
+    static const char number[] = "ZTSERVE_THREADS: must be a whole number from 0 to 1024";
+
+    (void)state;
+    assert_variable_refused("ZTSERVE_THREADS=", number);
+    assert_variable_refused("ZTSERVE_THREADS=four", number);
+    assert_variable_refused("ZTSERVE_THREADS= 4", number);
+    assert_variable_refused("ZTSERVE_THREADS=+4", number);
+    assert_variable_refused("ZTSERVE_THREADS=4k", number);
+    assert_variable_refused("ZTSERVE_THREADS=-1", number);
+    assert_variable_refused("ZTSERVE_THREADS=-", number);
+    assert_variable_refused("ZTSERVE_THREADS=99999999999999999999", number);
+    assert_variable_refused("ZTSERVE_WRITABLE=yes", "ZTSERVE_WRITABLE: must be true or false");
+    assert_variable_refused("ZTSERVE_LOG_FORMAT=xml", "ZTSERVE_LOG_FORMAT: must be text or json");
+    assert_variable_refused("ZTSERVE_ROOT=", "ZTSERVE_ROOT: must not be empty");
+}
+
+static void a_text_as_long_as_its_place_is_refused(void **state)
+{
+    char text[CONFIG_TEXT_SIZE + 1];
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    memset(text, 'x', CONFIG_TEXT_SIZE);
+    text[CONFIG_TEXT_SIZE] = '\0';
+    config_defaults(&config);
+    assert_false(config_set_argument(&config, "--root", text, &message));
+    assert_string_equal(message.text, "--root: is longer than 4095 bytes");
+    text[CONFIG_TEXT_SIZE - 1] = '\0';
+    assert_true(config_set_argument(&config, "--root", text, &message));
+}
+
+static void arguments_set_their_keys(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    assert_int_equal(config_argument_kind("--writable"), CONFIG_ARGUMENT_FLAG);
+    assert_int_equal(config_argument_kind("--log-format"), CONFIG_ARGUMENT_VALUE);
+    assert_int_equal(config_argument_kind("--log.format"), CONFIG_ARGUMENT_UNKNOWN);
+    assert_true(config_set_argument(&config, "--writable", NULL, &message));
+    assert_true(config_set_argument(&config, "--log-format", "json", &message));
+    assert_true(config_set_argument(&config, "--threads", "2", &message));
+    assert_true(config.writable);
+    assert_int_equal(config.log.format, CONFIG_LOG_JSON);
+    assert_int_equal(config.threads, 2);
+}
+
+static void a_wrong_argument_is_one_line(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    assert_false(config_set_argument(&config, "--bogus", "1", &message));
+    assert_string_equal(message.text, "--bogus: unknown argument");
+    assert_false(config_set_argument(&config, "--writable", "true", &message));
+    assert_string_equal(message.text, "--writable: takes no value");
+    assert_false(config_set_argument(&config, "--listen", NULL, &message));
+    assert_string_equal(message.text, "--listen: needs a value");
+    assert_false(config_set_argument(&config, "--listen", "127.0.0.1:70000", &message));
+    assert_string_equal(message.text, "--listen: \"127.0.0.1:70000\" must end in a port from 0 to 65535");
+}
+
+static void addresses_are_taken_apart(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *host;
+        unsigned port;
+        bool loopback;
+    } good[] = {
+        {"127.0.0.1:8080", "127.0.0.1", 8080, true}, {"127.9.9.9:0", "127.9.9.9", 0, true},
+        {"[::1]:65535", "::1", 65535, true},         {"localhost:1", "localhost", 1, true},
+        {"0.0.0.0:80", "0.0.0.0", 80, false},        {"[::]:80", "::", 80, false},
+        {"128.0.0.1:80", "128.0.0.1", 80, false},    {"[::ffff:127.0.0.1]:80", "::ffff:127.0.0.1", 80, true},
+        {"host.local:80", "host.local", 80, false},  {"[fe80::1%eth0]:80", "fe80::1%eth0", 80, false},
+        {"LocalHost:80", "LocalHost", 80, true},     {"localhost.example:80", "localhost.example", 80, false},
+    };
+    struct config_listen listen;
+    struct config_message message;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_true(config_listen_parse(good[i].text, &listen, &message));
+        assert_string_equal(listen.host, good[i].host);
+        assert_int_equal(listen.port, good[i].port);
+        assert_int_equal(config_listen_is_loopback(&listen), good[i].loopback);
+    }
+}
+
+static void what_is_no_address_is_refused(void **state)
+{
+    static const char *bad[] = {
+        "",
+        "8080",
+        "host",
+        "host:",
+        "host:-1",
+        "host:65536",
+        "host:8 0",
+        ":8080",
+        "host:0x50",
+        "::1:8080",
+        "[::1]",
+        "[::1]8080",
+        "[::1:8080",
+        "[]:80",
+        "[host]:1",
+        "[1.2.3.4]:80",
+        "127.0.0.300:1",
+        "127.1:80",
+        "ho st:80",
+        "a:b:80",
+        "-x:80",
+        "ho/st:1",
+        "http://x:80",
+        "[fe80::1%]:80",
+        "host:00000000080",
+    };
+    struct config_listen listen;
+    struct config_message message;
+    char longest[400];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        memset(&listen, 'x', sizeof(listen));
+        if (config_listen_parse(bad[i], &listen, &message))
+            fail_msg("taken: %s", bad[i]);
+        assert_int_equal(listen.port, 'x' * 257);
+    }
+    memset(longest, 'a', sizeof(longest));
+    snprintf(longest + 300, 100, ":80");
+    assert_false(config_listen_parse(longest, &listen, &message));
+}
+
+static void writable_is_refused_off_loopback(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    config.writable = true;
+    assert_true(config_validate(&config, &message));
+    snprintf(config.listen, sizeof(config.listen), "0.0.0.0:8080");
+    assert_false(config_validate(&config, &message));
+    assert_string_equal(message.text, "writable on 0.0.0.0:8080 is refused: it is not a loopback address, so anybody "
+                                      "could write there");
+    config.writable = false;
+    assert_true(config_validate(&config, &message));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_set_keys_of_every_type),
+        cmocka_unit_test(an_unknown_variable_is_warned_about_and_ignored),
+        cmocka_unit_test(a_variable_with_a_wrong_value_is_refused),
+        cmocka_unit_test(a_text_as_long_as_its_place_is_refused),
+        cmocka_unit_test(arguments_set_their_keys),
+        cmocka_unit_test(a_wrong_argument_is_one_line),
+        cmocka_unit_test(addresses_are_taken_apart),
+        cmocka_unit_test(what_is_no_address_is_refused),
+        cmocka_unit_test(writable_is_refused_off_loopback),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* The table of keys, and the two files that are written after it: config/ztserve.json and config/ztserve.schema.json.
+ */
+#include "support.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "config/schema.h"
+
+static json_t *load(const char *name)
+{
+    char path[1024];
+    json_error_t error;
+    json_t *document;
+
+    snprintf(path, sizeof(path), "%s/config/%s", ZT_SOURCE_DIR, name);
+    document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (document == NULL)
+        fail_msg("%s: %s", path, error.text);
+    return document;
+}
+
+/* The value a dotted name leads to; between is put between group and key ("properties" in the schema). */
+static json_t *find(json_t *document, const char *name, const char *between)
+{
+    const char *dot = strchr(name, '.');
+    char group[64];
+    json_t *inside = between != NULL ? json_object_get(document, between) : document;
+
+    if (dot == NULL)
+        return json_object_get(inside, name);
+    snprintf(group, sizeof(group), "%.*s", (int)(dot - name), name);
+    inside = json_object_get(inside, group);
+    if (between != NULL)
+        inside = json_object_get(inside, between);
+    return json_object_get(inside, dot + 1);
+}
+
+static size_t count_leaves(json_t *document)
+{
+    size_t count = 0;
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(document, name, value)
+    {
+        count += json_is_object(value) ? json_object_size(value) : 1;
+    }
+    return count;
+}
+
+static json_t *expected_default(const struct config_key *key)
+{
+    if (config_type_is_number(key->type))
+        return key->nullable ? json_null() : json_integer(key->number);
+    if (key->type == CONFIG_TYPE_BOOL)
+        return json_boolean(key->number != 0);
+    if (key->type == CONFIG_TYPE_CHOICE)
+        return json_string(key->choices[key->number]);
+    return key->text != NULL ? json_string(key->text) : json_null();
+}
+
+static const char *expected_type(const struct config_key *key)
+{
+    if (config_type_is_number(key->type))
+        return "integer";
+    return key->type == CONFIG_TYPE_BOOL ? "boolean" : "string";
+}
+
+static void every_default_stands_in_the_defaults_file(void **state)
+{
+    json_t *document = load("ztserve.json");
+
+    (void)state;
+    for (size_t i = 0; i < config_keys_count; i++) {
+        json_t *expected = expected_default(&config_keys[i]);
+
+        if (!json_equal(find(document, config_keys[i].name, NULL), expected))
+            fail_msg("config/ztserve.json: %s is not the default of the table", config_keys[i].name);
+        json_decref(expected);
+    }
+    assert_int_equal(count_leaves(document), config_keys_count);
+    json_decref(document);
+}
+
+static void the_defaults_file_loads_as_the_defaults(void **state)
+{
+    struct config defaults, loaded;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&defaults);
+    config_defaults(&loaded);
+    loaded.threads = 7;
+    assert_true(config_load_file(&loaded, ZT_SOURCE_DIR "/config/ztserve.json", &message));
+    assert_memory_equal(&loaded, &defaults, sizeof(loaded));
+}
+
+static void check_schema_of(json_t *property, const struct config_key *key)
+{
+    json_t *type = json_object_get(property, "type");
+    json_t *expected = expected_default(key);
+
+    if (property == NULL)
+        fail_msg("config/ztserve.schema.json: %s is missing", key->name);
+    assert_string_equal(json_string_value(json_object_get(property, "description")), key->meaning);
+    assert_true(json_equal(json_object_get(property, "default"), expected));
+    if (key->nullable)
+        assert_string_equal(json_string_value(json_array_get(type, 1)), "null");
+    assert_string_equal(json_string_value(key->nullable ? json_array_get(type, 0) : type), expected_type(key));
+    if (config_type_is_number(key->type)) {
+        assert_true(json_integer_value(json_object_get(property, "minimum")) == key->minimum);
+        assert_true(json_integer_value(json_object_get(property, "maximum")) == key->maximum);
+    }
+    json_decref(expected);
+}
+
+static void check_words_of(json_t *property, const struct config_key *key)
+{
+    json_t *words = json_object_get(property, "enum");
+    size_t count = 0;
+
+    for (; key->choices[count] != NULL; count++)
+        assert_string_equal(json_string_value(json_array_get(words, count)), key->choices[count]);
+    assert_int_equal(json_array_size(words), count);
+}
+
+static void the_schema_file_says_what_the_table_says(void **state)
+{
+    json_t *document = load("ztserve.schema.json");
+    json_t *properties = json_object_get(document, "properties");
+    size_t count = 0;
+    const char *name;
+    json_t *value;
+
+    (void)state;
+    for (size_t i = 0; i < config_keys_count; i++) {
+        json_t *property = find(document, config_keys[i].name, "properties");
+
+        check_schema_of(property, &config_keys[i]);
+        if (config_keys[i].type == CONFIG_TYPE_CHOICE)
+            check_words_of(property, &config_keys[i]);
+    }
+    json_object_foreach(properties, name, value)
+    {
+        json_t *inside = json_object_get(value, "properties");
+
+        count += inside != NULL ? json_object_size(inside) : 1;
+    }
+    assert_int_equal(count, config_keys_count);
+    json_decref(document);
+}
+
+static void every_key_has_a_default_within_its_bounds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < config_keys_count; i++) {
+        const struct config_key *key = &config_keys[i];
+
+        assert_ptr_equal(config_key_find(key->name), key);
+        assert_true(strlen(key->meaning) > 0 && strchr(key->meaning, '\n') == NULL);
+        if (config_type_is_number(key->type))
+            assert_true(key->minimum <= key->number && key->number <= key->maximum);
+    }
+}
+
+static void a_variable_is_the_path_in_capitals(void **state)
+{
+    (void)state;
+    assert_ptr_equal(config_key_find_variable("ZTSERVE_UPLOAD_MAX_BYTES", 24), config_key_find("upload.max_bytes"));
+    assert_ptr_equal(config_key_find_variable("ZTSERVE_LISTEN", 14), config_key_find("listen"));
+    assert_null(config_key_find_variable("ZTSERVE_LISTENS", 15));
+    assert_null(config_key_find_variable("ztserve_listen", 14));
+    assert_null(config_key_find_variable("ZTSERVE_", 8));
+}
+
+static void a_slip_gets_the_nearest_key_and_another_word_none(void **state)
+{
+    char longest[200];
+
+    (void)state;
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    assert_string_equal(config_key_suggest("upload.max_byte")->name, "upload.max_bytes");
+    assert_string_equal(config_key_suggest("lisen")->name, "listen");
+    assert_string_equal(config_key_suggest("limits.conections_per_adress")->name, "limits.connections_per_address");
+    assert_null(config_key_suggest("qqqqqqq"));
+    assert_null(config_key_suggest(longest));
+    assert_null(config_key_suggest(""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_default_stands_in_the_defaults_file),
+        cmocka_unit_test(the_defaults_file_loads_as_the_defaults),
+        cmocka_unit_test(the_schema_file_says_what_the_table_says),
+        cmocka_unit_test(every_key_has_a_default_within_its_bounds),
+        cmocka_unit_test(a_variable_is_the_path_in_capitals),
+        cmocka_unit_test(a_slip_gets_the_nearest_key_and_another_word_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
