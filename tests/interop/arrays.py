@@ -1,0 +1,79 @@
+"""The tensors that every client writes, and what a server must answer for them.
+
+Runs in the virtual environments of the clients: numpy (and ml_dtypes for bfloat16) and nothing else.
+"""
+
+import hashlib
+import json
+
+import ml_dtypes
+import numpy as np
+
+
+def dense_arrays():
+    """One array for each type numpy and the clients share, and the shapes that go wrong most easily."""
+    random = np.random.default_rng(20)
+    arrays = {
+        "weights.f64": random.standard_normal((5, 7)),
+        "weights.f32": random.standard_normal((33, 17)).astype(np.float32),
+        "weights.f16": random.standard_normal((4, 3, 2)).astype(np.float16),
+        "weights.bf16": random.standard_normal((6, 11)).astype(ml_dtypes.bfloat16),
+        "mask.bool": random.integers(0, 2, (3, 9)).astype(np.bool_),
+        "shape.scalar": np.array(3.25, dtype=np.float32),
+        "shape.one": np.array([7], dtype=np.int64),
+        "name/with slash": np.arange(10, dtype=np.int32),
+        "näme.ünïcode": np.arange(4, dtype=np.uint16),
+        "large.f32": random.standard_normal((256, 1024)).astype(np.float32),
+    }
+    for kind in ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"):
+        information = np.iinfo(kind)
+        arrays[f"numbers.{kind}"] = random.integers(information.min, information.max, (13,), dtype=kind, endpoint=True)
+    return arrays
+
+
+def compressible_arrays():
+    """Arrays that zstd makes much smaller, so that stored and decoded bytes cannot be taken for each other."""
+    return {
+        "zeros.f32": np.zeros((300, 70), dtype=np.float32),
+        "steps.i64": np.repeat(np.arange(50, dtype=np.int64), 200),
+    }
+
+
+def csr_matrix():
+    """A 4 x 6 matrix in compressed sparse rows: values, indices, indptr, shape."""
+    values = np.array([1.5, -2.0, 3.0, 4.25, 5.0], dtype=np.float32)
+    indices = np.array([0, 3, 1, 2, 5], dtype=np.uint64)
+    indptr = np.array([0, 2, 2, 3, 5], dtype=np.uint64)
+    return values, indices, indptr, (4, 6)
+
+
+def coo_matrix():
+    """A 3 x 5 matrix by coordinates: values, all row numbers and then all column numbers, shape."""
+    values = np.array([9.0, 8.0, 7.0], dtype=np.float64)
+    coords = np.array([0, 1, 2, 4, 0, 3], dtype=np.uint64)
+    return values, coords, (3, 5)
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+class Expectation:
+    """Collects what was written to one file, and stores it beside the file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.objects = {}
+
+    def dense(self, name, array):
+        self.add(name, array.shape, {"data": array})
+
+    def add(self, name, shape, components):
+        self.objects[name] = {
+            "shape": [int(extent) for extent in shape],
+            "components": {role: sha256(np.ascontiguousarray(data).tobytes()) for role, data in components.items()},
+        }
+
+    def save(self):
+        with open(self.path + ".expected.json", "w", encoding="utf-8") as file:
+            json.dump(self.objects, file)

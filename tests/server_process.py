@@ -1,0 +1,77 @@
+"""A ztserve of its own for a test: started on a free port, spoken to from outside, stopped with its exit status told."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PROGRAM = Path(os.environ.get("ZTSERVE", TOP / "build" / "ztserve"))
+# Generous, since sanitized builds on shared machines are slow; nothing waits this long when all is well.
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+
+SERVING = re.compile(r"^ztserve: serving .* on (https?)://(.+):(\d+)$")
+
+
+class ServerProcess:
+    """Runs `ztserve serve --root ROOT …`; `url` is its address once it said that it serves."""
+
+    def __init__(self, root, *arguments, environment=None):
+        command = [str(PROGRAM), "serve", "--root", str(root), "--listen", "127.0.0.1:0", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        self.log_lines = []
+        self._reader = threading.Thread(target=self._collect_log, daemon=True)
+        self._reader.start()
+        self.host, self.port = self._read_address()
+        self.url = f"http://{self.host}:{self.port}"
+
+    def _collect_log(self):
+        for line in self.process.stderr:
+            self.log_lines.append(line.rstrip("\n"))
+
+    def _read_address(self):
+        killer = threading.Timer(START_TIMEOUT_S, self.process.kill)
+        killer.start()
+        line = self.process.stdout.readline().rstrip("\n")
+        killer.cancel()
+        match = SERVING.match(line)
+        if not match:
+            self.process.kill()
+            self.process.wait()
+            self._reader.join(5)
+            raise RuntimeError(f"ztserve did not start: {line!r}\n" + "\n".join(self.log_lines))
+        return match.group(2), int(match.group(3))
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self):
+        status = self.process.wait(STOP_TIMEOUT_S)
+        self._reader.join(5)
+        return status
+
+    def stop(self):
+        """Ends it as an operator would; its exit status says whether it ended well (sanitizers speak through it too)."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+        status = self.wait()
+        self.process.stdout.close()
+        return status
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(5)
+
+    @property
+    def log(self):
+        return "\n".join(self.log_lines)
