@@ -30,5 +30,7 @@ void zt_cbor_put_bool(struct zt_buffer *buffer, bool value);
 void zt_cbor_put_null(struct zt_buffer *buffer);
 /* The shortest width that keeps the value; NaN as F9 7E00. */
 void zt_cbor_put_float(struct zt_buffer *buffer, double value);
+/* Bytes of the shortest float that keeps the value: 2, 4 or 8; 2 for NaN. */
+unsigned zt_cbor_float_width(double value);
 
 #endif

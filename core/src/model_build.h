@@ -4,8 +4,14 @@
 #ifndef ZT_MODEL_BUILD_H
 #define ZT_MODEL_BUILD_H
 
+#include <stdbool.h>
+
 #include "arena.h"
+#include "name_sort.h"
 #include "zt/model.h"
+
+/* zTensor 2's bound on the number of dimensions, this library's for older files. */
+#define ZT_RANK_MAX 64
 
 struct zt_model_storage {
     struct zt_arena arena;
@@ -40,6 +46,10 @@ enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_compon
 enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent, struct zt_error *error);
 enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **out_shard, struct zt_error *error);
 
+/* Multiplies the last object's dimensions from left to right: false when a product on the way does not fit in 64 bits.
+ */
+bool zt_builder_shape_fits(const struct zt_builder *builder);
+
 /* Sorts objects, components and shards by name, refuses names that occur twice (rule: the one given, offset of the
  * second), gives back slack and hands the model out. On failure the builder still owns everything. */
 enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplicate_rule, struct zt_model **out_model,
@@ -50,5 +60,9 @@ void zt_builder_abandon(struct zt_builder *builder);
 
 /* Absolute offset of a text that lies in the manifest's bytes; ZT_NO_OFFSET otherwise. */
 uint64_t zt_builder_offset_of(const struct zt_builder *builder, const void *text);
+
+/* Entries of a model as arrays by name. */
+struct zt_named_array zt_objects_named(const struct zt_object *objects, uint32_t count);
+struct zt_named_array zt_components_named(const struct zt_component *components, uint32_t count);
 
 #endif
