@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_build.h"
+
 static bool comes_before(const struct zt_component *a, const struct zt_component *b)
 {
     if (a->shard != b->shard)
@@ -172,4 +174,14 @@ enum zt_status zt_extents_check(const struct zt_model *model, bool include_manif
     if (status != ZT_OK || ordered)
         return status;
     return check_sorted(model, rule, error);
+}
+
+uint64_t zt_manifest_position(const struct zt_model *model, const void *text)
+{
+    const struct zt_model_storage *storage = model->storage;
+    const uint8_t *at = text;
+
+    if (!storage || !storage->manifest || at < storage->manifest || at >= storage->manifest + model->manifest_length)
+        return ZT_NO_OFFSET;
+    return model->manifest_offset + (uint64_t)(at - storage->manifest);
 }

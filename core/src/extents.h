@@ -6,10 +6,15 @@
 
 #include "zt/model.h"
 
-/* Refuses components of one file (the model's own, or one shard) that overlap without being the same range. Empty ranges
- * overlap nothing. Where manifest_length is not 0, the manifest counts as one more range of the model's own file.
- * ZT_INVALID with the rule given, the offset of the range that begins inside another one, and its object's name. */
+/* Refuses components of one file (the model's own, or one shard) that overlap without being the same range. Empty
+ * ranges overlap nothing. Where manifest_length is not 0, the manifest counts as one more range of the model's own
+ * file. ZT_INVALID with the rule given, the offset of the range that begins inside another one, and its object's name.
+ */
 enum zt_status zt_extents_check(const struct zt_model *model, bool include_manifest, const char *rule,
                                 struct zt_error *error);
+
+/* Absolute position of a text of the model that lies in the manifest's bytes; ZT_NO_OFFSET for any other. Where a rule
+ * is told after the manifest was read, this is where the reader of its error finds what broke it. */
+uint64_t zt_manifest_position(const struct zt_model *model, const void *text);
 
 #endif

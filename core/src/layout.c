@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "extents.h"
 #include "layout_rules.h"
-#include "model_build.h"
 
 static bool text_is(struct zt_text text, const char *name)
 {
@@ -76,21 +76,11 @@ static const char *size_rule(const struct zt_layout_case *check)
     return check->family == ZT_LAYOUTS_ZT2 ? "zt2 §6 DenseSize" : "zt1 §3 DenseSize";
 }
 
-static uint64_t manifest_position(const struct zt_model *model, const char *text)
-{
-    const struct zt_model_storage *storage = model->storage;
-    const uint8_t *at = (const uint8_t *)text;
-
-    if (!storage || !storage->manifest || at < storage->manifest || at >= storage->manifest + model->manifest_length)
-        return ZT_NO_OFFSET;
-    return model->manifest_offset + (uint64_t)(at - storage->manifest);
-}
-
 static enum zt_status refuse_by(const struct zt_layout_case *check, const struct zt_component *component,
                                 const char *rule, const char *message)
 {
     struct zt_text part = component ? zt_component_name(component) : (struct zt_text){"", 0};
-    uint64_t at = manifest_position(check->model, component ? component->name : check->object->name);
+    uint64_t at = zt_manifest_position(check->model, component ? component->name : check->object->name);
 
     zt_fail(check->error, ZT_INVALID, rule, at, "%s", message);
     zt_error_at(check->error, zt_object_name(check->object), part);
