@@ -1,0 +1,30 @@
+# The verbs of daily work. `make` alone lists them; what they do stands in the scripts they call.
+.DEFAULT_GOAL := help
+.PHONY: help serve test build lint bench fuzz image clean
+
+help: ## List these verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: ## Install what is missing, build, and serve models/ on http://127.0.0.1:8080
+	@deploy/quickstart.sh
+
+test: ## Install what the tests need, build, and run every test
+	@tests/run.sh
+
+build: ## Build into build/, with what is installed
+	@deploy/build.sh build
+
+lint: ## Check layout, layers, scripts and public headers, and look for bugs
+	@tests/lint/run.sh
+
+bench: ## Measure against nginx
+	@tests/bench/run.sh
+
+fuzz: ## Fuzz the readers (comes later)
+	@echo "make fuzz: comes in a later release"; exit 2
+
+image: ## Make a container image (comes later)
+	@echo "make image: comes in a later release"; exit 2
+
+clean: ## Remove everything that was built
+	@rm -rf build build-* .venv

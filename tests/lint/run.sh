@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Layout (clang-format), layers, scripts (shellcheck), public headers alone, likely bugs (clang-tidy). Installs the
+# tools that are missing. All checks run; the status tells whether one of them found something.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=deploy/packages.sh
+. deploy/packages.sh
+build="build-lint"
+failures=()
+
+check()
+{
+    local name=$1
+    shift
+    echo "==> $name"
+    "$@" || failures+=("$name")
+}
+
+check_layout()
+{
+    find core config server tests deploy -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+}
+
+check_scripts()
+{
+    local scripts
+    mapfile -t scripts < <(find deploy tests -name '*.sh' | sort)
+    shellcheck -x "${scripts[@]}" .ci/run
+}
+
+# What is looked for stands in .clang-tidy. Tests and the example build with the same flags but are not looked at.
+check_bugs()
+{
+    cmake -S . -B "$build" -DZT_TESTS=OFF >/dev/null || return
+    find core config server deploy -name '*.c' -print0 |
+        xargs -0 -n 4 -P "$(nproc)" clang-tidy -p "$build" --quiet --warnings-as-errors='*' 2> >(grep -v 'warnings generated' >&2)
+}
+
+packages_install build lint
+check layout check_layout
+check layers tests/lint/layers.sh
+check scripts check_scripts
+check headers tests/lint/headers.sh
+check bugs check_bugs
+if [ "${#failures[@]}" -gt 0 ]; then
+    echo "lint: failed: ${failures[*]}"
+    exit 1
+fi
+echo "lint: all checks passed"

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, runs the unit tests (ctest) and the tests from outside (pytest); ends with the
+# summary line of each. Arguments are passed on to pytest.
+#
+#   CC=clang                          another compiler
+#   ZT_SANITIZE=address,undefined     sanitizers to build with
+#   ZT_WERROR=ON                      warnings are errors
+#   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop)
+#   ZT_CORPUS=DIR                     files with known outcomes; tests that want them are skipped without
+#   ZT_BUILD_DIR=DIR                  where to build (default: build, or a folder named after the options above)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=deploy/packages.sh
+. deploy/packages.sh
+
+compiler=${CC:-}
+sanitize=${ZT_SANITIZE:-}
+suffix=${compiler:+-$(basename "$compiler")}${sanitize:+-${sanitize//,/-}}
+build=${ZT_BUILD_DIR:-build$suffix}
+venv=$PWD/.venv
+# A test that hangs is a failure, not an endless run; sanitized builds on two busy cores still fit.
+test_timeout_s=300
+
+install_tools()
+{
+    local groups=(build test)
+    [[ $compiler != *clang* ]] || groups+=(clang)
+    packages_install "${groups[@]}"
+}
+
+# The virtual environment, made anew when the requirements or the Python change.
+make_venv()
+{
+    local wanted
+    wanted=$(python3 --version && cat tests/requirements.txt)
+    [ "$(cat "$venv/complete" 2>/dev/null)" != "$wanted" ] || return 0
+    echo "==> making $venv"
+    python3 -m venv --clear "$venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt || {
+        echo "error: pip could not install tests/requirements.txt (its own words are above)" >&2
+        return 1
+    }
+    echo "$wanted" >"$venv/complete"
+}
+
+run_unit_tests()
+{
+    echo "==> unit tests"
+    ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)" --no-tests=error 2>&1 |
+        tee "$build/ctest.log"
+}
+
+# The suites that exist and have a test; pytest takes an empty list for "everything".
+outside_suites()
+{
+    local suite
+    for suite in ${ZT_SUITES-http cli interop}; do
+        [ -z "$(find "tests/$suite" -name 'test_*.py' -print -quit 2>/dev/null)" ] || echo "tests/$suite"
+    done
+}
+
+run_outside_tests()
+{
+    local suites
+    mapfile -t suites < <(outside_suites)
+    if [ "${#suites[@]}" = 0 ]; then
+        echo "no tests ran" >"$build/pytest.log"
+        return 0
+    fi
+    echo "==> tests from outside"
+    ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
+        "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rs "${suites[@]}" "$@" 2>&1 |
+        tee "$build/pytest.log"
+}
+
+install_tools
+echo "==> building into $build"
+deploy/build.sh "$build" -DZT_TESTS=ON -DZT_SANITIZE="$sanitize" ${ZT_WERROR:+-DZT_WERROR="$ZT_WERROR"} \
+    ${compiler:+-DCMAKE_C_COMPILER="$compiler"}
+make_venv
+if [ -z "${ZT_CORPUS:-}" ]; then
+    echo "skipped: no corpus (ZT_CORPUS is not set)"
+else
+    export ZT_CORPUS
+fi
+
+failed=0
+run_unit_tests || failed=1
+run_outside_tests "$@" || failed=1
+echo "==> results of $build"
+grep -E 'tests passed, [0-9]+ tests failed out of' "$build/ctest.log" || echo "ctest: no summary"
+tail -n 1 "$build/pytest.log"
+exit "$failed"
