@@ -35,16 +35,16 @@ static bool read_file(const char *path, char **out_bytes, size_t *out_length, st
         return config_fail(message, "%s: %s", path, strerror(errno));
     bytes = malloc(FILE_MAX_BYTES + 1);
     if (bytes == NULL) {
-        (void)config_fail(message, "%s: out of memory", path);
+        config_say(message, "%s: out of memory", path);
         goto out;
     }
     length = fread(bytes, 1, FILE_MAX_BYTES + 1, file);
     if (ferror(file)) {
-        (void)config_fail(message, "%s: %s", path, strerror(errno));
+        config_say(message, "%s: %s", path, strerror(errno));
         goto out;
     }
     if (length > FILE_MAX_BYTES) {
-        (void)config_fail(message, "%s: is larger than 1 MiB", path);
+        config_say(message, "%s: is larger than 1 MiB", path);
         goto out;
     }
     *out_bytes = bytes;
@@ -109,12 +109,11 @@ static json_t *parse_json(const struct loading *loading, const char *bytes, size
         return document;
     if (json_error_code(&error) == json_error_duplicate_key && error.position > 0) {
         path_of_key(bytes, (size_t)error.position, path);
-        (void)config_fail(loading->message, "%s: key \"%s\" stands there twice (line %d)", loading->path, path,
-                          error.line);
+        config_say(loading->message, "%s: key \"%s\" stands there twice (line %d)", loading->path, path, error.line);
         return NULL;
     }
-    (void)config_fail(loading->message, "%s: not valid JSON: %s (line %d, column %d)", loading->path, error.text,
-                      error.line, error.column);
+    config_say(loading->message, "%s: not valid JSON: %s (line %d, column %d)", loading->path, error.text, error.line,
+               error.column);
     return NULL;
 }
 

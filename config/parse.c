@@ -22,7 +22,7 @@ static void warn_unknown(const struct config_warnings *warnings, const char *nam
 
     if (warnings == NULL || warnings->say == NULL)
         return;
-    (void)config_fail(&line, "%s: unknown variable, ignored", name);
+    config_say(&line, "%s: unknown variable, ignored", name);
     warnings->say(warnings->context, line.text);
 }
 

@@ -10,7 +10,7 @@
 /* Longest list of a choice's words, with room. */
 #define WORDS_SIZE 128
 
-bool config_fail(struct config_message *message, const char *format, ...)
+void config_say(struct config_message *message, const char *format, ...)
 {
     va_list arguments;
 
@@ -22,7 +22,6 @@ bool config_fail(struct config_message *message, const char *format, ...)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
     }
-    return false;
 }
 
 static void *place(struct config *config, const struct config_key *key)

@@ -5,8 +5,11 @@
 #include "config/config.h"
 #include "config/schema.h"
 
-/* Fills message (printf) and returns false, so that a check is one statement. */
-bool config_fail(struct config_message *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Fills message (printf). */
+void config_say(struct config_message *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same as an expression that is false, so that a check is one statement: return config_fail(message, …). */
+#define config_fail(...) (config_say(__VA_ARGS__), false)
 
 /* Puts a key's default in its place. */
 void config_value_reset(struct config *config, const struct config_key *key);

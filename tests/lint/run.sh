@@ -28,12 +28,14 @@ check_scripts()
     shellcheck -x "${scripts[@]}" .ci/run
 }
 
-# What is looked for stands in .clang-tidy. Tests and the example build with the same flags but are not looked at.
+# What is looked for stands in .clang-tidy. One file a process: with more, version 14 takes every va_list after the first
+# file for uninitialized.
 check_bugs()
 {
     cmake -S . -B "$build" -DZT_TESTS=OFF >/dev/null || return
     find core config server deploy -name '*.c' -print0 |
-        xargs -0 -n 4 -P "$(nproc)" clang-tidy -p "$build" --quiet --warnings-as-errors='*' 2> >(grep -v 'warnings generated' >&2)
+        xargs -0 -n 1 -P "$(nproc)" clang-tidy -p "$build" --quiet --warnings-as-errors='*' 2>&1 |
+        { grep -vE '^[0-9]+ warnings? (generated|treated as)' || true; }
 }
 
 packages_install build lint
