@@ -25,7 +25,7 @@ static bool overlaps(uint64_t offset_a, uint64_t length_a, uint64_t offset_b, ui
     return offset_a < offset_b ? offset_b - offset_a < length_a : offset_a - offset_b < length_b;
 }
 
-static const struct zt_object *owner_of(const struct zt_model *model, const struct zt_component *component)
+const struct zt_object *zt_component_owner(const struct zt_model *model, const struct zt_component *component)
 {
     uint32_t index = zt_component_index(model, component);
 
@@ -40,7 +40,7 @@ static const struct zt_object *owner_of(const struct zt_model *model, const stru
 /* Follows zt_fail: tells whose range it is. */
 static enum zt_status refuse(const struct zt_model *model, const struct zt_component *component, struct zt_error *error)
 {
-    const struct zt_object *object = owner_of(model, component);
+    const struct zt_object *object = zt_component_owner(model, component);
 
     if (object)
         zt_error_at(error, zt_object_name(object), zt_component_name(component));

@@ -17,4 +17,7 @@ enum zt_status zt_extents_check(const struct zt_model *model, bool include_manif
  * is told after the manifest was read, this is where the reader of its error finds what broke it. */
 uint64_t zt_manifest_position(const struct zt_model *model, const void *text);
 
+/* The object a component belongs to, found by looking at all: for errors, not for loops. */
+const struct zt_object *zt_component_owner(const struct zt_model *model, const struct zt_component *component);
+
 #endif
