@@ -33,14 +33,7 @@ packages_missing()
 # as_root COMMAND...: runs it as root, through sudo where we are not.
 as_root()
 {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
-    else
-        echo "error: installing packages needs root, and there is no sudo; as root, run: apt-get install ${missing[*]}" >&2
-        return 1
-    fi
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
 # packages_install GROUP...: installs what is missing of these groups; asks for nothing when all is there.
@@ -56,6 +49,10 @@ packages_install()
     fi
     mapfile -t missing < <(packages_missing "${names[@]}")
     [ "${#missing[@]}" -gt 0 ] || return 0
+    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        echo "error: neither root nor sudo; as root, run: apt-get install ${missing[*]}" >&2
+        return 1
+    fi
     echo "==> installing ${missing[*]}"
     # Another apt may be at work on a fresh machine: wait for its lock.
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
