@@ -197,19 +197,6 @@ enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **ou
     return ZT_OK;
 }
 
-bool zt_builder_shape_fits(const struct zt_builder *builder)
-{
-    const struct zt_object *object = last_object(builder);
-    const uint64_t *shape = builder->dimensions + object->first_dimension;
-    uint64_t elements = 1;
-    for (unsigned i = 0; i < object->rank; i++) {
-        if (__builtin_mul_overflow(elements, shape[i], &elements)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* --- finishing --- */
 
 /* Sorts one array; *out_second is the place of a name that the entry before it has too, or 0. */

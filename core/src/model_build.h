@@ -4,8 +4,6 @@
 #ifndef ZT_MODEL_BUILD_H
 #define ZT_MODEL_BUILD_H
 
-#include <stdbool.h>
-
 #include "arena.h"
 #include "name_sort.h"
 #include "zt/model.h"
@@ -45,10 +43,6 @@ enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_compon
                                     struct zt_error *error);
 enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent, struct zt_error *error);
 enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **out_shard, struct zt_error *error);
-
-/* Multiplies the last object's dimensions from left to right: false when a product on the way does not fit in 64 bits.
- */
-bool zt_builder_shape_fits(const struct zt_builder *builder);
 
 /* Sorts objects, components and shards by name, refuses names that occur twice (rule: the one given, offset of the
  * second), gives back slack and hands the model out. On failure the builder still owns everything. */

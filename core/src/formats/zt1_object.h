@@ -1,0 +1,21 @@
+/* zTensor 1.x: reading one object of the manifest into the model. */
+#ifndef ZT_ZT1_OBJECT_H
+#define ZT_ZT1_OBJECT_H
+
+#include "fields.h"
+
+extern const struct zt_family_rules zt1_rules;
+
+struct zt1_reading {
+    struct zt_builder builder;
+    struct zt_cbor_reader reader;
+    /* zTensor 1.0: the dtype stands on the tensor, under its long name. */
+    bool is_1_0;
+    /* Where a dtype that only zTensor 1.1 has (complex64, ...) was first seen, or ZT_NO_OFFSET. */
+    uint64_t dtype_1_1_offset;
+};
+
+/* Reads the value of one entry of "objects" ("tensors" in 1.0). An entry's take function; context is zt1_reading. */
+enum zt_status zt1_object_read(void *context, struct zt_text name, struct zt_error *error);
+
+#endif
