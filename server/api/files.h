@@ -1,0 +1,9 @@
+/* GET /files/{path...}: a stored file's own bytes, unverified. */
+#ifndef API_FILES_H
+#define API_FILES_H
+
+#include "http/request.h"
+
+enum outcome files_get(struct request *request);
+
+#endif

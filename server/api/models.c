@@ -1,0 +1,81 @@
+/* The manifest of one model: the whole of it from the text kept with the generation, selections made for the request.
+ */
+#include "api/models.h"
+
+#include "api/resolve.h"
+#include "api/selection.h"
+#include "http/problem.h"
+
+/* More objects than this take longer to write than a loop should be held up. */
+#define INLINE_OBJECTS 500
+/* The same for attributes and names, of which few objects may have many. */
+#define INLINE_MANIFEST_BYTES 65536
+
+static void set_fields(struct request *request, const char *etag)
+{
+    struct representation *reply = &request->reply;
+    reply->etag = etag;
+    reply->last_modified = generation_modified(request->generation);
+    reply->cache_control = "no-cache";
+    reply->media_type = "application/json";
+    reply->ranges = true;
+}
+
+static enum outcome reply_whole(struct request *request)
+{
+    struct generation *generation = request->generation;
+    struct zt_text text;
+    switch (manifest_ask(request->server->workers, generation, request_waiter(request), &text)) {
+    case MANIFEST_PENDING:
+        return OUTCOME_WAITING;
+    case MANIFEST_FAILED:
+        return problem_reply(request, PROBLEM_INTERNAL, "the manifest as JSON does not fit in memory");
+    case MANIFEST_READY:
+        break;
+    }
+    representation_memory(&request->reply, text.bytes, text.length);
+    set_fields(request, generation->etag);
+    return OUTCOME_READY;
+}
+
+static void write_selection(struct request *request)
+{
+    struct selection *selection = request->context;
+    const struct manifest_source source = selection_source(request->generation);
+    manifest_write(selection->json, request->generation->model, &source, &selection->manifest);
+}
+
+static enum outcome reply_selection(struct request *request, struct selection *selection)
+{
+    const struct zt_model *model = request->generation->model;
+    if (!selection->written) {
+        selection->written = true;
+        selection->json = request_json(request, selection->pretty);
+        if (selection->json == NULL) {
+            return OUTCOME_READY;
+        }
+        if (model->object_count > INLINE_OBJECTS || model->manifest_length > INLINE_MANIFEST_BYTES) {
+            return request_work(request, write_selection);
+        }
+        write_selection(request);
+    }
+    reply_written(request, selection->json);
+    if (!selection->json->failed) {
+        set_fields(request, selection_etag(request, selection, "model"));
+    }
+    return OUTCOME_READY;
+}
+
+enum outcome model_get(struct request *request)
+{
+    enum outcome outcome;
+    if (!model_resolve(request, &outcome)) {
+        return outcome;
+    }
+    struct selection *selection = request->context != NULL ? request->context : selection_read(request);
+    if (selection == NULL) {
+        return OUTCOME_READY;
+    }
+    request->context = selection;
+    return selection->is_whole ? reply_whole(request) : reply_selection(request, selection);
+}

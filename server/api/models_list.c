@@ -1,0 +1,222 @@
+/* GET /v1/models: a page of models in order of name, with a cursor for the next one. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/models.h"
+#include "api/resolve.h"
+#include "http/problem.h"
+#include "model/catalog.h"
+#include "model/href.h"
+#include "model/manifest_json.h"
+#include "zt/digest.h"
+
+#define LIMIT_DEFAULT 100
+#define LIMIT_MAX     1000
+
+struct page {
+    struct zt_text prefix;
+    struct zt_text after;
+    size_t limit;
+    size_t count;
+    bool more;
+    struct generation *models[LIMIT_MAX];
+};
+
+/* --- the cursor: the last name of the page before, as base64url (RFC 4648 section 5) without padding --- */
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+#define CURSOR_SIZE (MODEL_NAME_MAX * 4 / 3 + 4)
+
+static void cursor_write(struct zt_text name, char out_text[CURSOR_SIZE])
+{
+    uint32_t bits = 0;
+    unsigned count = 0;
+    size_t length = 0;
+    for (size_t i = 0; i < name.length; i++) {
+        bits = bits << 8 | (unsigned char)name.bytes[i];
+        for (count += 8; count >= 6; count -= 6) {
+            out_text[length++] = alphabet[bits >> (count - 6) & 63];
+        }
+    }
+    if (count > 0) {
+        out_text[length++] = alphabet[bits << (6 - count) & 63];
+    }
+    out_text[length] = '\0';
+}
+
+/* False when the text is not a cursor that cursor_write made. */
+static bool cursor_read(struct zt_text text, char out_name[MODEL_NAME_MAX], size_t *out_length)
+{
+    uint32_t bits = 0;
+    unsigned count = 0;
+    size_t length = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        const char *digit = text.bytes[i] != '\0' ? strchr(alphabet, text.bytes[i]) : NULL;
+        if (digit == NULL) {
+            return false;
+        }
+        bits = bits << 6 | (uint32_t)(digit - alphabet);
+        count += 6;
+        if (count >= 8) {
+            count -= 8;
+            if (length == MODEL_NAME_MAX) {
+                return false;
+            }
+            out_name[length++] = (char)(bits >> count & 0xFF);
+        }
+    }
+    *out_length = length;
+    return count < 6 && (bits & ((1U << count) - 1)) == 0 && model_name_is_valid((struct zt_text){out_name, length});
+}
+
+/* --- the query; false: replied --- */
+
+static bool read_limit(struct request *request, size_t *out_limit)
+{
+    struct zt_text text;
+    *out_limit = LIMIT_DEFAULT;
+    if (!request_query(request, "limit", 0, &text)) {
+        return true;
+    }
+    size_t limit = 0;
+    for (size_t i = 0; i < text.length && limit <= LIMIT_MAX; i++) {
+        limit =
+            text.bytes[i] >= '0' && text.bytes[i] <= '9' ? limit * 10 + (size_t)(text.bytes[i] - '0') : LIMIT_MAX + 1;
+    }
+    if (limit < 1 || limit > LIMIT_MAX) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "limit is a number from 1 to %d", LIMIT_MAX);
+        return false;
+    }
+    *out_limit = limit;
+    return true;
+}
+
+static bool read_cursor(struct request *request, struct zt_text *out_after)
+{
+    struct zt_text text;
+    *out_after = (struct zt_text){"", 0};
+    if (!request_query(request, "cursor", 0, &text)) {
+        return true;
+    }
+    char *name = request_allocate(request, MODEL_NAME_MAX);
+    size_t length;
+    if (name == NULL || !cursor_read(text, name, &length)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "cursor is not one that a listing gave as \"next\"");
+        return false;
+    }
+    *out_after = (struct zt_text){name, length};
+    return true;
+}
+
+/* --- the answer --- */
+
+static void write_error(struct json *json, const struct generation *generation)
+{
+    json_key_string(json, "error");
+    json_object_begin(json);
+    json_key_string(json, "code");
+    json_string(json, problem_code(problem_of_status(generation->error.status)));
+    json_key_string(json, "detail");
+    json_string(json, generation->error.message);
+    json_object_end(json);
+}
+
+static void write_counts(struct json *json, const struct generation *generation)
+{
+    json_key_string(json, "version");
+    if (generation->model != NULL) {
+        json_text(json, generation->model->version);
+    } else {
+        json_null(json);
+    }
+    json_key_string(json, "size");
+    json_uint(json, generation->identity.size_bytes);
+    json_key_string(json, "objects");
+    if (generation->model != NULL) {
+        json_uint(json, generation->model->object_count);
+    } else {
+        json_null(json);
+    }
+}
+
+static void write_model(struct json *json, const struct generation *generation, struct href *href)
+{
+    json_object_begin(json);
+    json_key_string(json, "name");
+    json_text(json, generation_name(generation));
+    json_key_string(json, "format");
+    json_string(json, generation_format(generation));
+    write_counts(json, generation);
+    json_key_string(json, "modified");
+    manifest_write_time(json, generation->identity.modified_ns);
+    json_key_string(json, "etag");
+    json_string(json, generation->etag);
+    href_cut(href, 0);
+    href_model(href, generation_name(generation));
+    json_key_string(json, "href");
+    json_string(json, href->failed ? "" : href->text);
+    if (generation->model == NULL) {
+        write_error(json, generation);
+    }
+    json_object_end(json);
+}
+
+static void write_page(struct json *json, const struct page *page)
+{
+    struct href href;
+    href_init(&href);
+    json_object_begin(json);
+    json_key_string(json, "models");
+    json_array_begin(json);
+    for (size_t i = 0; i < page->count; i++) {
+        write_model(json, page->models[i], &href);
+    }
+    json_array_end(json);
+    json_key_string(json, "next");
+    if (page->more && page->count > 0) {
+        char cursor[CURSOR_SIZE];
+        cursor_write(generation_name(page->models[page->count - 1]), cursor);
+        json_string(json, cursor);
+    } else {
+        json_null(json);
+    }
+    json_object_end(json);
+    json->failed = json->failed || href.failed;
+    href_free(&href);
+}
+
+static void set_fields(struct request *request, const struct json *json)
+{
+    uint64_t words[2];
+    zt_xxh3_128(json->text, json->length, words);
+    request->reply.etag = request_print(request, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
+    request->reply.cache_control = "no-cache";
+}
+
+enum outcome models_list(struct request *request)
+{
+    bool pretty;
+    struct page page;
+    if (!read_limit(request, &page.limit) || !read_cursor(request, &page.after) ||
+        !query_switch(request, "pretty", &pretty)) {
+        return OUTCOME_READY;
+    }
+    page.prefix = (struct zt_text){"", 0};
+    request_query(request, "prefix", 0, &page.prefix);
+    struct json *json = request_json(request, pretty);
+    if (json == NULL) {
+        return OUTCOME_READY;
+    }
+    page.count = catalog_list(request->server->catalog, page.prefix, page.after, page.limit, page.models, &page.more);
+    write_page(json, &page);
+    for (size_t i = 0; i < page.count; i++) {
+        generation_release(page.models[i]);
+    }
+    reply_written(request, json);
+    if (!json->failed) {
+        set_fields(request, json);
+    }
+    return OUTCOME_READY;
+}

@@ -1,0 +1,9 @@
+/* GET /v1/models/{model}/objects/{object}: one object of the manifest. */
+#ifndef API_OBJECTS_H
+#define API_OBJECTS_H
+
+#include "http/request.h"
+
+enum outcome object_get(struct request *request);
+
+#endif

@@ -1,0 +1,27 @@
+/* From the names in a request's path to the model, object and component they mean. */
+#ifndef API_RESOLVE_H
+#define API_RESOLVE_H
+
+#include "http/json_write.h"
+#include "http/request.h"
+#include "model/generation.h"
+
+/* Finds the model that the path's first name means and holds it in request->generation. False: the handler returns
+ * *out_outcome, because the answer is settled (400, 404, 422) or has to wait. Called again it costs nothing. */
+bool model_resolve(struct request *request, enum outcome *out_outcome);
+
+/* The object of the path's second name, the component of its third. NULL: replied with 404. After model_resolve. */
+const struct zt_object *object_resolve(struct request *request);
+const struct zt_component *component_resolve(struct request *request, const struct zt_object *object);
+
+/* A query parameter that is a switch: absent, "0" and "false" are false; "", "1" and "true" are true. False: replied
+ * with 400. */
+bool query_switch(struct request *request, const char *name, bool *out_value);
+
+/* A JSON text that the request keeps until its last byte is sent; NULL (replied with a problem) when memory is out. */
+struct json *request_json(struct request *request, bool pretty);
+
+/* Makes the text of request_json the reply, 200. When writing it failed: a problem. */
+enum outcome reply_written(struct request *request, struct json *json);
+
+#endif

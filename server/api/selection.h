@@ -1,0 +1,27 @@
+/* What of a manifest a query asks for (prefix, match, fields, pretty), and the tag of such an answer. */
+#ifndef API_SELECTION_H
+#define API_SELECTION_H
+
+#include "http/json_write.h"
+#include "http/request.h"
+#include "model/manifest_json.h"
+
+struct selection {
+    struct manifest_selection manifest;
+    bool pretty;
+    bool is_whole; /* everything, compact: the text that is kept */
+    bool written;
+    struct json *json;
+};
+
+/* Reads the query into the request's memory. NULL: replied with a problem. */
+struct selection *selection_read(struct request *request);
+
+/* Where a generation's manifest comes from, for manifest_write. */
+struct manifest_source selection_source(const struct generation *generation);
+
+/* A strong tag of its own for this selection of what the request's generation shows. what: a letter or so for each kind
+ * of answer, so that no two share a tag. NULL when memory is out. */
+const char *selection_etag(struct request *request, const struct selection *selection, const char *what);
+
+#endif
