@@ -1,5 +1,5 @@
-/* Where models are kept: list, open, create, publish, delete. A folder today (store_local.c), an S3-compatible store later;
- * nothing above this interface may assume a local file but through a source.
+/* Where models are kept: list, open, create, publish, delete. A folder today (store_local.c), an S3-compatible store
+ * later; nothing above this interface may assume a local file but through a source.
  *
  * Paths are relative to the store's root, with '/' between parts, never starting with '/', never with "." or "..". */
 #ifndef MODEL_STORE_H
@@ -39,17 +39,19 @@ struct store_ops {
                              struct zt_error *error);
     enum zt_status (*write_at)(struct stored_upload *upload, uint64_t offset, const void *bytes, size_t length,
                                struct zt_error *error);
-    /* What was written so far, to read back (hashing, validation). Borrowed from the upload; its size is that at the call
-     * of this function. */
+    /* What was written so far, to read back (hashing, validation). Borrowed from the upload; its size is that at the
+     * call of this function. A further call ends the source of the one before. */
     enum zt_status (*read_back)(struct stored_upload *upload, struct zt_source **out_source, struct zt_error *error);
-    /* Durably gives the file its name (fsync, link or rename, fsync of the folder; folders are made). With replace false
-     * ZT_ARGUMENT when the name is taken: atomic against any other writer. Ends the upload on success only. */
+    /* Durably gives the file its name (fsync, link or rename, fsync of the folder; folders are made). With replace
+     * false ZT_ARGUMENT when the name is taken: atomic against any other writer; with replace true only when something
+     * other than a file stands in its way. Ends the upload on success only. */
     enum zt_status (*publish)(struct stored_upload *upload, const char *path, bool replace, struct zt_error *error);
     /* Ends an upload without a trace. Takes NULL. */
     void (*abandon)(struct stored_upload *upload);
     /* Durable. ZT_NOT_FOUND. */
     enum zt_status (*remove)(struct store *store, const char *path, struct zt_error *error);
-    /* A descriptor that becomes readable when something below the root changes, or -1; changed() empties it. */
+    /* A descriptor that becomes readable when something below the root may have changed, or -1; borrowed from the
+     * store. changed() empties it and says whether to list anew; what is watched follows from the last list. */
     int (*watch)(struct store *store);
     bool (*changed)(struct store *store);
     void (*close)(struct store *store);
@@ -59,12 +61,14 @@ struct store {
     const struct store_ops *ops;
 };
 
+/* 1 GiB or a twentieth of the disk, whichever is less. */
+#define STORE_RESERVE_AUTOMATIC UINT64_MAX
+
 /* Opens a folder. ZT_NOT_FOUND or ZT_IO with one clear line. reserve_bytes: free space that uploads leave alone. */
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);
 
-/* Whether the identity of an open file of this store is still the one given (fstat); other_bytes is set when size or
- * time of modification differ, so that its bytes may. */
+/* The identity that an open file of a store has now. False for a source that is no file. */
 bool store_identity_of(struct zt_source *source, struct file_identity *out_identity);
 
 /* --- names --- */

@@ -1,0 +1,329 @@
+/* Files on their way into the store: written without a name, published with one step that is atomic and durable.
+ *
+ * The file is unnamed (O_TMPFILE) where the file system can do that, and hidden in the root where not; a hidden one is
+ * locked as long as its process lives, so that another start can tell what a crash left behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <dirent.h>
+
+#include "model/store_local.h"
+
+#define FILE_MODE 0644
+/* Names are random: more collisions than that are no accident. */
+#define NAME_TRIES_MAX 16
+/* How much may be written between two looks at the free space. */
+#define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
+/* The automatic reserve (upload.reserve_bytes). */
+#define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
+#define RESERVE_SHARE     20
+
+struct stored_upload {
+    struct local_store *store;
+    int descriptor;
+    char hidden[STORE_HIDDEN_NAME_SIZE]; /* in the root; empty for an unnamed file */
+    struct zt_source *read_back;
+    atomic_uint_fast64_t written;
+    atomic_uint_fast64_t next_look;
+};
+
+static enum zt_status check_space(const struct local_store *local, uint64_t wanted_bytes, struct zt_error *error)
+{
+    struct statvfs disk;
+    uint64_t reserve = local->reserve_bytes;
+    uint64_t unit;
+    uint64_t free_bytes;
+
+    if (fstatvfs(local->root, &disk) != 0)
+        return store_fail_errno(error, errno, "cannot tell the free space");
+    unit = disk.f_frsize;
+    free_bytes = (uint64_t)disk.f_bavail * unit;
+    if (reserve == STORE_RESERVE_AUTOMATIC) {
+        reserve = (uint64_t)disk.f_blocks * unit / RESERVE_SHARE;
+        reserve = reserve < RESERVE_MAX_BYTES ? reserve : RESERVE_MAX_BYTES;
+    }
+    if (free_bytes < reserve || free_bytes - reserve < wanted_bytes)
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the free space, less the reserve, does not hold it");
+    return ZT_OK;
+}
+
+/* A hidden file of our own, locked. Between making and locking it another start may have swept it away: then once more.
+ */
+static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
+{
+    for (int i = 0; i < NAME_TRIES_MAX; i++) {
+        struct stat facts;
+        int descriptor;
+
+        store_hidden_name(STORE_UPLOAD_PREFIX, out_name);
+        descriptor = openat(root, out_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+        if (descriptor < 0 && errno != EEXIST && errno != EINTR)
+            return -1;
+        if (descriptor < 0)
+            continue;
+        /* Where locks are not to be had, a sweep does not get one either and leaves the file alone. */
+        (void)flock(descriptor, LOCK_EX | LOCK_NB);
+        if (fstat(descriptor, &facts) == 0 && facts.st_nlink > 0)
+            return descriptor;
+        close(descriptor);
+    }
+    errno = EEXIST;
+    return -1;
+}
+
+static int create_file(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
+{
+    int descriptor;
+
+    out_name[0] = '\0';
+    do {
+        descriptor = openat(root, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, FILE_MODE);
+    } while (descriptor < 0 && errno == EINTR);
+    if (descriptor >= 0)
+        return descriptor;
+    /* How kernels and file systems say that they have no unnamed files. */
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
+        return -1;
+    return create_hidden(root, out_name);
+}
+
+enum zt_status store_local_create(struct store *store, uint64_t expected_bytes, struct stored_upload **out_upload,
+                                  struct zt_error *error)
+{
+    struct local_store *local = (struct local_store *)store;
+    enum zt_status status = check_space(local, expected_bytes == UINT64_MAX ? 0 : expected_bytes, error);
+    struct stored_upload *upload;
+
+    if (status != ZT_OK)
+        return status;
+    upload = calloc(1, sizeof *upload);
+    if (upload == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
+    upload->store = local;
+    atomic_init(&upload->next_look, RESERVE_STEP_BYTES);
+    upload->descriptor = create_file(local->root, upload->hidden);
+    if (upload->descriptor < 0) {
+        status = store_fail_errno(error, errno, "cannot make a file");
+        free(upload);
+        return status;
+    }
+    *out_upload = upload;
+    return ZT_OK;
+}
+
+/* Free space is looked at now and then: a body of unknown length must not eat the reserve. */
+static enum zt_status account(struct stored_upload *upload, size_t length, struct zt_error *error)
+{
+    uint64_t written = atomic_fetch_add(&upload->written, length) + length;
+
+    if (written < atomic_load(&upload->next_look))
+        return ZT_OK;
+    atomic_store(&upload->next_look, written + RESERVE_STEP_BYTES);
+    return check_space(upload->store, 0, error);
+}
+
+enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset, const void *bytes, size_t length,
+                                    struct zt_error *error)
+{
+    const char *from = bytes;
+    size_t left = length;
+
+    if (offset > INT64_MAX || length > INT64_MAX - offset)
+        return zt_fail(error, ZT_LIMIT, NULL, offset, "past the end of any file");
+    while (left > 0) {
+        ssize_t put = pwrite(upload->descriptor, from, left, (off_t)offset);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return store_fail_errno(error, put == 0 ? ENOSPC : errno, "cannot write");
+        from += put;
+        offset += (uint64_t)put;
+        left -= (size_t)put;
+    }
+    return account(upload, length, error);
+}
+
+enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_source **out_source,
+                                     struct zt_error *error)
+{
+    struct zt_source *source;
+    enum zt_status status;
+    int descriptor = fcntl(upload->descriptor, F_DUPFD_CLOEXEC, 0);
+
+    if (descriptor < 0)
+        return store_fail_errno(error, errno, "cannot read back");
+    status = zt_source_from_descriptor(descriptor, &source, error);
+    if (status != ZT_OK) {
+        close(descriptor);
+        return status;
+    }
+    zt_source_close(upload->read_back);
+    upload->read_back = source;
+    *out_source = source;
+    return ZT_OK;
+}
+
+/* Gives the unnamed file a name. False with errno. */
+static bool link_unnamed(int descriptor, int folder, const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
+        return true;
+    /* Without /proc; needs a capability. */
+    return errno == ENOENT && linkat(descriptor, "", folder, name, AT_EMPTY_PATH) == 0;
+}
+
+/* Replacing takes a name to rename from: hidden, in the root. */
+static bool hide_unnamed(const struct stored_upload *upload, char out_name[STORE_HIDDEN_NAME_SIZE])
+{
+    /* The lock that tells a sweep to leave the hidden name alone. */
+    (void)flock(upload->descriptor, LOCK_EX | LOCK_NB);
+    for (int i = 0; i < NAME_TRIES_MAX; i++) {
+        store_hidden_name(STORE_PUBLISH_PREFIX, out_name);
+        if (link_unnamed(upload->descriptor, upload->store->root, out_name))
+            return true;
+        if (errno != EEXIST)
+            break;
+    }
+    return false;
+}
+
+/* rename that replaces nothing, also on file systems without RENAME_NOREPLACE. */
+static bool rename_new(int root, const char *hidden, int folder, const char *name)
+{
+    if (renameat2(root, hidden, folder, name, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    return linkat(root, hidden, folder, name, 0) == 0 && unlinkat(root, hidden, 0) == 0;
+}
+
+static bool give_name(const struct stored_upload *upload, int folder, const char *name, bool replace)
+{
+    char hidden[STORE_HIDDEN_NAME_SIZE];
+    int root = upload->store->root;
+    int kept;
+
+    if (upload->hidden[0] != '\0')
+        return replace ? renameat(root, upload->hidden, folder, name) == 0
+                       : rename_new(root, upload->hidden, folder, name);
+    if (!replace)
+        return link_unnamed(upload->descriptor, folder, name);
+    if (!hide_unnamed(upload, hidden))
+        return false;
+    if (renameat(root, hidden, folder, name) == 0)
+        return true;
+    kept = errno;
+    unlinkat(root, hidden, 0);
+    errno = kept;
+    return false;
+}
+
+static enum zt_status fail_publish(int os_error, struct zt_error *error)
+{
+    static const char what[] = "cannot publish";
+
+    switch (os_error) {
+    case EEXIST:
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name is taken");
+    case ENOTDIR:
+    case EISDIR:
+    case ENOTEMPTY:
+    case ENAMETOOLONG:
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used: %s",
+                       strerrordesc_np(os_error));
+    default:
+        return store_fail_errno(error, os_error, what);
+    }
+}
+
+static void end_upload(struct stored_upload *upload)
+{
+    zt_source_close(upload->read_back);
+    close(upload->descriptor);
+    free(upload);
+}
+
+enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace, struct zt_error *error)
+{
+    const char *base;
+    int folder;
+    enum zt_status status = ZT_OK;
+
+    if (!store_path_is_clean(path))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
+    if (fsync(upload->descriptor) != 0)
+        return store_fail_errno(error, errno, "cannot sync");
+    folder = store_path_open_parent(upload->store->root, path, true, &base);
+    if (folder < 0)
+        return fail_publish(errno, error);
+    if (!give_name(upload, folder, base, replace)) {
+        status = fail_publish(errno, error);
+        goto out;
+    }
+    if (fsync(folder) != 0) {
+        status = store_fail_errno(error, errno, "cannot sync the folder");
+        /* What is not known to last is not shown; what it replaced is lost already. */
+        if (!replace)
+            unlinkat(folder, base, 0);
+        goto out;
+    }
+    end_upload(upload);
+out:
+    close(folder);
+    return status;
+}
+
+void store_local_abandon(struct stored_upload *upload)
+{
+    if (upload == NULL)
+        return;
+    if (upload->hidden[0] != '\0')
+        unlinkat(upload->store->root, upload->hidden, 0);
+    end_upload(upload);
+}
+
+static bool is_leftover(const char *name)
+{
+    return strncmp(name, STORE_UPLOAD_PREFIX, strlen(STORE_UPLOAD_PREFIX)) == 0 ||
+           strncmp(name, STORE_PUBLISH_PREFIX, strlen(STORE_PUBLISH_PREFIX)) == 0;
+}
+
+static void remove_leftover(int root, const char *name)
+{
+    int descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (descriptor < 0)
+        return;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(root, name, 0);
+    close(descriptor);
+}
+
+void store_local_sweep(int root)
+{
+    int descriptor = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
+    const struct dirent *entry;
+
+    if (stream == NULL) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    while ((entry = readdir(stream)) != NULL) {
+        if (is_leftover(entry->d_name))
+            remove_leftover(root, entry->d_name);
+    }
+    closedir(stream);
+}

@@ -1,0 +1,83 @@
+/* Names of models: what is one, and which paths stand for one. */
+#include "support.h"
+
+#include <string.h>
+
+#include "model/store.h"
+
+static bool valid(const char *name)
+{
+    return model_name_is_valid((struct zt_text){name, strlen(name)});
+}
+
+static void names_of_parts_are_valid(void **state)
+{
+    (void)state;
+    assert_true(valid("a"));
+    assert_true(valid("bert-base"));
+    assert_true(valid("meta-llama/Llama-3-8B"));
+    assert_true(valid("0/1_2/A.b-c"));
+}
+
+static void names_that_could_leave_the_root_are_refused(void **state)
+{
+    static const char *const names[] = {"",     "/",     "/a",   "a/",  "a//b", "..",    "a/../b",      ".a",
+                                        "a/.b", "-a",    "_a",   "a b", "a\\b", "a%2Fb", "caf\xc3\xa9", "a\n",
+                                        "a:b",  "a/./b", "a/..", "../a"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_false(valid(names[i]));
+    assert_false(model_name_is_valid((struct zt_text){"a\0b", 3}));
+}
+
+static void names_longer_than_255_bytes_are_refused(void **state)
+{
+    char name[MODEL_NAME_MAX + 2];
+
+    (void)state;
+    memset(name, 'a', sizeof name);
+    assert_true(model_name_is_valid((struct zt_text){name, MODEL_NAME_MAX}));
+    assert_false(model_name_is_valid((struct zt_text){name, MODEL_NAME_MAX + 1}));
+}
+
+static void paths_split_into_name_and_rank(void **state)
+{
+    size_t length = 0;
+    unsigned rank = 9;
+
+    (void)state;
+    assert_true(model_path_split("a/b.tar.zt", &length, &rank));
+    assert_int_equal(length, 7);
+    assert_int_equal(rank, 0);
+    assert_true(model_path_split("x.npy", &length, &rank));
+    assert_int_equal(rank, 5);
+    assert_string_equal(model_extension(1), ".safetensors");
+    assert_null(model_extension(6));
+}
+
+static void paths_that_are_no_models_do_not_split(void **state)
+{
+    static const char *const paths[] = {"a", "a.txt", ".zt", "a/.zt", "a.zt/b", "a.ZT", "a.zt.", ".a.zt", "a b.zt"};
+    size_t length = 77;
+    unsigned rank = 77;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        assert_false(model_path_split(paths[i], &length, &rank));
+    assert_int_equal(length, 77);
+    assert_int_equal(rank, 77);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_of_parts_are_valid),
+        cmocka_unit_test(names_that_could_leave_the_root_are_refused),
+        cmocka_unit_test(names_longer_than_255_bytes_are_refused),
+        cmocka_unit_test(paths_split_into_name_and_rank),
+        cmocka_unit_test(paths_that_are_no_models_do_not_split),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

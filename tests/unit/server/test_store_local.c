@@ -1,0 +1,416 @@
+/* The local store: what is listed and opened, publication, leftovers, and noticing changes. */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model/store_local.h"
+
+struct world {
+    char root[64];
+    struct store *store;
+};
+
+static void command(const struct world *world, const char *format)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "cd %s && { %s; }", world->root, format);
+    assert_int_equal(system(text), 0);
+}
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+
+    strcpy(world->root, "/tmp/zt-test-store-XXXXXX");
+    assert_non_null(mkdtemp(world->root));
+    command(world, "mkdir root outside");
+    strcat(world->root, "/root");
+    assert_int_equal(store_local_open(world->root, 0, &world->store, NULL), ZT_OK);
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+
+    world->store->ops->close(world->store);
+    store_path_forbid_openat2(false);
+    strrchr(world->root, '/')[0] = '\0';
+    command(world, "chmod -R u+rwx . && rm -r root outside");
+    rmdir(world->root);
+    free(world);
+    return 0;
+}
+
+static bool collect(void *context, const char *path, const struct file_identity *identity)
+{
+    char *list = context;
+
+    assert_true(identity->inode != 0);
+    strcat(list, path);
+    strcat(list, " ");
+    return true;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Asserts what is listed, sorted and each followed by a space. */
+static void assert_lists(const struct world *world, const char *expected)
+{
+    char list[4096] = "";
+    char sorted[4096] = "";
+    char *words[64];
+    size_t count = 0;
+
+    assert_int_equal(world->store->ops->list(world->store, collect, list, NULL), ZT_OK);
+    for (char *word = strtok(list, " "); word != NULL; word = strtok(NULL, " "))
+        words[count++] = word;
+    qsort(words, count, sizeof words[0], compare_words);
+    for (size_t i = 0; i < count; i++)
+        strcat(strcat(sorted, words[i]), " ");
+    assert_string_equal(sorted, expected);
+}
+
+static enum zt_status open_path(const struct world *world, const char *path, char out_bytes[16])
+{
+    struct zt_source *source = NULL;
+    struct file_identity identity;
+    struct zt_error error;
+    enum zt_status status = world->store->ops->open(world->store, path, &source, &identity, &error);
+
+    if (status != ZT_OK) {
+        assert_int_equal(error.status, status);
+        assert_null(strstr(error.message, world->root));
+        return status;
+    }
+    memset(out_bytes, 0, 16);
+    assert_true(zt_source_size(source) < 16);
+    assert_int_equal(zt_source_read_at(source, 0, out_bytes, (size_t)zt_source_size(source), NULL), ZT_OK);
+    assert_int_equal(identity.size_bytes, zt_source_size(source));
+    zt_source_close(source);
+    return ZT_OK;
+}
+
+static void list_shows_models_of_nested_folders_only(void **state)
+{
+    struct world *world = *state;
+
+    assert_lists(world, "");
+    command(world,
+            "mkdir -p a/b .hidden .ztserve 'bad name' fold.zt; touch x.zt a/y.gguf a/b/z.npz x.txt .h.zt .hidden/q.zt "
+            ".ztserve/s.zt 'bad name/w.zt' fold.zt/in.mag; mkfifo fifo.zt");
+    assert_lists(world, "a/b/z.npz a/y.gguf fold.zt/in.mag x.zt ");
+}
+
+static void links_are_followed_below_the_root_only(void **state)
+{
+    struct world *world = *state;
+    char bytes[16];
+
+    command(world,
+            "mkdir real; echo in > real/m.zt; echo out > ../outside/m.zt; ln -s real/m.zt one.zt; ln -s real two; "
+            "ln -s ../outside/m.zt three.zt; ln -s ../outside four; ln -s $PWD/real/m.zt five.zt; "
+            "ln -s /etc/hostname six.zt; ln -s nowhere.zt seven.zt; ln -s eight.zt eight.zt; ln -s .. real/up; "
+            "ln -s . real/self; ln -s /proc/self/root nine");
+    assert_lists(world, "five.zt one.zt real/m.zt two/m.zt ");
+    assert_int_equal(open_path(world, "five.zt", bytes), ZT_OK);
+    assert_string_equal(bytes, "in\n");
+    assert_int_equal(open_path(world, "two/m.zt", bytes), ZT_OK);
+    assert_int_equal(open_path(world, "three.zt", bytes), ZT_NOT_FOUND);
+    assert_int_equal(open_path(world, "four/m.zt", bytes), ZT_NOT_FOUND);
+    assert_int_equal(open_path(world, "six.zt", bytes), ZT_NOT_FOUND);
+    assert_int_equal(open_path(world, "nine/etc/hostname", bytes), ZT_NOT_FOUND);
+}
+
+static void without_openat2_links_are_not_followed(void **state)
+{
+    struct world *world = *state;
+    char bytes[16];
+
+    store_path_forbid_openat2(true);
+    command(world, "mkdir -p a/b; echo in > a/b/m.zt; echo out > ../outside/m.zt; ln -s ../outside/m.zt three.zt; "
+                   "ln -s ../outside four");
+    assert_lists(world, "a/b/m.zt ");
+    assert_int_equal(open_path(world, "a/b/m.zt", bytes), ZT_OK);
+    assert_int_equal(open_path(world, "three.zt", bytes), ZT_NOT_FOUND);
+    assert_int_equal(open_path(world, "four/m.zt", bytes), ZT_NOT_FOUND);
+}
+
+static void open_refuses_paths_that_are_not_clean(void **state)
+{
+    struct world *world = *state;
+    static const char *const paths[] = {"",     "/etc/hostname", "../outside", "a//b",  "./x.zt",
+                                        "a/..", "x.zt/",         "fifo.zt",    "dir.zt"};
+    char bytes[16];
+
+    command(world, "touch x.zt; mkfifo fifo.zt; mkdir dir.zt");
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        assert_int_equal(open_path(world, paths[i], bytes), ZT_NOT_FOUND);
+}
+
+static void folders_linked_in_every_way_end(void **state)
+{
+    struct world *world = *state;
+    char list[1 << 16] = "";
+
+    command(
+        world,
+        "for i in 0 1 2 3 4 5; do mkdir d$i; for j in 0 1 2 3 4 5; do ln -s ../d$j d$i/l$j; done; done; touch d0/m.zt");
+    assert_int_equal(world->store->ops->list(world->store, collect, list, NULL), ZT_OK);
+    assert_non_null(strstr(list, "d0/m.zt "));
+}
+
+static struct stored_upload *begin(const struct world *world, const char *text)
+{
+    struct stored_upload *upload = NULL;
+
+    assert_int_equal(world->store->ops->create(world->store, strlen(text), &upload, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->write_at(upload, 2, text + 2, strlen(text) - 2, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->write_at(upload, 0, text, 2, NULL), ZT_OK);
+    return upload;
+}
+
+static void published_files_appear_whole(void **state)
+{
+    struct world *world = *state;
+    struct stored_upload *upload = begin(world, "content");
+    struct zt_source *source = NULL;
+    char bytes[16] = "";
+    struct stat facts;
+    char path[128];
+
+    assert_lists(world, "");
+    assert_int_equal(world->store->ops->read_back(upload, &source, NULL), ZT_OK);
+    assert_int_equal(zt_source_size(source), 7);
+    assert_int_equal(zt_source_read_at(source, 0, bytes, 7, NULL), ZT_OK);
+    assert_string_equal(bytes, "content");
+    assert_int_equal(world->store->ops->publish(upload, "a/b/c.zt", false, NULL), ZT_OK);
+    assert_lists(world, "a/b/c.zt ");
+    assert_int_equal(open_path(world, "a/b/c.zt", bytes), ZT_OK);
+    assert_string_equal(bytes, "content");
+    snprintf(path, sizeof path, "%s/a/b/c.zt", world->root);
+    assert_int_equal(stat(path, &facts), 0);
+    assert_int_equal(facts.st_mode & 0600, 0600);
+    command(world, "test -z \"$(find . -name '.ztserve*')\"");
+}
+
+static void publish_replaces_only_when_told(void **state)
+{
+    struct world *world = *state;
+    struct stored_upload *upload = begin(world, "second");
+    struct zt_error error;
+    char bytes[16];
+
+    assert_int_equal(world->store->ops->publish(begin(world, "first"), "m.zt", false, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->publish(upload, "m.zt", false, &error), ZT_ARGUMENT);
+    assert_int_equal(error.status, ZT_ARGUMENT);
+    assert_int_equal(open_path(world, "m.zt", bytes), ZT_OK);
+    assert_string_equal(bytes, "first");
+    assert_int_equal(world->store->ops->publish(upload, "m.zt", true, NULL), ZT_OK);
+    assert_int_equal(open_path(world, "m.zt", bytes), ZT_OK);
+    assert_string_equal(bytes, "second");
+    command(world, "test -z \"$(find . -name '.ztserve*')\"");
+}
+
+static void publish_refuses_a_name_in_the_way_of_a_folder(void **state)
+{
+    struct world *world = *state;
+    struct stored_upload *upload = begin(world, "text");
+
+    command(world, "mkdir d.zt; touch f; ln -s ../outside out");
+    assert_int_equal(world->store->ops->publish(upload, "d.zt", true, NULL), ZT_ARGUMENT);
+    assert_int_equal(world->store->ops->publish(upload, "f/m.zt", false, NULL), ZT_ARGUMENT);
+    assert_int_not_equal(world->store->ops->publish(upload, "out/m.zt", false, NULL), ZT_OK);
+    assert_int_not_equal(world->store->ops->publish(upload, "../m.zt", false, NULL), ZT_OK);
+    command(world, "test ! -e ../outside/m.zt && test ! -e ../m.zt && test -z \"$(find . -name '.ztserve*')\"");
+    world->store->ops->abandon(upload);
+    world->store->ops->abandon(NULL);
+}
+
+static void abandoned_uploads_leave_nothing(void **state)
+{
+    struct world *world = *state;
+
+    world->store->ops->abandon(begin(world, "text"));
+    command(world, "test -z \"$(ls -A)\"");
+}
+
+static void create_refuses_what_the_disk_does_not_hold(void **state)
+{
+    struct world *world = *state;
+    struct local_store *local = (struct local_store *)world->store;
+    struct stored_upload *upload = NULL;
+    struct zt_error error;
+
+    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX - 1, &upload, &error), ZT_LIMIT);
+    assert_int_equal(error.status, ZT_LIMIT);
+    local->reserve_bytes = UINT64_MAX - 1;
+    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX, &upload, &error), ZT_LIMIT);
+    assert_null(upload);
+}
+
+static void leftovers_of_the_dead_are_swept_and_those_of_the_living_kept(void **state)
+{
+    struct world *world = *state;
+    char path[128];
+    int held;
+
+    command(world, "touch .ztserve-upload-dead .ztserve-publish-dead .ztserve-upload-live .other; mkdir .ztserve");
+    snprintf(path, sizeof path, "%s/.ztserve-upload-live", world->root);
+    held = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    world->store->ops->close(world->store);
+    assert_int_equal(store_local_open(world->root, 0, &world->store, NULL), ZT_OK);
+    command(world, "test \"$(ls -A | tr '\\n' ' ')\" = '.other .ztserve .ztserve-upload-live '");
+    close(held);
+}
+
+static void removed_files_stay_readable_to_who_has_them_open(void **state)
+{
+    struct world *world = *state;
+    struct zt_source *source = NULL;
+    struct file_identity identity;
+    char bytes[16] = "";
+
+    command(world, "printf text > m.zt; mkdir d.zt");
+    assert_int_equal(world->store->ops->open(world->store, "m.zt", &source, &identity, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->remove(world->store, "m.zt", NULL), ZT_OK);
+    assert_int_equal(world->store->ops->remove(world->store, "m.zt", NULL), ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->remove(world->store, "d.zt", NULL), ZT_NOT_FOUND);
+    assert_int_equal(zt_source_read_at(source, 0, bytes, 4, NULL), ZT_OK);
+    assert_string_equal(bytes, "text");
+    zt_source_close(source);
+}
+
+static void open_of_a_root_that_is_none_says_why(void **state)
+{
+    struct store *store = NULL;
+    struct zt_error error;
+
+    (void)state;
+    assert_int_equal(store_local_open("/nonexistent/models", 0, &store, &error), ZT_NOT_FOUND);
+    assert_non_null(strstr(error.message, "/nonexistent/models"));
+    assert_int_equal(store_local_open("/etc/hostname", 0, &store, &error), ZT_IO);
+    assert_null(store);
+}
+
+/* Whether a change is told within some time. */
+static bool told(const struct world *world, int descriptor, int timeout_ms)
+{
+    struct pollfd wait = {.fd = descriptor, .events = POLLIN};
+
+    while (poll(&wait, 1, timeout_ms) == 1) {
+        if (world->store->ops->changed(world->store))
+            return true;
+    }
+    return false;
+}
+
+static void changes_are_told_at_once(void **state)
+{
+    struct world *world = *state;
+    int descriptor = world->store->ops->watch(world->store);
+
+    assert_true(descriptor >= 0);
+    assert_true(told(world, descriptor, 500));
+    assert_lists(world, "");
+    assert_false(told(world, descriptor, 100));
+    command(world, "mkdir new");
+    assert_true(told(world, descriptor, 500));
+    command(world, "echo x > new/m.zt");
+    assert_lists(world, "new/m.zt ");
+    command(world, "echo y >> new/m.zt");
+    assert_true(told(world, descriptor, 500));
+    command(world, "mv new/m.zt new/n.zt");
+    assert_true(told(world, descriptor, 500));
+    command(world, "rm -r new");
+    assert_true(told(world, descriptor, 500));
+    assert_lists(world, "");
+}
+
+static void hidden_files_tell_nothing(void **state)
+{
+    struct world *world = *state;
+    int descriptor = world->store->ops->watch(world->store);
+
+    command(world, "mkdir -p .ztserve/verified");
+    assert_lists(world, "");
+    told(world, descriptor, 0);
+    command(world, "touch .x .ztserve/verified/abc; rm .x; echo 1 > note.txt.part; rm .ztserve/verified/abc");
+    /* Creation and removal of another name may be a link to a folder: one telling, no more. */
+    told(world, descriptor, 50);
+    command(world, "touch .ztserve/y; mv .ztserve/y .ztserve/z; rm .ztserve/z; touch .q; mv .q .r; rm .r");
+    assert_false(told(world, descriptor, 200));
+}
+
+static void the_timer_asks_for_a_scan_within_three_seconds(void **state)
+{
+    struct world *world = *state;
+    int descriptor = world->store->ops->watch(world->store);
+
+    assert_lists(world, "");
+    told(world, descriptor, 0);
+    assert_true(told(world, descriptor, 2500));
+    /* One telling, until the next scan sets it anew. */
+    assert_false(told(world, descriptor, 0));
+}
+
+static void a_root_that_vanishes_and_comes_back_is_found_again(void **state)
+{
+    struct world *world = *state;
+    int descriptor = world->store->ops->watch(world->store);
+    char bytes[16];
+
+    command(world, "echo 1 > m.zt");
+    assert_lists(world, "m.zt ");
+    command(world, "mv $PWD ../gone");
+    assert_true(told(world, descriptor, 500));
+    assert_lists(world, "");
+    assert_int_equal(mkdir(world->root, 0755), 0);
+    command(world, "echo 2 > n.zt");
+    assert_true(told(world, descriptor, 2500));
+    assert_lists(world, "n.zt ");
+    assert_int_equal(open_path(world, "n.zt", bytes), ZT_OK);
+    command(world, "rm -r ../gone; echo 3 >> n.zt");
+    assert_true(told(world, descriptor, 500));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(list_shows_models_of_nested_folders_only),
+        TEST(links_are_followed_below_the_root_only),
+        TEST(without_openat2_links_are_not_followed),
+        TEST(open_refuses_paths_that_are_not_clean),
+        TEST(folders_linked_in_every_way_end),
+        TEST(published_files_appear_whole),
+        TEST(publish_replaces_only_when_told),
+        TEST(publish_refuses_a_name_in_the_way_of_a_folder),
+        TEST(abandoned_uploads_leave_nothing),
+        TEST(create_refuses_what_the_disk_does_not_hold),
+        TEST(leftovers_of_the_dead_are_swept_and_those_of_the_living_kept),
+        TEST(removed_files_stay_readable_to_who_has_them_open),
+        cmocka_unit_test(open_of_a_root_that_is_none_says_why),
+        TEST(changes_are_told_at_once),
+        TEST(hidden_files_tell_nothing),
+        TEST(the_timer_asks_for_a_scan_within_three_seconds),
+        TEST(a_root_that_vanishes_and_comes_back_is_found_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
