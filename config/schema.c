@@ -3,6 +3,7 @@
  * ztserve.json, ztserve.schema.json and the README's list follow this table; a unit test compares the two files. */
 #include "config/schema.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 /* More than descriptors a process can have on Debian without asking. */
 #define CONNECTIONS_MAX 1000000
 #define THREADS_MAX     1024
-/* Longer names than that are not looked at for a suggestion; all keys are shorter. */
+/* All keys are shorter than that; longer names are not compared with them. */
 #define SUGGEST_MAX 48
 
 static const char *verify_words[] = {"lazy", "eager", "off", NULL};
@@ -215,12 +216,13 @@ static size_t smallest(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* Levenshtein's distance, one row at a time; both texts are at most SUGGEST_MAX bytes. */
+/* Levenshtein's distance, one row at a time; b is a key's name. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[SUGGEST_MAX + 1];
     size_t width = strlen(b);
 
+    assert(width <= SUGGEST_MAX);
     for (size_t j = 0; j <= width; j++)
         row[j] = j;
     for (size_t i = 0; a[i] != '\0'; i++) {

@@ -78,6 +78,19 @@ static void nested_keys_are_set(void **state)
     assert_int_equal(config.drain_s, 30);
 }
 
+static void keys_that_are_not_named_stay(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    assert_true(load("{\"threads\": 5}", &config, &message));
+    config.drain_s = 7;
+    assert_true(config_load_file(&config, path, &message));
+    assert_int_equal(config.threads, 5);
+    assert_int_equal(config.drain_s, 7);
+}
+
 static void null_is_the_default_where_there_is_nothing_to_say(void **state)
 {
     struct config config;
@@ -218,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested_keys_are_set),
+        cmocka_unit_test(keys_that_are_not_named_stay),
         cmocka_unit_test(null_is_the_default_where_there_is_nothing_to_say),
         cmocka_unit_test(an_unknown_key_is_named_and_a_near_one_suggested),
         cmocka_unit_test(a_repeated_key_is_named_by_its_full_path),

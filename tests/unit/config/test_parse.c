@@ -140,6 +140,25 @@ static void arguments_set_their_keys(void **state)
     assert_int_equal(config.threads, 2);
 }
 
+static void a_later_source_overrides_only_what_it_names(void **state)
+{
+    char listen[] = "ZTSERVE_LISTEN=localhost:1";
+    char threads[] = "ZTSERVE_THREADS=3";
+    char *environment[] = {listen, threads, NULL};
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    config.drain_s = 5;
+    config.threads = 9;
+    assert_true(config_load_environment(&config, environment, NULL, &message));
+    assert_true(config_set_argument(&config, "--listen", "localhost:2", &message));
+    assert_string_equal(config.listen, "localhost:2");
+    assert_int_equal(config.threads, 3);
+    assert_int_equal(config.drain_s, 5);
+}
+
 static void a_wrong_argument_is_one_line(void **state)
 {
     struct config config;
@@ -224,6 +243,8 @@ static void what_is_no_address_is_refused(void **state)
             fail_msg("taken: %s", bad[i]);
         assert_int_equal(listen.port, 'x' * 257);
     }
+    assert_false(config_listen_parse("::1:8080", &listen, &message));
+    assert_string_equal(message.text, "\"::1:8080\" needs brackets around its IPv6 address");
     memset(longest, 'a', sizeof(longest));
     snprintf(longest + 300, 100, ":80");
     assert_false(config_listen_parse(longest, &listen, &message));
@@ -254,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_variable_with_a_wrong_value_is_refused),
         cmocka_unit_test(a_text_as_long_as_its_place_is_refused),
         cmocka_unit_test(arguments_set_their_keys),
+        cmocka_unit_test(a_later_source_overrides_only_what_it_names),
         cmocka_unit_test(a_wrong_argument_is_one_line),
         cmocka_unit_test(addresses_are_taken_apart),
         cmocka_unit_test(what_is_no_address_is_refused),
