@@ -322,7 +322,7 @@ enum zt_status zt01_open(struct zt_source *source, struct zt_model **out_model, 
 {
     struct reading reading = {0};
     struct zt_model *model = NULL;
-    uint64_t size;
+    uint64_t size = 0;
     enum zt_status status = read_size(source, &size, error);
     if (status != ZT_OK) {
         return status;

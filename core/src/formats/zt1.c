@@ -110,7 +110,7 @@ static enum zt_status take_root_field(void *context, const struct zt_field *fiel
 }
 
 static const struct zt_map_schema root_schema_1_0 = {
-    .what = "the manifest",
+    .what = "the manifest (1.0, as the file does not end in the magic)",
     .rules = &zt1_rules,
     .names = root_names_1_0,
     .count = ROOT_FIELDS,
@@ -170,7 +170,7 @@ enum zt_status zt1_open(struct zt_source *source, struct zt_model **out_model, s
 {
     struct zt1_reading reading = {.dtype_1_1_offset = ZT_NO_OFFSET};
     struct zt_model *model = NULL;
-    struct frame frame;
+    struct frame frame = {0};
     enum zt_status status = read_frame(source, &frame, error);
     if (status != ZT_OK) {
         return status;
