@@ -26,6 +26,10 @@ struct route {
 extern const struct route routes[];
 extern const size_t route_count;
 
+/* Whether a raw path has the pattern's shape; out_names get what stands at its {…}, still encoded. A name is never
+ * empty. */
+bool route_matches(const char *pattern, struct zt_text path, struct zt_text out_names[REQUEST_NAMES]);
+
 /* Finds the route for a request's path and fills route and names, or replies with the problem (404, 405 with Allow, 400
  * invalid-name, 501, and 204 for OPTIONS). */
 const struct operation *router_match(struct request *request);

@@ -1,0 +1,170 @@
+/* JSON as it is written: commas, escapes, exact integers, both layouts. */
+#include "support.h"
+
+#include "http/json_write.h"
+#include "http/utf8.h"
+
+#include <string.h>
+
+static void assert_json(struct json *json, const char *expected)
+{
+    assert_false(json->failed);
+    assert_int_equal(json->length, strlen(expected));
+    assert_memory_equal(json->text, expected, json->length);
+    json_free(json);
+}
+
+static void write_sample(struct json *json)
+{
+    json_object_begin(json);
+    json_key_string(json, "a");
+    json_array_begin(json);
+    json_uint(json, 1);
+    json_null(json);
+    json_array_begin(json);
+    json_array_end(json);
+    json_array_end(json);
+    json_key_string(json, "b");
+    json_object_begin(json);
+    json_object_end(json);
+    json_key_string(json, "c");
+    json_raw(json, "{\"x\":1}", 7);
+    json_key_string(json, "d");
+    json_bool(json, true);
+    json_object_end(json);
+}
+
+static void compact_text_has_no_space(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, false);
+    write_sample(&json);
+    assert_json(&json, "{\"a\":[1,null,[]],\"b\":{},\"c\":{\"x\":1},\"d\":true}");
+}
+
+static void pretty_text_is_indented(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, true);
+    write_sample(&json);
+    assert_json(&json,
+                "{\n  \"a\": [\n    1,\n    null,\n    []\n  ],\n  \"b\": {},\n  \"c\": {\"x\":1},\n  \"d\": true\n}");
+}
+
+static void strings_are_escaped(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, false);
+    json_text(&json, (struct zt_text){"a\"b\\c\n\r\t\b\f\x01\x1f\0z\x7f", 15});
+    assert_json(&json, "\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\\u001f\\u0000z\x7f\"");
+}
+
+static void characters_stay_as_they_are(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, false);
+    json_string(&json, "é€𝄞");
+    assert_json(&json, "\"é€𝄞\"");
+}
+
+static void bytes_that_are_no_text_are_replaced(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, false);
+    json_string(&json, "a\xff"
+                       "b\xc3");
+    assert_json(&json, "\"a\xEF\xBF\xBD"
+                       "b\xEF\xBF\xBD\"");
+}
+
+static void integers_are_exact(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, false);
+    json_array_begin(&json);
+    json_uint(&json, 0);
+    json_uint(&json, UINT64_C(9007199254740993));
+    json_uint(&json, UINT64_MAX);
+    json_array_end(&json);
+    assert_json(&json, "[0,9007199254740993,18446744073709551615]");
+}
+
+static void long_texts_grow(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, false);
+    json_array_begin(&json);
+    for (unsigned i = 0; i < 100000; i++) {
+        json_string(&json, "0123456789");
+    }
+    json_array_end(&json);
+    assert_false(json.failed);
+    assert_int_equal(json.length, 100000 * 13 + 1);
+    assert_int_equal(json.text[json.length - 1], ']');
+    json_free(&json);
+    assert_null(json.text);
+}
+
+static void a_growth_past_all_memory_fails_and_stays_failed(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, false);
+    json_string(&json, "x");
+    json_raw(&json, "", SIZE_MAX - 2);
+    assert_true(json.failed);
+    size_t length = json.length;
+    json_string(&json, "y");
+    assert_int_equal(json.length, length);
+    json_free(&json);
+    assert_false(json.failed);
+}
+
+static void only_well_formed_utf8_is_valid(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "", "abc", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
+    static const char *const bad[] = {"\x80",
+                                      "\xC0\x80",
+                                      "\xC1\xBF",
+                                      "\xC2",
+                                      "\xC2\x41",
+                                      "\xE0\x9F\xBF",
+                                      "\xED\xA0\x80",
+                                      "\xE1\x80",
+                                      "\xF0\x8F\xBF\xBF",
+                                      "\xF4\x90\x80\x80",
+                                      "\xF5\x80\x80\x80",
+                                      "\xFF",
+                                      "a\xE1\x80z"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_true(utf8_is_valid(good[i], strlen(good[i])));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(utf8_is_valid(bad[i], strlen(bad[i])));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compact_text_has_no_space),
+        cmocka_unit_test(pretty_text_is_indented),
+        cmocka_unit_test(strings_are_escaped),
+        cmocka_unit_test(characters_stay_as_they_are),
+        cmocka_unit_test(bytes_that_are_no_text_are_replaced),
+        cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(long_texts_grow),
+        cmocka_unit_test(a_growth_past_all_memory_fails_and_stays_failed),
+        cmocka_unit_test(only_well_formed_utf8_is_valid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,156 @@
+/* Problem details: the table, and what of a failure becomes part of the answer. */
+#include "support.h"
+
+#include <string.h>
+
+#include "http/problem.h"
+#include "http/request_state.h"
+
+static char body[2048];
+
+static const char *body_of(const struct request *request)
+{
+    assert_true(request->reply.length < sizeof body);
+    assert_int_equal(request->reply.segment_count, 1);
+    memcpy(body, request->reply.segments[0].bytes, request->reply.length);
+    body[request->reply.length] = '\0';
+    return body;
+}
+
+static struct request *new_request(void)
+{
+    struct request *request = request_new(NULL, NULL, "/");
+    assert_non_null(request);
+    strcpy(request->id, "r1");
+    return request;
+}
+
+static void every_problem_has_a_status_and_a_code_of_its_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < PROBLEM_COUNT; i++) {
+        unsigned status = problem_status((enum problem)i);
+        assert_in_range(status, 400, 599);
+        for (int j = 0; j < i; j++) {
+            assert_string_not_equal(problem_code((enum problem)i), problem_code((enum problem)j));
+        }
+    }
+    assert_string_equal(problem_code(PROBLEM_CORRUPT_COMPONENT), "corrupt-component");
+    assert_int_equal(problem_status(PROBLEM_CHECKSUM_MISMATCH), 460);
+}
+
+static void a_reply_is_a_problem_document(void **state)
+{
+    (void)state;
+    struct request *request = new_request();
+    assert_int_equal(problem_reply(request, PROBLEM_MODEL_NOT_FOUND, "no model \"%s\"", "x"), OUTCOME_READY);
+    assert_true(request->replied);
+    assert_int_equal(request->reply.status, 404);
+    assert_string_equal(request->reply.media_type, "application/problem+json");
+    assert_string_equal(request->reply.cache_control, "no-store");
+    assert_string_equal(body_of(request),
+                        "{\"type\":\"/problems/model-not-found\",\"title\":\"No such model\",\"status\":404,"
+                        "\"detail\":\"no model \\\"x\\\"\",\"code\":\"model-not-found\",\"request_id\":\"r1\"}");
+    request_free(request);
+}
+
+static void a_problem_replaces_what_was_there(void **state)
+{
+    (void)state;
+    struct request *request = new_request();
+    request->reply.etag = "\"x\"";
+    request->reply.ranges = true;
+    representation_field(&request->reply, "ZT-Dtype", "f32");
+    representation_memory(&request->reply, "abc", 3);
+    problem_reply(request, PROBLEM_NOT_FOUND, "gone");
+    assert_null(request->reply.etag);
+    assert_false(request->reply.ranges);
+    assert_int_equal(request->reply.field_count, 0);
+    request_free(request);
+}
+
+static void a_failure_of_the_core_tells_rule_and_place(void **state)
+{
+    (void)state;
+    struct request *request = new_request();
+    struct zt_error error;
+    zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 0, "offset 3");
+    zt_error_at(&error, (struct zt_text){"w\n", 2}, (struct zt_text){"data", 4});
+    problem_reply_error(request, &error);
+    assert_int_equal(request->reply.status, 422);
+    assert_non_null(strstr(body_of(request), "\"detail\":\"offset 3\",\"code\":\"invalid-model\",\"request_id\":\"r1\","
+                                             "\"rule\":\"zt1 §4 BlobAlignment\",\"object\":\"w\\n\","
+                                             "\"component\":\"data\",\"offset\":0}"));
+    request_free(request);
+}
+
+static void members_that_do_not_apply_are_left_out(void **state)
+{
+    (void)state;
+    struct request *request = new_request();
+    struct zt_error error;
+    zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "encoding \"x\" is not known");
+    problem_reply_error_as(request, PROBLEM_UNSUPPORTED_ENCODING, &error);
+    assert_int_equal(request->reply.status, 422);
+    assert_non_null(strstr(body_of(request), "\"unsupported-encoding\""));
+    assert_null(strstr(body, "\"rule\""));
+    assert_null(strstr(body, "\"object\""));
+    assert_null(strstr(body, "\"offset\""));
+    request_free(request);
+}
+
+static void what_the_disk_did_is_not_told(void **state)
+{
+    (void)state;
+    struct request *request = new_request();
+    struct zt_error error;
+    zt_fail(&error, ZT_IO, NULL, 77, "/srv/secret: Input/output error");
+    problem_reply_error(request, &error);
+    assert_int_equal(request->reply.status, 500);
+    assert_null(strstr(body_of(request), "secret"));
+    assert_non_null(strstr(body, "\"internal\""));
+    request_free(request);
+}
+
+static void each_status_has_its_problem(void **state)
+{
+    (void)state;
+    assert_int_equal(problem_of_status(ZT_INVALID), PROBLEM_INVALID_MODEL);
+    assert_int_equal(problem_of_status(ZT_LIMIT), PROBLEM_INVALID_MODEL);
+    assert_int_equal(problem_of_status(ZT_UNSUPPORTED), PROBLEM_INVALID_MODEL);
+    assert_int_equal(problem_of_status(ZT_CORRUPT), PROBLEM_CORRUPT_COMPONENT);
+    assert_int_equal(problem_of_status(ZT_NOT_FOUND), PROBLEM_NOT_FOUND);
+    assert_int_equal(problem_of_status(ZT_ARGUMENT), PROBLEM_INVALID_REQUEST);
+    assert_int_equal(problem_of_status(ZT_DATA_SHARD), PROBLEM_MODEL_NOT_FOUND);
+    assert_int_equal(problem_of_status(ZT_NO_MEMORY), PROBLEM_INTERNAL);
+    assert_int_equal(problem_of_status(ZT_IO), PROBLEM_INTERNAL);
+    assert_int_equal(problem_of_status(ZT_OK), PROBLEM_INTERNAL);
+}
+
+static void a_detail_too_long_is_cut_and_still_json(void **state)
+{
+    (void)state;
+    struct request *request = new_request();
+    char detail[5000];
+    memset(detail, 'x', sizeof detail - 1);
+    detail[sizeof detail - 1] = '\0';
+    problem_reply(request, PROBLEM_NOT_FOUND, "%s", detail);
+    assert_true(request->reply.length < 3000);
+    assert_int_equal(request->reply.segments[0].bytes[request->reply.length - 1], '}');
+    request_free(request);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_problem_has_a_status_and_a_code_of_its_own),
+        cmocka_unit_test(a_reply_is_a_problem_document),
+        cmocka_unit_test(a_problem_replaces_what_was_there),
+        cmocka_unit_test(a_failure_of_the_core_tells_rule_and_place),
+        cmocka_unit_test(members_that_do_not_apply_are_left_out),
+        cmocka_unit_test(what_the_disk_did_is_not_told),
+        cmocka_unit_test(each_status_has_its_problem),
+        cmocka_unit_test(a_detail_too_long_is_cut_and_still_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* Routing on raw paths, against a table of the test's own. */
+#include "support.h"
+
+#include <string.h>
+
+#include "http/request_state.h"
+#include "http/router.h"
+#include "http/target.h"
+
+static enum outcome handle(struct request *request)
+{
+    (void)request;
+    return OUTCOME_READY;
+}
+
+const struct route routes[] = {
+    {.pattern = "/v1/models", .get = {.handle = handle}},
+    {.pattern = "/v1/models/{model}", .get = {.handle = handle}, .put = {.handle = handle}},
+    {.pattern = "/v1/models/{model}/verification", .get = {.handle = handle}, .post = {.handle = handle}},
+    {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = handle}},
+    {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = handle}},
+    {.pattern = "/files/{path...}", .get = {.handle = handle}},
+};
+const size_t route_count = sizeof routes / sizeof routes[0];
+
+static struct request *routed(enum method method, const char *target)
+{
+    struct request *request = request_new(NULL, NULL, target);
+    assert_non_null(request);
+    request->method = method;
+    const struct operation *operation = router_match(request);
+    assert_int_equal(operation == NULL, request->replied);
+    return request;
+}
+
+static const char *allow_of(const struct request *request)
+{
+    for (unsigned i = 0; i < request->reply.field_count; i++) {
+        if (strcmp(request->reply.fields[i].name, "Allow") == 0) {
+            return request->reply.fields[i].value;
+        }
+    }
+    return "";
+}
+
+static void assert_status(enum method method, const char *target, unsigned status, const char *code)
+{
+    struct request *request = routed(method, target);
+    assert_true(request->replied);
+    assert_int_equal(request->reply.status, status);
+    if (code != NULL) {
+        char body[512] = "";
+        assert_true(request->reply.length < sizeof body);
+        memcpy(body, request->reply.segments[0].bytes, request->reply.length);
+        assert_non_null(strstr(body, code));
+    }
+    request_free(request);
+}
+
+/* The names are joined by '|'. */
+static void assert_routed(const char *target, const char *pattern, const char *names)
+{
+    struct request *request = routed(METHOD_GET, target);
+    assert_false(request->replied);
+    assert_string_equal(request->route->pattern, pattern);
+    char joined[256] = "";
+    for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
+        strcat(joined, i > 0 ? "|" : "");
+        strncat(joined, request->names[i].bytes, request->names[i].length);
+    }
+    assert_string_equal(joined, names);
+    request_free(request);
+}
+
+static void paths_find_their_route(void **state)
+{
+    (void)state;
+    assert_routed("/v1/models", "/v1/models", "");
+    assert_routed("/v1/models?prefix=a/b", "/v1/models", "");
+    assert_routed("/v1/models/a", "/v1/models/{model}", "a");
+    assert_routed("/v1/models/a/verification", "/v1/models/{model}/verification", "a");
+    assert_routed("/v1/models/a/objects/b", "/v1/models/{model}/objects/{object}", "a|b");
+    assert_routed("/v1/models/a/objects/b/c", "/v1/models/{model}/objects/{object}/{component}", "a|b|c");
+    assert_routed("/files/a/b/c.zt", "/files/{path...}", "a/b/c.zt");
+}
+
+static void names_are_decoded_after_the_shape_is_known(void **state)
+{
+    (void)state;
+    assert_routed("/v1/models/a%2Fb", "/v1/models/{model}", "a/b");
+    assert_routed("/v1/models/a%2fb/objects/%25/%C3%A9", "/v1/models/{model}/objects/{object}/{component}", "a/b|%|é");
+    assert_routed("/v1/models/m/objects/%2E%2E", "/v1/models/{model}/objects/{object}", "m|..");
+    assert_routed("/v1/models/m/objects/a%3Fb", "/v1/models/{model}/objects/{object}", "m|a?b");
+    assert_routed("/v1/models/a%252F", "/v1/models/{model}", "a%2F");
+    assert_routed("/v1/models/a+b", "/v1/models/{model}", "a+b");
+    assert_routed("/files/a%20b/c", "/files/{path...}", "a b/c");
+}
+
+static void dot_segments_are_names(void **state)
+{
+    (void)state;
+    assert_routed("/v1/models/..", "/v1/models/{model}", "..");
+    assert_routed("/files/../../etc/passwd", "/files/{path...}", "../../etc/passwd");
+    assert_status(METHOD_GET, "/files/..%2F..%2Fetc", 404, "not-found");
+    assert_status(METHOD_GET, "/v1/../v1/models", 404, "not-found");
+}
+
+static void an_absolute_target_means_its_path(void **state)
+{
+    (void)state;
+    assert_routed("http://example/v1/models/a?x", "/v1/models/{model}", "a");
+    assert_routed("HTTPS://example:1/v1/models", "/v1/models", "");
+    assert_status(METHOD_GET, "http://example", 404, "not-found");
+}
+
+static void unknown_paths_are_not_found(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"/",
+                                          "/v1",
+                                          "/v1/",
+                                          "/v1/models/",
+                                          "/v1/models/a/",
+                                          "/v1/models/a/objects",
+                                          "/v1/models/a/objects/b/c/d",
+                                          "/v1/models/a/objects/b/c/",
+                                          "/v1/modelsx",
+                                          "/v1/model",
+                                          "/V1/models",
+                                          "/files",
+                                          "/files/",
+                                          "/files/a/",
+                                          "/v1/mode%6Cs"};
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        assert_status(METHOD_GET, targets[i], 404, "\"not-found\"");
+    }
+}
+
+static void names_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"/v1/models/%",   "/v1/models/a%2",       "/v1/models/%zz",
+                                          "/v1/models/%2g", "/v1/models/%00",       "/v1/models/%FF",
+                                          "/v1/models/%C3", "/v1/models/%ED%A0%80", "/v1/models/\xff",
+                                          "/v1//models",    "//v1/models",          "/v1/models//objects/b",
+                                          "/files/a//b",    "/files/%zz",           "/v1/models/a/objects/%C3/%A9"};
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        assert_status(METHOD_GET, targets[i], 400, "\"invalid-name\"");
+    }
+}
+
+static void another_method_is_told_which_are_allowed(void **state)
+{
+    (void)state;
+    assert_status(METHOD_POST, "/v1/models/a", 405, "\"method-not-allowed\"");
+    assert_status(METHOD_PATCH, "/v1/models/a", 405, "\"method-not-allowed\"");
+    struct request *request = routed(METHOD_DELETE, "/v1/models/a/verification");
+    assert_string_equal(allow_of(request), "GET, HEAD, POST, OPTIONS");
+    request_free(request);
+}
+
+static void a_method_nobody_knows_is_not_implemented(void **state)
+{
+    (void)state;
+    assert_status(METHOD_UNKNOWN, "/v1/models", 501, "\"not-implemented\"");
+    assert_status(METHOD_UNKNOWN, "/nowhere", 501, "\"not-implemented\"");
+}
+
+static void head_is_answered_by_get(void **state)
+{
+    (void)state;
+    struct request *request = request_new(NULL, NULL, "/v1/models");
+    request->method = METHOD_HEAD;
+    assert_ptr_equal(router_match(request), &routes[0].get);
+    request_free(request);
+}
+
+static void options_lists_the_methods(void **state)
+{
+    (void)state;
+    struct request *request = routed(METHOD_OPTIONS, "/v1/models/a");
+    assert_int_equal(request->reply.status, 204);
+    assert_string_equal(allow_of(request), "GET, HEAD, PUT, OPTIONS");
+    request_free(request);
+    request = routed(METHOD_OPTIONS, "*");
+    assert_int_equal(request->reply.status, 204);
+    assert_string_equal(allow_of(request), "GET, HEAD, PUT, POST, OPTIONS");
+    request_free(request);
+    assert_status(METHOD_OPTIONS, "/nowhere", 404, "\"not-found\"");
+}
+
+static void a_target_that_is_no_path_is_refused(void **state)
+{
+    (void)state;
+    assert_status(METHOD_GET, "*", 400, "\"invalid-request\"");
+    assert_status(METHOD_GET, "v1/models", 400, "\"invalid-request\"");
+    assert_status(METHOD_GET, "", 400, "\"invalid-request\"");
+    assert_status(METHOD_GET, "ftp://example/v1/models", 400, "\"invalid-request\"");
+}
+
+static void a_target_s_path_ends_at_the_query(void **state)
+{
+    (void)state;
+    struct zt_text path;
+    assert_int_equal(target_path("/a/b?c/d", &path), TARGET_PATH);
+    assert_int_equal(path.length, 4);
+    assert_int_equal(target_path("http://h?x", &path), TARGET_PATH);
+    assert_int_equal(path.length, 1);
+    assert_int_equal(path.bytes[0], '/');
+    assert_int_equal(target_path("http://", &path), TARGET_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_find_their_route),
+        cmocka_unit_test(names_are_decoded_after_the_shape_is_known),
+        cmocka_unit_test(dot_segments_are_names),
+        cmocka_unit_test(an_absolute_target_means_its_path),
+        cmocka_unit_test(unknown_paths_are_not_found),
+        cmocka_unit_test(names_that_cannot_be_are_refused),
+        cmocka_unit_test(another_method_is_told_which_are_allowed),
+        cmocka_unit_test(a_method_nobody_knows_is_not_implemented),
+        cmocka_unit_test(head_is_answered_by_get),
+        cmocka_unit_test(options_lists_the_methods),
+        cmocka_unit_test(a_target_that_is_no_path_is_refused),
+        cmocka_unit_test(a_target_s_path_ends_at_the_query),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
