@@ -1,0 +1,63 @@
+/* zTensor 2 files made from a manifest's text. */
+#include "zt2_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cbor_text.h"
+#include "formats/formats.h"
+#include "support.h"
+#include "zt/digest.h"
+
+static const uint8_t magic[8] = {0x89, 'Z', 'T', '2', '\r', '\n', 0x1a, '\n'};
+
+static void put_number(uint8_t *bytes, uint64_t value, unsigned width)
+{
+    for (unsigned i = 0; i < width; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
+}
+
+void zt2_file_make(struct zt2_file *file, uint64_t manifest_offset, const char *manifest)
+{
+    struct zt_buffer encoded = {0};
+    size_t mark = cbor_text_append(&encoded, manifest);
+
+    zt2_file_free(file);
+    file->length = (size_t)manifest_offset + encoded.length + ZT2_FILE_FOOTER;
+    file->bytes = calloc(1, file->length);
+    assert_non_null(file->bytes);
+    file->manifest_offset = manifest_offset;
+    file->mark = strpbrk(manifest, "^@") ? manifest_offset + mark : ZT_NO_OFFSET;
+    memcpy(file->bytes, magic, sizeof(magic));
+    memcpy(file->bytes + manifest_offset, encoded.bytes, encoded.length);
+    uint8_t *footer = file->bytes + file->length - ZT2_FILE_FOOTER;
+    put_number(footer, manifest_offset, 8);
+    put_number(footer + 8, encoded.length, 8);
+    put_number(footer + 24, 2, 4);
+    memcpy(footer + 32, magic, sizeof(magic));
+    zt_buffer_free(&encoded);
+    zt2_file_seal(file);
+}
+
+void zt2_file_seal(struct zt2_file *file)
+{
+    size_t length = file->length - ZT2_FILE_FOOTER - (size_t)file->manifest_offset;
+
+    put_number(file->bytes + file->length - 24, zt_xxh3(file->bytes + file->manifest_offset, length), 8);
+}
+
+void zt2_file_free(struct zt2_file *file)
+{
+    free(file->bytes);
+    *file = (struct zt2_file){0};
+}
+
+enum zt_status zt2_file_open(const struct zt2_file *file, struct zt_model **out_model, struct zt_error *error)
+{
+    struct zt_source *source;
+
+    assert_int_equal(zt_source_from_memory(file->bytes, file->length, &source, error), ZT_OK);
+    enum zt_status status = zt2_open(source, out_model, error);
+    zt_source_close(source);
+    return status;
+}
