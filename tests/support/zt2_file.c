@@ -29,7 +29,8 @@ void zt2_file_make(struct zt2_file *file, uint64_t manifest_offset, const char *
     file->manifest_offset = manifest_offset;
     file->mark = strpbrk(manifest, "^@") ? manifest_offset + mark : ZT_NO_OFFSET;
     memcpy(file->bytes, magic, sizeof(magic));
-    memcpy(file->bytes + manifest_offset, encoded.bytes, encoded.length);
+    if (encoded.length > 0)
+        memcpy(file->bytes + manifest_offset, encoded.bytes, encoded.length);
     uint8_t *footer = file->bytes + file->length - ZT2_FILE_FOOTER;
     put_number(footer, manifest_offset, 8);
     put_number(footer + 8, encoded.length, 8);
