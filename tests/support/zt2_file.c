@@ -62,3 +62,38 @@ enum zt_status zt2_file_open(const struct zt2_file *file, struct zt_model **out_
     zt_source_close(source);
     return status;
 }
+
+enum zt_status zt2_file_try(const struct zt2_file *file, struct zt_error *error)
+{
+    struct zt_model *model = NULL;
+
+    zt_error_clear(error);
+    enum zt_status status = zt2_file_open(file, &model, error);
+    assert_true((status == ZT_OK) == (model != NULL));
+    zt_model_free(model);
+    return status;
+}
+
+enum zt_status zt2_text_try(const char *manifest, struct zt_error *error)
+{
+    struct zt2_file file = {0};
+
+    zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
+    enum zt_status status = zt2_file_try(&file, error);
+    zt2_file_free(&file);
+    return status;
+}
+
+void zt2_text_refused(const char *manifest, const char *rule, struct zt_error *error)
+{
+    struct zt2_file file = {0};
+
+    zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
+    enum zt_status status = zt2_file_try(&file, error);
+    uint64_t mark = file.mark;
+    zt2_file_free(&file);
+    if (status != ZT_INVALID || !error->rule || strcmp(error->rule, rule) != 0 || error->offset != mark)
+        print_message("%s\n -> %s at +%d, wanted at +%d: %s\n", manifest, error->rule ? error->rule : "no rule",
+                      (int)(error->offset - ZT2_MANIFEST_AT), (int)(mark - ZT2_MANIFEST_AT), error->message);
+    assert_failure(error, ZT_INVALID, rule, mark);
+}
