@@ -48,9 +48,9 @@ struct map_state {
 
 static unsigned find_name(const struct zt_map_schema *schema, const struct zt_cbor_item *key)
 {
-    struct zt_text text = {(const char *)key->bytes, (size_t)key->value};
     unsigned number = 0;
-    while (number < schema->count && !zt_text_is(text, schema->names[number])) {
+    while (number < schema->count && (schema->names[number].length != key->value ||
+                                      memcmp(schema->names[number].bytes, key->bytes, (size_t)key->value) != 0)) {
         number++;
     }
     return number;
@@ -61,12 +61,12 @@ static enum zt_status read_known(struct map_state *map, const struct zt_cbor_ite
 {
     if ((map->seen & 1u << number) != 0) {
         return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(map->reader, ZT_CBOR_DUPLICATE_KEY), key->offset,
-                       "%s occurs twice in %s", map->schema->names[number], map->schema->what);
+                       "%s occurs twice in %s", map->schema->names[number].bytes, map->schema->what);
     }
     map->seen |= 1u << number;
     struct zt_field field = {
         .number = number,
-        .name = map->schema->names[number],
+        .name = map->schema->names[number].bytes,
         .rules = map->schema->rules,
         .offset = map->reader->base_offset + map->reader->position,
     };
@@ -118,7 +118,7 @@ static enum zt_status check_required(const struct map_state *map, uint64_t offse
         return ZT_OK;
     }
     return zt_fail(error, ZT_INVALID, map->schema->rules->schema, offset, "%s has no %s", map->schema->what,
-                   map->schema->names[__builtin_ctz(missing)]);
+                   map->schema->names[__builtin_ctz(missing)].bytes);
 }
 
 enum zt_status zt_map_read(struct zt_cbor_reader *reader, const struct zt_map_schema *schema, void *context,

@@ -24,11 +24,16 @@ struct zt_field {
     uint64_t offset; /* absolute: of the value's head */
 };
 
+#define ZT_FIELD_NAME(text)    \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
+
 struct zt_map_schema {
     const char *what; /* "the root", for messages */
     const struct zt_family_rules *rules;
-    const char *const *names;
-    unsigned count;
+    const struct zt_text *names;
+    unsigned count;    /* at most 32 */
     uint32_t required; /* bit n: names[n] must be there */
     /* Reads the value of a known field whole. */
     enum zt_status (*take)(void *context, const struct zt_field *field, struct zt_error *error);

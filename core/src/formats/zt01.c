@@ -55,10 +55,12 @@ struct tensor_fields {
 
 enum tensor_field { NAME, OFFSET, SIZE, DTYPE, SHAPE, ENCODING, LAYOUT, ENDIANNESS, CHECKSUM, TENSOR_FIELDS };
 
-static const char *const tensor_names[TENSOR_FIELDS] = {
-    [NAME] = "name",         [OFFSET] = "offset",     [SIZE] = "size",     [DTYPE] = "dtype",
-    [SHAPE] = "shape",       [ENCODING] = "encoding", [LAYOUT] = "layout", [ENDIANNESS] = "data_endianness",
-    [CHECKSUM] = "checksum",
+static const struct zt_text tensor_names[TENSOR_FIELDS] = {
+    [NAME] = ZT_FIELD_NAME("name"),         [OFFSET] = ZT_FIELD_NAME("offset"),
+    [SIZE] = ZT_FIELD_NAME("size"),         [DTYPE] = ZT_FIELD_NAME("dtype"),
+    [SHAPE] = ZT_FIELD_NAME("shape"),       [ENCODING] = ZT_FIELD_NAME("encoding"),
+    [LAYOUT] = ZT_FIELD_NAME("layout"),     [ENDIANNESS] = ZT_FIELD_NAME("data_endianness"),
+    [CHECKSUM] = ZT_FIELD_NAME("checksum"),
 };
 
 static enum zt_status take_name(struct tensor_fields *fields, const struct zt_field *field, struct zt_error *error)

@@ -74,10 +74,14 @@ static enum zt_status read_frame(struct zt_source *source, struct frame *out_fra
 
 enum root_field { VERSION, OBJECTS, ATTRIBUTES, GENERATOR, ROOT_FIELDS };
 
-static const char *const root_names_1_0[ROOT_FIELDS] = {
-    [VERSION] = "version", [OBJECTS] = "tensors", [ATTRIBUTES] = "attributes", [GENERATOR] = "generator"};
-static const char *const root_names[ROOT_FIELDS] = {
-    [VERSION] = "version", [OBJECTS] = "objects", [ATTRIBUTES] = "attributes", [GENERATOR] = "generator"};
+static const struct zt_text root_names_1_0[ROOT_FIELDS] = {[VERSION] = ZT_FIELD_NAME("version"),
+                                                           [OBJECTS] = ZT_FIELD_NAME("tensors"),
+                                                           [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
+                                                           [GENERATOR] = ZT_FIELD_NAME("generator")};
+static const struct zt_text root_names[ROOT_FIELDS] = {[VERSION] = ZT_FIELD_NAME("version"),
+                                                       [OBJECTS] = ZT_FIELD_NAME("objects"),
+                                                       [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
+                                                       [GENERATOR] = ZT_FIELD_NAME("generator")};
 
 static enum zt_status take_version(struct zt1_reading *reading, const struct zt_field *field, struct zt_error *error)
 {

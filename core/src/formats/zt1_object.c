@@ -49,14 +49,14 @@ static enum zt_status take_placed(struct zt1_reading *reading, const struct zt_f
 /* The first four are all that 1.0 has; there the others are unknown fields. */
 enum component_field { OFFSET, LENGTH, ENCODING, DIGEST, DTYPE, TYPE, UNCOMPRESSED_LENGTH, COMPONENT_FIELDS };
 
-static const char *const component_names[COMPONENT_FIELDS] = {
-    [OFFSET] = "offset",
-    [LENGTH] = "length",
-    [ENCODING] = "encoding",
-    [DIGEST] = "digest",
-    [DTYPE] = "dtype",
-    [TYPE] = "type",
-    [UNCOMPRESSED_LENGTH] = "uncompressed_length",
+static const struct zt_text component_names[COMPONENT_FIELDS] = {
+    [OFFSET] = ZT_FIELD_NAME("offset"),
+    [LENGTH] = ZT_FIELD_NAME("length"),
+    [ENCODING] = ZT_FIELD_NAME("encoding"),
+    [DIGEST] = ZT_FIELD_NAME("digest"),
+    [DTYPE] = ZT_FIELD_NAME("dtype"),
+    [TYPE] = ZT_FIELD_NAME("type"),
+    [UNCOMPRESSED_LENGTH] = ZT_FIELD_NAME("uncompressed_length"),
 };
 
 static enum zt_status take_optional(struct component_fields *fields, const struct zt_field *field,
@@ -255,9 +255,10 @@ static enum zt_status take_component(void *context, struct zt_text name, struct 
 
 enum object_field { SHAPE, FORMAT, COMPONENTS, ATTRIBUTES, OBJECT_DTYPE, OBJECT_FIELDS };
 
-static const char *const object_names[OBJECT_FIELDS] = {
-    [SHAPE] = "shape",           [FORMAT] = "format",      [COMPONENTS] = "components",
-    [ATTRIBUTES] = "attributes", [OBJECT_DTYPE] = "dtype",
+static const struct zt_text object_names[OBJECT_FIELDS] = {
+    [SHAPE] = ZT_FIELD_NAME("shape"),           [FORMAT] = ZT_FIELD_NAME("format"),
+    [COMPONENTS] = ZT_FIELD_NAME("components"), [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
+    [OBJECT_DTYPE] = ZT_FIELD_NAME("dtype"),
 };
 
 static enum zt_status take_attributes(struct object_fields *fields, const struct zt_field *field,
