@@ -13,24 +13,26 @@
 /* The header fields are in. True: refused, the reply is settled and may be sent before the body. */
 bool exchange_begin(struct request *request);
 
-/* A piece of the body. */
-void exchange_receive(struct request *request, const void *bytes, size_t length);
+/* A piece of the body. False: more than may be wasted on a body that nobody wants; the connection is to be ended. */
+bool exchange_receive(struct request *request, const void *bytes, size_t length);
 
 /* The body is in, or a wait has ended. READY: answer can be sent. */
 enum outcome exchange_advance(struct request *request);
 
-/* The answer after preconditions and ranges: status, fields, and the segments that are sent (none for HEAD, though
- * content_length is that of the GET). Borrowed from the request. */
+/* The answer after preconditions and ranges: status, fields, and the segments that are sent (none for HEAD and 304,
+ * though content_length is that of the GET). */
 struct answer {
     unsigned status;
     uint64_t content_length;
+    bool close; /* this answer is the connection's last */
     const struct field *fields;
     unsigned field_count;
-    const struct segment *segments;
+    struct segment *segments;
     unsigned segment_count;
 };
 
-/* After exchange_advance said READY (or exchange_begin refused). */
-void exchange_answer(struct request *request, struct answer *out_answer);
+/* After exchange_advance said READY (or exchange_begin refused). Borrowed from the request; whoever sends it may put
+ * other segments of the same bytes in the place of these. */
+struct answer *exchange_answer(struct request *request);
 
 #endif

@@ -15,7 +15,8 @@ struct loop *loop_start(struct server *server, int listen_socket, char *error, s
 /* Calls job->done(job) on the loop's thread, soon. From any thread; never blocks. */
 void loop_post(struct loop *loop, struct job *job);
 
-/* Watches a descriptor for reading: ready(context) is called on the loop's thread. Call before or on the loop's thread. */
+/* Watches a descriptor for reading: ready(context) is called on the loop's thread. Call before or on the loop's thread.
+ */
 int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context);
 
 /* Stops accepting: the listening socket is closed, answers carry Connection: close. From any thread. */

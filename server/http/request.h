@@ -1,7 +1,7 @@
 /* A request as handlers see it: method, decoded names, query, header fields, and the reply to fill.
  *
- * A request belongs to one loop and is touched on that loop's thread alone; only request_wake may be called from others.
- * Handlers never see libmicrohttpd. */
+ * A request belongs to one loop and is touched on that loop's thread alone; only request_wake may be called from
+ * others. Handlers never see libmicrohttpd. */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
 
@@ -14,7 +14,16 @@
 #include "runtime/workers.h"
 #include "zt/status.h"
 
-enum method { METHOD_GET, METHOD_HEAD, METHOD_PUT, METHOD_POST, METHOD_DELETE, METHOD_PATCH, METHOD_OPTIONS, METHOD_UNKNOWN };
+enum method {
+    METHOD_GET,
+    METHOD_HEAD,
+    METHOD_PUT,
+    METHOD_POST,
+    METHOD_DELETE,
+    METHOD_PATCH,
+    METHOD_OPTIONS,
+    METHOD_UNKNOWN
+};
 
 #define REQUEST_NAMES   4
 #define REQUEST_HOLDS   6
@@ -29,8 +38,8 @@ struct request {
     struct connection *connection;
     enum method method;
     const struct route *route;
-    /* What stands at the {…} of the route's pattern, percent-decoded: valid UTF-8 without NUL. {path...} is raw-decoded as
-     * one text with its slashes. */
+    /* What stands at the {…} of the route's pattern, percent-decoded: valid UTF-8 without NUL. {path...} is raw-decoded
+     * as one text with its slashes. */
     struct zt_text names[REQUEST_NAMES];
     char id[REQUEST_ID_SIZE];
     struct representation reply;
@@ -57,8 +66,8 @@ uint64_t request_body_length(const struct request *request);
 char *request_print(struct request *request, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void *request_allocate(struct request *request, size_t length);
 
-/* Keeps a thing until the last byte is sent, or the connection is gone: release(thing) is then called, in reverse order.
- * Always on the loop's thread. */
+/* Keeps a thing until the last byte is sent, or the connection is gone: release(thing) is then called, in reverse
+ * order. Always on the loop's thread. */
 void request_hold(struct request *request, void *thing, void (*release)(void *thing));
 
 /* Ends an OUTCOME_WAITING. From any thread, once. */

@@ -1,0 +1,285 @@
+/* The stages of exchange.h, one function each; the answer's header fields stand in answer_fields.c. */
+#include "http/exchange.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "http/answer_fields.h"
+#include "http/conditional.h"
+#include "http/framing.h"
+#include "http/problem.h"
+#include "http/query.h"
+#include "http/ranges.h"
+#include "http/request_state.h"
+#include "http/target.h"
+#include "http/trace.h"
+#include "model/catalog.h"
+
+/* As nginx and Apache have it: twice the longest name, every byte percent-encoded, fits. */
+#define TARGET_MAX 8192
+/* A body nobody asked for is read up to this, so that the connection can go on. */
+#define DROPPED_MAX (UINT64_C(1) << 20)
+
+/* --- begin --- */
+
+static void check_framing(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    struct framing framing;
+
+    if (state->headers_cut) {
+        state->broken = true;
+        problem_reply(request, PROBLEM_HEADERS_TOO_LARGE, "there are more than %d header fields", REQUEST_FIELDS_MAX);
+        return;
+    }
+    framing_check(state->headers, state->header_count, &framing);
+    state->body_length = framing.body_length;
+    if (framing.verdict == FRAMING_SOUND)
+        return;
+    state->broken = true;
+    problem_reply(request,
+                  framing.verdict == FRAMING_EXPECTATION ? PROBLEM_EXPECTATION_FAILED : PROBLEM_INVALID_REQUEST, "%s",
+                  framing.why);
+}
+
+static bool target_is_text(const char *target)
+{
+    for (; *target != '\0'; target++)
+        if ((unsigned char)*target <= 0x20 || *target == 0x7F || *target == '#')
+            return false;
+    return true;
+}
+
+static void check_target(struct request *request)
+{
+    const char *target = request_target(request);
+
+    if (request_state(request)->target_length > TARGET_MAX)
+        problem_reply(request, PROBLEM_URI_TOO_LONG, "the target is longer than %d bytes", TARGET_MAX);
+    else if (!target_is_text(target))
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "the target holds a blank, a '#' or a control character");
+    else if (!query_is_well_formed(target))
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "the query holds a malformed percent-encoding");
+}
+
+/* What can be answered by a server whose catalog is not there yet; targets that lead nowhere too. */
+static bool needs_no_catalog(const char *target)
+{
+    static const char *const paths[] = {"/healthz", "/readyz", "/version"};
+    struct zt_text path;
+
+    if (target_path(target, &path) != TARGET_PATH)
+        return true;
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (strlen(paths[i]) == path.length && memcmp(paths[i], path.bytes, path.length) == 0)
+            return true;
+    return false;
+}
+
+static void check_loaded(struct request *request)
+{
+    struct catalog *catalog = request->server->catalog;
+
+    if (catalog == NULL || needs_no_catalog(request_target(request)) || catalog_is_loaded(catalog))
+        return;
+    problem_reply(request, PROBLEM_OVERLOADED, "the models are still being read");
+    representation_field(&request->reply, "Retry-After", "1");
+}
+
+static void find_operation(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    state->operation = router_match(request);
+    if (state->operation == NULL)
+        return;
+    if (state->operation->receive == NULL && state->body_length > DROPPED_MAX && state->body_length != UINT64_MAX)
+        problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
+    else if (state->operation->begin != NULL)
+        state->operation->begin(request);
+}
+
+bool exchange_begin(struct request *request)
+{
+    static void (*const checks[])(struct request * request) = {check_framing, check_target, check_loaded,
+                                                               find_operation};
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
+        checks[i](request);
+    return request->replied;
+}
+
+/* --- body --- */
+
+bool exchange_receive(struct request *request, const void *bytes, size_t length)
+{
+    struct request_state *state = request_state(request);
+
+    /* No answer can be sent in the middle of a body: after a refusal the rest is read and dropped. */
+    if (!request->replied && state->operation != NULL && state->operation->receive != NULL) {
+        state->operation->receive(request, bytes, length);
+        return true;
+    }
+    state->body_dropped += length;
+    return state->body_dropped <= DROPPED_MAX || (state->operation != NULL && state->operation->receive != NULL);
+}
+
+/* --- handle, preconditions --- */
+
+static bool is_read(const struct request *request)
+{
+    return request->method == METHOD_GET || request->method == METHOD_HEAD;
+}
+
+/* Before any step, so that a 304 costs no verification. */
+static void check_preconditions(struct request *request)
+{
+    const struct representation *reply = &request->reply;
+    struct preconditions preconditions;
+
+    if (!is_read(request) || reply->status != 200 || reply->etag == NULL)
+        return;
+    preconditions = (struct preconditions){
+        .if_match = request_header(request, "If-Match"),
+        .if_none_match = request_header(request, "If-None-Match"),
+        .if_modified_since = request_header(request, "If-Modified-Since"),
+        .if_unmodified_since = request_header(request, "If-Unmodified-Since"),
+    };
+    switch (precondition_check(&preconditions, reply->etag, reply->last_modified, true)) {
+    case PRECONDITION_PASS:
+        break;
+    case PRECONDITION_NOT_MODIFIED:
+        request_state(request)->not_modified = true;
+        break;
+    case PRECONDITION_FAILED:
+        problem_reply(request, PROBLEM_PRECONDITION_FAILED, "the representation's tag is %s", reply->etag);
+        break;
+    }
+}
+
+static enum outcome handle(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    if (!request->replied && state->operation->handle(request) == OUTCOME_WAITING)
+        return OUTCOME_WAITING;
+    check_preconditions(request);
+    state->stage = EXCHANGE_PREPARE;
+    return OUTCOME_READY;
+}
+
+/* --- preparation --- */
+
+static enum outcome prepare(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    while (!request->replied && !state->not_modified && state->step < request->reply.step_count) {
+        if (request->reply.steps[state->step](request) == OUTCOME_WAITING)
+            return OUTCOME_WAITING;
+        state->step++;
+    }
+    state->stage = EXCHANGE_ANSWER;
+    return OUTCOME_READY;
+}
+
+enum outcome exchange_advance(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    if (state->stage == EXCHANGE_HANDLE && handle(request) == OUTCOME_WAITING)
+        return OUTCOME_WAITING;
+    if (state->stage == EXCHANGE_PREPARE && prepare(request) == OUTCOME_WAITING)
+        return OUTCOME_WAITING;
+    return OUTCOME_READY;
+}
+
+/* --- ranges --- */
+
+static void refuse_range(struct request *request)
+{
+    const unsigned long long length = request->reply.length;
+
+    problem_reply(request, PROBLEM_RANGE_NOT_SATISFIABLE, "the representation has %llu bytes", length);
+    representation_field(&request->reply, "Content-Range", request_print(request, "bytes */%llu", length));
+}
+
+/* RFC 9110 section 14.2: for GET alone. The one place where several ranges would become several parts: they are
+ * answered whole. */
+static void select_range(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    const struct representation *reply = &request->reply;
+    const char *field = request_header(request, "Range");
+    struct range_set set;
+
+    if (field == NULL || request->method != METHOD_GET || reply->status != 200 || !reply->ranges ||
+        !if_range_holds(request_header(request, "If-Range"), reply->etag, reply->last_modified, time(NULL)))
+        return;
+    switch (ranges_parse(field, reply->length, &set)) {
+    case RANGES_ABSENT:
+        break;
+    case RANGES_UNSATISFIABLE:
+        refuse_range(request);
+        break;
+    case RANGES_SATISFIABLE:
+        state->ranged = set.count == 1;
+        state->range = set.ranges[0];
+        break;
+    }
+}
+
+/* The part of a segment, which begins at offset start of the representation, that lies in a range. */
+static bool cut_segment(const struct segment *segment, uint64_t start, struct byte_range range,
+                        struct segment *out_part)
+{
+    const uint64_t end = start + segment->length;
+    const uint64_t range_end = range.first + range.length;
+    const uint64_t first = start > range.first ? start : range.first;
+    const uint64_t last = end < range_end ? end : range_end;
+
+    if (first >= last)
+        return false;
+    *out_part = *segment;
+    out_part->length = last - first;
+    if (segment->kind == SEGMENT_MEMORY)
+        out_part->bytes += first - start;
+    else
+        out_part->offset += first - start;
+    return true;
+}
+
+static unsigned cut_segments(const struct representation *reply, struct byte_range range, struct segment *out_parts)
+{
+    uint64_t start = 0;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < reply->segment_count; i++) {
+        count += cut_segment(&reply->segments[i], start, range, &out_parts[count]);
+        start += reply->segments[i].length;
+    }
+    return count;
+}
+
+/* --- answer --- */
+
+struct answer *exchange_answer(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    struct answer *answer = &state->answer;
+
+    if (!state->not_modified)
+        select_range(request);
+    if (!state->ranged)
+        state->range = (struct byte_range){0, request->reply.length};
+    answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
+    answer->content_length = state->range.length;
+    answer->close = state->broken;
+    answer->segments = state->answer_segments;
+    answer->segment_count = 0;
+    if (request->method != METHOD_HEAD && !state->not_modified)
+        answer->segment_count = cut_segments(&request->reply, state->range, state->answer_segments);
+    answer->fields = state->answer_fields;
+    answer->field_count = answer_fields_write(request, state->answer_fields);
+    return answer;
+}

@@ -1,0 +1,432 @@
+/* The library's callbacks: connections and requests come, the exchange decides, the sender makes the response.
+ *
+ * The library is driven from outside: its own epoll thread stalls when exactly 128 connections are ready at once. A
+ * refusal is sent on the handler's first call only when there is a body to refuse, since the library closes the
+ * connection after an answer given there; else on the second. */
+#include "http/mhd.h"
+
+#include <limits.h>
+#include <microhttpd.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "http/address_limit.h"
+#include "http/capacity.h"
+#include "http/deadlines.h"
+#include "http/request_state.h"
+#include "http/sender.h"
+#include "http/trace.h"
+#include "runtime/log.h"
+
+/* Stays with every connection and is cleared after every request, so it is small: the longest target and a header of
+ * ordinary size. */
+#define CONNECTION_MEMORY ((size_t)16 * 1024)
+
+struct mhd {
+    struct MHD_Daemon *daemon;
+    struct server *server;
+    struct loop *loop;
+    struct connection *connections;
+    struct deadlines first_header; /* from accept to the end of the header */
+    struct deadlines next_header;  /* from the end of a request to the end of the next one's header */
+    struct deadlines body;         /* between pieces of a body */
+    uint64_t now_ms;
+    unsigned address_limit;
+    unsigned waiting;
+    atomic_uint active;
+    bool draining;
+    bool cutting;
+};
+
+/* One TCP connection. */
+struct connection {
+    struct deadline deadline; /* first, so that one is the other */
+    struct mhd *mhd;
+    struct MHD_Connection *handle;
+    struct connection *before;
+    struct connection *after;
+    struct request *request;
+    int descriptor;
+    bool suspended;
+};
+
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* --- connections --- */
+
+static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **socket_context)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct connection *connection = calloc(1, sizeof(*connection));
+
+    /* Without memory the connection ends with its first request. */
+    *socket_context = connection;
+    if (connection == NULL)
+        return;
+    connection->mhd = mhd;
+    connection->handle = handle;
+    connection->descriptor = info != NULL ? info->connect_fd : -1;
+    connection->after = mhd->connections;
+    if (mhd->connections != NULL)
+        mhd->connections->before = connection;
+    mhd->connections = connection;
+    deadline_set(&connection->deadline, &mhd->first_header, mhd->now_ms);
+}
+
+static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+    if (mhd->address_limit > 0 && info != NULL)
+        address_limit_leave(info->client_addr);
+    if (connection == NULL)
+        return;
+    deadline_clear(&connection->deadline);
+    if (connection->before != NULL)
+        connection->before->after = connection->after;
+    else
+        mhd->connections = connection->after;
+    if (connection->after != NULL)
+        connection->after->before = connection->before;
+    free(connection);
+}
+
+static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        on_opened(context, handle, socket_context);
+    else
+        on_closed(context, handle, *socket_context);
+}
+
+static enum MHD_Result on_accept(void *context, const struct sockaddr *address, socklen_t length)
+{
+    const struct mhd *mhd = context;
+
+    (void)length;
+    return mhd->address_limit == 0 || address_limit_enter(address, mhd->address_limit) ? MHD_YES : MHD_NO;
+}
+
+static struct connection *connection_of(struct MHD_Connection *handle)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info != NULL ? info->socket_context : NULL;
+}
+
+/* --- suspending and resuming --- */
+
+/* On the loop's thread, by a post: the handler that suspended has returned long since, however fast the worker was. */
+static void resume(struct request *request)
+{
+    struct connection *connection = request->connection;
+
+    if (!connection->suspended)
+        return;
+    connection->suspended = false;
+    connection->mhd->waiting--;
+    MHD_resume_connection(connection->handle);
+}
+
+static enum MHD_Result suspend(struct connection *connection)
+{
+    connection->suspended = true;
+    connection->mhd->waiting++;
+    MHD_suspend_connection(connection->handle);
+    return MHD_YES;
+}
+
+/* --- requests --- */
+
+/* The request line is in; the raw target is not seen again later. */
+static void *on_target(void *context, const char *target, struct MHD_Connection *handle)
+{
+    struct mhd *mhd = context;
+    struct connection *connection = connection_of(handle);
+    struct request *request;
+
+    if (connection == NULL)
+        return NULL;
+    request = request_new(mhd->server, mhd->loop, target);
+    if (request == NULL)
+        return NULL;
+    request->connection = connection;
+    request_state(request)->resume = resume;
+    request_state(request)->started_ns = trace_clock_ns();
+    connection->request = request;
+    atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);
+    return request;
+}
+
+static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                 const char *value, size_t value_length)
+{
+    const struct header_field field = {name, value != NULL ? value : "", (uint32_t)name_length, (uint32_t)value_length};
+
+    (void)kind;
+    return request_add_header(context, field) ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result queue_answer(struct connection *connection, struct request *request)
+{
+    struct request_state *state = request_state(request);
+    struct MHD_Response *response = sender_response(request, connection->mhd->draining);
+    enum MHD_Result result;
+
+    if (response == NULL)
+        return MHD_NO;
+    state->phase = PHASE_QUEUED;
+    result = MHD_queue_response(connection->handle, state->answer.status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Only on_header_end's answers, which are problems in memory, go out without passing sender_load. */
+static enum MHD_Result answer(struct connection *connection, struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    if (state->phase != PHASE_LOADING) {
+        exchange_answer(request);
+        state->phase = PHASE_LOADING;
+    }
+    if (sender_load(request) == OUTCOME_WAITING)
+        return suspend(connection);
+    return queue_answer(connection, request);
+}
+
+static enum MHD_Result on_header_end(struct connection *connection, struct request *request, const char *method)
+{
+    struct request_state *state = request_state(request);
+    bool refused;
+
+    deadline_clear(&connection->deadline);
+    request->method = method_parse(method);
+    state->phase = PHASE_BODY;
+    MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
+    refused = exchange_begin(request);
+    if (refused && (state->body_length > 0 || state->broken)) {
+        exchange_answer(request);
+        return queue_answer(connection, request);
+    }
+    if (state->body_length > 0)
+        deadline_set(&connection->deadline, &connection->mhd->body, connection->mhd->now_ms);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_body(struct connection *connection, struct request *request, const char *bytes,
+                               size_t *length)
+{
+    deadline_set(&connection->deadline, &connection->mhd->body, connection->mhd->now_ms);
+    if (!exchange_receive(request, bytes, *length))
+        return MHD_NO;
+    *length = 0;
+    return MHD_YES;
+}
+
+/* The library calls it with the header, with each piece of the body, at its end, and after each resume. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url, const char *method,
+                                  const char *version, const char *bytes, size_t *length, void **request_context)
+{
+    struct request *request = *request_context;
+    struct mhd *mhd = context;
+    struct connection *connection;
+
+    (void)handle;
+    (void)url;
+    (void)version;
+    if (request == NULL || mhd->cutting)
+        return MHD_NO;
+    connection = request->connection;
+    if (request_state(request)->phase == PHASE_HEADER)
+        return on_header_end(connection, request, method);
+    if (*length > 0)
+        return on_body(connection, request, bytes, length);
+    deadline_clear(&connection->deadline);
+    if (request_state(request)->phase != PHASE_LOADING && exchange_advance(request) == OUTCOME_WAITING)
+        return suspend(connection);
+    return answer(connection, request);
+}
+
+static void on_completed(void *context, struct MHD_Connection *handle, void **request_context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct mhd *mhd = context;
+    struct request *request = *request_context;
+    const struct answer *sent;
+
+    (void)handle;
+    if (request == NULL)
+        return;
+    *request_context = NULL;
+    sent = &request_state(request)->answer;
+    trace_log(request,
+              code == MHD_REQUEST_TERMINATED_COMPLETED_OK && sent->segment_count > 0 ? sent->content_length : 0);
+    request->connection->request = NULL;
+    deadline_set(&request->connection->deadline, &mhd->next_header, mhd->now_ms);
+    request_free(request);
+    atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
+}
+
+/* Names and query stay as they came: request.c and the router decode them. */
+static size_t leave_escaped(void *context, struct MHD_Connection *handle, char *text)
+{
+    (void)context;
+    (void)handle;
+    return strlen(text);
+}
+
+__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format, va_list arguments)
+{
+    char text[512];
+
+    (void)context;
+    if (!log_enabled(LOG_LEVEL_DEBUG))
+        return;
+    vsnprintf(text, sizeof(text), format, arguments);
+    text[strcspn(text, "\n")] = '\0';
+    log_write(LOG_LEVEL_DEBUG, "http: %s", text);
+}
+
+/* --- the daemon --- */
+
+#if MHD_VERSION >= 0x00097701
+#define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL
+#else
+#define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT
+#endif
+
+static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
+{
+    const struct config *config = mhd->server->config;
+
+    /* The port is the listening socket's; with the option the parameter is not looked at. */
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept,
+                            mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
+                            MHD_OPTION_LISTEN_SOCKET, listen_socket, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS,
+                            1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+                            MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
+                            capacity_connections(mhd->server), MHD_OPTION_CONNECTION_TIMEOUT,
+                            (unsigned)config->limits.idle_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, mhd, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+                            mhd, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
+}
+
+struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, char *error, size_t error_size)
+{
+    const struct config *config = server->config;
+    struct mhd *mhd = calloc(1, sizeof(*mhd));
+
+    if (mhd == NULL) {
+        snprintf(error, error_size, "out of memory");
+        return NULL;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    capacity_cap_send_buffer(listen_socket, config->limits.send_buffer_bytes);
+    mhd->server = server;
+    mhd->loop = loop;
+    mhd->now_ms = clock_ms();
+    mhd->address_limit = (unsigned)config->limits.connections_per_address;
+    mhd->first_header.time_ms = (uint64_t)config->limits.header_timeout_s * 1000;
+    mhd->next_header.time_ms = mhd->first_header.time_ms + (uint64_t)config->limits.idle_timeout_s * 1000;
+    mhd->body.time_ms = (uint64_t)config->limits.idle_timeout_s * 1000;
+    mhd->daemon = start_daemon(mhd, listen_socket);
+    if (mhd->daemon == NULL) {
+        snprintf(error, error_size, "the HTTP library cannot be started");
+        free(mhd);
+        return NULL;
+    }
+    return mhd;
+}
+
+int mhd_descriptor(const struct mhd *mhd)
+{
+    return MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+static int sooner(int timeout_ms, const struct deadlines *list, uint64_t now_ms)
+{
+    uint64_t left;
+
+    if (list->first == NULL)
+        return timeout_ms;
+    left = list->first->due_ms > now_ms ? list->first->due_ms - now_ms : 0;
+    if (left > INT_MAX)
+        left = INT_MAX;
+    return timeout_ms >= 0 && (uint64_t)timeout_ms < left ? timeout_ms : (int)left;
+}
+
+int mhd_timeout_ms(struct mhd *mhd)
+{
+    MHD_UNSIGNED_LONG_LONG library_ms;
+    int timeout_ms = -1;
+
+    if (MHD_get_timeout(mhd->daemon, &library_ms) == MHD_YES)
+        timeout_ms = library_ms < INT_MAX ? (int)library_ms : INT_MAX;
+    timeout_ms = sooner(timeout_ms, &mhd->first_header, mhd->now_ms);
+    timeout_ms = sooner(timeout_ms, &mhd->next_header, mhd->now_ms);
+    return sooner(timeout_ms, &mhd->body, mhd->now_ms);
+}
+
+/* The library sees the end of the connection and closes it. */
+static void cut_due(struct mhd *mhd, struct deadlines *list)
+{
+    struct deadline *due;
+
+    while ((due = deadlines_take_due(list, mhd->now_ms)) != NULL)
+        shutdown(((struct connection *)due)->descriptor, SHUT_RDWR);
+}
+
+void mhd_run(struct mhd *mhd)
+{
+    mhd->now_ms = clock_ms();
+    MHD_run(mhd->daemon);
+    cut_due(mhd, &mhd->first_header);
+    cut_due(mhd, &mhd->next_header);
+    cut_due(mhd, &mhd->body);
+}
+
+void mhd_drain(struct mhd *mhd)
+{
+    const MHD_socket listening = MHD_quiesce_daemon(mhd->daemon);
+
+    mhd->draining = true;
+    if (listening != MHD_INVALID_SOCKET)
+        close(listening);
+}
+
+void mhd_cut(struct mhd *mhd)
+{
+    mhd->cutting = true;
+    for (const struct connection *connection = mhd->connections; connection != NULL; connection = connection->after)
+        shutdown(connection->descriptor, SHUT_RDWR);
+}
+
+unsigned mhd_waiting(const struct mhd *mhd)
+{
+    return mhd->waiting;
+}
+
+unsigned mhd_active(const struct mhd *mhd)
+{
+    return atomic_load_explicit(&mhd->active, memory_order_relaxed);
+}
+
+void mhd_stop(struct mhd *mhd)
+{
+    MHD_stop_daemon(mhd->daemon);
+    free(mhd);
+}

@@ -1,0 +1,48 @@
+/* Filling a representation: fields, segments, steps. Their bounds are promises of the handlers, not inputs. */
+#include "http/representation.h"
+
+#include <assert.h>
+#include <string.h>
+
+void representation_init(struct representation *representation)
+{
+    memset(representation, 0, sizeof(*representation));
+    representation->status = 200;
+}
+
+void representation_field(struct representation *representation, const char *name, const char *value)
+{
+    assert(representation->field_count < REPRESENTATION_FIELDS);
+    /* A value that memory had no room for is left out rather than sent wrong. */
+    if (value == NULL)
+        return;
+    representation->fields[representation->field_count++] = (struct field){name, value};
+}
+
+static void add_segment(struct representation *representation, struct segment segment)
+{
+    /* An empty segment would only cost those that walk over them. */
+    if (segment.length == 0)
+        return;
+    assert(representation->segment_count < REPRESENTATION_SEGMENTS);
+    representation->segments[representation->segment_count++] = segment;
+    representation->length += segment.length;
+}
+
+void representation_memory(struct representation *representation, const void *bytes, uint64_t length)
+{
+    add_segment(representation, (struct segment){.kind = SEGMENT_MEMORY, .length = length, .bytes = bytes});
+}
+
+void representation_source(struct representation *representation, struct zt_source *source, uint64_t offset,
+                           uint64_t length)
+{
+    add_segment(representation,
+                (struct segment){.kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
+}
+
+void representation_step(struct representation *representation, preparation step)
+{
+    assert(representation->step_count < REPRESENTATION_PREPARATION);
+    representation->steps[representation->step_count++] = step;
+}
