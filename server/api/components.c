@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/resolve.h"
-#include "http/problem.h"
 #include "model/decoded.h"
 #include "model/verifier.h"
 #include "zt/decode.h"

@@ -20,6 +20,9 @@ enum outcome files_get(struct request *request)
     }
     request->generation = generation;
     request_hold(request, generation, generation_release);
+    if (generation->source == NULL) {
+        return problem_reply_error(request, &generation->error);
+    }
     char etag[GENERATION_ETAG_SIZE + TAG_SUFFIX_SIZE];
     generation_etag(generation, "file", etag, sizeof etag);
     struct representation *reply = &request->reply;

@@ -4,7 +4,6 @@
 
 #include "api/resolve.h"
 #include "api/selection.h"
-#include "http/problem.h"
 
 /* More objects than this take longer to write than a loop should be held up. */
 #define INLINE_OBJECTS 500

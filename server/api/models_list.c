@@ -6,7 +6,6 @@
 
 #include "api/models.h"
 #include "api/resolve.h"
-#include "http/problem.h"
 #include "model/catalog.h"
 #include "model/href.h"
 #include "model/manifest_json.h"
@@ -117,7 +116,7 @@ static void write_error(struct json *json, const struct generation *generation)
     json_key_string(json, "error");
     json_object_begin(json);
     json_key_string(json, "code");
-    json_string(json, problem_code(problem_of_status(generation->error.status)));
+    json_string(json, problem_code(problem_of_unreadable(generation)));
     json_key_string(json, "detail");
     json_string(json, generation->error.message);
     json_object_end(json);

@@ -5,7 +5,6 @@
 
 #include "api/resolve.h"
 #include "api/selection.h"
-#include "http/problem.h"
 
 /* An object with more components, or more bytes of attributes, is written by a worker. */
 #define INLINE_COMPONENTS      500

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/problem.h"
 #include "model/catalog.h"
 
 enum { NAME_MODEL, NAME_OBJECT, NAME_COMPONENT };
@@ -17,13 +16,25 @@ static int shown(struct zt_text name)
     return (int)(name.length < SHOWN_NAME_BYTES ? name.length : SHOWN_NAME_BYTES);
 }
 
+enum problem problem_of_unreadable(const struct generation *generation)
+{
+    switch (generation->error.status) {
+    case ZT_NO_MEMORY:
+        return PROBLEM_INTERNAL;
+    case ZT_DATA_SHARD:
+        return PROBLEM_MODEL_NOT_FOUND;
+    default:
+        return PROBLEM_INVALID_MODEL;
+    }
+}
+
 static bool refuse_unreadable(struct request *request)
 {
     const struct generation *generation = request->generation;
     if (generation->model != NULL) {
         return false;
     }
-    problem_reply_error(request, &generation->error);
+    problem_reply_error_as(request, problem_of_unreadable(generation), &generation->error);
     return true;
 }
 

@@ -3,12 +3,16 @@
 #define API_RESOLVE_H
 
 #include "http/json_write.h"
+#include "http/problem.h"
 #include "http/request.h"
 #include "model/generation.h"
 
 /* Finds the model that the path's first name means and holds it in request->generation. False: the handler returns
  * *out_outcome, because the answer is settled (400, 404, 422) or has to wait. Called again it costs nothing. */
 bool model_resolve(struct request *request, enum outcome *out_outcome);
+
+/* How a file that cannot be read as a model is answered and listed: 422 invalid-model, unless the server is at fault. */
+enum problem problem_of_unreadable(const struct generation *generation);
 
 /* The object of the path's second name, the component of its third. NULL: replied with 404. After model_resolve. */
 const struct zt_object *object_resolve(struct request *request);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "api/resolve.h"
-#include "http/problem.h"
 #include "model/glob.h"
 #include "zt/digest.h"
 
