@@ -6,10 +6,13 @@
 #include "api/operations.h"
 #include "api/verification.h"
 #include "http/router.h"
+#include "upload/upload.h"
 
 const struct route routes[] = {
     {.pattern = "/v1/models", .get = {.handle = models_list}},
-    {.pattern = "/v1/models/{model}", .get = {.handle = model_get}},
+    {.pattern = "/v1/models/{model}",
+     .get = {.handle = model_get},
+     .put = {.begin = model_put_begin, .receive = model_put_receive, .handle = model_put_handle}},
     {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = object_get}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = component_get}},
     {.pattern = "/v1/models/{model}/verification",
