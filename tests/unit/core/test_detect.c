@@ -1,0 +1,66 @@
+/* Telling formats by content. */
+#include <string.h>
+
+#include "support.h"
+#include "zt/model.h"
+
+static enum zt_status open_bytes(const void *bytes, size_t length, struct zt_error *error)
+{
+    struct zt_source *source;
+    struct zt_model *model = NULL;
+    zt_error_clear(error);
+    assert_int_equal(zt_source_from_memory(bytes, length, &source, error), ZT_OK);
+    enum zt_status status = zt_model_open(source, &model, error);
+    assert_null(model);
+    zt_source_close(source);
+    return status;
+}
+
+static void open_names_formats_that_are_not_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *name;
+    } cases[] = {
+        {"GGUF\3\0\0\0", 8, "GGUF"},
+        {"MAG!\1\0\0\0", 8, ".mag"},
+        {"MAG&\1\0\0\0", 8, ".mag"},
+        {"\x93NUMPY\1\0", 8, "NPY"},
+        {"\x89HDF\r\n\x1a\n", 8, "HDF5"},
+        {"PK\5\6", 4, "NPZ"},
+        {"PK\3\4", 4, "ZIP"},
+        {"PK\3\4----------------------\5\0\0\0a.npy", 35, "NPZ"},
+        {"PK\3\4----------------------\12\0\0\0x/data.pkl", 40, "PyTorch"},
+        {"PK\3\4----------------------\xFF\xFF\0\0a.npy", 35, "ZIP"},
+        {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, "PyTorch"},
+        {"\2\0\0\0\0\0\0\0{}", 10, "safetensors"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct zt_error error;
+        assert_int_equal(open_bytes(cases[i].bytes, cases[i].length, &error), ZT_UNSUPPORTED);
+        assert_non_null(strstr(error.message, cases[i].name));
+    }
+}
+
+static void open_refuses_unknown_content(void **state)
+{
+    (void)state;
+    static const char vectors[][16] = {"", "Z", "ZTEN000", "ZTEN0002", "hello, world", "\3\0\0\0\0\0\0\0{}"};
+    static const size_t lengths[] = {0, 1, 7, 8, 12, 10};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct zt_error error;
+        open_bytes(vectors[i], lengths[i], &error);
+        assert_failure(&error, ZT_INVALID, "zt §Detection UnknownFormat", 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_names_formats_that_are_not_read),
+        cmocka_unit_test(open_refuses_unknown_content),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* Files cut short, flipped bit by bit, and made to cost more than they weigh. */
+#include <string.h>
+
+#include "cbor_text.h"
+#include "container.h"
+#include "support.h"
+
+#define ATTRIBUTES "\"attributes\":{\"k\":[1,2.5,{\"z\":null,\"y\":h'0102'}]}"
+#define MANIFEST_ZT1                                                                                                   \
+    "{\"version\":\"1.2.0\"," ATTRIBUTES ",\"objects\":{\"b\":{\"shape\":[2,2],\"format\":\"dense\",\"components\":{"  \
+    "\"data\":{\"dtype\":\"f32\",\"offset\":64,\"length\":16,\"digest\":\"crc32c:0x00000001\"}}},\"a\":{\"shape\":[3]" \
+    ",\"format\":\"dense\"," ATTRIBUTES ",\"components\":{\"data\":{\"dtype\":\"u8\",\"type\":\"f8_e5m2\",\"offset\":" \
+    "128,\"length\":12,\"uncompressed_length\":3,\"encoding\":\"zstd\"}}}}}"
+#define MANIFEST_ZT10                                                                                                  \
+    "{\"version\":\"1.0\",\"generator\":\"g\",\"attributes\":{},\"tensors\":{\"x\":{\"dtype\":\"int8\",\"shape\":[16]" \
+    ",\"format\":\"dense\",\"components\":{\"data\":{\"offset\":64,\"length\":16}}}}}"
+#define MANIFEST_ZT01                                                                                      \
+    "[{\"name\":\"x\",\"offset\":64,\"size\":16,\"dtype\":\"float32\",\"layout\":\"dense\",\"shape\":[4]," \
+    "\"encoding\":\"raw\",\"data_endianness\":\"big\",\"checksum\":\"crc32c:0x1\",\"custom\":{\"a\":[1]}}]"
+
+static const struct {
+    enum container_version version;
+    const char *manifest;
+} files[] = {
+    {CONTAINER_ZT01, MANIFEST_ZT01},
+    {CONTAINER_ZT10, MANIFEST_ZT10},
+    {CONTAINER_ZT1, MANIFEST_ZT1},
+};
+
+#define FILE_COUNT (sizeof files / sizeof files[0])
+
+static void open_refuses_every_prefix(void **state)
+{
+    (void)state;
+    struct container container = {0};
+    for (size_t i = 0; i < FILE_COUNT; i++) {
+        container_make(&container, files[i].version, 128, files[i].manifest);
+        for (size_t length = 0; length < container.length; length++) {
+            struct zt_model *model = NULL;
+            struct zt_error error;
+            assert_int_equal(container_open(&container, length, &model, &error), ZT_INVALID);
+            assert_non_null(error.rule);
+            assert_null(model);
+        }
+    }
+    container_free(&container);
+}
+
+/* What a reader of the model would touch. */
+static uint64_t touch(const struct zt_model *model)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
+        assert_ptr_equal(zt_model_find(model, zt_object_name(object)), object);
+        sum += zt_object_elements(model, object);
+        for (uint32_t j = 0; j < object->attributes_length; j++) {
+            sum += object->attributes[j];
+        }
+    }
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        const struct zt_component *component = &model->components[i];
+        assert_true(component->offset <= model->manifest_offset);
+        assert_true(component->length <= model->manifest_offset - component->offset);
+        for (uint32_t j = 0; j < component->digest_length; j++) {
+            sum += (unsigned char)component->digest[j];
+        }
+    }
+    return sum;
+}
+
+static void open_survives_every_flipped_bit(void **state)
+{
+    (void)state;
+    struct container container = {0};
+    for (size_t i = 0; i < FILE_COUNT; i++) {
+        container_make(&container, files[i].version, 128, files[i].manifest);
+        for (size_t bit = (size_t)container.manifest_offset * 8; bit < container.length * 8; bit++) {
+            struct zt_model *model = NULL;
+            struct zt_error error;
+            container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            enum zt_status status = container_open(&container, container.length, &model, &error);
+            assert_true(status == ZT_OK ? model != NULL : status == ZT_INVALID && error.rule != NULL);
+            if (model != NULL) {
+                touch(model);
+            }
+            zt_model_free(model);
+            container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+    }
+    container_free(&container);
+}
+
+/* {"version": "1.2.0", "objects": {}, "a": count times opening, one 0, count times closing} */
+static void make_deep(struct container *container, size_t count, uint8_t opening)
+{
+    struct zt_buffer manifest = {0};
+    zt_cbor_put_map(&manifest, 3);
+    cbor_text_append(&manifest, "\"version\"");
+    cbor_text_append(&manifest, "\"1.2.0\"");
+    cbor_text_append(&manifest, "\"objects\"");
+    cbor_text_append(&manifest, "{}");
+    cbor_text_append(&manifest, "\"a\"");
+    for (size_t i = 0; i < count; i++) {
+        zt_buffer_append(&manifest, &opening, 1);
+    }
+    zt_cbor_put_uint(&manifest, 0);
+    container_make_bytes(container, CONTAINER_ZT1, 0, &manifest);
+    zt_buffer_free(&manifest);
+}
+
+static void open_refuses_values_deeper_than_128(void **state)
+{
+    (void)state;
+    struct container container = {0};
+    struct zt_model *model = NULL;
+    /* The root is 0, the field's value 1. */
+    make_deep(&container, 127, 0x81);
+    assert_int_equal(container_open(&container, container.length, &model, NULL), ZT_OK);
+    zt_model_free(model);
+    uint64_t first = container.manifest_offset + container.manifest_length - 128;
+    make_deep(&container, 128, 0x81);
+    container_assert_refused(&container, "zt1 §1 CborDepth", first + 128);
+    make_deep(&container, 100000, 0x81);
+    container_assert_refused(&container, "zt1 §1 CborDepth", first + 128);
+    make_deep(&container, 100000, 0xC1);
+    container_assert_refused(&container, "zt1 §1 CborDepth", first + 128);
+    container_free(&container);
+}
+
+static void open_refuses_many_equal_keys(void **state)
+{
+    (void)state;
+    struct container container = {0};
+    struct zt_buffer manifest = {0};
+    const size_t pairs = 200000;
+    cbor_text_append(&manifest, "!a3");
+    cbor_text_append(&manifest, "\"version\"");
+    cbor_text_append(&manifest, "\"1.2.0\"");
+    cbor_text_append(&manifest, "\"objects\"");
+    cbor_text_append(&manifest, "{}");
+    cbor_text_append(&manifest, "\"a\"");
+    zt_cbor_put_map(&manifest, pairs);
+    for (size_t i = 0; i < pairs; i++) {
+        zt_cbor_put_uint(&manifest, (i * 7919) % (pairs - 1));
+        zt_cbor_put_uint(&manifest, 0);
+    }
+    container_make_bytes(&container, CONTAINER_ZT1, 0, &manifest);
+    /* Only the last key is one that was there before: the first one, 0. */
+    container_assert_refused(&container, "zt1 §1 CborDuplicateKey",
+                             container.manifest_offset + container.manifest_length - 2);
+    zt_buffer_free(&manifest);
+    container_free(&container);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_refuses_every_prefix),
+        cmocka_unit_test(open_survives_every_flipped_bit),
+        cmocka_unit_test(open_refuses_values_deeper_than_128),
+        cmocka_unit_test(open_refuses_many_equal_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
