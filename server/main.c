@@ -1,2 +1,7 @@
-#include <stdio.h>
-int main(void){puts("ztserve");return 0;}
+/* The program: everything it does is a command. */
+#include "commands/commands.h"
+
+int main(int argc, char **argv)
+{
+    return commands_run(argc, argv);
+}

@@ -1,0 +1,120 @@
+/* Which command runs, the help, and how all commands speak. */
+#include "commands/commands.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/plain_text.h"
+
+/* A path and a sentence. */
+#define LINE_SIZE 8192
+
+static const char help[] =
+    "ztserve " ZTSERVE_VERSION ": serves tensor container files over HTTP\n"
+    "\n"
+    "Usage:\n"
+    "  ztserve serve --root DIR [options]     serve every model below DIR\n"
+    "  ztserve ls FILE [--json]               show a file's manifest: a table, or JSON\n"
+    "  ztserve verify FILE... [--canonical]   check every rule and every digest; one line a file\n"
+    "  ztserve check-config FILE              check a configuration file and print what is in force\n"
+    "  ztserve --help | --version\n"
+    "\n"
+    "Options of serve:\n"
+    "  --root DIR                  folder of the models to serve\n"
+    "  --listen ADDRESS:PORT       default 127.0.0.1:8080; port 0 takes a free one\n"
+    "  --writable                  take uploads; on loopback addresses only\n"
+    "  --config FILE               JSON file, read before the environment and the arguments\n"
+    "  --verify lazy|eager|off     check digests before the first byte is sent (lazy), from load on (eager), or never\n"
+    "  --threads N                 event loops; 0, the default, takes as many as there are cores\n"
+    "  --log-format text|json\n"
+    "  --log-level error|warn|info|debug\n"
+    "\n"
+    "Option of verify:\n"
+    "  --canonical                 also require the canonical form of zTensor 2\n"
+    "\n"
+    "Every key of the configuration can be set by a variable as well: ZTSERVE_LISTEN, ZTSERVE_UPLOAD_MAX_BYTES.\n"
+    "Exit status: 0 done; 1 a file is bad or an operation failed; 2 wrong usage or configuration.\n";
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+    {"serve", command_serve},
+    {"ls", command_ls},
+    {"verify", command_verify},
+    {"check-config", command_check_config},
+};
+
+void command_complain(const char *format, ...)
+{
+    char line[LINE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    fputs("ztserve: ", stderr);
+    plain_text_write(stderr, line, strlen(line));
+    fputc('\n', stderr);
+}
+
+int command_refuse(const char *format, ...)
+{
+    char line[LINE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    command_complain("%s (ztserve --help tells what there is)", line);
+    return EXIT_USAGE;
+}
+
+int command_finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return status;
+    }
+    command_complain("cannot write to standard output: %s", strerrordesc_np(errno));
+    return status == EXIT_DONE ? EXIT_BAD : status;
+}
+
+static int print(const char *text)
+{
+    fputs(text, stdout);
+    return command_finish(EXIT_DONE);
+}
+
+static int asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int commands_run(int argc, char **argv)
+{
+    if (argc < 2) {
+        return command_refuse("no command is given");
+    }
+    if (strcmp(argv[1], "--help") == 0) {
+        return print(help);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        return print(ZTSERVE_VERSION "\n");
+    }
+    if (strcmp(argv[1], "convert") == 0) {
+        return command_refuse("convert is not part of this release");
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return asks_for_help(argc - 1, argv + 1) ? print(help) : commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    return command_refuse("there is no command \"%s\"", argv[1]);
+}

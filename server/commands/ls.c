@@ -1,0 +1,89 @@
+/* ztserve ls: what a file holds, as JSON (the manifest that the server shows) or as a table. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands/commands.h"
+#include "commands/listing.h"
+#include "commands/opened_file.h"
+#include "model/manifest_json.h"
+#include "model/store.h"
+
+/* The model's name that a file at this path would have: without folders and the extension. */
+static struct zt_text name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    size_t length = strlen(base);
+    for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
+        size_t extension = strlen(model_extension(rank));
+        if (length > extension && strcmp(base + length - extension, model_extension(rank)) == 0) {
+            return (struct zt_text){base, length - extension};
+        }
+    }
+    return (struct zt_text){base, length};
+}
+
+static int64_t modified_ns(const struct zt_source *source)
+{
+    struct stat facts;
+    if (fstat(zt_source_descriptor(source), &facts) != 0) {
+        return 0;
+    }
+    return (int64_t)facts.st_mtim.tv_sec * 1000000000 + facts.st_mtim.tv_nsec;
+}
+
+static int print_json(const struct opened_file *file, const char *path)
+{
+    struct json json;
+    const struct manifest_source source = {.name = name_of(path), .modified_ns = modified_ns(file->source)};
+    json_init(&json, true);
+    manifest_write(&json, file->model, &source, NULL);
+    int status = json.failed ? EXIT_BAD : EXIT_DONE;
+    if (json.failed) {
+        command_complain("%s: out of memory", path);
+    } else {
+        fwrite(json.text, 1, json.length, stdout);
+        fputc('\n', stdout);
+    }
+    json_free(&json);
+    return status;
+}
+
+static int list(const char *path, bool as_json)
+{
+    struct opened_file file;
+    struct zt_error error;
+    if (opened_file_open(path, &file, &error) != ZT_OK) {
+        char text[FAILURE_TEXT_SIZE];
+        failure_describe(&error, text, sizeof text);
+        command_complain("%s: %s", path, text);
+        return EXIT_BAD;
+    }
+    int status = EXIT_DONE;
+    if (as_json) {
+        status = print_json(&file, path);
+    } else {
+        listing_print(file.model, stdout);
+    }
+    opened_file_close(&file);
+    return command_finish(status);
+}
+
+int command_ls(int argc, char **argv)
+{
+    const char *path = NULL;
+    bool as_json = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            as_json = true;
+        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            return command_refuse("%s: unknown argument", argv[i]);
+        } else if (path != NULL) {
+            return command_refuse("ls takes one file");
+        } else {
+            path = argv[i];
+        }
+    }
+    return path != NULL ? list(path, as_json) : command_refuse("ls needs a file");
+}

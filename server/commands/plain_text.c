@@ -1,0 +1,55 @@
+/* Escaping what a terminal would obey instead of show. */
+#include "commands/plain_text.h"
+
+#include <stdint.h>
+
+#include "http/utf8.h"
+
+/* "\u202e" */
+#define ESCAPE_SIZE 8
+
+static uint32_t code_point(const char *text, size_t size)
+{
+    static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t code = (unsigned char)text[0] & first_bits[size];
+    for (size_t i = 1; i < size; i++) {
+        code = code << 6 | ((unsigned char)text[i] & 0x3F);
+    }
+    return code;
+}
+
+/* Controls of the terminal, of lines (U+2028, U+2029) and of direction (U+200E, U+202A to U+202E, U+2066 to U+2069). */
+static int is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200E && code <= 0x200F) ||
+           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+static size_t put(FILE *stream, const char *text, size_t length)
+{
+    if (stream != NULL) {
+        fwrite(text, 1, length, stream);
+    }
+    return length;
+}
+
+size_t plain_text_write(FILE *stream, const char *text, size_t length)
+{
+    size_t shown = 0;
+    for (size_t at = 0; at < length;) {
+        size_t size = utf8_character(text + at, length - at);
+        uint32_t code = size > 0 ? code_point(text + at, size) : (unsigned char)text[at];
+        if (size > 0 && !is_control(code)) {
+            put(stream, text + at, size);
+            shown++;
+            at += size;
+            continue;
+        }
+        char escape[ESCAPE_SIZE];
+        int written = size > 0 ? snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(code & 0xFFFF))
+                               : snprintf(escape, sizeof escape, "\\x%02x", (unsigned)(code & 0xFF));
+        shown += put(stream, escape, (size_t)written);
+        at += size > 0 ? size : 1;
+    }
+    return shown;
+}

@@ -1,0 +1,184 @@
+/* ztserve serve: starts a server, says where it is, and obeys signals until it ends.
+ *
+ * SIGTERM and SIGINT drain, a second one cuts at once; SIGHUP reads the configuration and the folder again. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands/commands.h"
+#include "commands/settings.h"
+#include "config/schema.h"
+#include "config/value.h"
+#include "runtime/instance.h"
+#include "runtime/log.h"
+#include "runtime/signals.h"
+
+#define LINE_SIZE 1024
+/* How often the end of something is looked for while signals are waited for. */
+#define LOADING_POLL_MS  2
+#define DRAINING_POLL_MS 20
+/* Cutting takes no longer than a step of some job; a job that hangs in the system must not keep the process. */
+#define CUT_LIMIT_S 10
+
+struct serving {
+    int argc;
+    char **argv;
+    int signals;
+    struct instance *instance;
+};
+
+/* The server needs a descriptor for each connection and each open file. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+            log_write(LOG_LEVEL_WARN, "the limit on open files could not be raised");
+        }
+    }
+}
+
+static void configure_log(const struct config *config)
+{
+    log_configure((enum log_level)config->log.level, (enum log_format)config->log.format);
+}
+
+static bool values_differ(const struct config_key *key, const struct config *a, const struct config *b)
+{
+    if (key->type == CONFIG_TYPE_BOOL) {
+        return config_value_bool(a, key) != config_value_bool(b, key);
+    }
+    if (config_type_is_number(key->type)) {
+        return config_value_number(a, key) != config_value_number(b, key);
+    }
+    const char *left = config_value_text(a, key);
+    const char *right = config_value_text(b, key);
+    return strcmp(left != NULL ? left : "", right != NULL ? right : "") != 0;
+}
+
+/* Says which keys have a value that only a new start can put in force. */
+static void tell_what_waits(const struct config *in_force, const struct config *wanted)
+{
+    for (size_t i = 0; i < config_keys_count; i++) {
+        const struct config_key *key = &config_keys[i];
+        if (strncmp(key->name, "log.", 4) != 0 && values_differ(key, in_force, wanted)) {
+            log_write(LOG_LEVEL_WARN, "%s was changed: that takes effect when the server is started anew", key->name);
+        }
+    }
+}
+
+static void reload(const struct serving *serving)
+{
+    struct config config;
+    struct config_message message;
+    instance_refresh(serving->instance);
+    if (!settings_load(serving->argc, serving->argv, &config, &message)) {
+        log_write(LOG_LEVEL_ERROR, "the configuration stays as it was: %s", message.text);
+        return;
+    }
+    configure_log(&config);
+    tell_what_waits(instance_config(serving->instance), &config);
+    log_write(LOG_LEVEL_INFO, "configuration and folder are read again");
+}
+
+/* The next signal that ends the server, or 0 after timeout_ms; SIGHUP is obeyed on the way. */
+static int wait_for_end(const struct serving *serving, int timeout_ms)
+{
+    int number = signals_wait(serving->signals, timeout_ms);
+    if (number == SIGHUP) {
+        reload(serving);
+        return 0;
+    }
+    return number;
+}
+
+static void announce(const struct serving *serving)
+{
+    const struct config *config = instance_config(serving->instance);
+    const char *address = instance_address(serving->instance);
+    printf("ztserve: serving %s on http://%s\n", config->root, address);
+    fflush(stdout);
+    if (!instance_has_models(serving->instance)) {
+        log_write(LOG_LEVEL_INFO, "%s holds no models yet: put files into it%s%s%s", config->root,
+                  config->writable ? ", or upload one: curl -T model.zt http://" : "", config->writable ? address : "",
+                  config->writable ? "/v1/models/model" : "");
+    }
+}
+
+static time_t now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* Open requests may end within drain_s, unless a second signal comes. */
+static void drain(const struct serving *serving)
+{
+    time_t end = now_s() + (time_t)instance_config(serving->instance)->drain_s;
+    instance_drain(serving->instance);
+    log_write(LOG_LEVEL_INFO, "draining: %u requests are open", instance_active(serving->instance));
+    while (instance_active(serving->instance) > 0) {
+        if (now_s() >= end) {
+            log_write(LOG_LEVEL_WARN, "%u requests are cut: the time to drain is over",
+                      instance_active(serving->instance));
+            return;
+        }
+        if (wait_for_end(serving, DRAINING_POLL_MS) != 0) {
+            log_write(LOG_LEVEL_WARN, "%u requests are cut: a second signal came", instance_active(serving->instance));
+            return;
+        }
+    }
+}
+
+static int run(struct serving *serving, const struct config *config)
+{
+    char error[LINE_SIZE];
+    int ended = 0;
+    serving->instance = instance_start(config, error, sizeof error);
+    if (serving->instance == NULL) {
+        command_complain("%s", error);
+        return EXIT_BAD;
+    }
+    while (ended == 0 && !instance_is_loaded(serving->instance)) {
+        ended = wait_for_end(serving, LOADING_POLL_MS);
+    }
+    if (ended == 0) {
+        announce(serving);
+    }
+    while (ended == 0) {
+        ended = wait_for_end(serving, -1);
+    }
+    drain(serving);
+    signals_end_after(CUT_LIMIT_S);
+    instance_stop(serving->instance);
+    return EXIT_DONE;
+}
+
+int command_serve(int argc, char **argv)
+{
+    struct config config;
+    struct config_message message;
+    struct serving serving = {.argc = argc, .argv = argv};
+    if (!settings_load(argc, argv, &config, &message)) {
+        command_complain("%s", message.text);
+        return EXIT_USAGE;
+    }
+    if (config.root[0] == '\0') {
+        return command_refuse("serve needs the folder to serve: --root DIR");
+    }
+    configure_log(&config);
+    raise_descriptor_limit();
+    serving.signals = signals_open();
+    if (serving.signals < 0) {
+        command_complain("cannot take signals");
+        return EXIT_BAD;
+    }
+    int status = run(&serving, &config);
+    close(serving.signals);
+    return status;
+}
