@@ -1,0 +1,314 @@
+/* CBOR item by item: what each profile takes and refuses, and skipping. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cbor_read.h"
+#include "support.h"
+
+#define BASE 1000 /* absolute position of the first byte */
+
+/* Skips one whole value given in hexadecimal. */
+static enum zt_status skip_hex(enum zt_cbor_profile profile, const char *hex, struct zt_error *error)
+{
+    size_t length = strlen(hex) / 2;
+    uint8_t *bytes = malloc(length > 0 ? length : 1);
+    struct zt_cbor_reader reader;
+    struct zt_arena arena;
+    assert_non_null(bytes);
+    for (size_t i = 0; i < length; i++) {
+        char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    zt_error_clear(error);
+    zt_arena_init(&arena, 1 << 16);
+    zt_cbor_reader_init(&reader, bytes, length, BASE, profile, &arena);
+    enum zt_status status = zt_cbor_skip(&reader, error);
+    if (status == ZT_OK) {
+        assert_int_equal(reader.depth, 0);
+        status = zt_cbor_end(&reader, error);
+    }
+    zt_arena_free(&arena);
+    free(bytes);
+    return status;
+}
+
+struct refused {
+    const char *rule;
+    unsigned position;
+    const char *hex;
+};
+
+static void assert_refused(enum zt_cbor_profile profile, const struct refused *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct zt_error error;
+        skip_hex(profile, list[i].hex, &error);
+        if (error.rule == NULL) {
+            print_error("%s: not refused\n", list[i].hex);
+        }
+        assert_failure(&error, ZT_INVALID, list[i].rule, BASE + list[i].position);
+    }
+}
+
+#define ASSERT_REFUSED(profile, list) assert_refused(profile, list, sizeof list / sizeof list[0])
+
+static void zt2_accepts_deterministic_items(void **state)
+{
+    (void)state;
+    static const char *const accepted[] = {
+        "00",
+        "17",
+        "1818",
+        "190100",
+        "1a00010000",
+        "1b0000000100000000",
+        "20",
+        "3818",
+        "40",
+        "4101",
+        "60",
+        "6161",
+        "62c3a9",
+        "80",
+        "820102",
+        "a0",
+        "a10102",
+        "a201020203",
+        "a261620162616102",
+        "f4",
+        "f5",
+        "f6",
+        "f90000",
+        "f98000",
+        "f97c00",
+        "f97e00",
+        "f90001",
+        "fa47c35000",
+        "fa7f7fffff",
+        "fb3ff199999999999a",
+        "fa33000000",
+        "a182010203",
+    };
+    for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
+        struct zt_error error;
+        if (skip_hex(ZT_CBOR_ZT2, accepted[i], &error) != ZT_OK) {
+            fail_msg("%s: %s %s", accepted[i], error.rule, error.message);
+        }
+    }
+}
+
+static void zt2_refuses_what_is_not_deterministic(void **state)
+{
+    (void)state;
+    static const char determinism[] = "zt2 §2 CborDeterminism";
+    const struct refused list[] = {
+        {determinism, 0, "1817"},
+        {determinism, 0, "1900ff"},
+        {determinism, 0, "1a0000ffff"},
+        {determinism, 0, "1b00000000ffffffff"},
+        {determinism, 0, "3800"},
+        {determinism, 0, "580101"},
+        {determinism, 0, "780161"},
+        {determinism, 0, "980101"},
+        {determinism, 0, "b8010102"},
+        {determinism, 0, "f97e01"},
+        {determinism, 0, "f9fe00"},
+        {determinism, 0, "fa7fc00000"},
+        {determinism, 0, "fb7ff8000000000000"},
+        {determinism, 0, "fa3f800000"},
+        {determinism, 0, "fb3ff0000000000000"},
+        {determinism, 0, "fb40f86a0000000000"},
+        {determinism, 0, "fa33800000"},
+        {determinism, 3, "a202010102"},
+        {determinism, 5, "a262616101616202"},
+        {"zt2 §2 CborDuplicateKey", 3, "a201020103"},
+    };
+    ASSERT_REFUSED(ZT_CBOR_ZT2, list);
+}
+
+static void zt2_refuses_items_outside_its_set(void **state)
+{
+    (void)state;
+    static const char syntax[] = "zt2 §2 CborSyntax";
+    const struct refused list[] = {
+        {syntax, 0, "c000"},
+        {syntax, 0, "c600"},
+        {syntax, 0, "9fff"},
+        {syntax, 0, "bfff"},
+        {syntax, 0, "7fff"},
+        {syntax, 0, "5fff"},
+        {syntax, 0, "f7"},
+        {syntax, 0, "e0"},
+        {syntax, 0, "f820"},
+        {syntax, 0, "ff"},
+        {syntax, 1, "81ff"},
+        {syntax, 0, ""},
+        {syntax, 0, "18"},
+        {syntax, 0, "6261"},
+        {syntax, 1, "0000"},
+        {syntax, 0, "1c"},
+        {syntax, 0, "9a10000000"},
+        {syntax, 0, "bb7fffffffffffffff"},
+        {syntax, 0, "5bffffffffffffffff"},
+        {syntax, 0, "61ff"},
+        {syntax, 0, "62c080"},
+        {syntax, 0, "63eda080"},
+        {syntax, 0, "64f4908080"},
+        {syntax, 0, "63e08080"},
+        {syntax, 0, "64f0808080"},
+        {syntax, 0, "62c3"},
+        {syntax, 0, "a101"},
+    };
+    ASSERT_REFUSED(ZT_CBOR_ZT2, list);
+}
+
+static void lenient_profiles_accept_any_encoding(void **state)
+{
+    (void)state;
+    static const char *const accepted[] = {
+        "1817",
+        "9fff",
+        "bfff",
+        "7fff",
+        "5fff",
+        "5f4101580102ff",
+        "7f6161780162ff",
+        "c000",
+        "c600",
+        "d400",
+        "d9d9f700",
+        "f7",
+        "fb3ff0000000000000",
+        "fb7ff8000000000001",
+        "a202010102",
+        "bf02010102ff",
+        "9f9fffbfffff",
+        "a241010062010100",
+        "a220000000",
+    };
+    for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
+        struct zt_error error;
+        if (skip_hex(ZT_CBOR_ZT1, accepted[i], &error) != ZT_OK) {
+            fail_msg("%s: %s %s", accepted[i], error.rule, error.message);
+        }
+    }
+}
+
+static void lenient_profiles_refuse_broken_items(void **state)
+{
+    (void)state;
+    static const char syntax[] = "zt0.1 §Metadata CborSyntax";
+    static const char duplicate[] = "zt0.1 §Metadata CborDuplicateKey";
+    const struct refused list[] = {
+        {syntax, 1, "7f4161ff"},
+        {syntax, 1, "7f7fffff"},
+        {syntax, 2, "9f00"},
+        {syntax, 3, "bf0000"},
+        {syntax, 2, "bf00ff"},
+        {syntax, 1, "c0"},
+        {syntax, 1, "7f61c3ff"},
+        {syntax, 1, "5f6161ff"},
+        {duplicate, 3, "a3010201020304"},
+        {duplicate, 3, "bf01020103ff"},
+        {duplicate, 3, "a20000180000"},
+        {duplicate, 3, "a22000380000"},
+        {duplicate, 4, "a26161007f6161ff00"},
+        {duplicate, 5, "a2f97e0000f97e0000"},
+    };
+    ASSERT_REFUSED(ZT_CBOR_ZT01, list);
+}
+
+static void depth_is_counted_for_keys_and_values(void **state)
+{
+    (void)state;
+    char hex[2 * 40 + 1];
+    struct zt_error error;
+    for (unsigned i = 0; i < 40; i++) {
+        memcpy(hex + 2 * i, "81", 3);
+    }
+    memcpy(hex + 2 * 32, "00", 3);
+    assert_int_equal(skip_hex(ZT_CBOR_ZT2, hex, &error), ZT_OK);
+    memcpy(hex + 2 * 32, "8100", 5);
+    skip_hex(ZT_CBOR_ZT2, hex, &error);
+    assert_failure(&error, ZT_INVALID, "zt2 §2 CborDepth", BASE + 33);
+    memcpy(hex + 2 * 32, "80", 3);
+    assert_int_equal(skip_hex(ZT_CBOR_ZT2, hex, &error), ZT_OK);
+    memcpy(hex + 2 * 32, "a10000", 7);
+    skip_hex(ZT_CBOR_ZT2, hex, &error);
+    assert_failure(&error, ZT_INVALID, "zt2 §2 CborDepth", BASE + 33);
+}
+
+static void next_joins_a_text_in_pieces(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = "\x7F\x62ze\x60\x63nso\xFF\x01";
+    struct zt_cbor_reader reader;
+    struct zt_cbor_item item;
+    struct zt_arena arena;
+    struct zt_error error;
+    zt_arena_init(&arena, 4096);
+    zt_cbor_reader_init(&reader, bytes, sizeof bytes - 1, 0, ZT_CBOR_ZT1, &arena);
+    assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
+    assert_int_equal(item.kind, ZT_CBOR_TEXT);
+    assert_int_equal(item.value, 5);
+    assert_memory_equal(item.bytes, "zenso", 5);
+    assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
+    assert_int_equal(item.value, 1);
+    zt_cbor_reader_init(&reader, bytes, sizeof bytes - 1, 0, ZT_CBOR_ZT1, NULL);
+    assert_int_equal(zt_cbor_next(&reader, &item, &error), ZT_UNSUPPORTED);
+    zt_arena_free(&arena);
+}
+
+static void map_find_gives_the_value_of_a_text_key(void **state)
+{
+    (void)state;
+    /* {1: 2, "a": {"b": 0}, (_ "b", "c"): 7} */
+    static const char map[] = "\xA3\x01\x02\x61\x61\xA1\x61\x62\x00\x7F\x61\x62\x61\x63\xFF\x07";
+    struct zt_text text = {map, sizeof map - 1};
+    struct zt_cbor_reader value;
+    struct zt_cbor_item item;
+    assert_true(zt_cbor_map_find(text, "bc", &value));
+    assert_int_equal(zt_cbor_next(&value, &item, NULL), ZT_OK);
+    assert_int_equal(item.value, 7);
+    assert_true(zt_cbor_map_find(text, "a", &value));
+    assert_int_equal(zt_cbor_next(&value, &item, NULL), ZT_OK);
+    assert_int_equal(item.kind, ZT_CBOR_MAP);
+    assert_false(zt_cbor_map_find(text, "b", &value));
+    assert_false(zt_cbor_map_find((struct zt_text){NULL, 0}, "b", &value));
+}
+
+static void key_of_items_is_read_whole(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {0xA1, 0x82, 0x01, 0x02, 0x03};
+    struct zt_cbor_reader reader;
+    struct zt_cbor_item item;
+    struct zt_cbor_walk walk;
+    bool more;
+    zt_cbor_reader_init(&reader, bytes, sizeof bytes, 0, ZT_CBOR_ZT2, NULL);
+    assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
+    assert_int_equal(zt_cbor_enter(&reader, &item, &walk, NULL), ZT_OK);
+    assert_int_equal(zt_cbor_more(&reader, &walk, &more, NULL), ZT_OK);
+    assert_true(more);
+    assert_int_equal(zt_cbor_key(&reader, &walk, &item, NULL), ZT_OK);
+    assert_int_equal(item.kind, ZT_CBOR_ARRAY);
+    assert_int_equal(item.value, 3);
+    assert_ptr_equal(item.bytes, bytes + 1);
+    assert_int_equal(reader.position, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zt2_accepts_deterministic_items),
+        cmocka_unit_test(zt2_refuses_what_is_not_deterministic),
+        cmocka_unit_test(zt2_refuses_items_outside_its_set),
+        cmocka_unit_test(lenient_profiles_accept_any_encoding),
+        cmocka_unit_test(lenient_profiles_refuse_broken_items),
+        cmocka_unit_test(depth_is_counted_for_keys_and_values),
+        cmocka_unit_test(next_joins_a_text_in_pieces),
+        cmocka_unit_test(map_find_gives_the_value_of_a_text_key),
+        cmocka_unit_test(key_of_items_is_read_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

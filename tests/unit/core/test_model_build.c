@@ -1,0 +1,219 @@
+/* Building models: arrays that grow within a budget, names sorted and found, errors told. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_build.h"
+#include "support.h"
+
+static const char manifest[] = "the manifest's bytes, long enough for a few names: b a a";
+
+static void begin(struct zt_builder *builder, struct zt_source **source)
+{
+    assert_int_equal(zt_source_from_memory(manifest, sizeof manifest - 1, source, NULL), ZT_OK);
+    assert_int_equal(zt_builder_init(builder, *source, 4, sizeof manifest - 5, NULL), ZT_OK);
+}
+
+static struct zt_object *add_object(struct zt_builder *builder, const char *name)
+{
+    struct zt_object *object;
+    assert_int_equal(zt_builder_object(builder, &object, NULL), ZT_OK);
+    object->name = name;
+    object->name_length = (uint32_t)strlen(name);
+    return object;
+}
+
+static void finish_sorts_any_order_and_finds_every_name(void **state)
+{
+    (void)state;
+    enum { COUNT = 10000 };
+    char(*names)[16] = calloc(COUNT, sizeof *names);
+    struct zt_builder builder;
+    struct zt_source *source;
+    struct zt_model *model;
+    begin(&builder, &source);
+    builder.budget_bytes = 16 << 20;
+    for (unsigned i = 0; i < COUNT; i++) {
+        struct zt_component *component;
+        /* Neither ascending nor descending, names of several lengths, and a dimension to know each one by. */
+        snprintf(names[i], sizeof names[i], "%u", i * 7919u % COUNT);
+        add_object(&builder, names[i]);
+        assert_int_equal(zt_builder_dimension(&builder, i * 7919u % COUNT, NULL), ZT_OK);
+        assert_int_equal(zt_builder_component(&builder, &component, NULL), ZT_OK);
+        component->name = "data";
+        component->name_length = 4;
+        component->offset = i * 7919u % COUNT;
+    }
+    assert_int_equal(zt_builder_finish(&builder, "rule", &model, NULL), ZT_OK);
+    for (unsigned i = 0; i < COUNT; i++) {
+        const struct zt_object *object = zt_model_find(model, (struct zt_text){names[i], strlen(names[i])});
+        assert_non_null(object);
+        assert_int_equal(zt_object_shape(model, object)[0], i * 7919u % COUNT);
+        assert_int_equal(zt_object_components(model, object)[0].offset, i * 7919u % COUNT);
+    }
+    for (unsigned i = 1; i < COUNT; i++) {
+        struct zt_text before = zt_object_name(&model->objects[i - 1]);
+        struct zt_text name = zt_object_name(&model->objects[i]);
+        assert_true(strncmp(before.bytes, name.bytes, name.length) < 0 || before.length < name.length);
+    }
+    zt_model_free(model);
+    zt_source_close(source);
+    free(names);
+}
+
+static void finish_refuses_a_name_twice_at_the_second(void **state)
+{
+    (void)state;
+    struct zt_builder builder;
+    struct zt_source *source;
+    struct zt_model *model = NULL;
+    struct zt_error error;
+    begin(&builder, &source);
+    const char *copy = (const char *)builder.model->storage->manifest;
+    size_t last = builder.model->manifest_length - 1;
+    const size_t places[] = {last, last - 2, last - 4};
+    for (size_t i = 0; i < 3; i++) {
+        struct zt_object *object = add_object(&builder, "a");
+        object->name = copy + places[i];
+    }
+    assert_int_equal(zt_builder_finish(&builder, "some rule", &model, &error), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "some rule", 4 + last);
+    assert_string_equal(error.object, "a");
+    assert_null(model);
+    zt_builder_abandon(&builder);
+    zt_source_close(source);
+}
+
+static void growing_past_the_budget_is_a_limit(void **state)
+{
+    (void)state;
+    struct zt_builder builder;
+    struct zt_source *source;
+    struct zt_object *object;
+    struct zt_error error;
+    enum zt_status status = ZT_OK;
+    unsigned count = 0;
+    begin(&builder, &source);
+    builder.budget_bytes = 64 * sizeof *object;
+    while (status == ZT_OK && count < 1000) {
+        status = zt_builder_object(&builder, &object, &error);
+        count += status == ZT_OK;
+    }
+    assert_int_equal(status, ZT_LIMIT);
+    assert_int_equal(count, 64);
+    zt_builder_abandon(&builder);
+    zt_source_close(source);
+}
+
+static void offset_of_knows_only_the_manifest(void **state)
+{
+    (void)state;
+    struct zt_builder builder;
+    struct zt_source *source;
+    begin(&builder, &source);
+    const uint8_t *bytes = builder.model->storage->manifest;
+    assert_true(zt_builder_offset_of(&builder, bytes) == 4);
+    assert_true(zt_builder_offset_of(&builder, bytes + 3) == 7);
+    assert_true(zt_builder_offset_of(&builder, bytes + builder.model->manifest_length) == ZT_NO_OFFSET);
+    assert_true(zt_builder_offset_of(&builder, "elsewhere") == ZT_NO_OFFSET);
+    assert_true(zt_builder_offset_of(&builder, NULL) == ZT_NO_OFFSET);
+    zt_builder_abandon(&builder);
+    zt_source_close(source);
+}
+
+static void init_tells_a_source_that_cannot_be_read(void **state)
+{
+    (void)state;
+    struct zt_builder builder;
+    struct zt_source *source;
+    struct zt_error error;
+    assert_int_equal(zt_source_from_memory(manifest, 4, &source, NULL), ZT_OK);
+    assert_int_equal(zt_builder_init(&builder, source, 0, 5, &error), ZT_IO);
+    assert_null(builder.model);
+    zt_source_close(source);
+}
+
+static void arena_keeps_its_budget(void **state)
+{
+    (void)state;
+    struct zt_arena arena;
+    struct zt_error error;
+    void *bytes = NULL;
+    zt_arena_init(&arena, 100000);
+    size_t taken = 0;
+    while (zt_arena_take(&arena, 100, &bytes, &error) == ZT_OK) {
+        memset(bytes, 0xAB, 100);
+        assert_int_equal((uintptr_t)bytes % 16, 0);
+        taken += 100;
+    }
+    assert_int_equal(error.status, ZT_LIMIT);
+    assert_in_range(taken, 80000, 100000);
+    assert_true(arena.held_bytes <= 100000);
+    assert_int_equal(zt_arena_take(&arena, SIZE_MAX, &bytes, &error), ZT_LIMIT);
+    zt_arena_free(&arena);
+}
+
+/* --- errors --- */
+
+static void fail_fills_the_whole_error(void **state)
+{
+    (void)state;
+    struct zt_error error;
+    memset(&error, 0x55, sizeof error);
+    assert_int_equal(zt_fail(&error, ZT_CORRUPT, "rule", 7, "%d of %s", 3, "four"), ZT_CORRUPT);
+    assert_failure(&error, ZT_CORRUPT, "rule", 7);
+    assert_string_equal(error.message, "3 of four");
+    assert_string_equal(error.object, "");
+    assert_string_equal(error.component, "");
+    assert_int_equal(error.os_error, 0);
+    assert_int_equal(zt_fail(NULL, ZT_IO, NULL, 0, "nobody asks"), ZT_IO);
+}
+
+static void texts_of_errors_are_cut_between_characters(void **state)
+{
+    (void)state;
+    struct zt_error error;
+    char text[3000];
+    for (size_t i = 0; i + 1 < sizeof text; i += 2) {
+        memcpy(text + i, "\xC3\xA9", 2);
+    }
+    text[2999] = '\0';
+    text[2998] = '\0';
+    zt_fail(&error, ZT_INVALID, NULL, 0, "x%s", text);
+    assert_int_equal(strlen(error.message), 255);
+    zt_fail(&error, ZT_INVALID, NULL, 0, "%s", text);
+    assert_int_equal(strlen(error.message), 254);
+    text[0] = 'x';
+    text[1] = 'y';
+    zt_error_at(&error, (struct zt_text){text + 1, 2000}, (struct zt_text){text, 2000});
+    assert_int_equal(strlen(error.object), ZT_ERROR_NAME_MAX - 1);
+    assert_int_equal(strlen(error.component), ZT_ERROR_NAME_MAX);
+}
+
+static void every_status_has_a_word(void **state)
+{
+    (void)state;
+    assert_string_equal(zt_status_name(ZT_OK), "ok");
+    assert_string_equal(zt_status_name(ZT_INVALID), "invalid");
+    assert_string_equal(zt_status_name(ZT_NOT_FOUND), "not-found");
+    for (int i = ZT_OK; i <= ZT_DATA_SHARD; i++) {
+        assert_string_not_equal(zt_status_name((enum zt_status)i), "unknown");
+    }
+    assert_string_equal(zt_status_name((enum zt_status)99), "unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finish_sorts_any_order_and_finds_every_name),
+        cmocka_unit_test(finish_refuses_a_name_twice_at_the_second),
+        cmocka_unit_test(growing_past_the_budget_is_a_limit),
+        cmocka_unit_test(offset_of_knows_only_the_manifest),
+        cmocka_unit_test(init_tells_a_source_that_cannot_be_read),
+        cmocka_unit_test(arena_keeps_its_budget),
+        cmocka_unit_test(fail_fills_the_whole_error),
+        cmocka_unit_test(texts_of_errors_are_cut_between_characters),
+        cmocka_unit_test(every_status_has_a_word),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
