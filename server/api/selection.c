@@ -65,7 +65,7 @@ struct selection *selection_read(struct request *request)
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
         return NULL;
     }
-    *selection = (struct selection){0};
+    *selection = (struct selection){.manifest.prefix = {"", 0}};
     request_query(request, "prefix", 0, &selection->manifest.prefix);
     if (!read_matches(request, &selection->manifest) || !read_fields(request, &selection->manifest) ||
         !query_switch(request, "pretty", &selection->pretty)) {
