@@ -11,7 +11,8 @@
  * *out_outcome, because the answer is settled (400, 404, 422) or has to wait. Called again it costs nothing. */
 bool model_resolve(struct request *request, enum outcome *out_outcome);
 
-/* How a file that cannot be read as a model is answered and listed: 422 invalid-model, unless the server is at fault. */
+/* How a file that cannot be read as a model is answered and listed: 422 invalid-model, unless the server is at fault.
+ */
 enum problem problem_of_unreadable(const struct generation *generation);
 
 /* The object of the path's second name, the component of its third. NULL: replied with 404. After model_resolve. */

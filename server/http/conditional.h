@@ -15,8 +15,8 @@ struct preconditions {
 
 enum precondition_outcome { PRECONDITION_PASS, PRECONDITION_NOT_MODIFIED, PRECONDITION_FAILED };
 
-/* In section 13.2.2's order of precedence. etag NULL: the resource does not exist or has none; last_modified 0: unknown.
- * read: GET or HEAD (304 instead of 412 where the section says so). */
+/* In section 13.2.2's order of precedence. etag NULL: the resource does not exist or has none; last_modified 0:
+ * unknown. read: GET or HEAD (304 instead of 412 where the section says so). */
 enum precondition_outcome precondition_check(const struct preconditions *preconditions, const char *etag,
                                              time_t last_modified, bool read);
 

@@ -7,7 +7,7 @@
 #include "runtime/server.h"
 
 struct catalog *catalog_new(struct server *server);
-/* No scan may be running or come. */
+/* Ends a running scan after the file at hand; wakes who waits. Takes NULL. */
 void catalog_free(struct catalog *catalog);
 
 /* Scans the store in the background, soon; scans asked for while one runs become one more. Files that did not change
@@ -23,7 +23,8 @@ void catalog_wait_loaded(struct catalog *catalog);
 enum catalog_answer { CATALOG_FOUND, CATALOG_NOT_FOUND, CATALOG_PENDING };
 
 /* Finds a model, or a file, and hands out a reference. When the open file's size or time of modification is no longer
- * what it was, a scan is begun and PENDING said: waiter is woken when it is done. Data shards are found by path only. */
+ * what it was, it is opened anew in the background and PENDING said: waiter is woken when that is done. PENDING, too,
+ * for what is not found before the first scan is done. Data shards are found by path only. */
 enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name, struct waiter *waiter,
                                  struct generation **out_generation);
 enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path, struct waiter *waiter,

@@ -28,15 +28,19 @@ enum component_state {
 
 struct generation {
     atomic_uint references;
-    char *path; /* in the store */
+    char *path;         /* in the store */
     size_t name_length; /* the model's name is the path's first bytes */
     struct file_identity identity;
-    struct zt_source *source;
-    struct zt_model *model; /* NULL when the file cannot be read: error says why */
-    struct zt_error error;  /* status ZT_DATA_SHARD: not a model, not listed, still a file */
+    struct zt_source *source; /* NULL when the file cannot even be opened (error is ZT_IO) */
+    struct zt_model *model;   /* NULL when the file cannot be read: error says why */
+    struct zt_error error;    /* status ZT_DATA_SHARD: not a model, not listed, still a file */
     /* Of this version of the file and the form in which this release shows it: the whole, uncoded manifest's ETag.
      * Quoted, e.g. "\"0123456789abcdef0123456789abcdef\"". Derived tags insert "-suffix" before the last quote. */
     char etag[GENERATION_ETAG_SIZE];
+
+    /* Replaced or removed: who still has it reads on, but nothing is begun or written down for it any more. */
+    atomic_bool retired;
+    bool told; /* catalog.c's: its error is in the log */
 
     /* verifier.c's: one state a component, what failed, who waits. */
     _Atomic(unsigned char) *states;
@@ -46,8 +50,8 @@ struct generation {
     struct manifest_cache *manifest;
 };
 
-/* Opens and validates a stored file; an unreadable one is a generation too (model NULL). NULL only when the file is gone
- * or memory is out. May take long: not on a loop. */
+/* Opens and validates a stored file; an unreadable one is a generation too (model NULL). NULL when the file is gone,
+ * its path cannot name a model, or memory is out. May take long: not on a loop. */
 struct generation *generation_open(struct store *store, const char *path);
 
 struct generation *generation_hold(struct generation *generation);
@@ -59,7 +63,7 @@ struct zt_text generation_name(const struct generation *generation);
 /* A tag derived from the generation's: "\"<base>-<suffix>\"". */
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size);
 
-/* "zt", "safetensors" … and the version for listings: of an unreadable file the format its content or extension tells. */
+/* "zt", "safetensors" …; of an unreadable file the format its extension tells. */
 const char *generation_format(const struct generation *generation);
 
 time_t generation_modified(const struct generation *generation);

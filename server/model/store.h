@@ -61,9 +61,6 @@ struct store {
     const struct store_ops *ops;
 };
 
-/* 1 GiB or a twentieth of the disk, whichever is less. */
-#define STORE_RESERVE_AUTOMATIC UINT64_MAX
-
 /* Opens a folder. ZT_NOT_FOUND or ZT_IO with one clear line. reserve_bytes: free space that uploads leave alone. */
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);

@@ -12,12 +12,12 @@
 #include "zt/status.h"
 
 /* A failure is asserted by status, rule and offset. */
-#define assert_failure(error_, status_, rule_, offset_)                                                                \
-    do {                                                                                                               \
-        assert_int_equal((error_)->status, (status_));                                                                 \
-        assert_non_null((error_)->rule);                                                                               \
-        assert_string_equal((error_)->rule, (rule_));                                                                  \
-        assert_true((error_)->offset == (uint64_t)(offset_));                                                          \
+#define assert_failure(error_, status_, rule_, offset_)       \
+    do {                                                      \
+        assert_int_equal((error_)->status, (status_));        \
+        assert_non_null((error_)->rule);                      \
+        assert_string_equal((error_)->rule, (rule_));         \
+        assert_true((error_)->offset == (uint64_t)(offset_)); \
     } while (0)
 
 #endif

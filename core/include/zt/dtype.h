@@ -13,9 +13,18 @@ extern "C" {
 #endif
 
 enum zt_dtype {
-    ZT_F64, ZT_F32, ZT_F16, ZT_BF16,
-    ZT_I64, ZT_I32, ZT_I16, ZT_I8,
-    ZT_U64, ZT_U32, ZT_U16, ZT_U8,
+    ZT_F64,
+    ZT_F32,
+    ZT_F16,
+    ZT_BF16,
+    ZT_I64,
+    ZT_I32,
+    ZT_I16,
+    ZT_I8,
+    ZT_U64,
+    ZT_U32,
+    ZT_U16,
+    ZT_U8,
     ZT_BOOL,
     ZT_DTYPE_COUNT
 };
@@ -26,9 +35,14 @@ enum zt_logical {
     /* A type text that this library does not know: the size of n elements cannot be told. */
     ZT_LOGICAL_UNKNOWN,
     ZT_LOGICAL_BOOL,
-    ZT_LOGICAL_F8_E4M3FN, ZT_LOGICAL_F8_E5M2, ZT_LOGICAL_F8_E4M3FNUZ, ZT_LOGICAL_F8_E5M2FNUZ, ZT_LOGICAL_F8_E8M0,
+    ZT_LOGICAL_F8_E4M3FN,
+    ZT_LOGICAL_F8_E5M2,
+    ZT_LOGICAL_F8_E4M3FNUZ,
+    ZT_LOGICAL_F8_E5M2FNUZ,
+    ZT_LOGICAL_F8_E8M0,
     ZT_LOGICAL_F4_E2M1,
-    ZT_LOGICAL_COMPLEX64, ZT_LOGICAL_COMPLEX128,
+    ZT_LOGICAL_COMPLEX64,
+    ZT_LOGICAL_COMPLEX128,
     ZT_LOGICAL_COUNT
 };
 
@@ -49,8 +63,7 @@ enum zt_dtype zt_logical_storage(enum zt_logical logical);
 
 /* Bytes of n elements: f4_e2m1 packs two in a byte (rounded up), complex takes two words.
  * ZT_LIMIT when the size does not fit in 64 bits, ZT_UNSUPPORTED for ZT_LOGICAL_UNKNOWN. */
-enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, uint64_t elements,
-                                uint64_t *out_bytes);
+enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, uint64_t elements, uint64_t *out_bytes);
 
 /* Bits of one element (4 for f4_e2m1, 128 for complex128); 0 for ZT_LOGICAL_UNKNOWN. */
 unsigned zt_element_bits(enum zt_dtype dtype, enum zt_logical logical);

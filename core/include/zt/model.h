@@ -151,12 +151,14 @@ static inline uint32_t zt_component_index(const struct zt_model *model, const st
 
 static inline struct zt_text zt_object_name(const struct zt_object *object)
 {
-    return (struct zt_text){object->name, object->name_length};
+    struct zt_text name = {object->name, object->name_length};
+    return name;
 }
 
 static inline struct zt_text zt_component_name(const struct zt_component *component)
 {
-    return (struct zt_text){component->name, component->name_length};
+    struct zt_text name = {component->name, component->name_length};
+    return name;
 }
 
 #ifdef __cplusplus

@@ -18,7 +18,8 @@ struct zt_source;
 struct zt_source_ops {
     /* Length in bytes, as it was when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
-    /* Reads exactly length bytes at offset. ZT_IO when they are not there (a file cut short meanwhile) or on failure. */
+    /* Reads exactly length bytes at offset. ZT_IO when they are not there (a file cut short meanwhile) or on failure.
+     */
     enum zt_status (*read_at)(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
                               struct zt_error *error);
     /* The whole source as memory, borrowed until close, or NULL where it cannot be mapped. Touching it may raise SIGBUS

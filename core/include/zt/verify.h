@@ -14,10 +14,10 @@ extern "C" {
 #endif
 
 enum zt_verdict {
-    ZT_VERDICT_VERIFIED,    /* the stated digest is right */
-    ZT_VERDICT_UNDIGESTED,  /* the file states none: nothing to compare */
-    ZT_VERDICT_FAILED,      /* the stated digest is wrong, or the bytes it covers do not decode */
-    ZT_VERDICT_UNSUPPORTED  /* an algorithm or encoding that is not known: never "verified" */
+    ZT_VERDICT_VERIFIED,   /* the stated digest is right */
+    ZT_VERDICT_UNDIGESTED, /* the file states none: nothing to compare */
+    ZT_VERDICT_FAILED,     /* the stated digest is wrong, or the bytes it covers do not decode */
+    ZT_VERDICT_UNSUPPORTED /* an algorithm or encoding that is not known: never "verified" */
 };
 
 struct zt_component_check {
@@ -52,13 +52,14 @@ enum zt_status zt_component_check(const struct zt_model *model, const struct zt_
 /* Checks the content rules of an object's type and layout. ZT_INVALID or ZT_CORRUPT with rule, object, component and
  * offset (of the component) when one is broken; ZT_UNSUPPORTED when they cannot be judged (unknown encoding, a shard
  * that is not there, more coordinates than fit the bound on memory); ZT_OK also when there is no rule. */
-enum zt_status zt_object_check(const struct zt_model *model, const struct zt_object *object,
-                               struct zt_source *source, struct zt_error *error);
+enum zt_status zt_object_check(const struct zt_model *model, const struct zt_object *object, struct zt_source *source,
+                               struct zt_error *error);
 
 /* --- zTensor 2's canonical form and content digest --- */
 
 /* ZT_OK when the file is the canonical serialisation of its model, byte for byte (padding and footer included);
- * ZT_INVALID with a rule "zt2 §7 …" and offset otherwise; ZT_ARGUMENT when it is not zTensor 2. Reads the whole file. */
+ * ZT_INVALID with a rule "zt2 §7 …" and offset otherwise; ZT_ARGUMENT when it is not zTensor 2. Reads the whole file.
+ */
 enum zt_status zt_canonical_check(const struct zt_model *model, struct zt_source *source, struct zt_error *error);
 
 /* The digest of what the model says, whatever its file looks like (zTensor 2, "zt.content/1"), by sha256 or xxh3.
