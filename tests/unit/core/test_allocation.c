@@ -8,16 +8,8 @@
 #include <string.h>
 
 #include "handmade.h"
+#include "sanitized.h"
 #include "zt/verify.h"
-
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-#define SANITIZED
-#endif
 
 /* More allocations than any of the calls makes. */
 #define CALLS_MAX 200
@@ -25,7 +17,7 @@
 static long countdown = -1; /* the allocation to fail; negative: none */
 static long outstanding;
 
-#ifndef SANITIZED
+#ifndef ZT_SANITIZED
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
@@ -155,7 +147,7 @@ static void every_allocation_may_fail(void **state)
     part->digest_length = 21;
     handmade_add(&made, "values", ZT_U8, coords, 1024);
     handmade_open(&made);
-#ifndef SANITIZED
+#ifndef ZT_SANITIZED
     assert_survives(check_digest, &made);
     assert_survives(check_content, &made);
     assert_survives(read_frames, &made);

@@ -351,8 +351,24 @@ static void entry_must_be_one_frame(void **state)
     bytes_append_u32(&stream.stored, 0x8F92EAB1);
     stream.component.decoded_length = 100;
     assert_decoding_fails(&stream, first);
-    /* Nor a skippable frame. */
-    memcpy(stream.stored.at + 64, "\x50\x2A\x4D\x18", 4);
+    drop(&stream);
+}
+
+static void entry_must_not_be_a_skippable_frame(void **state)
+{
+    struct stream stream;
+
+    (void)state;
+    make(&stream, 0);
+    stream.stored.length = 64;
+    bytes_append(&stream.stored, "\x50\x2A\x4D\x18\x05\0\0\0hello", 13);
+    bytes_append_u32(&stream.stored, 0x184D2A5E);
+    bytes_append_u32(&stream.stored, 8 + 9);
+    bytes_append_u32(&stream.stored, 13);
+    bytes_append_u32(&stream.stored, 0);
+    bytes_append_u32(&stream.stored, 1);
+    bytes_append(&stream.stored, "", 1);
+    bytes_append_u32(&stream.stored, 0x8F92EAB1);
     assert_decoding_fails(&stream, 64);
     drop(&stream);
 }
@@ -407,6 +423,7 @@ int main(void)
         cmocka_unit_test(frames_must_give_what_the_table_says),
         cmocka_unit_test(frames_must_have_a_checksum_and_keep_it),
         cmocka_unit_test(entry_must_be_one_frame),
+        cmocka_unit_test(entry_must_not_be_a_skippable_frame),
         cmocka_unit_test(frames_are_for_the_seekable_encoding_only),
         cmocka_unit_test(long_tables_are_walked_whole),
     };
