@@ -16,7 +16,8 @@ struct field_list {
 
 static void add(struct field_list *list, const char *name, const char *value)
 {
-    if (value == NULL)
+    /* The HTTP library has no room for a field without a value. */
+    if (value == NULL || value[0] == '\0')
         return;
     assert(list->count < ANSWER_FIELDS);
     list->fields[list->count++] = (struct field){name, value};

@@ -104,6 +104,8 @@ bool exchange_begin(struct request *request)
     static void (*const checks[])(struct request * request) = {check_framing, check_target, check_loaded,
                                                                find_operation};
 
+    /* First, since a refusal names the request too. */
+    trace_identify(request);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
         checks[i](request);
     return request->replied;

@@ -18,7 +18,9 @@
 
 #include "http/address_limit.h"
 #include "http/capacity.h"
-#include "http/deadlines.h"
+#include "http/connections.h"
+#include "http/linger.h"
+#include "http/loop.h"
 #include "http/request_state.h"
 #include "http/sender.h"
 #include "http/trace.h"
@@ -32,28 +34,14 @@ struct mhd {
     struct MHD_Daemon *daemon;
     struct server *server;
     struct loop *loop;
-    struct connection *connections;
-    struct deadlines first_header; /* from accept to the end of the header */
-    struct deadlines next_header;  /* from the end of a request to the end of the next one's header */
-    struct deadlines body;         /* between pieces of a body */
+    struct connections connections;
+    struct linger_set *linger;
     uint64_t now_ms;
     unsigned address_limit;
     unsigned waiting;
     atomic_uint active;
     bool draining;
     bool cutting;
-};
-
-/* One TCP connection. */
-struct connection {
-    struct deadline deadline; /* first, so that one is the other */
-    struct mhd *mhd;
-    struct MHD_Connection *handle;
-    struct connection *before;
-    struct connection *after;
-    struct request *request;
-    int descriptor;
-    bool suspended;
 };
 
 static uint64_t clock_ms(void)
@@ -69,7 +57,8 @@ static uint64_t clock_ms(void)
 static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **socket_context)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct connection *connection = calloc(1, sizeof(*connection));
+    struct connection *connection =
+        connections_add(&mhd->connections, info != NULL ? info->connect_fd : -1, mhd->now_ms);
 
     /* Without memory the connection ends with its first request. */
     *socket_context = connection;
@@ -77,12 +66,6 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
         return;
     connection->mhd = mhd;
     connection->handle = handle;
-    connection->descriptor = info != NULL ? info->connect_fd : -1;
-    connection->after = mhd->connections;
-    if (mhd->connections != NULL)
-        mhd->connections->before = connection;
-    mhd->connections = connection;
-    deadline_set(&connection->deadline, &mhd->first_header, mhd->now_ms);
 }
 
 static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)
@@ -91,16 +74,9 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
 
     if (mhd->address_limit > 0 && info != NULL)
         address_limit_leave(info->client_addr);
-    if (connection == NULL)
-        return;
-    deadline_clear(&connection->deadline);
-    if (connection->before != NULL)
-        connection->before->after = connection->after;
-    else
-        mhd->connections = connection->after;
-    if (connection->after != NULL)
-        connection->after->before = connection->before;
-    free(connection);
+    if (connection != NULL && !mhd->cutting && connection_has_unread(connection))
+        linger_take(mhd->linger, connection->descriptor, mhd->now_ms);
+    connections_remove(&mhd->connections, connection);
 }
 
 static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
@@ -166,7 +142,6 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     request->connection = connection;
     request_state(request)->resume = resume;
     request_state(request)->started_ns = trace_clock_ns();
-    connection->request = request;
     atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);
     return request;
 }
@@ -219,18 +194,19 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
     refused = exchange_begin(request);
     if (refused && (state->body_length > 0 || state->broken)) {
+        connection->refused_early = true;
         exchange_answer(request);
         return queue_answer(connection, request);
     }
     if (state->body_length > 0)
-        deadline_set(&connection->deadline, &connection->mhd->body, connection->mhd->now_ms);
+        deadline_set(&connection->deadline, &connection->mhd->connections.body, connection->mhd->now_ms);
     return MHD_YES;
 }
 
 static enum MHD_Result on_body(struct connection *connection, struct request *request, const char *bytes,
                                size_t *length)
 {
-    deadline_set(&connection->deadline, &connection->mhd->body, connection->mhd->now_ms);
+    deadline_set(&connection->deadline, &connection->mhd->connections.body, connection->mhd->now_ms);
     if (!exchange_receive(request, bytes, *length))
         return MHD_NO;
     *length = 0;
@@ -275,8 +251,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     sent = &request_state(request)->answer;
     trace_log(request,
               code == MHD_REQUEST_TERMINATED_COMPLETED_OK && sent->segment_count > 0 ? sent->content_length : 0);
-    request->connection->request = NULL;
-    deadline_set(&request->connection->deadline, &mhd->next_header, mhd->now_ms);
+    deadline_set(&request->connection->deadline, &mhd->connections.next_header, mhd->now_ms);
     request_free(request);
     atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
 }
@@ -325,9 +300,22 @@ static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
                             mhd, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
 }
 
+/* mhd_run does what there is to do; the descriptor only ends the loop's sleep. */
+static void on_linger(void *context)
+{
+    (void)context;
+}
+
+static void free_mhd(struct mhd *mhd)
+{
+    if (mhd->daemon != NULL)
+        MHD_stop_daemon(mhd->daemon);
+    linger_free(mhd->linger);
+    free(mhd);
+}
+
 struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, char *error, size_t error_size)
 {
-    const struct config *config = server->config;
     struct mhd *mhd = calloc(1, sizeof(*mhd));
 
     if (mhd == NULL) {
@@ -335,18 +323,18 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
         return NULL;
     }
     signal(SIGPIPE, SIG_IGN);
-    capacity_cap_send_buffer(listen_socket, config->limits.send_buffer_bytes);
+    capacity_cap_send_buffer(listen_socket, server->config->limits.send_buffer_bytes);
+    connections_init(&mhd->connections, server->config);
+    mhd->address_limit = (unsigned)server->config->limits.connections_per_address;
     mhd->server = server;
     mhd->loop = loop;
     mhd->now_ms = clock_ms();
-    mhd->address_limit = (unsigned)config->limits.connections_per_address;
-    mhd->first_header.time_ms = (uint64_t)config->limits.header_timeout_s * 1000;
-    mhd->next_header.time_ms = mhd->first_header.time_ms + (uint64_t)config->limits.idle_timeout_s * 1000;
-    mhd->body.time_ms = (uint64_t)config->limits.idle_timeout_s * 1000;
-    mhd->daemon = start_daemon(mhd, listen_socket);
-    if (mhd->daemon == NULL) {
+    mhd->linger = linger_new();
+    if (mhd->linger != NULL)
+        mhd->daemon = start_daemon(mhd, listen_socket);
+    if (mhd->daemon == NULL || loop_watch(loop, linger_descriptor(mhd->linger), on_linger, mhd) != 0) {
         snprintf(error, error_size, "the HTTP library cannot be started");
-        free(mhd);
+        free_mhd(mhd);
         return NULL;
     }
     return mhd;
@@ -357,16 +345,13 @@ int mhd_descriptor(const struct mhd *mhd)
     return MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
-static int sooner(int timeout_ms, const struct deadlines *list, uint64_t now_ms)
+static int sooner(int timeout_ms, uint64_t due_ms, uint64_t now_ms)
 {
-    uint64_t left;
+    const uint64_t left = due_ms > now_ms ? due_ms - now_ms : 0;
 
-    if (list->first == NULL)
+    if (due_ms == UINT64_MAX || (timeout_ms >= 0 && (uint64_t)timeout_ms < left))
         return timeout_ms;
-    left = list->first->due_ms > now_ms ? list->first->due_ms - now_ms : 0;
-    if (left > INT_MAX)
-        left = INT_MAX;
-    return timeout_ms >= 0 && (uint64_t)timeout_ms < left ? timeout_ms : (int)left;
+    return left < INT_MAX ? (int)left : INT_MAX;
 }
 
 int mhd_timeout_ms(struct mhd *mhd)
@@ -376,27 +361,16 @@ int mhd_timeout_ms(struct mhd *mhd)
 
     if (MHD_get_timeout(mhd->daemon, &library_ms) == MHD_YES)
         timeout_ms = library_ms < INT_MAX ? (int)library_ms : INT_MAX;
-    timeout_ms = sooner(timeout_ms, &mhd->first_header, mhd->now_ms);
-    timeout_ms = sooner(timeout_ms, &mhd->next_header, mhd->now_ms);
-    return sooner(timeout_ms, &mhd->body, mhd->now_ms);
-}
-
-/* The library sees the end of the connection and closes it. */
-static void cut_due(struct mhd *mhd, struct deadlines *list)
-{
-    struct deadline *due;
-
-    while ((due = deadlines_take_due(list, mhd->now_ms)) != NULL)
-        shutdown(((struct connection *)due)->descriptor, SHUT_RDWR);
+    timeout_ms = sooner(timeout_ms, connections_due_ms(&mhd->connections), mhd->now_ms);
+    return sooner(timeout_ms, linger_due_ms(mhd->linger), mhd->now_ms);
 }
 
 void mhd_run(struct mhd *mhd)
 {
     mhd->now_ms = clock_ms();
     MHD_run(mhd->daemon);
-    cut_due(mhd, &mhd->first_header);
-    cut_due(mhd, &mhd->next_header);
-    cut_due(mhd, &mhd->body);
+    connections_cut_due(&mhd->connections, mhd->now_ms);
+    linger_run(mhd->linger, mhd->now_ms);
 }
 
 void mhd_drain(struct mhd *mhd)
@@ -411,8 +385,7 @@ void mhd_drain(struct mhd *mhd)
 void mhd_cut(struct mhd *mhd)
 {
     mhd->cutting = true;
-    for (const struct connection *connection = mhd->connections; connection != NULL; connection = connection->after)
-        shutdown(connection->descriptor, SHUT_RDWR);
+    connections_cut(&mhd->connections);
 }
 
 unsigned mhd_waiting(const struct mhd *mhd)
@@ -427,6 +400,5 @@ unsigned mhd_active(const struct mhd *mhd)
 
 void mhd_stop(struct mhd *mhd)
 {
-    MHD_stop_daemon(mhd->daemon);
-    free(mhd);
+    free_mhd(mhd);
 }

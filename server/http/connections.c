@@ -1,0 +1,84 @@
+/* A list of all connections, and three of deadlines. */
+#include "http/connections.h"
+
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+void connections_init(struct connections *connections, const struct config *config)
+{
+    const uint64_t header_ms = (uint64_t)config->limits.header_timeout_s * 1000;
+    const uint64_t idle_ms = (uint64_t)config->limits.idle_timeout_s * 1000;
+
+    connections->first_header.time_ms = header_ms;
+    connections->next_header.time_ms = idle_ms + header_ms;
+    connections->body.time_ms = idle_ms;
+}
+
+struct connection *connections_add(struct connections *connections, int descriptor, uint64_t now_ms)
+{
+    struct connection *connection = calloc(1, sizeof(*connection));
+
+    if (connection == NULL)
+        return NULL;
+    connection->descriptor = descriptor;
+    connection->after = connections->first;
+    if (connections->first != NULL)
+        connections->first->before = connection;
+    connections->first = connection;
+    deadline_set(&connection->deadline, &connections->first_header, now_ms);
+    return connection;
+}
+
+bool connection_has_unread(const struct connection *connection)
+{
+    int unread = 0;
+
+    return connection->refused_early || (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
+}
+
+void connections_remove(struct connections *connections, struct connection *connection)
+{
+    if (connection == NULL)
+        return;
+    deadline_clear(&connection->deadline);
+    if (connection->before != NULL)
+        connection->before->after = connection->after;
+    else
+        connections->first = connection->after;
+    if (connection->after != NULL)
+        connection->after->before = connection->before;
+    free(connection);
+}
+
+void connections_cut(struct connections *connections)
+{
+    for (const struct connection *one = connections->first; one != NULL; one = one->after)
+        shutdown(one->descriptor, SHUT_RDWR);
+}
+
+static void cut_due(struct deadlines *list, uint64_t now_ms)
+{
+    struct deadline *due;
+
+    while ((due = deadlines_take_due(list, now_ms)) != NULL)
+        shutdown(((struct connection *)due)->descriptor, SHUT_RDWR);
+}
+
+void connections_cut_due(struct connections *connections, uint64_t now_ms)
+{
+    cut_due(&connections->first_header, now_ms);
+    cut_due(&connections->next_header, now_ms);
+    cut_due(&connections->body, now_ms);
+}
+
+static uint64_t sooner(const struct deadlines *list, uint64_t due_ms)
+{
+    return list->first != NULL && list->first->due_ms < due_ms ? list->first->due_ms : due_ms;
+}
+
+uint64_t connections_due_ms(const struct connections *connections)
+{
+    return sooner(&connections->first_header,
+                  sooner(&connections->next_header, sooner(&connections->body, UINT64_MAX)));
+}

@@ -1,0 +1,50 @@
+/* The TCP connections of a loop, and how long each may take for what it is at. */
+#ifndef HTTP_CONNECTIONS_H
+#define HTTP_CONNECTIONS_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "http/deadlines.h"
+
+struct MHD_Connection;
+struct mhd;
+
+struct connection {
+    struct deadline deadline; /* first, so that one is the other */
+    struct mhd *mhd;
+    struct MHD_Connection *handle;
+    struct connection *before;
+    struct connection *after;
+    int descriptor;
+    bool suspended;
+    bool refused_early; /* the answer went out before the body was read */
+};
+
+/* An idle connection is the HTTP library's to end. These are for clients that keep sending a little. */
+struct connections {
+    struct connection *first;
+    struct deadlines first_header; /* from accept to the end of the header */
+    struct deadlines next_header;  /* from the end of a request to the end of the next one's header */
+    struct deadlines body;         /* between pieces of a body */
+};
+
+void connections_init(struct connections *connections, const struct config *config);
+
+/* A new one, its deadline for the first header begun; NULL when memory is out. */
+struct connection *connections_add(struct connections *connections, int descriptor, uint64_t now_ms);
+
+/* Whether bytes wait to be read, or are to be expected: a body that was refused. */
+bool connection_has_unread(const struct connection *connection);
+
+/* Frees it. Takes NULL. */
+void connections_remove(struct connections *connections, struct connection *connection);
+
+/* Shut down: the library sees the end of the connection and closes it. */
+void connections_cut(struct connections *connections);
+void connections_cut_due(struct connections *connections, uint64_t now_ms);
+
+/* When connections_cut_due is to be called next; UINT64_MAX: no need. */
+uint64_t connections_due_ms(const struct connections *connections);
+
+#endif
