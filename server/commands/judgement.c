@@ -1,0 +1,225 @@
+/* Judging a model: reads all of its bytes once, and what is compressed a second time where its digest does not tell
+ * that it decodes. A failure makes the file bad; what cannot be judged is noted apart. */
+#include "commands/judgement.h"
+
+#include <stdlib.h>
+
+#include "commands/shard_files.h"
+#include "zt/verify.h"
+
+#define BLOCK_BYTES ((size_t)1 << 18)
+
+static void note_bad(struct judgement *judgement, const struct zt_error *error)
+{
+    if (judgement->bad++ == 0) {
+        judgement->first_bad = *error;
+    }
+}
+
+static void note_unsupported(struct judgement *judgement, const struct zt_error *error)
+{
+    if (judgement->unsupported++ == 0) {
+        judgement->first_unsupported = *error;
+    }
+}
+
+/* Files a failure under what it means for the file. */
+static void note(struct judgement *judgement, enum zt_status status, const struct zt_error *error)
+{
+    if (status == ZT_UNSUPPORTED || status == ZT_NOT_FOUND) {
+        note_unsupported(judgement, error);
+    } else if (status != ZT_OK) {
+        note_bad(judgement, error);
+    }
+}
+
+/* NULL when it lies in a shard that is not to be had. */
+static struct zt_source *source_of(const struct judgement *judgement, const struct zt_component *component)
+{
+    return component->shard == 0 ? judgement->file.source : judgement->shards[component->shard - 1];
+}
+
+static bool open_shards(struct judgement *judgement)
+{
+    const struct zt_model *model = judgement->file.model;
+    if (model->shard_count == 0) {
+        return true;
+    }
+    judgement->shards = calloc(model->shard_count, sizeof *judgement->shards);
+    if (judgement->shards == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < model->shard_count; i++) {
+        struct zt_error error;
+        note(judgement, shard_file_open(judgement->path, &model->shards[i], &judgement->shards[i], &error), &error);
+    }
+    return true;
+}
+
+/* One component, where its bytes are. */
+struct part {
+    const struct zt_object *object;
+    const struct zt_component *component;
+    struct zt_component here; /* the same, as if it lay in the model's own file: source is the file it lies in */
+    struct zt_source *source;
+};
+
+static void note_part(struct judgement *judgement, const struct part *part, enum zt_status status,
+                      struct zt_error *error)
+{
+    zt_error_at(error, zt_object_name(part->object), zt_component_name(part->component));
+    note(judgement, status, error);
+}
+
+/* A digest that is wrong, or whose bytes do not decode; then error has the reason already. */
+static void note_wrong_digest(struct judgement *judgement, const struct part *part,
+                              const struct zt_component_check *check, struct zt_error *error)
+{
+    if (error->status != ZT_CORRUPT) {
+        zt_fail(error, ZT_CORRUPT, NULL, part->component->offset, "digest is %.100s, the file states %.100s",
+                check->actual, check->expected);
+    }
+    note_part(judgement, part, ZT_CORRUPT, error);
+}
+
+/* False when nothing more need be asked of its bytes. */
+static bool judge_digest(struct judgement *judgement, const struct part *part)
+{
+    struct zt_component_check check;
+    struct zt_error error;
+    zt_error_clear(&error);
+    enum zt_status status = zt_component_check(judgement->file.model, &part->here, part->source, NULL, &check, &error);
+    if (status != ZT_OK) {
+        note_part(judgement, part, status, &error);
+        return false;
+    }
+    switch (check.verdict) {
+    case ZT_VERDICT_VERIFIED:
+        judgement->verified++;
+        break;
+    case ZT_VERDICT_UNDIGESTED:
+        judgement->undigested++;
+        break;
+    case ZT_VERDICT_UNSUPPORTED:
+        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "digest %.100s cannot be checked", check.expected);
+        note_part(judgement, part, ZT_UNSUPPORTED, &error);
+        break;
+    case ZT_VERDICT_FAILED:
+        note_wrong_digest(judgement, part, &check, &error);
+        return false;
+    }
+    return true;
+}
+
+/* Says what of a component is of a kind that nobody here knows. */
+static void judge_kind(struct judgement *judgement, const struct part *part)
+{
+    const struct zt_component *component = part->component;
+    struct zt_error error;
+    if (component->encoding == ZT_ENCODING_UNKNOWN) {
+        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "encoding %.*s is not known",
+                (int)component->encoding_length, component->encoding_name);
+        note_part(judgement, part, ZT_UNSUPPORTED, &error);
+    }
+    if (component->logical == ZT_LOGICAL_UNKNOWN) {
+        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "type %.*s is not known", (int)component->type_length,
+                component->type);
+        note_part(judgement, part, ZT_UNSUPPORTED, &error);
+    }
+}
+
+/* Decodes to the end: exactly the declared bytes must come out. */
+static enum zt_status decode_all(const struct part *part, struct zt_error *error)
+{
+    struct zt_decoder *decoder = NULL;
+    size_t length = 1;
+    uint8_t *block = malloc(BLOCK_BYTES);
+    if (block == NULL) {
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to decode with");
+    }
+    enum zt_status status = zt_decoder_open(&part->here, part->source, &decoder, error);
+    while (status == ZT_OK && length > 0) {
+        status = zt_decoder_read(decoder, block, BLOCK_BYTES, &length, error);
+    }
+    zt_decoder_close(decoder);
+    free(block);
+    return status;
+}
+
+/* verified: the part's digest was, which for a digest over decoded bytes says that it decodes. */
+static bool judge_decoding(struct judgement *judgement, const struct part *part, bool verified)
+{
+    bool compressed = part->here.encoding == ZT_ENCODING_ZSTD || part->here.encoding == ZT_ENCODING_ZSTD_SEEKABLE;
+    if (!compressed || (verified && !zt_digest_covers_stored(judgement->file.model))) {
+        return true;
+    }
+    struct zt_error error;
+    enum zt_status status = decode_all(part, &error);
+    if (status != ZT_OK) {
+        note_part(judgement, part, status, &error);
+    }
+    return status == ZT_OK;
+}
+
+/* False when its bytes are not to be trusted, or not to be had, so that their content need not be looked at. */
+static bool judge_component(struct judgement *judgement, const struct zt_object *object,
+                            const struct zt_component *component)
+{
+    struct part part = {.object = object, .component = component, .here = *component};
+    part.source = source_of(judgement, component);
+    part.here.shard = 0;
+    judge_kind(judgement, &part);
+    uint32_t verified = judgement->verified;
+    return part.source != NULL && judge_digest(judgement, &part) &&
+           judge_decoding(judgement, &part, judgement->verified > verified);
+}
+
+static void judge_object(struct judgement *judgement, const struct zt_object *object)
+{
+    const struct zt_model *model = judgement->file.model;
+    uint32_t unsupported = judgement->unsupported;
+    bool readable = true;
+    for (uint32_t i = 0; i < object->component_count; i++) {
+        readable = judge_component(judgement, object, &zt_object_components(model, object)[i]) && readable;
+    }
+    if (!readable) {
+        return;
+    }
+    struct zt_error error;
+    enum zt_status status = zt_object_check(model, object, judgement->file.source, &error);
+    /* The same encoding need not be named twice. */
+    if (status != ZT_UNSUPPORTED || judgement->unsupported == unsupported) {
+        note(judgement, status, &error);
+    }
+}
+
+static void judge_canonical(struct judgement *judgement)
+{
+    struct zt_error error;
+    enum zt_status status = zt_canonical_check(judgement->file.model, judgement->file.source, &error);
+    if (status == ZT_ARGUMENT) {
+        zt_fail(&error, status, NULL, ZT_NO_OFFSET, "not canonical: only zTensor 2 has a canonical form");
+    }
+    note(judgement, status, &error);
+}
+
+void judgement_make(struct judgement *judgement, bool canonical)
+{
+    const struct zt_model *model = judgement->file.model;
+    if (!open_shards(judgement)) {
+        struct zt_error error;
+        zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+        note_bad(judgement, &error);
+        return;
+    }
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        judge_object(judgement, &model->objects[i]);
+    }
+    if (canonical) {
+        judge_canonical(judgement);
+    }
+    for (uint32_t i = 0; i < model->shard_count; i++) {
+        zt_source_close(judgement->shards[i]);
+    }
+    free(judgement->shards);
+}

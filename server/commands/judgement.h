@@ -1,0 +1,26 @@
+/* What `verify` finds out about one file: every digest, every content rule, and what cannot be judged. */
+#ifndef COMMANDS_JUDGEMENT_H
+#define COMMANDS_JUDGEMENT_H
+
+#include <stdbool.h>
+
+#include "commands/opened_file.h"
+
+/* Failures are counted; the first of each kind is kept. */
+struct judgement {
+    const char *path;
+    struct opened_file file;
+    struct zt_source **shards; /* one for each of the model's; NULL where it is not to be had */
+    uint32_t verified;
+    uint32_t undigested;
+    uint32_t unsupported;
+    uint32_t bad;
+    struct zt_error first_unsupported;
+    struct zt_error first_bad;
+};
+
+/* Judges the model of judgement->file, which was opened from judgement->path. canonical: the canonical form of zTensor
+ * 2 is required, too. */
+void judgement_make(struct judgement *judgement, bool canonical);
+
+#endif
