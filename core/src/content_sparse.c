@@ -1,4 +1,5 @@
 /* Content rules of compressed sparse rows and coordinate lists (zTensor 1.x section 3, zTensor 2 section 6). */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "content.h"
@@ -162,8 +163,10 @@ static enum zt_status check_dimension(struct zt_words *coords, unsigned dimensio
             status = reserve_key(keys, i, content->error);
         if (status != ZT_OK)
             return status;
-        if (keys != NULL)
-            keys->at[i] = (dimension == 0 ? 0 : keys->at[i] * extent) + index;
+        if (keys == NULL)
+            continue;
+        assert(keys->at != NULL && i < keys->capacity);
+        keys->at[i] = (dimension == 0 ? 0 : keys->at[i] * extent) + index;
     }
     return ZT_OK;
 }

@@ -50,8 +50,9 @@ enum zt_status zt_component_check(const struct zt_model *model, const struct zt_
                                   struct zt_component_check *out_check, struct zt_error *error);
 
 /* Checks the content rules of an object's type and layout. ZT_INVALID or ZT_CORRUPT with rule, object, component and
- * offset (of the component; of the frame when it does not decode) when one is broken; ZT_UNSUPPORTED when they cannot be judged (unknown encoding, a shard
- * that is not there, more coordinates than fit the bound on memory); ZT_OK also when there is no rule. */
+ * offset (of the component; of the frame when it does not decode) when one is broken; ZT_UNSUPPORTED when they cannot
+ * be judged (unknown encoding, a shard that is not there, more coordinates than fit the bound on memory); ZT_OK also
+ * when there is no rule. */
 enum zt_status zt_object_check(const struct zt_model *model, const struct zt_object *object, struct zt_source *source,
                                struct zt_error *error);
 
