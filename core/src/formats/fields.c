@@ -249,6 +249,16 @@ enum zt_status zt_field_text(struct zt_cbor_reader *reader, const struct zt_fiel
     return ZT_OK;
 }
 
+enum zt_status zt_field_placed_text(struct zt_cbor_reader *reader, const struct zt_field *field,
+                                    struct zt_placed_text *out_text, struct zt_error *error)
+{
+    enum zt_status status = zt_field_text(reader, field, &out_text->text, error);
+    if (status == ZT_OK) {
+        out_text->offset = field->offset;
+    }
+    return status;
+}
+
 bool zt_field_null(struct zt_cbor_reader *reader)
 {
     struct zt_cbor_reader ahead = *reader;
@@ -308,6 +318,25 @@ enum zt_status zt_field_shape(struct zt_cbor_reader *reader, const struct zt_fie
                        "the number of elements does not fit in 64 bits");
     }
     return ZT_OK;
+}
+
+/* --- components --- */
+
+void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding)
+{
+    if (encoding.bytes == NULL) {
+        encoding = (struct zt_text){"raw", 3};
+    }
+    component->encoding_name = encoding.bytes;
+    component->encoding_length = (uint32_t)encoding.length;
+    component->encoding = ZT_ENCODING_UNKNOWN;
+    component->decoded_length = ZT_LENGTH_UNKNOWN;
+    if (zt_text_is(encoding, "zstd")) {
+        component->encoding = ZT_ENCODING_ZSTD;
+    } else if (zt_text_is(encoding, "raw")) {
+        component->encoding = ZT_ENCODING_RAW;
+        component->decoded_length = component->length;
+    }
 }
 
 enum zt_status zt_blob_check(const struct zt_component *component, const struct zt_model *model,

@@ -60,6 +60,13 @@ enum zt_status zt_field_uint(struct zt_cbor_reader *reader, const struct zt_fiel
                              struct zt_error *error);
 enum zt_status zt_field_text(struct zt_cbor_reader *reader, const struct zt_field *field, struct zt_text *out_text,
                              struct zt_error *error);
+/* A text and the position of its head. */
+struct zt_placed_text {
+    struct zt_text text;
+    uint64_t offset;
+};
+enum zt_status zt_field_placed_text(struct zt_cbor_reader *reader, const struct zt_field *field,
+                                    struct zt_placed_text *out_text, struct zt_error *error);
 /* Passes over a null and says whether there was one: it means that the field is absent. */
 bool zt_field_null(struct zt_cbor_reader *reader);
 /* A map with text keys, as encoded. */
@@ -68,6 +75,9 @@ enum zt_status zt_field_attributes(struct zt_cbor_reader *reader, const struct z
 /* Adds the dimensions to the object added last. Rule shape: more than 64, or a product past 64 bits. */
 enum zt_status zt_field_shape(struct zt_cbor_reader *reader, const struct zt_field *field, struct zt_builder *builder,
                               struct zt_error *error);
+
+/* Sets what a component's encoding is; the decoded length is known for raw alone. Absent (no bytes) is raw. */
+void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding);
 
 /* Refuses stored bytes that are not aligned to 64, or not between the head of 64 bytes and the manifest. The error's
  * offset is the blob's. */

@@ -33,19 +33,13 @@ struct reading {
     uint64_t attribute_count;
 };
 
-/* A text and the position of its head. */
-struct placed_text {
-    struct zt_text text;
-    uint64_t offset;
-};
-
 struct tensor_fields {
     struct reading *reading;
     struct zt_object *object;
     uint64_t offset;
     uint64_t size;
-    struct placed_text dtype;
-    struct placed_text endianness;
+    struct zt_placed_text dtype;
+    struct zt_placed_text endianness;
     struct zt_text encoding;
     struct zt_text layout;
     struct zt_text checksum;
@@ -86,8 +80,7 @@ static enum zt_status take_field(void *context, const struct zt_field *field, st
     case SIZE:
         return zt_field_uint(reader, field, &fields->size, error);
     case DTYPE:
-        fields->dtype.offset = field->offset;
-        return zt_field_text(reader, field, &fields->dtype.text, error);
+        return zt_field_placed_text(reader, field, &fields->dtype, error);
     case SHAPE:
         return zt_field_shape(reader, field, &fields->reading->builder, error);
     case ENCODING:
@@ -95,8 +88,7 @@ static enum zt_status take_field(void *context, const struct zt_field *field, st
     case LAYOUT:
         return zt_field_text(reader, field, &fields->layout, error);
     case ENDIANNESS:
-        fields->endianness.offset = field->offset;
-        return zt_field_null(reader) ? ZT_OK : zt_field_text(reader, field, &fields->endianness.text, error);
+        return zt_field_null(reader) ? ZT_OK : zt_field_placed_text(reader, field, &fields->endianness, error);
     default:
         return zt_field_null(reader) ? ZT_OK : zt_field_text(reader, field, &fields->checksum, error);
     }
@@ -189,16 +181,6 @@ static enum zt_status settle_type(struct tensor_fields *fields, struct zt_compon
     return ZT_OK;
 }
 
-static void settle_encoding(const struct tensor_fields *fields, struct zt_component *component)
-{
-    component->encoding_name = fields->encoding.bytes;
-    component->encoding_length = (uint32_t)fields->encoding.length;
-    component->encoding = zt_text_is(fields->encoding, "raw")    ? ZT_ENCODING_RAW
-                          : zt_text_is(fields->encoding, "zstd") ? ZT_ENCODING_ZSTD
-                                                                 : ZT_ENCODING_UNKNOWN;
-    component->decoded_length = component->encoding == ZT_ENCODING_RAW ? component->length : ZT_LENGTH_UNKNOWN;
-}
-
 /* Dense bytes, once decoded, are as many as shape and dtype say; for zstd nothing else tells how many. */
 static enum zt_status settle_dense_length(const struct tensor_fields *fields, struct zt_component *component,
                                           struct zt_error *error)
@@ -239,7 +221,7 @@ static enum zt_status settle_component(struct tensor_fields *fields, struct zt_e
     component->digest = fields->checksum.bytes;
     component->digest_length = (uint32_t)fields->checksum.length;
     settle_layout(fields);
-    settle_encoding(fields, component);
+    zt_component_set_encoding(component, fields->encoding);
     status = settle_type(fields, component, error);
     if (status == ZT_OK) {
         status = zt_blob_check(component, builder->model, &rules, error);

@@ -14,17 +14,11 @@ const struct zt_family_rules zt1_rules = {
     .bounds = "zt1 §4 BlobBounds",
 };
 
-/* A text and the position of its head. */
-struct placed_text {
-    struct zt_text text;
-    uint64_t offset;
-};
-
 struct component_fields {
     struct zt1_reading *reading;
     struct zt_component *component; /* offset and length are read into it */
-    struct placed_text dtype;
-    struct placed_text type;
+    struct zt_placed_text dtype;
+    struct zt_placed_text type;
     struct zt_text encoding;
     struct zt_text digest;
     uint64_t uncompressed_length;
@@ -34,15 +28,8 @@ struct component_fields {
 struct object_fields {
     struct zt1_reading *reading;
     struct zt_object *object;
-    struct placed_text dtype; /* 1.0 */
+    struct zt_placed_text dtype; /* 1.0 */
 };
-
-static enum zt_status take_placed(struct zt1_reading *reading, const struct zt_field *field, struct placed_text *target,
-                                  struct zt_error *error)
-{
-    target->offset = field->offset;
-    return zt_field_text(&reading->reader, field, &target->text, error);
-}
 
 /* --- components --- */
 
@@ -70,7 +57,7 @@ static enum zt_status take_optional(struct component_fields *fields, const struc
     case DIGEST:
         return zt_field_text(reader, field, &fields->digest, error);
     case TYPE:
-        return take_placed(fields->reading, field, &fields->type, error);
+        return zt_field_placed_text(reader, field, &fields->type, error);
     default:
         fields->uncompressed_offset = field->offset;
         return zt_field_uint(reader, field, &fields->uncompressed_length, error);
@@ -87,7 +74,7 @@ static enum zt_status take_component_field(void *context, const struct zt_field 
     case LENGTH:
         return zt_field_uint(reader, field, &fields->component->length, error);
     case DTYPE:
-        return take_placed(fields->reading, field, &fields->dtype, error);
+        return zt_field_placed_text(reader, field, &fields->dtype, error);
     case ENCODING:
         /* 1.0's own readers took null for raw, later ones refuse it. */
         if (fields->reading->is_1_0 && zt_field_null(reader)) {
@@ -191,26 +178,15 @@ static enum zt_status settle_type(struct component_fields *fields, struct zt_err
 static enum zt_status settle_encoding(struct component_fields *fields, struct zt_error *error)
 {
     struct zt_component *component = fields->component;
-    bool told = fields->uncompressed_offset != ZT_NO_OFFSET;
-    component->encoding_name = "raw";
-    component->encoding_length = 3;
-    component->encoding = ZT_ENCODING_RAW;
-    if (fields->encoding.bytes != NULL) {
-        component->encoding_name = fields->encoding.bytes;
-        component->encoding_length = (uint32_t)fields->encoding.length;
-        component->encoding = zt_text_is(fields->encoding, "raw")    ? ZT_ENCODING_RAW
-                              : zt_text_is(fields->encoding, "zstd") ? ZT_ENCODING_ZSTD
-                                                                     : ZT_ENCODING_UNKNOWN;
-    }
-    component->decoded_length = told ? fields->uncompressed_length : ZT_LENGTH_UNKNOWN;
-    if (component->encoding != ZT_ENCODING_RAW) {
+    zt_component_set_encoding(component, fields->encoding);
+    if (fields->uncompressed_offset == ZT_NO_OFFSET) {
         return ZT_OK;
     }
-    if (told && fields->uncompressed_length != component->length) {
+    if (component->encoding == ZT_ENCODING_RAW && fields->uncompressed_length != component->length) {
         return zt_fail(error, ZT_INVALID, "zt1 §1 UncompressedLength", fields->uncompressed_offset,
                        "uncompressed_length is not length, and the encoding is raw");
     }
-    component->decoded_length = component->length;
+    component->decoded_length = fields->uncompressed_length;
     return ZT_OK;
 }
 
@@ -299,7 +275,7 @@ static enum zt_status take_object_field(void *context, const struct zt_field *fi
     case ATTRIBUTES:
         return take_attributes(fields, field, error);
     default:
-        return take_placed(reading, field, &fields->dtype, error);
+        return zt_field_placed_text(&reading->reader, field, &fields->dtype, error);
     }
 }
 

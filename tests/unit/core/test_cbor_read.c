@@ -183,6 +183,8 @@ static void lenient_profiles_accept_any_encoding(void **state)
         "a202010102",
         "bf02010102ff",
         "9f9fffbfffff",
+        "a26161a16178016178"
+        "02",
         "a241010062010100",
         "a220000000",
     };
@@ -259,6 +261,26 @@ static void next_joins_a_text_in_pieces(void **state)
     zt_arena_free(&arena);
 }
 
+static void next_untagged_counts_tags_as_levels(void **state)
+{
+    (void)state;
+    uint8_t bytes[130];
+    struct zt_cbor_reader reader;
+    struct zt_cbor_item item;
+    struct zt_error error;
+    memset(bytes, 0xC1, sizeof bytes);
+    bytes[128] = 0x07;
+    zt_cbor_reader_init(&reader, bytes, sizeof bytes, 0, ZT_CBOR_ZT1, NULL);
+    assert_int_equal(zt_cbor_next_untagged(&reader, &item, NULL), ZT_OK);
+    assert_int_equal(item.value, 7);
+    assert_int_equal(reader.depth, 0);
+    bytes[128] = 0xC1;
+    bytes[129] = 0x07;
+    zt_cbor_reader_init(&reader, bytes, sizeof bytes, 0, ZT_CBOR_ZT1, NULL);
+    zt_cbor_next_untagged(&reader, &item, &error);
+    assert_failure(&error, ZT_INVALID, "zt1 §1 CborDepth", 129);
+}
+
 static void map_find_gives_the_value_of_a_text_key(void **state)
 {
     (void)state;
@@ -307,6 +329,7 @@ int main(void)
         cmocka_unit_test(lenient_profiles_refuse_broken_items),
         cmocka_unit_test(depth_is_counted_for_keys_and_values),
         cmocka_unit_test(next_joins_a_text_in_pieces),
+        cmocka_unit_test(next_untagged_counts_tags_as_levels),
         cmocka_unit_test(map_find_gives_the_value_of_a_text_key),
         cmocka_unit_test(key_of_items_is_read_whole),
     };

@@ -66,14 +66,19 @@ static void open_keeps_custom_fields_as_attributes(void **state)
 {
     (void)state;
     struct zt_model *model =
-        opened("[{\"a\":1," PLACE "\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\",\"b\":"
-               "[2]},{\"name\":\"y\",\"offset\":64,\"size\":16,\"dtype\":\"float32\",\"shape\":[4],"
-               "\"encoding\":\"raw\"}]");
+        opened("[{\"a\":1," PLACE
+               "\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\",\"b\":[2]},{\"name\":\"y\",\"offset\":64,"
+               "\"size\":16,\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\",\"c\":3},{\"name\":\"z\","
+               "\"offset\":64,\"size\":16,"
+               "\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\"}]");
     assert_text((const char *)model->objects[0].attributes, model->objects[0].attributes_length,
                 "\xA2\x61"
                 "a\x01\x61"
                 "b\x81\x02");
-    assert_null(model->objects[1].attributes);
+    assert_text((const char *)model->objects[1].attributes, model->objects[1].attributes_length,
+                "\xA1\x61"
+                "c\x03");
+    assert_null(model->objects[2].attributes);
     zt_model_free(model);
 }
 
