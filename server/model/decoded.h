@@ -15,7 +15,12 @@ struct decoded {
 };
 
 struct decoded_cache *decoded_cache_new(struct server *server);
+/* Nothing may be held or under way. Takes NULL. */
 void decoded_cache_free(struct decoded_cache *cache);
+
+/* Makes decodings under way fail soon, and wakes who waits for them; none is begun any more. For the end of the
+ * program: before loops and workers are stopped. */
+void decoded_cache_stop(struct decoded_cache *cache);
 
 enum decoded_answer { DECODED_READY, DECODED_PENDING, DECODED_FAILED };
 

@@ -21,9 +21,6 @@
 #define NAME_TRIES_MAX 16
 /* How much may be written between two looks at the free space. */
 #define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
-/* The automatic reserve (upload.reserve_bytes). */
-#define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
-#define RESERVE_SHARE     20
 
 struct stored_upload {
     struct local_store *store;
@@ -38,17 +35,11 @@ static enum zt_status check_space(const struct local_store *local, uint64_t want
 {
     struct statvfs disk;
     uint64_t reserve = local->reserve_bytes;
-    uint64_t unit;
     uint64_t free_bytes;
 
     if (fstatvfs(local->root, &disk) != 0)
         return store_fail_errno(error, errno, "cannot tell the free space");
-    unit = disk.f_frsize;
-    free_bytes = (uint64_t)disk.f_bavail * unit;
-    if (reserve == STORE_RESERVE_AUTOMATIC) {
-        reserve = (uint64_t)disk.f_blocks * unit / RESERVE_SHARE;
-        reserve = reserve < RESERVE_MAX_BYTES ? reserve : RESERVE_MAX_BYTES;
-    }
+    free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes < reserve || free_bytes - reserve < wanted_bytes)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the free space, less the reserve, does not hold it");
     return ZT_OK;

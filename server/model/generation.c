@@ -1,0 +1,134 @@
+/* Opening one version of a stored file, and letting go of it. */
+#include "model/generation.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/manifest_json.h"
+#include "model/verifier.h"
+#include "zt/digest.h"
+
+/* Raised whenever the JSON form of a manifest changes, so that caches ask anew (http-api, section 3). */
+#define JSON_FORM_REVISION 1
+
+/* The device's number is left out: it may change when a machine starts anew. */
+static void make_etag(struct generation *generation)
+{
+    const struct zt_model *model = generation->model;
+    uint64_t facts[] = {
+        JSON_FORM_REVISION,
+        generation->identity.inode,
+        generation->identity.size_bytes,
+        (uint64_t)generation->identity.modified_ns,
+        model != NULL ? model->manifest_hash : 0,
+        model != NULL ? model->manifest_offset : 0,
+        model != NULL ? model->manifest_length : 0,
+    };
+    uint64_t words[2];
+
+    zt_xxh3_128(facts, sizeof facts, words);
+    snprintf(generation->etag, sizeof generation->etag, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
+}
+
+/* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and ZT_NO_MEMORY when there
+ * is to be no generation at all. */
+static enum zt_status read_file(struct generation *generation, struct store *store)
+{
+    struct zt_error *error = &generation->error;
+    enum zt_status status =
+        store->ops->open(store, generation->path, &generation->source, &generation->identity, error);
+    size_t count;
+
+    if (status == ZT_NOT_FOUND || status == ZT_NO_MEMORY)
+        return status;
+    if (status == ZT_OK)
+        status = zt_model_open(generation->source, &generation->model, error);
+    if (status != ZT_OK) {
+        error->status = status;
+        return status == ZT_NO_MEMORY ? ZT_NO_MEMORY : ZT_OK;
+    }
+    zt_error_clear(error);
+    count = generation->model->component_count;
+    generation->states = calloc(count > 0 ? count : 1, sizeof *generation->states);
+    return generation->states != NULL ? ZT_OK : ZT_NO_MEMORY;
+}
+
+struct generation *generation_open(struct store *store, const char *path)
+{
+    struct generation *generation = calloc(1, sizeof *generation);
+    unsigned rank;
+
+    if (generation == NULL)
+        return NULL;
+    atomic_init(&generation->references, 1);
+    zt_error_clear(&generation->error);
+    generation->path = strdup(path);
+    generation->manifest = manifest_cache_new();
+    if (generation->path == NULL || generation->manifest == NULL ||
+        !model_path_split(path, &generation->name_length, &rank) || read_file(generation, store) != ZT_OK) {
+        generation_release(generation);
+        return NULL;
+    }
+    make_etag(generation);
+    return generation;
+}
+
+struct generation *generation_hold(struct generation *generation)
+{
+    unsigned before = atomic_fetch_add(&generation->references, 1);
+
+    assert(before > 0);
+    return generation;
+}
+
+void generation_release(void *thing)
+{
+    struct generation *generation = thing;
+    unsigned before;
+
+    if (generation == NULL)
+        return;
+    before = atomic_fetch_sub(&generation->references, 1);
+    assert(before > 0);
+    if (before > 1)
+        return;
+    verification_free(generation->verification);
+    manifest_cache_free(generation->manifest);
+    free(generation->states);
+    zt_model_free(generation->model);
+    zt_source_close(generation->source);
+    free(generation->path);
+    free(generation);
+}
+
+struct zt_text generation_name(const struct generation *generation)
+{
+    return (struct zt_text){generation->path, generation->name_length};
+}
+
+void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size)
+{
+    size_t base = strlen(generation->etag) - 1;
+
+    snprintf(out_text, size, "%.*s-%s\"", (int)base, generation->etag, suffix);
+}
+
+const char *generation_format(const struct generation *generation)
+{
+    if (generation->model != NULL)
+        return generation->model->format_name;
+    /* Behind the name stands the extension, with its dot. */
+    return generation->path + generation->name_length + 1;
+}
+
+time_t generation_modified(const struct generation *generation)
+{
+    int64_t modified_ns = generation->identity.modified_ns;
+    int64_t seconds = modified_ns / 1000000000;
+
+    /* Whole seconds, downwards, also before 1970. */
+    return (time_t)(modified_ns % 1000000000 < 0 ? seconds - 1 : seconds);
+}

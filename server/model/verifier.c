@@ -1,0 +1,445 @@
+/* Checking components on demand, once for all who ask, and keeping what was found out.
+ *
+ * A component's state is one atomic byte, so that asking for what is known takes no lock. UNCHECKED and CHECKING change
+ * under the generation's verification lock: a component that is CHECKING has its check in the list there. */
+#include "model/verifier.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "model/state_folder.h"
+#include "model/verifier_runs.h"
+#include "runtime/log.h"
+
+/* Verdicts are written down together, that long after the first. */
+#define SAVE_DELAY_NS ((int64_t)500000000)
+/* A component whose bytes cannot be read is not tried again before. */
+#define TROUBLE_NS ((int64_t)1000000000)
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- the saver --- */
+
+void verifier_mark_dirty(struct verifier *verifier, struct generation *generation)
+{
+    struct verification *verification = generation->verification;
+
+    pthread_mutex_lock(&verifier->lock);
+    if (!verification->dirty) {
+        verification->dirty = true;
+        verification->next_dirty = verifier->dirty;
+        verifier->dirty = generation_hold(generation);
+        pthread_cond_signal(&verifier->changed);
+    }
+    pthread_mutex_unlock(&verifier->lock);
+}
+
+/* The lock is held before and after. */
+static void save_dirty(struct verifier *verifier)
+{
+    while (verifier->dirty != NULL) {
+        struct generation *generation = verifier->dirty;
+
+        verifier->dirty = generation->verification->next_dirty;
+        generation->verification->dirty = false;
+        pthread_mutex_unlock(&verifier->lock);
+        verification_save(&verifier->folder, generation);
+        generation_release(generation);
+        pthread_mutex_lock(&verifier->lock);
+    }
+}
+
+/* Lets more verdicts come, unless it is the end. The lock is held. */
+static void gather(struct verifier *verifier)
+{
+    int64_t until_ns = now_ns() + SAVE_DELAY_NS;
+    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+
+    while (!verifier->ending && now_ns() < until_ns)
+        pthread_cond_timedwait(&verifier->changed, &verifier->lock, &until);
+}
+
+static void *saver_main(void *argument)
+{
+    struct verifier *verifier = argument;
+
+    pthread_mutex_lock(&verifier->lock);
+    for (;;) {
+        while (verifier->dirty == NULL && !verifier->ending)
+            pthread_cond_wait(&verifier->changed, &verifier->lock);
+        if (verifier->ending)
+            break;
+        gather(verifier);
+        save_dirty(verifier);
+    }
+    save_dirty(verifier);
+    pthread_mutex_unlock(&verifier->lock);
+    return NULL;
+}
+
+/* --- checks --- */
+
+static struct check **find_check(struct verification *verification, const struct check *wanted)
+{
+    struct check **link = &verification->checks;
+
+    while (*link != NULL && *link != wanted)
+        link = &(*link)->next;
+    return link;
+}
+
+/* A check whose verdict somebody waits for; not one of a known component that is checked anew. */
+static struct check *check_of(const struct verification *verification, uint32_t component)
+{
+    struct check *check = verification->checks;
+
+    while (check != NULL && check->component != component)
+        check = check->next;
+    return check;
+}
+
+/* Whether reading the component failed a moment ago; forgets older troubles on the way. */
+static bool is_troubled(struct verification *verification, uint32_t component)
+{
+    struct trouble **link = &verification->troubles;
+    int64_t now = now_ns();
+    bool found = false;
+
+    while (*link != NULL) {
+        struct trouble *trouble = *link;
+
+        if (trouble->until_ns <= now) {
+            *link = trouble->next;
+            free(trouble);
+            continue;
+        }
+        found = found || trouble->component == component;
+        link = &trouble->next;
+    }
+    return found;
+}
+
+static void note_trouble(struct verification *verification, uint32_t component)
+{
+    struct trouble *trouble;
+
+    if (is_troubled(verification, component))
+        return;
+    trouble = malloc(sizeof *trouble);
+    if (trouble == NULL)
+        return;
+    *trouble = (struct trouble){component, now_ns() + TROUBLE_NS, verification->troubles};
+    verification->troubles = trouble;
+}
+
+/* Adds a check to the list. The verification's lock is held. NULL when memory is out. */
+static struct check *add_check(struct verifier *verifier, struct generation *generation, uint32_t component)
+{
+    struct verification *verification = generation->verification;
+    struct check *check = calloc(1, sizeof *check);
+
+    if (check == NULL)
+        return NULL;
+    check->verifier = verifier;
+    check->generation = generation_hold(generation);
+    check->component = component;
+    check->next = verification->checks;
+    verification->checks = check;
+    if (atomic_load(&generation->states[component]) == COMPONENT_UNCHECKED)
+        verification_set(generation, component, COMPONENT_CHECKING);
+    return check;
+}
+
+static bool advance(void *context, uint64_t stored_bytes)
+{
+    struct check *check = context;
+
+    atomic_fetch_add(&check->hashed_bytes, stored_bytes);
+    if (check->run == NULL)
+        return !atomic_load(&check->verifier->stopping);
+    verifier_run_advance(check->run, stored_bytes);
+    /* The end of a run does not take the verdict from a request that joined it; only the end of everything does. */
+    return !atomic_load(&check->verifier->stopping);
+}
+
+static enum component_state state_of(enum zt_verdict verdict)
+{
+    switch (verdict) {
+    case ZT_VERDICT_VERIFIED:
+        return COMPONENT_VERIFIED;
+    case ZT_VERDICT_UNDIGESTED:
+        return COMPONENT_UNDIGESTED;
+    case ZT_VERDICT_FAILED:
+        return COMPONENT_CORRUPT;
+    case ZT_VERDICT_UNSUPPORTED:
+        break;
+    }
+    return COMPONENT_UNSUPPORTED;
+}
+
+/* Whether the file was written to since the generation was opened. A verdict about other bytes than those of the
+ * generation must not be kept as one about them. */
+static bool is_outdated(const struct generation *generation)
+{
+    struct file_identity now;
+
+    return store_identity_of(generation->source, &now) &&
+           (now.size_bytes != generation->identity.size_bytes || now.modified_ns != generation->identity.modified_ns);
+}
+
+static void tell_corrupt(const struct check *check, const struct zt_component_check *result)
+{
+    const struct generation *generation = check->generation;
+    const struct zt_model *model = generation->model;
+    const struct zt_object *object = &model->objects[verification_object_of(model, check->component)];
+    const struct zt_component *component = &model->components[check->component];
+
+    log_write(LOG_LEVEL_ERROR, "corrupt: %s: object %.*s, component %.*s: the file states %s, the bytes give %s",
+              generation->path, (int)object->name_length, object->name, (int)component->name_length, component->name,
+              result->expected, result->actual[0] != '\0' ? result->actual : "nothing that can be decoded");
+}
+
+/* Takes the outcome in; the verification's lock is held. */
+static void settle(struct check *check, enum zt_status status, const struct zt_component_check *result)
+{
+    struct generation *generation = check->generation;
+    struct verification *verification = generation->verification;
+    uint32_t component = check->component;
+
+    *find_check(verification, check) = check->next;
+    if (status == ZT_OK) {
+        bool failed = result->verdict == ZT_VERDICT_FAILED;
+
+        verification_set(generation, component, state_of(result->verdict));
+        verification_note_digest(generation, component, failed ? result->expected : NULL, result->actual);
+        return;
+    }
+    note_trouble(verification, component);
+    /* Another check of the same component may still be under way, and keeps it CHECKING. */
+    if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING && check_of(verification, component) == NULL)
+        verification_set(generation, component, COMPONENT_UNCHECKED);
+}
+
+/* Hashes, tells, wakes who waits, frees. */
+static void run_check(struct check *check)
+{
+    struct generation *generation = check->generation;
+    const struct zt_model *model = generation->model;
+    struct zt_progress progress = {advance, check};
+    struct zt_component_check result = {.verdict = ZT_VERDICT_UNSUPPORTED};
+    struct zt_error error;
+    struct waiter *waiter;
+    bool was_corrupt = atomic_load(&generation->states[check->component]) == COMPONENT_CORRUPT;
+    enum zt_status status;
+
+    zt_error_clear(&error);
+    status =
+        zt_component_check(model, &model->components[check->component], generation->source, &progress, &result, &error);
+    if (status == ZT_OK && is_outdated(generation))
+        status = zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
+    if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
+        tell_corrupt(check, &result);
+    if (status != ZT_OK && !atomic_load(&check->verifier->stopping))
+        log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path, check->component,
+                  error.message);
+    pthread_mutex_lock(&generation->verification->lock);
+    settle(check, status, &result);
+    waiter = check->waiters;
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (status == ZT_OK)
+        verifier_mark_dirty(check->verifier, generation);
+    while (waiter != NULL) {
+        struct waiter *next = waiter->next;
+
+        waiter->wake(waiter);
+        waiter = next;
+    }
+    generation_release(generation);
+    free(check);
+}
+
+static void run_check_job(struct job *job)
+{
+    run_check((struct check *)job);
+}
+
+void verifier_check_now(struct verifier *verifier, struct generation *generation, uint32_t component, struct run *run)
+{
+    struct check *check;
+
+    pthread_mutex_lock(&generation->verification->lock);
+    check = add_check(verifier, generation, component);
+    if (check != NULL)
+        check->run = run;
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (check != NULL)
+        run_check(check);
+}
+
+/* The lock is held. Joins the check under way, or begins one (*out_begun, to be submitted). */
+static enum component_state join_check(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                       struct waiter *waiter, struct check **out_begun)
+{
+    enum component_state state = atomic_load(&generation->states[component]);
+    struct check *check = NULL;
+
+    if (state == COMPONENT_CHECKING) {
+        check = check_of(generation->verification, component);
+    } else if (state == COMPONENT_UNCHECKED) {
+        if (atomic_load(&verifier->stopping) || is_troubled(generation->verification, component))
+            return COMPONENT_CORRUPT;
+        *out_begun = check = add_check(verifier, generation, component);
+    } else {
+        return state;
+    }
+    if (check == NULL)
+        return COMPONENT_CORRUPT;
+    waiter->next = check->waiters;
+    check->waiters = waiter;
+    return COMPONENT_CHECKING;
+}
+
+enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                  struct waiter *waiter)
+{
+    enum component_state state = atomic_load(&generation->states[component]);
+    struct check *begun = NULL;
+
+    if (state != COMPONENT_UNCHECKED && state != COMPONENT_CHECKING)
+        return state;
+    if (verifier->server->config->verify == CONFIG_VERIFY_OFF)
+        return COMPONENT_UNCHECKED;
+    /* Without memory for what is to be known, nothing is known, and nothing served. */
+    if (generation->verification == NULL)
+        return COMPONENT_CORRUPT;
+    pthread_mutex_lock(&generation->verification->lock);
+    state = join_check(verifier, generation, component, waiter, &begun);
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (begun != NULL) {
+        begun->job.run = run_check_job;
+        workers_submit(verifier->server->workers, &begun->job);
+    }
+    return state;
+}
+
+/* --- life --- */
+
+static void open_folder(struct verifier *verifier)
+{
+    int state_folder = state_folder_open(verifier->server->config);
+    int os_error = errno;
+
+    verification_folder_open(&verifier->folder, state_folder);
+    if (verifier->folder.descriptor < 0)
+        log_write(LOG_LEVEL_INFO, "what is verified is kept in memory only: the state folder cannot be written (%s)",
+                  strerror(state_folder < 0 ? os_error : errno));
+    if (state_folder >= 0)
+        close(state_folder);
+}
+
+static bool start_saver(struct verifier *verifier)
+{
+    sigset_t all;
+    sigset_t before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&verifier->saver, NULL, saver_main, verifier);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed == 0;
+}
+
+static void destroy(struct verifier *verifier)
+{
+    verification_folder_close(&verifier->folder);
+    pthread_cond_destroy(&verifier->changed);
+    pthread_mutex_destroy(&verifier->lock);
+    free(verifier);
+}
+
+struct verifier *verifier_new(struct server *server)
+{
+    struct verifier *verifier = calloc(1, sizeof *verifier);
+    pthread_condattr_t monotonic;
+
+    if (verifier == NULL)
+        return NULL;
+    verifier->server = server;
+    pthread_mutex_init(&verifier->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&verifier->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    verifier_runs_init(verifier);
+    open_folder(verifier);
+    if (!start_saver(verifier)) {
+        destroy(verifier);
+        return NULL;
+    }
+    return verifier;
+}
+
+void verifier_stop(struct verifier *verifier)
+{
+    /* Under the lock, so that no run gets in after it. */
+    pthread_mutex_lock(&verifier->lock);
+    atomic_store(&verifier->stopping, true);
+    pthread_mutex_unlock(&verifier->lock);
+}
+
+void verifier_free(struct verifier *verifier)
+{
+    if (verifier == NULL)
+        return;
+    verifier_stop(verifier);
+    pthread_mutex_lock(&verifier->lock);
+    verifier->ending = true;
+    pthread_cond_signal(&verifier->changed);
+    pthread_mutex_unlock(&verifier->lock);
+    pthread_join(verifier->saver, NULL);
+    destroy(verifier);
+}
+
+void verifier_adopt(struct verifier *verifier, struct generation *generation)
+{
+    if (generation->model == NULL)
+        return;
+    generation->verification = verification_new(generation);
+    if (generation->verification == NULL)
+        return;
+    verification_recall(&verifier->folder, generation);
+    if (verifier->server->config->verify == CONFIG_VERIFY_EAGER &&
+        generation->verification->counts[COMPONENT_UNCHECKED] > 0)
+        verifier_run_begin(verifier, generation, false);
+}
+
+void verifier_loaded(struct verifier *verifier, const char *const *paths, size_t count)
+{
+    verification_sweep(&verifier->folder, paths, count);
+    pthread_mutex_lock(&verifier->lock);
+    verifier->loaded = true;
+    verifier_note_ready(verifier);
+    pthread_mutex_unlock(&verifier->lock);
+}
+
+void verifier_start(struct verifier *verifier, struct generation *generation)
+{
+    if (generation->verification != NULL)
+        verifier_run_begin(verifier, generation, true);
+}
+
+bool verifier_is_ready(const struct verifier *verifier)
+{
+    return verifier->server->config->verify != CONFIG_VERIFY_EAGER || atomic_load(&verifier->ready);
+}
