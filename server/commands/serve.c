@@ -20,6 +20,8 @@
 /* How often the end of something is looked for while signals are waited for. */
 #define LOADING_POLL_MS  2
 #define DRAINING_POLL_MS 20
+/* What is on its way to an open connection when the signal comes is answered still. */
+#define DRAIN_GRACE_MS 250
 /* Cutting takes no longer than a step of some job; a job that hangs in the system must not keep the process. */
 #define CUT_LIMIT_S 10
 
@@ -109,29 +111,31 @@ static void announce(const struct serving *serving)
     }
 }
 
-static time_t now_s(void)
+static int64_t now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* Open requests may end within drain_s, unless a second signal comes. */
 static void drain(const struct serving *serving)
 {
-    time_t end = now_s() + (time_t)instance_config(serving->instance)->drain_s;
+    int64_t begun = now_ms();
+    int64_t limit_ms = instance_config(serving->instance)->drain_s * 1000;
+    const char *reason = NULL;
     instance_drain(serving->instance);
     log_write(LOG_LEVEL_INFO, "draining: %u requests are open", instance_active(serving->instance));
-    while (instance_active(serving->instance) > 0) {
-        if (now_s() >= end) {
-            log_write(LOG_LEVEL_WARN, "%u requests are cut: the time to drain is over",
-                      instance_active(serving->instance));
-            return;
-        }
+    while (reason == NULL && (instance_active(serving->instance) > 0 || now_ms() - begun < DRAIN_GRACE_MS)) {
         if (wait_for_end(serving, DRAINING_POLL_MS) != 0) {
-            log_write(LOG_LEVEL_WARN, "%u requests are cut: a second signal came", instance_active(serving->instance));
-            return;
+            reason = "a second signal came";
+        } else if (now_ms() - begun >= limit_ms) {
+            reason = "the time to drain is over";
         }
+    }
+    unsigned left = instance_active(serving->instance);
+    if (left > 0) {
+        log_write(LOG_LEVEL_WARN, "%u requests are cut: %s", left, reason != NULL ? reason : "they came too late");
     }
 }
 

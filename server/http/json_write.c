@@ -204,7 +204,7 @@ void json_text(struct json *json, struct zt_text text)
     json->after_value = true;
 }
 
-void json_string(struct json *json, const char *text)
+void json_put_string(struct json *json, const char *text)
 {
     json_text(json, (struct zt_text){text, strlen(text)});
 }
@@ -225,7 +225,7 @@ void json_bool(struct json *json, bool truth)
     value(json, truth ? "true" : "false", truth ? 4 : 5);
 }
 
-void json_null(struct json *json)
+void json_put_null(struct json *json)
 {
     value(json, "null", 4);
 }

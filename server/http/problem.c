@@ -106,7 +106,7 @@ static void write_member(struct json *json, const char *name, const char *text)
 {
     if (text != NULL && text[0] != '\0') {
         json_key_string(json, name);
-        json_string(json, text);
+        json_put_string(json, text);
     }
 }
 

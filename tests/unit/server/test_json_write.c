@@ -20,7 +20,7 @@ static void write_sample(struct json *json)
     json_key_string(json, "a");
     json_array_begin(json);
     json_uint(json, 1);
-    json_null(json);
+    json_put_null(json);
     json_array_begin(json);
     json_array_end(json);
     json_array_end(json);
@@ -67,7 +67,7 @@ static void characters_stay_as_they_are(void **state)
     (void)state;
     struct json json;
     json_init(&json, false);
-    json_string(&json, "é€𝄞");
+    json_put_string(&json, "é€𝄞");
     assert_json(&json, "\"é€𝄞\"");
 }
 
@@ -76,8 +76,8 @@ static void bytes_that_are_no_text_are_replaced(void **state)
     (void)state;
     struct json json;
     json_init(&json, false);
-    json_string(&json, "a\xff"
-                       "b\xc3");
+    json_put_string(&json, "a\xff"
+                           "b\xc3");
     assert_json(&json, "\"a\xEF\xBF\xBD"
                        "b\xEF\xBF\xBD\"");
 }
@@ -102,7 +102,7 @@ static void long_texts_grow(void **state)
     json_init(&json, false);
     json_array_begin(&json);
     for (unsigned i = 0; i < 100000; i++) {
-        json_string(&json, "0123456789");
+        json_put_string(&json, "0123456789");
     }
     json_array_end(&json);
     assert_false(json.failed);
@@ -117,11 +117,11 @@ static void a_growth_past_all_memory_fails_and_stays_failed(void **state)
     (void)state;
     struct json json;
     json_init(&json, false);
-    json_string(&json, "x");
+    json_put_string(&json, "x");
     json_raw(&json, "", SIZE_MAX - 2);
     assert_true(json.failed);
     size_t length = json.length;
-    json_string(&json, "y");
+    json_put_string(&json, "y");
     assert_int_equal(json.length, length);
     json_free(&json);
     assert_false(json.failed);
