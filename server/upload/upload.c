@@ -225,11 +225,33 @@ void model_put_begin(struct request *request)
 
 /* --- the body --- */
 
+static void run_give_up(struct job *job)
+{
+    struct upload *upload = (struct upload *)((char *)job - offsetof(struct upload, hash.job));
+    upload->server->store->ops->abandon(upload->stored);
+    upload->stored = NULL;
+    upload_release(upload);
+}
+
+/* What was stored of a body that is refused goes at once: a full disk is not to wait for a slow client. The job may be
+ * hashing still; then a later piece of the body finds it free. */
+static void give_up(struct upload *upload)
+{
+    if (upload->has_given_up || atomic_exchange(&upload->hash.is_queued, true)) {
+        return;
+    }
+    upload->has_given_up = true;
+    upload->hash.job.run = run_give_up;
+    upload_hold(upload);
+    workers_submit(upload->server->workers, &upload->hash.job);
+}
+
 void model_put_receive(struct request *request, const void *bytes, size_t length)
 {
     struct upload *upload = request->context;
     struct zt_error error;
-    if (upload == NULL || upload->stored == NULL || upload->has_failed) {
+    if (upload->has_failed) {
+        give_up(upload);
         return;
     }
     uint64_t received = atomic_load(&upload->received);

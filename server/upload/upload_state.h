@@ -39,6 +39,7 @@ struct upload {
     struct upload_hash hash;
     /* FAILED, or the failure kept while the rest of the body is thrown away. */
     bool has_failed;
+    bool has_given_up; /* what was stored is gone, or about to go */
     enum problem problem;
     struct zt_error error;
     /* PUBLISHED */
