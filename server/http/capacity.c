@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* Descriptors for everything but connections: open models, uploads, the state folder. */
 #define RESERVED_DESCRIPTORS 1024u
@@ -19,10 +20,20 @@ static void raise_descriptor_limit(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* How many loops there will be: the server has not started them all while this is asked. */
+static uint64_t loop_share(const struct config *config)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (config->threads > 0)
+        return (uint64_t)config->threads;
+    return processors > 0 ? (uint64_t)processors : 1;
+}
+
 /* Every connection may need two descriptors: its socket, and the file that is sent. */
 unsigned capacity_connections(const struct server *server)
 {
-    const unsigned loops = server->loop_count > 0 ? server->loop_count : 1;
+    const uint64_t loops = loop_share(server->config);
     uint64_t limit = (uint64_t)server->config->limits.connections;
     struct rlimit files;
 

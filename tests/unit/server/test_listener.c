@@ -1,0 +1,80 @@
+/* Listening sockets. */
+#include "support.h"
+
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/listener.h"
+
+static char address[64];
+static char error[600];
+
+static unsigned port_of(int descriptor)
+{
+    struct sockaddr_in bound;
+    socklen_t length = sizeof(bound);
+
+    assert_int_equal(getsockname(descriptor, (struct sockaddr *)&bound, &length), 0);
+    return ntohs(bound.sin_port);
+}
+
+static void port_zero_is_the_same_for_all(void **state)
+{
+    int sockets[3];
+
+    (void)state;
+    assert_int_equal(listener_open("127.0.0.1:0", 3, sockets, address, sizeof(address), error, sizeof(error)), 0);
+    assert_true(port_of(sockets[0]) > 0);
+    assert_int_equal(port_of(sockets[0]), port_of(sockets[1]));
+    assert_int_equal(port_of(sockets[0]), port_of(sockets[2]));
+    assert_int_equal(strncmp(address, "127.0.0.1:", 10), 0);
+    for (unsigned i = 0; i < 3; i++)
+        close(sockets[i]);
+}
+
+static void a_port_in_use_is_told(void **state)
+{
+    int first[2];
+    int second[2];
+    char taken[64];
+
+    (void)state;
+    assert_int_equal(listener_open("127.0.0.1:0", 2, first, taken, sizeof(taken), error, sizeof(error)), 0);
+    assert_int_equal(listener_open(taken, 2, second, address, sizeof(address), error, sizeof(error)), -1);
+    assert_non_null(strstr(error, taken));
+    assert_non_null(strstr(error, "in use"));
+    close(first[0]);
+    close(first[1]);
+}
+
+static void an_address_of_another_machine_is_told(void **state)
+{
+    int sockets[1];
+
+    (void)state;
+    assert_int_equal(listener_open("192.0.2.1:8080", 1, sockets, address, sizeof(address), error, sizeof(error)), -1);
+    assert_non_null(strstr(error, "192.0.2.1:8080"));
+}
+
+static void nonsense_is_told(void **state)
+{
+    int sockets[1];
+
+    (void)state;
+    assert_int_equal(listener_open("127.0.0.1", 1, sockets, address, sizeof(address), error, sizeof(error)), -1);
+    assert_true(strlen(error) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(port_zero_is_the_same_for_all),
+        cmocka_unit_test(a_port_in_use_is_told),
+        cmocka_unit_test(an_address_of_another_machine_is_told),
+        cmocka_unit_test(nonsense_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* The log: what a client sends cannot make a line of its own, nor break a line's JSON. */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/log.h"
+
+static char written[16384];
+
+/* Runs speak with standard error in a file, and keeps what came. */
+static void capture(void (*speak)(void))
+{
+    FILE *file = tmpfile();
+    const int saved = dup(STDERR_FILENO);
+    size_t length;
+
+    assert_non_null(file);
+    dup2(fileno(file), STDERR_FILENO);
+    speak();
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(file);
+    length = fread(written, 1, sizeof(written) - 1, file);
+    written[length] = '\0';
+    fclose(file);
+}
+
+static void speak_of_newlines(void)
+{
+    log_write(LOG_LEVEL_WARN, "%s", "first\nsecond\r\t\x1b[31m\x7f");
+}
+
+static void speak_of_quotes(void)
+{
+    log_write(LOG_LEVEL_WARN, "%s", "a \"quoted\" \\ \xc3\xa9 \xff \xc2\x9b");
+}
+
+static void speak_long(void)
+{
+    char text[8000];
+
+    memset(text, '\n', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    log_write(LOG_LEVEL_ERROR, "%s", text);
+}
+
+static void speak_of_a_request(void)
+{
+    log_request(&(struct log_request_line){.request_id = "id",
+                                           .trace_id = "",
+                                           .method = "GET",
+                                           .path = "/a\"\n",
+                                           .route = "/{x}",
+                                           .status = 200,
+                                           .bytes = 7,
+                                           .duration_us = 1234});
+}
+
+static void control_characters_are_escaped(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_newlines);
+    assert_non_null(strstr(written, "warn first\\u000asecond\\u000d\\u0009\\u001b[31m\\u007f\n"));
+    assert_ptr_equal(strchr(written, '\n'), written + strlen(written) - 1);
+}
+
+static void json_escapes_quotes_and_bytes_that_are_no_text(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_of_quotes);
+    assert_non_null(strstr(written, "\"message\":\"a \\\"quoted\\\" \\\\ \xc3\xa9 \\u00ff \\u00c2\\u009b\"}\n"));
+    assert_memory_equal(written, "{\"time\":\"2", 10);
+}
+
+static void long_lines_are_cut_and_still_end(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_long);
+    assert_true(strlen(written) <= 4096);
+    assert_string_equal(written + strlen(written) - 6, "...\"}\n");
+}
+
+static void requests_are_told_with_their_members(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_of_a_request);
+    assert_non_null(strstr(written,
+                           "\"level\":\"info\",\"message\":\"request\",\"request_id\":\"id\",\"trace_id\":\"\","
+                           "\"method\":\"GET\",\"path\":\"/a\\\"\\u000a\",\"route\":\"/{x}\",\"status\":200,"
+                           "\"bytes\":7,\"duration_ms\":1.234}\n"));
+}
+
+static void levels_below_the_configured_are_silent(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_JSON);
+    capture(speak_of_quotes);
+    assert_string_equal(written, "");
+    capture(speak_of_a_request);
+    assert_string_equal(written, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(control_characters_are_escaped),
+        cmocka_unit_test(json_escapes_quotes_and_bytes_that_are_no_text),
+        cmocka_unit_test(long_lines_are_cut_and_still_end),
+        cmocka_unit_test(requests_are_told_with_their_members),
+        cmocka_unit_test(levels_below_the_configured_are_silent),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* The pool of workers. */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/workers.h"
+
+#define JOBS 2000
+
+struct counted {
+    struct job job;
+    atomic_uint *runs;
+    atomic_uint *dones;
+};
+
+static void count_run(struct job *job)
+{
+    atomic_fetch_add(((struct counted *)job)->runs, 1);
+}
+
+static void count_done(struct job *job)
+{
+    atomic_fetch_add(((struct counted *)job)->dones, 1);
+}
+
+static void every_job_runs_once_and_is_done_once(void **state)
+{
+    static struct counted jobs[JOBS];
+    atomic_uint runs = 0;
+    atomic_uint dones = 0;
+    struct workers *workers = workers_start(4);
+
+    (void)state;
+    assert_non_null(workers);
+    for (unsigned i = 0; i < JOBS; i++) {
+        jobs[i] = (struct counted){.job = {.run = count_run, .done = count_done}, .runs = &runs, .dones = &dones};
+        if (i % 3 == 0)
+            workers_submit_idle(workers, &jobs[i].job);
+        else
+            workers_submit(workers, &jobs[i].job);
+    }
+    workers_stop(workers);
+    assert_int_equal(atomic_load(&runs), JOBS);
+    assert_int_equal(atomic_load(&dones), JOBS);
+}
+
+struct blocking {
+    struct job job;
+    pthread_mutex_t *gate;
+    atomic_uint *order;
+    unsigned place;
+};
+
+static void wait_at_gate(struct job *job)
+{
+    struct blocking *blocking = (struct blocking *)job;
+
+    pthread_mutex_lock(blocking->gate);
+    pthread_mutex_unlock(blocking->gate);
+    blocking->place = atomic_fetch_add(blocking->order, 1);
+}
+
+static void ordinary_jobs_pass_idle_ones(void **state)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    atomic_uint order = 0;
+    struct workers *workers = workers_start(2);
+    struct blocking idle[8];
+    struct blocking ordinary = {.job = {.run = wait_at_gate}, .gate = &gate, .order = &order};
+    pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
+
+    (void)state;
+    assert_non_null(workers);
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < 8; i++) {
+        idle[i] = (struct blocking){.job = {.run = wait_at_gate}, .gate = &gate, .order = &order};
+        workers_submit_idle(workers, &idle[i].job);
+    }
+    /* One thread is kept from idle jobs, so this one is done while the first of them still blocks. */
+    ordinary.gate = &open;
+    workers_submit(workers, &ordinary.job);
+    for (unsigned i = 0; i < 2000 && atomic_load(&order) == 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(atomic_load(&order), 1);
+    assert_int_equal(workers_pending(workers), 8);
+    pthread_mutex_unlock(&gate);
+    workers_stop(workers);
+    assert_int_equal(ordinary.place, 0);
+    assert_int_equal(atomic_load(&order), 9);
+}
+
+static void stop_takes_nothing(void **state)
+{
+    (void)state;
+    workers_stop(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_job_runs_once_and_is_done_once),
+        cmocka_unit_test(ordinary_jobs_pass_idle_ones),
+        cmocka_unit_test(stop_takes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
