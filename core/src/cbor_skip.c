@@ -253,6 +253,9 @@ bool zt_cbor_map_find(struct zt_text map, const char *key, struct zt_cbor_reader
     /* Only joined keys go here, and they are not longer than the map. */
     struct zt_arena joined;
     struct zt_cbor_reader reader;
+    if (map.length == 0) {
+        return false;
+    }
     zt_arena_init(&joined, SIZE_MAX);
     zt_cbor_reader_init(&reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, &joined);
     bool found = find_key(&reader, key);

@@ -44,55 +44,6 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* --- beginning --- */
-
-static enum zt_status read_manifest(struct zt_builder *builder, struct zt_source *source, struct zt_error *error)
-{
-    struct zt_model *model = builder->model;
-    size_t length = (size_t)model->manifest_length;
-    uint8_t *bytes = malloc(length > 0 ? length : 1);
-    if (bytes == NULL) {
-        return no_memory(error);
-    }
-    model->storage->manifest = bytes;
-    if (length > 0) {
-        enum zt_status status = zt_source_read_at(source, model->manifest_offset, bytes, length, error);
-        if (status != ZT_OK) {
-            return status;
-        }
-    }
-    model->manifest_hash = zt_xxh3(bytes, length);
-    return ZT_OK;
-}
-
-enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *source, uint64_t manifest_offset,
-                               uint64_t manifest_length, struct zt_error *error)
-{
-    memset(builder, 0, sizeof *builder);
-    struct zt_model *model = calloc(1, sizeof *model);
-    struct zt_model_storage *storage = calloc(1, sizeof *storage);
-    enum zt_status status;
-    if (model == NULL || storage == NULL) {
-        free(model);
-        free(storage);
-        return no_memory(error);
-    }
-    model->storage = storage;
-    model->file_size = zt_source_size(source);
-    model->manifest_offset = manifest_offset;
-    model->manifest_length = manifest_length;
-    zt_arena_init(&storage->arena, ARENA_BUDGET_FACTOR * (size_t)manifest_length + ARENA_BUDGET_BASE);
-    builder->budget_bytes = ARRAYS_BUDGET_FACTOR * manifest_length + ARRAYS_BUDGET_BASE;
-    builder->model = model;
-    status = read_manifest(builder, source, error);
-    if (status != ZT_OK) {
-        zt_builder_abandon(builder);
-    }
-    return status;
-}
-
-/* --- adding --- */
-
 static uint32_t larger_capacity(uint32_t capacity, size_t stride)
 {
     if (capacity < SMALLEST_CAPACITY) {
@@ -121,6 +72,69 @@ static enum zt_status grow(struct zt_builder *builder, void *array_at, uint32_t 
     *capacity = wanted;
     return ZT_OK;
 }
+
+/* --- beginning --- */
+
+static enum zt_status read_manifest(struct zt_builder *builder, struct zt_source *source, struct zt_error *error)
+{
+    struct zt_model *model = builder->model;
+    size_t length = (size_t)model->manifest_length;
+    uint8_t *bytes = malloc(length > 0 ? length : 1);
+    if (bytes == NULL) {
+        return no_memory(error);
+    }
+    model->storage->manifest = bytes;
+    if (length > 0) {
+        enum zt_status status = zt_source_read_at(source, model->manifest_offset, bytes, length, error);
+        if (status != ZT_OK) {
+            return status;
+        }
+    }
+    model->manifest_hash = zt_xxh3(bytes, length);
+    return ZT_OK;
+}
+
+/* The arrays that positions are added to are never NULL, also where a model has no component or no dimension. */
+static enum zt_status reserve_arrays(struct zt_builder *builder, struct zt_error *error)
+{
+    enum zt_status status =
+        grow(builder, &builder->components, &builder->component_capacity, sizeof *builder->components, error);
+    if (status != ZT_OK) {
+        return status;
+    }
+    return grow(builder, &builder->dimensions, &builder->dimension_capacity, sizeof *builder->dimensions, error);
+}
+
+enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *source, uint64_t manifest_offset,
+                               uint64_t manifest_length, struct zt_error *error)
+{
+    memset(builder, 0, sizeof *builder);
+    struct zt_model *model = calloc(1, sizeof *model);
+    struct zt_model_storage *storage = calloc(1, sizeof *storage);
+    enum zt_status status;
+    if (model == NULL || storage == NULL) {
+        free(model);
+        free(storage);
+        return no_memory(error);
+    }
+    model->storage = storage;
+    model->file_size = zt_source_size(source);
+    model->manifest_offset = manifest_offset;
+    model->manifest_length = manifest_length;
+    zt_arena_init(&storage->arena, ARENA_BUDGET_FACTOR * (size_t)manifest_length + ARENA_BUDGET_BASE);
+    builder->budget_bytes = ARRAYS_BUDGET_FACTOR * manifest_length + ARRAYS_BUDGET_BASE;
+    builder->model = model;
+    status = reserve_arrays(builder, error);
+    if (status == ZT_OK) {
+        status = read_manifest(builder, source, error);
+    }
+    if (status != ZT_OK) {
+        zt_builder_abandon(builder);
+    }
+    return status;
+}
+
+/* --- adding --- */
 
 enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **out_object, struct zt_error *error)
 {
@@ -269,11 +283,7 @@ static enum zt_status sort_shards(struct zt_builder *builder, const char *rule, 
 /* Gives back what growth left over. An array that cannot be made smaller is good as it is. */
 static void *trimmed(void *array, size_t bytes)
 {
-    if (array == NULL || bytes == 0) {
-        free(array);
-        return NULL;
-    }
-    void *smaller = realloc(array, bytes);
+    void *smaller = bytes > 0 ? realloc(array, bytes) : NULL;
     return smaller != NULL ? smaller : array;
 }
 

@@ -183,8 +183,7 @@ static void lenient_profiles_accept_any_encoding(void **state)
         "a202010102",
         "bf02010102ff",
         "9f9fffbfffff",
-        "a26161a16178016178"
-        "02",
+        "a26161a1617801617802",
         "a241010062010100",
         "a220000000",
     };
