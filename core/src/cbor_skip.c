@@ -10,6 +10,8 @@
 /* --- keys --- */
 
 #define SMALLEST_KEY_LIST 16
+/* Rounds of halving, with as many again for uneven parts, that a list of 2^30 keys takes. */
+#define SORT_ROUNDS 60
 
 static enum zt_status grow_keys(struct zt_cbor_keys *keys, const struct zt_cbor_reader *reader, struct zt_error *error)
 {
@@ -73,6 +75,13 @@ static int compare_keys(const struct zt_cbor_key *a, const struct zt_cbor_key *b
     return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
 }
 
+static void swap_keys(struct zt_cbor_key *a, struct zt_cbor_key *b)
+{
+    struct zt_cbor_key held = *a;
+    *a = *b;
+    *b = held;
+}
+
 static void sift_down(struct zt_cbor_key *list, size_t root, size_t count)
 {
     struct zt_cbor_key moved = list[root];
@@ -90,18 +99,50 @@ static void sift_down(struct zt_cbor_key *list, size_t root, size_t count)
     list[root] = moved;
 }
 
-/* Heap sort, because it needs no memory and no input makes it slow; the C library's sort takes the list's size again.
- */
-static void sort_keys(struct zt_cbor_key *list, size_t count)
+static void heap_sort(struct zt_cbor_key *list, size_t count)
 {
     for (size_t root = count / 2; root-- > 0;) {
         sift_down(list, root, count);
     }
     for (size_t last = count; last-- > 1;) {
-        struct zt_cbor_key largest = list[0];
-        list[0] = list[last];
-        list[last] = largest;
+        swap_keys(&list[0], &list[last]);
         sift_down(list, 0, last);
+    }
+}
+
+/* Parts the list by its middle key: the keys before the place returned are not after it, the others not before it. */
+static size_t part_keys(struct zt_cbor_key *list, size_t count)
+{
+    struct zt_cbor_key pivot = list[count / 2];
+    size_t low = 0;
+    size_t high = count - 1;
+    for (;;) {
+        while (compare_keys(&list[low], &pivot) < 0) {
+            low++;
+        }
+        while (compare_keys(&pivot, &list[high]) < 0) {
+            high--;
+        }
+        if (low >= high) {
+            return low > 0 ? low : 1;
+        }
+        swap_keys(&list[low++], &list[high--]);
+    }
+}
+
+/* Quicksort that turns to heap sort when the parts stay large, so that no input makes it slow. In place: the C
+ * library's sort takes the list's size once more. */
+static void sort_keys(struct zt_cbor_key *list, size_t count, unsigned rounds)
+{
+    while (count > 1) {
+        if (rounds-- == 0) {
+            heap_sort(list, count);
+            return;
+        }
+        size_t middle = part_keys(list, count);
+        sort_keys(list, middle, rounds);
+        list += middle;
+        count -= middle;
     }
 }
 
@@ -128,7 +169,7 @@ enum zt_status zt_cbor_keys_check(struct zt_cbor_keys *keys, size_t first, const
     if (is_ascending(list, count)) {
         return ZT_OK;
     }
-    sort_keys(list, count);
+    sort_keys(list, count, SORT_ROUNDS);
     for (size_t i = 1; i < count; i++) {
         if (compare_keys(&list[i - 1], &list[i]) == 0) {
             uint32_t second = list[i].position > list[i - 1].position ? list[i].position : list[i - 1].position;

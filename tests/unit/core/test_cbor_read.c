@@ -219,6 +219,47 @@ static void lenient_profiles_refuse_broken_items(void **state)
     ASSERT_REFUSED(ZT_CBOR_ZT01, list);
 }
 
+/* Skips a map of count keys below 65536 (two bytes wide each), all with the value 0. */
+static enum zt_status skip_keys(const uint16_t *keys, size_t count, struct zt_error *error)
+{
+    uint8_t bytes[3 + 4 * 1024];
+    struct zt_cbor_reader reader;
+    size_t length = 0;
+    assert_in_range(count, 0, 1024);
+    bytes[length++] = 0xB9;
+    bytes[length++] = (uint8_t)(count >> 8);
+    bytes[length++] = (uint8_t)count;
+    for (size_t i = 0; i < count; i++) {
+        bytes[length++] = 0x19;
+        bytes[length++] = (uint8_t)(keys[i] >> 8);
+        bytes[length++] = (uint8_t)keys[i];
+        bytes[length++] = 0x00;
+    }
+    zt_error_clear(error);
+    zt_cbor_reader_init(&reader, bytes, length, 0, ZT_CBOR_ZT1, NULL);
+    return zt_cbor_skip(&reader, error);
+}
+
+static void equal_keys_are_found_in_any_order(void **state)
+{
+    (void)state;
+    uint16_t keys[1024];
+    uint32_t random = 1;
+    for (size_t count = 2; count <= 1000; count += 1 + count / 16) {
+        struct zt_error error;
+        /* Odd multipliers permute the 16-bit numbers. */
+        random = random * 1664525 + 1013904223;
+        for (size_t i = 0; i < count; i++) {
+            keys[i] = (uint16_t)((i + 1) * (random >> 8 | 1));
+        }
+        assert_int_equal(skip_keys(keys, count, &error), ZT_OK);
+        size_t first = random % count;
+        keys[count] = keys[first];
+        skip_keys(keys, count + 1, &error);
+        assert_failure(&error, ZT_INVALID, "zt1 §1 CborDuplicateKey", 3 + 4 * count);
+    }
+}
+
 static void depth_is_counted_for_keys_and_values(void **state)
 {
     (void)state;
@@ -326,6 +367,7 @@ int main(void)
         cmocka_unit_test(zt2_refuses_items_outside_its_set),
         cmocka_unit_test(lenient_profiles_accept_any_encoding),
         cmocka_unit_test(lenient_profiles_refuse_broken_items),
+        cmocka_unit_test(equal_keys_are_found_in_any_order),
         cmocka_unit_test(depth_is_counted_for_keys_and_values),
         cmocka_unit_test(next_joins_a_text_in_pieces),
         cmocka_unit_test(next_untagged_counts_tags_as_levels),
