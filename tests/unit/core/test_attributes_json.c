@@ -124,6 +124,7 @@ static void keys_that_are_no_text_are_diagnostic_notation(void **state)
     CHECK("\xA1\x20\x02", "{\"-1\":2}");
     CHECK("\xA1\x42\xAB\xCD\x02", "{\"h'abcd'\":2}");
     CHECK("\xA1\xF6\x02", "{\"null\":2}");
+    CHECK("\xA1\xF7\x02", "{\"undefined\":2}");
     CHECK("\xA1\xF9\x7C\x00\x02", "{\"Infinity\":2}");
     CHECK("\xA1\x82\x01\x61\"\x02", "{\"[1, \\\"\\\\\\\"\\\"]\":2}");
     CHECK("\xA1\xA1\x01\xF5\x02", "{\"{1: true}\":2}");

@@ -108,6 +108,20 @@ static void what_the_file_does_not_say_is_left_out(void **state)
     zt_model_free(model);
 }
 
+static void each_component_has_a_reference_of_its_own(void **state)
+{
+    (void)state;
+    struct zt_model *model = open_text(
+        CONTAINER_ZT1, "{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],\"format\":\"other\",\"components\":{"
+                       "\"x\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8},"
+                       "\"y\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8}}}}}");
+    char *json = write_text(model, &served, NULL);
+    assert_has(json, "\"href\":\"/v1/models/org%2Fm/objects/a/x\"");
+    assert_has(json, "\"href\":\"/v1/models/org%2Fm/objects/a/y\"");
+    free(json);
+    zt_model_free(model);
+}
+
 static struct zt_model *open_four(void)
 {
     return open_text(CONTAINER_ZT1, "{\"version\":\"1.2.0\",\"objects\":{"
@@ -240,6 +254,7 @@ int main(void)
         cmocka_unit_test(the_whole_has_the_contracts_shape),
         cmocka_unit_test(version_0_1_is_shown_in_the_same_words),
         cmocka_unit_test(what_the_file_does_not_say_is_left_out),
+        cmocka_unit_test(each_component_has_a_reference_of_its_own),
         cmocka_unit_test(a_prefix_selects_the_objects_that_begin_so),
         cmocka_unit_test(matches_select_any_of_them_within_the_prefix),
         cmocka_unit_test(fields_prune_objects),
