@@ -127,6 +127,13 @@ static void refuses_blobs_out_of_order_or_place(void **state)
     assert_string_equal(error.object, "b");
 }
 
+static void refuses_a_blob_before_the_first_place(void **state)
+{
+    (void)state;
+    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("4096", ONES) "}}", 1, 0);
+    refused("zt2 §7 Placement", position_of("data", 1));
+}
+
 static void refuses_a_blob_that_nothing_refers_to(void **state)
 {
     (void)state;
@@ -162,6 +169,18 @@ static void refuses_the_same_bytes_twice(void **state)
     make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("131072", ONES) "}}", 1, 1);
     refused("zt2 §7 Sharing", position_of("data", 1));
     assert_string_equal(error.object, "b");
+}
+
+static void refuses_the_same_bytes_twice_with_others_between(void **state)
+{
+    (void)state;
+    zt2_file_make(&file, 4 * BLOB,
+                  "{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("131072", TWOS) ",\"c\":" OBJECT(
+                      "196608", ONES) "}}");
+    memset(file.bytes + BLOB, 1, 8);
+    memset(file.bytes + 2L * BLOB, 2, 8);
+    memset(file.bytes + 3L * BLOB, 1, 8);
+    refused("zt2 §7 Sharing", position_of("data", 2));
 }
 
 static void refuses_dirty_padding_and_the_reserved_word(void **state)
@@ -269,9 +288,11 @@ int main(void)
         cmocka_unit_test(parts_of_no_bytes_may_lie_anywhere),
         cmocka_unit_test(refuses_a_wrong_digest_of_nothing),
         cmocka_unit_test(refuses_blobs_out_of_order_or_place),
+        cmocka_unit_test(refuses_a_blob_before_the_first_place),
         cmocka_unit_test(refuses_a_blob_that_nothing_refers_to),
         cmocka_unit_test(refuses_bytes_between_manifest_and_footer),
         cmocka_unit_test(refuses_the_same_bytes_twice),
+        cmocka_unit_test(refuses_the_same_bytes_twice_with_others_between),
         cmocka_unit_test(refuses_dirty_padding_and_the_reserved_word),
         cmocka_unit_test(refuses_data_that_is_not_its_digest),
         cmocka_unit_test(refuses_two_digests_of_one_blob),

@@ -249,6 +249,9 @@ static void quant_groups_have_a_scale_for_each_group(void **state)
                     quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"same_as_data\"")));
     accepted(object(P("data", "4096", "64", "i32") "," T("scales", "8192", "128", "u8", "f8_e8m0"), "[16,8]", QUANT,
                     quant(BITS, PACKING, "\"group_size\":0,\"scale_form\":\"e8m0_exponent\"", "\"form\":\"none\"")));
+    accepted(
+        object(QPARTS, "[16,8]", QUANT,
+               quant(BITS, "\"word\":\"u32\",\"order\":\"msb_first\",\"per_word\":8", SCALING, "\"form\":\"none\"")));
     accepted(object(P("data", "4096", "0", "i32") "," P("scales", "8192", "0", "f16"), "[0,8]", QUANT,
                     quant(BITS, PACKING, SCALING, "\"form\":\"none\"")));
 }
@@ -269,7 +272,7 @@ static void quant_groups_refuse_parts_that_do_not_fit(void **state)
             LAYOUT);
     refused(object("@" P("data", "4096", "64", "i64") "," P("scales", "8192", "32", "f16"), "[16,8]", QUANT, plain),
             LAYOUT);
-    refused(object("@" P("data", "4096", "20", "i32") "," P("scales", "8192", "10", "f16"), "[8,5]", QUANT,
+    refused(object("@" P("data", "4096", "8", "i32") "," P("scales", "8192", "10", "f16"), "[8,5]", QUANT,
                    quant("\"axis\":0,\"bits\":2", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":16", SCALING,
                          "\"form\":\"none\"")),
             LAYOUT); /* 40 codes do not fill words of 16 */
@@ -295,6 +298,11 @@ static void quant_groups_refuse_attributes_that_do_not_fit(void **state)
         {"\"bits\":4", PACKING, SCALING, "\"form\":\"none\""},
         {BITS, "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":4", SCALING, "\"form\":\"none\""},
         {BITS, "\"word\":\"u32\",\"order\":\"first\",\"per_word\":8", SCALING, "\"form\":\"none\""},
+        {BITS, "\"word\":\"u32\",\"order\":h'6c73625f6669727374',\"per_word\":8", SCALING, "\"form\":\"none\""},
+        {"\"axis\":0,\"bits\":1", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":32", SCALING,
+         "\"form\":\"none\""},
+        {"\"axis\":0,\"bits\":16", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":2", SCALING,
+         "\"form\":\"none\""},
         {BITS, PACKING, "\"group_size\":6,\"scale_form\":\"f16_factors\"", "\"form\":\"none\""},
         {BITS, PACKING, "\"scale_form\":\"f16_factors\"", "\"form\":\"none\""},
         {BITS, PACKING, "\"group_size\":8,\"scale_form\":\"f8_factors\"", "\"form\":\"none\""},
@@ -313,6 +321,25 @@ static void quant_groups_refuse_attributes_that_do_not_fit(void **state)
     refused(
         object("@" QPARTS, "[16,8]", QUANT,
                quant(BITS, "\"word\":\"u16\",\"order\":\"lsb_first\",\"per_word\":4", SCALING, "\"form\":\"none\"")),
+        LAYOUT);
+    refused(
+        object("@" QPARTS, "[16,8]", QUANT,
+               quant(BITS, "\"word\":\"i32\",\"order\":\"lsb_first\",\"per_word\":8", SCALING, "\"form\":\"none\"")),
+        LAYOUT);
+    refused(
+        object("@" P("data", "4096", "64", "u8") "," P("scales", "8192", "32", "f16"), "[16,8]", QUANT,
+               quant(BITS, "\"word\":\"bool\",\"order\":\"lsb_first\",\"per_word\":2", SCALING, "\"form\":\"none\"")),
+        LAYOUT);
+    refused(object(P("data", "4096", "64", "i32") ",@" P("scales", "8192", "16", "u8"), "[16,8]", QUANT,
+                   quant(BITS, PACKING, "\"group_size\":8,\"scale_form\":\"e8m0_exponent\"", "\"form\":\"none\"")),
+            LAYOUT);
+    refused(
+        object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "8", "u8") "," P("scales", "8192", "32", "f16"),
+               "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"loose\"")),
+        LAYOUT);
+    refused(
+        object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "16", "u8") "," P("scales", "8192", "32", "f16"),
+               "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"some\",\"packing\":\"plain\"")),
         LAYOUT);
     refused(object(QPARTS, "[16,8]", QUANT, ""), LAYOUT);
 }

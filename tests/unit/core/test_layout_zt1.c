@@ -123,6 +123,8 @@ static void coo_has_as_many_coordinates_as_values_need(void **state)
     refused(check(coo, shape, PARTS({"coords", ZT_U64, 24}, {"values", ZT_F32, 8}), NULL), LAYOUT, "coords");
     refused(check(coo, shape, PARTS({"coords", ZT_U64, 32}, {"values", ZT_F32, 12}), NULL), LAYOUT, "values");
     refused(check(coo, shape, PARTS({"coords", ZT_U64, 32}), NULL), LAYOUT, "");
+    assert_int_equal(check(coo, shape, PARTS({"coords", ZT_U64, ZT_LENGTH_UNKNOWN}, {"values", ZT_F32, 8}), NULL),
+                     ZT_OK);
 }
 
 #define GROUPS(packed, scales) \
@@ -149,6 +151,13 @@ static void quantized_sizes_follow_bits_and_group_size(void **state)
     assert_int_equal(check(group, shape, GROUPS(4096, 256), attributes), ZT_OK);
     assert_int_equal(check(group, shape, GROUPS(1, 1), "{\"bits\":4}"), ZT_OK);
     assert_int_equal(check(group, shape, GROUPS(4096, 1), "{\"bits\":4,\"group_size\":-1}"), ZT_OK);
+    assert_int_equal(check(group, shape, GROUPS(4096, 1), "{\"bits\":4,\"group_size\":0}"), ZT_OK);
+    assert_int_equal(check(group, shape, GROUPS(1, 256), "{\"bits\":0,\"group_size\":64}"), ZT_OK);
+    assert_int_equal(check(group, shape, GROUPS(1, 256), "{\"bits\":33,\"group_size\":64}"), ZT_OK);
+    assert_int_equal(check(group, shape,
+                           PARTS({"packed_weight", ZT_I32, 4096}, {"scales", ZT_U8, 1}, {"zeros", ZT_U8, 1}),
+                           attributes),
+                     ZT_OK); /* scales in a form that nothing tells */
     assert_int_equal(check(group, ragged, GROUPS(400, 12), attributes), ZT_OK); /* padded rows */
     refused(check(group, shape, GROUPS(4092, 256), attributes), LAYOUT, "packed_weight");
     refused(check(group, shape, GROUPS(4100, 256), attributes), LAYOUT, "packed_weight");

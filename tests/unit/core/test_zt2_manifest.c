@@ -88,6 +88,9 @@ static void refuses_a_part_that_breaks_the_schema(void **state)
         "{\"blob\":[4096,8],\"dtype\":^\"f4\"}",
         "{\"blob\":[4096,8],\"dtype\":^\"bool\"}",
         "{\"blob\":[4096,8],\"dtype\":^8}",
+        "{\"blob\":[4096,8],\"dtype\":^h'7538'}",
+        "{\"blob\":[4096,8],\"dtype\":\"u8\",\"digest\":^\"xxh3=00\"}",
+        "{\"blob\":[4096,8],\"dtype\":\"u8\",\"encoding\":\"x\",\"decoded_length\":^18446744073709551615}",
         "{\"blob\":[4096,8],\"type\":^null,\"dtype\":\"u8\"}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":^1}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"digest\":^null}",
@@ -115,17 +118,37 @@ static void refuses_a_part_that_breaks_the_schema(void **state)
 static void unknown_keys_of_any_kind_are_ignored(void **state)
 {
     (void)state;
-    assert_int_equal(zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"objects\":{\"a\":{1:2,\"parts\":{\"data\":"
-                                  "{[]:true,\"blob\":[4096,8],\"dtype\":\"u8\",\"shadow\":0}},\"shape\":[8],"
-                                  "\"layout\":\"dense\"}}}",
-                                  &error),
-                     ZT_INVALID); /* [] sorts after text */
+    assert_int_equal(
+        zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"obj\":7,\"objects\":{\"a\":{1:2,\"parts\":{\"data\":"
+                     "{[]:true,\"blob\":[4096,8],\"dtype\":\"u8\",\"shadow\":0}},\"shape\":[8],"
+                     "\"layout\":\"dense\"}}}",
+                     &error),
+        ZT_INVALID); /* [] sorts after text */
     assert_string_equal(error.rule, "zt2 §2 CborDeterminism");
-    assert_int_equal(zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"objects\":{\"a\":{1:2,\"parts\":{\"data\":"
-                                  "{\"blob\":[4096,8],\"dtype\":\"u8\",\"shadow\":0,[]:true}},\"shape\":[8],"
-                                  "\"layout\":\"dense\"}}}",
-                                  &error),
-                     ZT_OK);
+    assert_int_equal(
+        zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"obj\":7,\"objects\":{\"a\":{1:2,\"parts\":{\"data\":"
+                     "{\"blob\":[4096,8],\"dtype\":\"u8\",\"shadow\":0,[]:true}},\"shape\":[8],"
+                     "\"layout\":\"dense\"}}}",
+                     &error),
+        ZT_OK);
+}
+
+static void tells_a_status_where_nobody_wants_the_error(void **state)
+{
+    static const char *const manifests[] = {
+        "{}", "{} 0", "{\"objects\":{\"a\":{\"parts\":{\"data\":1}}}}",
+        ZT2_OBJECT(ZT2_PART, "\"shape\":[9],\"layout\":\"dense\""),
+        "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[1,8],\"dtype\":\"u8\"}}," ZT2_REST "}}}"};
+    struct zt2_file file = {0};
+    struct zt_model *model = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(manifests) / sizeof(manifests[0]); i++) {
+        zt2_file_make(&file, ZT2_MANIFEST_AT, manifests[i]);
+        assert_int_equal(zt2_file_open(&file, &model, NULL), ZT_INVALID);
+        assert_null(model);
+    }
+    zt2_file_free(&file);
 }
 
 /* --- names and shapes --- */
@@ -194,6 +217,7 @@ int main(void)
         cmocka_unit_test(refuses_an_object_that_breaks_the_schema),
         cmocka_unit_test(refuses_a_part_that_breaks_the_schema),
         cmocka_unit_test(unknown_keys_of_any_kind_are_ignored),
+        cmocka_unit_test(tells_a_status_where_nobody_wants_the_error),
         cmocka_unit_test(refuses_names_that_are_empty_too_long_or_hold_nul),
         cmocka_unit_test(nested_attributes_may_have_any_keys),
         cmocka_unit_test(refuses_more_than_64_dimensions),
