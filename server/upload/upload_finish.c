@@ -80,8 +80,8 @@ static bool open_model(struct upload *upload, struct zt_source **out_source, str
 
 static bool validate_and_publish(struct upload *upload)
 {
-    struct zt_source *source;
-    struct zt_model *model;
+    struct zt_source *source = NULL;
+    struct zt_model *model = NULL;
     if (!open_model(upload, &source, &model)) {
         return false;
     }
