@@ -93,10 +93,11 @@ static void find_operation(struct request *request)
     state->operation = router_match(request);
     if (state->operation == NULL)
         return;
-    if (state->operation->receive == NULL && state->body_length > DROPPED_MAX && state->body_length != UINT64_MAX)
-        problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
-    else if (state->operation->begin != NULL)
+    if (state->operation->begin != NULL)
         state->operation->begin(request);
+    if (!request->replied && state->operation->receive == NULL && state->body_length > DROPPED_MAX &&
+        state->body_length != UINT64_MAX)
+        problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
 }
 
 bool exchange_begin(struct request *request)
