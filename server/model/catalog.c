@@ -71,16 +71,15 @@ static void wake_all(struct waiter *waiter)
 static void tell_error(struct generation *generation)
 {
     const struct zt_error *error = &generation->error;
-    char where[32] = "";
+    char where[48] = "";
 
     if (error->status == ZT_DATA_SHARD || generation->told)
         return;
     generation->told = true;
     if (error->offset != ZT_NO_OFFSET)
-        snprintf(where, sizeof where, " at %" PRIu64, error->offset);
-    log_write(LOG_LEVEL_WARN, "%s cannot be read: %s%s%s%s%s", generation->path, error->message,
-              error->rule != NULL ? " (" : "", error->rule != NULL ? error->rule : "", where,
-              error->rule != NULL ? ")" : "");
+        snprintf(where, sizeof where, ", at byte %" PRIu64, error->offset);
+    log_write(LOG_LEVEL_WARN, "%s cannot be read: %s (%s%s)", generation->path, error->message,
+              error->rule != NULL ? error->rule : zt_status_name(error->status), where);
 }
 
 static void tell_if_settled(struct catalog *catalog, struct generation *generation)

@@ -1,0 +1,270 @@
+/* Decoded components: the right bytes from memory and from files, one decoding for many, bounds, failures. */
+#include "model_world.h"
+
+#include "handmade.h"
+
+#define LARGE_BYTES ((size_t)6 << 20)
+
+static uint8_t plain_byte(size_t at)
+{
+    return (uint8_t)(at * 31 + (at >> 8));
+}
+
+/* A file of one zstd component of that many decoded bytes; cut_bytes are missing of the stream. */
+static struct generation *make(struct world *world, const char *path, size_t length, size_t cut_bytes)
+{
+    struct bytes stored = {NULL, 0};
+    struct container container = {0};
+    struct generation *generation;
+    uint8_t *plain = malloc(length + 1);
+    char manifest[512];
+
+    for (size_t i = 0; i < length; i++)
+        plain[i] = plain_byte(i);
+    bytes_append_zstd(&stored, plain, length, true);
+    stored.length -= cut_bytes;
+    snprintf(
+        manifest, sizeof manifest,
+        "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[%zu],\"format\":\"dense\",\"components\":{\"data\":{"
+        "\"dtype\":\"u8\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}}}}}",
+        length, stored.length);
+    container_make(&container, CONTAINER_ZT1, stored.length, manifest);
+    memcpy(container.bytes + CONTAINER_DATA, stored.at, stored.length);
+    world_write(world, path, container.bytes, container.length);
+    container_free(&container);
+    bytes_free(&stored);
+    free(plain);
+    generation = generation_open(world->server.store, path);
+    assert_non_null(generation);
+    assert_non_null(generation->model);
+    return generation;
+}
+
+static enum decoded_answer ask(struct world *world, struct generation *generation, struct decoded **out_decoded,
+                               struct zt_error *error)
+{
+    struct flag flag;
+    enum decoded_answer answer;
+
+    flag_init(&flag);
+    while ((answer = decoded_ask(world->server.decoded, generation, 0, &flag.waiter, out_decoded, error)) ==
+           DECODED_PENDING)
+        flag_wait(&flag);
+    return answer;
+}
+
+static void assert_plain(const struct decoded *decoded, size_t length)
+{
+    uint8_t *bytes = malloc(length + 1);
+
+    assert_int_equal(decoded->length, length);
+    assert_int_equal(zt_source_size(decoded->source), length);
+    assert_int_equal(zt_source_read_at(decoded->source, 0, bytes, length, NULL), ZT_OK);
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] != plain_byte(i))
+            fail_msg("byte %zu is wrong", i);
+    free(bytes);
+}
+
+static void small_ones_lie_in_memory_and_large_ones_in_a_file(void **state)
+{
+    struct world *world = *state;
+    static const size_t lengths[] = {1, 1000, (size_t)4 << 20, LARGE_BYTES};
+    struct zt_error error;
+
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct generation *generation = make(world, "m.zt", lengths[i], 0);
+        struct decoded *decoded = NULL;
+
+        assert_int_equal(ask(world, generation, &decoded, &error), DECODED_READY);
+        assert_plain(decoded, lengths[i]);
+        assert_int_equal(zt_source_descriptor(decoded->source) >= 0, lengths[i] == LARGE_BYTES);
+        decoded_release(decoded);
+        generation_release(generation);
+    }
+    world_command(world, "test \"$(ls -A .ztserve)\" = verified");
+}
+
+static void one_decoding_serves_many(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = make(world, "m.zt", 5000, 0);
+    struct decoded *first = NULL;
+    struct decoded *second = NULL;
+    struct zt_error error;
+
+    assert_int_equal(ask(world, generation, &first, &error), DECODED_READY);
+    assert_int_equal(ask(world, generation, &second, &error), DECODED_READY);
+    assert_ptr_equal(first, second);
+    decoded_release(first);
+    decoded_release(second);
+    /* Another opening of the same version is the same to the cache. */
+    generation_release(generation);
+    generation = generation_open(world->server.store, "m.zt");
+    assert_int_equal(ask(world, generation, &second, &error), DECODED_READY);
+    assert_ptr_equal(first, second);
+    decoded_release(second);
+    generation_release(generation);
+}
+
+static void entries_in_use_outlive_the_bound(void **state)
+{
+    struct world *world = *state;
+    struct generation *generations[3];
+    struct decoded *decoded[3];
+    struct zt_error error;
+
+    world->config.limits.decoded_cache_bytes = 6000;
+    for (int i = 0; i < 3; i++) {
+        char path[8];
+
+        snprintf(path, sizeof path, "m%d.zt", i);
+        generations[i] = make(world, path, 4000, 0);
+        assert_int_equal(ask(world, generations[i], &decoded[i], &error), DECODED_READY);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_plain(decoded[i], 4000);
+    decoded_release(decoded[2]);
+    decoded_release(decoded[0]);
+    decoded_release(decoded[1]);
+    for (int i = 0; i < 3; i++)
+        generation_release(generations[i]);
+}
+
+static void with_a_bound_of_nothing_nothing_is_kept(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = make(world, "m.zt", 4000, 0);
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+
+    world->config.limits.decoded_cache_bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ask(world, generation, &decoded, &error), DECODED_READY);
+        assert_plain(decoded, 4000);
+        decoded_release(decoded);
+    }
+    generation_release(generation);
+}
+
+static void broken_streams_are_corrupt_and_stay_so(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = make(world, "m.zt", 5000, 3);
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+
+    for (int i = 0; i < 3; i++) {
+        zt_error_clear(&error);
+        assert_int_equal(ask(world, generation, &decoded, &error), DECODED_FAILED);
+        assert_int_equal(error.status, ZT_CORRUPT);
+        assert_true(error.message[0] != '\0');
+    }
+    assert_null(decoded);
+    generation_release(generation);
+}
+
+static void larger_than_allowed_is_refused(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = make(world, "m.zt", 5000, 0);
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+
+    world->config.limits.decoded_bytes = 4999;
+    assert_int_equal(ask(world, generation, &decoded, &error), DECODED_FAILED);
+    assert_int_equal(error.status, ZT_LIMIT);
+    world->config.limits.decoded_bytes = 5000;
+    assert_int_equal(ask(world, generation, &decoded, &error), DECODED_READY);
+    decoded_release(decoded);
+    generation_release(generation);
+}
+
+static void files_are_found_elsewhere_without_a_state_folder(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = make(world, "m.zt", LARGE_BYTES, 0);
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+
+    strcpy(world->config.state.dir, "/nonexistent/state");
+    assert_int_equal(ask(world, generation, &decoded, &error), DECODED_READY);
+    assert_plain(decoded, LARGE_BYTES);
+    decoded_release(decoded);
+    generation_release(generation);
+}
+
+static void nothing_is_begun_while_stopping(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = make(world, "m.zt", 5000, 0);
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+
+    decoded_cache_stop(world->server.decoded);
+    assert_int_equal(ask(world, generation, &decoded, &error), DECODED_FAILED);
+    assert_int_equal(error.status, ZT_IO);
+    generation_release(generation);
+}
+
+struct crowd {
+    struct world *world;
+    struct generation *generations[4];
+};
+
+static void *ask_all(void *argument)
+{
+    struct crowd *crowd = argument;
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+
+    for (int i = 0; i < 200; i++) {
+        if (ask(crowd->world, crowd->generations[i % 4], &decoded, &error) != DECODED_READY)
+            return crowd;
+        assert_plain(decoded, (size_t)(1000 + i % 4));
+        decoded_release(decoded);
+    }
+    return NULL;
+}
+
+static void many_may_ask_at_once_under_a_small_bound(void **state)
+{
+    struct world *world = *state;
+    struct crowd crowd = {.world = world};
+    pthread_t threads[4];
+
+    world->config.limits.decoded_cache_bytes = 2000;
+    for (int i = 0; i < 4; i++) {
+        char path[8];
+
+        snprintf(path, sizeof path, "m%d.zt", i);
+        crowd.generations[i] = make(world, path, (size_t)(1000 + i), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_all, &crowd), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong = NULL;
+
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    for (int i = 0; i < 4; i++)
+        generation_release(crowd.generations[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(small_ones_lie_in_memory_and_large_ones_in_a_file),
+        WORLD_TEST(one_decoding_serves_many),
+        WORLD_TEST(entries_in_use_outlive_the_bound),
+        WORLD_TEST(with_a_bound_of_nothing_nothing_is_kept),
+        WORLD_TEST(broken_streams_are_corrupt_and_stay_so),
+        WORLD_TEST(larger_than_allowed_is_refused),
+        WORLD_TEST(files_are_found_elsewhere_without_a_state_folder),
+        WORLD_TEST(nothing_is_begun_while_stopping),
+        WORLD_TEST(many_may_ask_at_once_under_a_small_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* Generations: what they are of readable and unreadable files, and their tags. */
+#include "model_world.h"
+
+static struct generation *open_path(const struct world *world, const char *path)
+{
+    return generation_open(world->server.store, path);
+}
+
+static void generation_of_a_model_has_name_format_and_tag(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    char derived[64];
+
+    world_command(world, "mkdir x");
+    world_model(world, "x/m.zt", true);
+    world_command(world, "touch -d '2024-01-02T03:04:05.9Z' x/m.zt");
+    generation = open_path(world, "x/m.zt");
+    assert_non_null(generation->model);
+    assert_int_equal(generation->error.status, ZT_OK);
+    assert_int_equal(generation_name(generation).length, 3);
+    assert_memory_equal(generation_name(generation).bytes, "x/m", 3);
+    assert_string_equal(generation_format(generation), "zt");
+    assert_int_equal(generation_modified(generation), 1704164645);
+    assert_int_equal(strlen(generation->etag), 34);
+    generation_etag(generation, "zstd", derived, sizeof derived);
+    assert_int_equal(strlen(derived), 39);
+    assert_memory_equal(derived, generation->etag, 33);
+    assert_string_equal(derived + 33, "-zstd\"");
+    assert_ptr_equal(generation_hold(generation), generation);
+    generation_release(generation);
+    generation_release(generation);
+    generation_release(NULL);
+}
+
+static void tags_follow_the_version_of_the_file(void **state)
+{
+    struct world *world = *state;
+    struct generation *first;
+    struct generation *same;
+    struct generation *other;
+
+    world_model(world, "m.zt", true);
+    first = open_path(world, "m.zt");
+    world_command(world, "chmod 600 m.zt");
+    same = open_path(world, "m.zt");
+    assert_string_equal(first->etag, same->etag);
+    assert_true(first->identity.changed_ns != same->identity.changed_ns);
+    world_command(world, "touch -d '2024-01-02' m.zt");
+    other = open_path(world, "m.zt");
+    assert_string_not_equal(first->etag, other->etag);
+    generation_release(other);
+    world_command(world, "cp -p m.zt n.zt && mv n.zt m.zt");
+    other = open_path(world, "m.zt");
+    assert_string_not_equal(first->etag, other->etag);
+    generation_release(other);
+    generation_release(same);
+    generation_release(first);
+}
+
+static void unreadable_files_are_generations_with_an_error(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_command(world, "echo nonsense > m.gguf");
+    generation = open_path(world, "m.gguf");
+    assert_non_null(generation);
+    assert_null(generation->model);
+    assert_int_not_equal(generation->error.status, ZT_OK);
+    assert_true(generation->error.message[0] != '\0');
+    assert_string_equal(generation_format(generation), "gguf");
+    assert_int_equal(strlen(generation->etag), 34);
+    assert_int_equal(zt_source_size(generation->source), 9);
+    generation_release(generation);
+}
+
+static void files_that_are_gone_are_no_generations(void **state)
+{
+    struct world *world = *state;
+
+    assert_null(open_path(world, "missing.zt"));
+    assert_null(open_path(world, "../m.zt"));
+    assert_null(open_path(world, "name-without-extension"));
+}
+
+static void replaced_files_stay_as_they_were_to_who_holds_them(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    uint8_t before[16];
+    uint8_t after[16];
+
+    world_model(world, "m.zt", true);
+    generation = open_path(world, "m.zt");
+    assert_int_equal(zt_source_read_at(generation->source, 64, before, 16, NULL), ZT_OK);
+    world_command(world, "head -c 4096 /dev/zero > n && mv n m.zt && rm m.zt");
+    assert_int_equal(zt_source_read_at(generation->source, 64, after, 16, NULL), ZT_OK);
+    assert_memory_equal(before, after, 16);
+    generation_release(generation);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(generation_of_a_model_has_name_format_and_tag),
+        WORLD_TEST(tags_follow_the_version_of_the_file),
+        WORLD_TEST(unreadable_files_are_generations_with_an_error),
+        WORLD_TEST(files_that_are_gone_are_no_generations),
+        WORLD_TEST(replaced_files_stay_as_they_were_to_who_holds_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* The verifier: verdicts, one check for many, reports, and what is remembered across restarts. */
+#include "model_world.h"
+
+#include "model/verification.h"
+
+enum { A, B, C, D };
+
+/* Opens and adopts, as the catalog does. */
+static struct generation *adopt(struct world *world, const char *path)
+{
+    struct generation *generation = generation_open(world->server.store, path);
+
+    assert_non_null(generation);
+    assert_non_null(generation->model);
+    verifier_adopt(world->server.verifier, generation);
+    return generation;
+}
+
+static void restart(struct world *world)
+{
+    world_stop(world);
+    world_start(world);
+}
+
+static char *report_of(struct world *world, struct generation *generation)
+{
+    struct json json;
+
+    json_init(&json, false);
+    verifier_report(world->server.verifier, generation, &json);
+    assert_false(json.failed);
+    json.text = realloc(json.text, json.length + 1);
+    json.text[json.length] = '\0';
+    return json.text;
+}
+
+static void assert_report_holds(struct world *world, struct generation *generation, const char *part)
+{
+    char *report = report_of(world, generation);
+
+    if (strstr(report, part) == NULL)
+        fail_msg("%s is not in %s", part, report);
+    free(report);
+}
+
+static void wait_until_run_ends(struct world *world, struct generation *generation)
+{
+    for (int i = 0; i < 3000; i++) {
+        char *report = report_of(world, generation);
+        bool running = strstr(report, "\"running\"") != NULL;
+
+        free(report);
+        if (!running)
+            return;
+        pause_ms(1);
+    }
+    fail_msg("the run does not end");
+}
+
+static void verdicts_tell_right_wrong_and_what_cannot_be_judged(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", false);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    assert_int_equal(world_verdict(world, generation, C), COMPONENT_UNDIGESTED);
+    assert_int_equal(world_verdict(world, generation, D), COMPONENT_UNSUPPORTED);
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    generation_release(generation);
+}
+
+static void reports_follow_what_is_known(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", false);
+    generation = adopt(world, "m.zt");
+    assert_report_holds(
+        world, generation,
+        "{\"state\":\"unverified\",\"components\":{\"total\":4,\"verified\":0,\"failed\":0,\"unsupported\":1,"
+        "\"undigested\":1},\"bytes\":{\"total\":32,\"hashed\":0},\"failures\":[]}");
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    assert_report_holds(world, generation, "{\"state\":\"unverified\",\"components\":{\"total\":4,\"verified\":1,");
+    assert_report_holds(world, generation, "\"hashed\":16}");
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    assert_report_holds(world, generation,
+                        "{\"state\":\"failed\",\"components\":{\"total\":4,\"verified\":1,\"failed\":1,");
+    assert_report_holds(world, generation,
+                        "\"failures\":[{\"object\":\"b\",\"component\":\"data\",\"expected\":\"sha256:");
+    generation_release(generation);
+}
+
+static void a_run_checks_everything_anew(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    generation = adopt(world, "m.zt");
+    for (int i = 0; i < 2; i++) {
+        verifier_start(world->server.verifier, generation);
+        verifier_start(world->server.verifier, generation);
+        wait_until_run_ends(world, generation);
+        assert_report_holds(
+            world, generation,
+            "{\"state\":\"verified\",\"components\":{\"total\":4,\"verified\":2,\"failed\":0,\"unsupported\":1,"
+            "\"undigested\":1},\"bytes\":{\"total\":32,\"hashed\":32},\"failures\":[]}");
+    }
+    generation_release(generation);
+}
+
+static void a_run_keeps_what_is_corrupt_from_being_served(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", false);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    for (int i = 0; i < 50; i++) {
+        verifier_start(world->server.verifier, generation);
+        assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    }
+    wait_until_run_ends(world, generation);
+    assert_report_holds(world, generation, "\"verified\":1,\"failed\":1,");
+    generation_release(generation);
+}
+
+static void a_run_reports_broken_content_rules(void **state)
+{
+    struct world *world = *state;
+    struct container container = {0};
+    struct generation *generation;
+
+    container_make(
+        &container, CONTAINER_ZT1, 16,
+        "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[16],\"format\":\"dense\",\"components\":{\"data\":{"
+        "\"dtype\":\"bool\",\"offset\":64,\"length\":16}}}}}");
+    world_write(world, "m.zt", container.bytes, container.length);
+    container_free(&container);
+    for (int i = 0; i < 2; i++) {
+        generation = adopt(world, "m.zt");
+        if (i == 0)
+            verifier_start(world->server.verifier, generation);
+        wait_until_run_ends(world, generation);
+        assert_report_holds(world, generation, "{\"state\":\"failed\"");
+        assert_report_holds(world, generation,
+                            "{\"object\":\"x\",\"component\":\"data\",\"expected\":null,\"actual\":null,\"rule\":\"");
+        generation_release(generation);
+        restart(world);
+    }
+}
+
+static void verdicts_survive_a_restart(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", false);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    generation_release(generation);
+    restart(world);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_VERIFIED);
+    assert_int_equal(atomic_load(&generation->states[B]), COMPONENT_CORRUPT);
+    assert_report_holds(world, generation,
+                        "\"failures\":[{\"object\":\"b\",\"component\":\"data\",\"expected\":\"sha256:");
+    assert_report_holds(world, generation, "\"hashed\":32}");
+    generation_release(generation);
+    world_command(world, "test \"$(stat -c %a .ztserve)\" = 700");
+}
+
+static void verdicts_are_written_within_a_second(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    pause_ms(1000);
+    world_command(world, "test \"$(ls .ztserve/verified | wc -l)\" = 1");
+    generation_release(generation);
+}
+
+static void verdicts_on_other_bytes_are_not_recalled(void **state)
+{
+    struct world *world = *state;
+    static const char *const changes[] = {"chmod 600 m.zt", "touch m.zt", "cp m.zt n.zt; mv n.zt m.zt"};
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        generation = adopt(world, "m.zt");
+        assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+        assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+        generation_release(generation);
+        restart(world);
+        world_command(world, changes[i]);
+    }
+    generation = adopt(world, "m.zt");
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+    generation_release(generation);
+}
+
+static void damaged_memories_are_ignored(void **state)
+{
+    struct world *world = *state;
+    static const char *const damages[] = {"truncate -s -1 $f",
+                                          "truncate -s 3 $f",
+                                          ": > $f",
+                                          "printf x >> $f",
+                                          "printf '\\002' | dd of=$f bs=1 seek=90 conv=notrunc status=none",
+                                          "rm $f; mkfifo $f",
+                                          "rm $f; ln -s ../../m.zt $f"};
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+        char command[256];
+
+        world_command(world, "rm -f .ztserve/verified/*");
+        restart(world);
+        generation = adopt(world, "m.zt");
+        assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+        generation_release(generation);
+        world_stop(world);
+        snprintf(command, sizeof command, "f=$(ls .ztserve/verified/*); %s", damages[i]);
+        world_command(world, command);
+        world_start(world);
+        generation = adopt(world, "m.zt");
+        assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+        generation_release(generation);
+    }
+}
+
+static void memories_of_models_that_are_gone_are_forgotten(void **state)
+{
+    struct world *world = *state;
+    static const char *const left[] = {"n.zt"};
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    world_model(world, "n.zt", true);
+    for (int i = 0; i < 2; i++) {
+        generation = adopt(world, i == 0 ? "m.zt" : "n.zt");
+        assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+        generation_release(generation);
+    }
+    restart(world);
+    world_command(world, "touch .ztserve/verified/note; test \"$(ls .ztserve/verified | wc -l)\" = 3");
+    verifier_loaded(world->server.verifier, left, 1);
+    world_command(world, "test \"$(ls .ztserve/verified | wc -l)\" = 2");
+    generation = adopt(world, "n.zt");
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_VERIFIED);
+    generation_release(generation);
+}
+
+static void without_a_state_folder_verdicts_are_kept_in_memory(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    strcpy(world->config.state.dir, "/nonexistent/state");
+    restart(world);
+    world_model(world, "m.zt", true);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    generation_release(generation);
+}
+
+static void with_verify_off_nothing_is_checked(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world->config.verify = CONFIG_VERIFY_OFF;
+    world_model(world, "m.zt", false);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(verifier_ask(world->server.verifier, generation, B, NULL), COMPONENT_UNCHECKED);
+    verifier_start(world->server.verifier, generation);
+    wait_until_run_ends(world, generation);
+    assert_int_equal(verifier_ask(world->server.verifier, generation, B, NULL), COMPONENT_CORRUPT);
+    generation_release(generation);
+}
+
+static void with_verify_eager_everything_is_checked_before_it_is_ready(void **state)
+{
+    struct world *world = *state;
+    struct generation *generations[3];
+
+    world->config.verify = CONFIG_VERIFY_EAGER;
+    assert_false(verifier_is_ready(world->server.verifier));
+    world_command(world, "mkdir d");
+    world_model(world, "a.zt", true);
+    world_model(world, "d/b.zt", false);
+    world_command(world, "cp a.zt c.zt");
+    generations[0] = adopt(world, "a.zt");
+    generations[1] = adopt(world, "d/b.zt");
+    generations[2] = adopt(world, "c.zt");
+    verifier_loaded(world->server.verifier, NULL, 0);
+    for (int i = 0; i < 3000 && !verifier_is_ready(world->server.verifier); i++)
+        pause_ms(1);
+    assert_true(verifier_is_ready(world->server.verifier));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(atomic_load(&generations[i]->states[A]), COMPONENT_VERIFIED);
+        assert_int_equal(atomic_load(&generations[i]->states[B]), i == 1 ? COMPONENT_CORRUPT : COMPONENT_VERIFIED);
+        generation_release(generations[i]);
+    }
+}
+
+static void what_cannot_be_read_is_not_served(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+    world_model(world, "m.zt", true);
+    generation = adopt(world, "m.zt");
+    world_command(world, "truncate -s 70 m.zt");
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_CORRUPT);
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+    generation_release(generation);
+}
+
+static void nothing_is_served_unchecked_while_stopping(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    generation = adopt(world, "m.zt");
+    verifier_stop(world->server.verifier);
+    verifier_start(world->server.verifier, generation);
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_CORRUPT);
+    generation_release(generation);
+}
+
+struct crowd {
+    struct world *world;
+    struct generation *generation;
+};
+
+static void *ask_all(void *argument)
+{
+    struct crowd *crowd = argument;
+
+    for (int i = 0; i < 20; i++) {
+        verifier_start(crowd->world->server.verifier, crowd->generation);
+        if (world_verdict(crowd->world, crowd->generation, A) != COMPONENT_VERIFIED ||
+            world_verdict(crowd->world, crowd->generation, B) != COMPONENT_CORRUPT)
+            return crowd;
+        free(report_of(crowd->world, crowd->generation));
+    }
+    return NULL;
+}
+
+static void many_may_ask_at_once(void **state)
+{
+    struct world *world = *state;
+    pthread_t threads[4];
+
+    world_model(world, "m.zt", false);
+    for (int round = 0; round < 10; round++) {
+        struct crowd crowd = {world, generation_open(world->server.store, "m.zt")};
+
+        world_command(world, "rm -f .ztserve/verified/*");
+        verifier_adopt(world->server.verifier, crowd.generation);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, ask_all, &crowd), 0);
+        for (int i = 0; i < 4; i++) {
+            void *wrong = NULL;
+
+            pthread_join(threads[i], &wrong);
+            assert_null(wrong);
+        }
+        generation_release(crowd.generation);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(verdicts_tell_right_wrong_and_what_cannot_be_judged),
+        WORLD_TEST(reports_follow_what_is_known),
+        WORLD_TEST(a_run_checks_everything_anew),
+        WORLD_TEST(a_run_keeps_what_is_corrupt_from_being_served),
+        WORLD_TEST(a_run_reports_broken_content_rules),
+        WORLD_TEST(verdicts_survive_a_restart),
+        WORLD_TEST(verdicts_are_written_within_a_second),
+        WORLD_TEST(verdicts_on_other_bytes_are_not_recalled),
+        WORLD_TEST(damaged_memories_are_ignored),
+        WORLD_TEST(memories_of_models_that_are_gone_are_forgotten),
+        WORLD_TEST(without_a_state_folder_verdicts_are_kept_in_memory),
+        WORLD_TEST(with_verify_off_nothing_is_checked),
+        WORLD_TEST(with_verify_eager_everything_is_checked_before_it_is_ready),
+        WORLD_TEST(what_cannot_be_read_is_not_served),
+        WORLD_TEST(nothing_is_served_unchecked_while_stopping),
+        WORLD_TEST(many_may_ask_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
