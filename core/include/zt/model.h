@@ -15,7 +15,16 @@
 extern "C" {
 #endif
 
-enum zt_format { ZT_FORMAT_ZT01, ZT_FORMAT_ZT1, ZT_FORMAT_ZT2 };
+enum zt_format {
+    ZT_FORMAT_ZT01,
+    ZT_FORMAT_ZT1,
+    ZT_FORMAT_ZT2,
+    ZT_FORMAT_MAG,
+    ZT_FORMAT_SAFETENSORS,
+    ZT_FORMAT_GGUF,
+    ZT_FORMAT_NPZ,
+    ZT_FORMAT_NPY
+};
 
 /* Layouts whose rules the library knows; everything else is structural: listed and served as stored bytes. */
 enum zt_layout {
@@ -35,8 +44,21 @@ enum zt_encoding {
     ZT_ENCODING_RAW,
     ZT_ENCODING_ZSTD,
     ZT_ENCODING_ZSTD_SEEKABLE,
+    /* A deflated entry of a ZIP archive (NPZ). */
+    ZT_ENCODING_DEFLATE,
     /* An encoding this library cannot decode: the stored bytes can be had, the decoded ones cannot. */
     ZT_ENCODING_UNKNOWN
+};
+
+/* How a component's stored stream becomes the tensor's bytes where decompressing and swapping is not all (NPY, NPZ). */
+struct zt_arrangement {
+    /* Bytes before the data, an NPY header: inside the stream that a deflated entry gives, or in the file right before
+     * zt_component.offset. They are no part of the tensor, but the digest of a ZIP entry covers them. */
+    uint32_t lead_bytes;
+    /* The data is in Fortran order; rank and shape, as the tensor has them, say how it is turned. */
+    bool fortran;
+    uint8_t rank;
+    const uint64_t *shape;
 };
 
 /* zt_component.decoded_length where nothing tells it before decoding. */
@@ -48,6 +70,8 @@ struct zt_component {
     const char *type;
     const char *encoding_name;
     const char *digest;
+    /* NULL but for NPY and NPZ. */
+    const struct zt_arrangement *arrangement;
     /* Absolute position of the stored bytes in their file. */
     uint64_t offset;
     uint64_t length;
@@ -62,7 +86,7 @@ struct zt_component {
     uint8_t dtype;    /* enum zt_dtype */
     uint8_t logical;  /* enum zt_logical */
     uint8_t encoding; /* enum zt_encoding */
-    /* Stored big-endian: words of the dtype's width are swapped when the component is decoded (zTensor 0.1). */
+    /* Stored big-endian: words of the dtype's width are swapped when the component is decoded (zTensor 0.1, NPY). */
     uint8_t big_endian;
 };
 
@@ -93,7 +117,8 @@ struct zt_shard {
 
 struct zt_model {
     enum zt_format format;
-    /* "zt", and the version as clients are told it: "0.1.0", "2", or the file's own text from 1.0 on. */
+    /* "zt", "mag", "safetensors", "gguf", "npz" or "npy", and the version as clients are told it: "0.1.0", "2", or the
+     * file's own text from 1.0 on; "1" or "100" for mag, "2" or "3" for gguf, "" for the others. */
     const char *format_name;
     struct zt_text version;
     /* One CBOR map, as bytes; empty where the file has none. */
