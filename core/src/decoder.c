@@ -204,6 +204,7 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
         return open_zstd(decoder, error);
     case ZT_ENCODING_ZSTD_SEEKABLE:
         return open_seekable(decoder, error);
+    case ZT_ENCODING_DEFLATE:
     case ZT_ENCODING_UNKNOWN:
         break;
     }

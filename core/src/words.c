@@ -17,6 +17,16 @@ static const char *data_rule(const struct zt_content *content)
         return "zt0.1 §3 LayoutData";
     case ZT_FORMAT_ZT1:
         return "zt1 §3 LayoutData";
+    case ZT_FORMAT_MAG:
+        return "mag §Data LayoutData";
+    case ZT_FORMAT_SAFETENSORS:
+        return "safetensors §Data LayoutData";
+    case ZT_FORMAT_GGUF:
+        return "gguf §Data LayoutData";
+    case ZT_FORMAT_NPZ:
+        return "npz §Data LayoutData";
+    case ZT_FORMAT_NPY:
+        return "npy §Data LayoutData";
     case ZT_FORMAT_ZT2:
         break;
     }
