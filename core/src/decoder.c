@@ -1,13 +1,17 @@
 /* Decoding a component from its first byte to its last: one small reader for each way of storing.
  *
- * Raw bytes are passed on, big-endian words swapped (zTensor 0.1), zstd and zt.zstd-seekable/1 decompressed. */
+ * Raw bytes are passed on, big-endian words swapped (zTensor 0.1, NPY), zstd, zt.zstd-seekable/1 and deflate
+ * decompressed, arrays in Fortran order turned (turn.c). */
 #include "decoder.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "byte_order.h"
+#include "inflate_stream.h"
 #include "seek_table.h"
+#include "turn.h"
 #include "zstd_stream.h"
 
 static const struct zt_zstd_rules zstd_rules = {
@@ -30,14 +34,23 @@ struct zt_decoder {
     struct zt_zstd_stream *stream;
     struct zt_seek_table *table;
     uint64_t frame_left; /* decoded bytes of the current frame */
+    struct zt_inflate_stream *inflated;
+    struct zt_turn *turn;
+    /* A word of an inflated stream that was read for the sake of its first bytes only. */
+    uint8_t word[WORD_MAX];
+    size_t word_left; /* the last bytes of it, not given yet */
     /* What ended it early; asking again must not look like the end. */
     enum zt_status failure;
 };
 
+static bool is_swapped(const struct zt_component *component)
+{
+    return component->big_endian && zt_dtype_width((enum zt_dtype)component->dtype) > 1;
+}
+
 bool zt_component_is_plain(const struct zt_component *component)
 {
-    return component->encoding == ZT_ENCODING_RAW &&
-           !(component->big_endian && zt_dtype_width((enum zt_dtype)component->dtype) > 1);
+    return component->encoding == ZT_ENCODING_RAW && !is_swapped(component) && !zt_turn_needed(component);
 }
 
 /* --- raw --- */
@@ -63,18 +76,6 @@ static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size
     return ZT_OK;
 }
 
-static void reverse_words(uint8_t *bytes, size_t length, unsigned width)
-{
-    for (size_t at = 0; at + width <= length; at += width) {
-        for (unsigned i = 0; i < width / 2; i++) {
-            uint8_t kept = bytes[at + i];
-
-            bytes[at + i] = bytes[at + width - 1 - i];
-            bytes[at + width - 1 - i] = kept;
-        }
-    }
-}
-
 /* Bytes after the last whole word (a sparse blob of 0.1 may have them) mean nothing and stay as they are. */
 static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
                                    struct zt_error *error)
@@ -92,13 +93,13 @@ static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, 
         part -= part % width;
         status = read_raw(decoder, buffer, part, out_length, error);
         if (status == ZT_OK)
-            reverse_words(buffer, part, width);
+            zt_words_reverse(buffer, part, width);
         return status;
     }
     status = zt_source_read_at(decoder->source, word_at, word, word_length, error);
     if (status != ZT_OK)
         return status;
-    reverse_words(word, word_length, width);
+    zt_words_reverse(word, word_length, width);
     part = part < word_length - inside ? part : word_length - inside;
     memcpy(buffer, word + inside, part);
     decoder->consumed += part;
@@ -106,11 +107,94 @@ static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, 
     return ZT_OK;
 }
 
+static enum zt_status read_turned(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
+                                  struct zt_error *error)
+{
+    enum zt_status status = zt_turn_read(decoder->turn, buffer, capacity, out_length, error);
+
+    if (status == ZT_OK && decoder->component->encoding == ZT_ENCODING_RAW)
+        decoder->consumed += *out_length;
+    return status;
+}
+
+static enum zt_status open_turned(struct zt_decoder *decoder, struct zt_error *error)
+{
+    decoder->read = read_turned;
+    return zt_turn_open(decoder->component, decoder->source, &decoder->turn, error);
+}
+
 static enum zt_status open_raw(struct zt_decoder *decoder, struct zt_error *error)
 {
-    (void)error;
-    decoder->read = zt_component_is_plain(decoder->component) ? read_raw : read_swapped;
+    if (zt_turn_needed(decoder->component))
+        return open_turned(decoder, error);
+    decoder->read = is_swapped(decoder->component) ? read_swapped : read_raw;
     return ZT_OK;
+}
+
+/* --- deflate --- */
+
+static enum zt_status read_inflated(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
+                                    struct zt_error *error)
+{
+    return zt_inflate_stream_read(decoder->inflated, buffer, capacity, out_length, error);
+}
+
+/* A stream cannot be asked twice for the bytes of a word: what a small buffer does not hold is kept. */
+static enum zt_status read_inflated_swapped(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                            size_t *out_length, struct zt_error *error)
+{
+    unsigned width = zt_dtype_width((enum zt_dtype)decoder->component->dtype);
+    enum zt_status status = ZT_OK;
+    size_t part;
+
+    if (decoder->word_left == 0 && capacity >= width) {
+        status = read_inflated(decoder, buffer, capacity - capacity % width, out_length, error);
+        if (status == ZT_OK)
+            zt_words_reverse(buffer, *out_length, width);
+        return status;
+    }
+    if (decoder->word_left == 0) {
+        status = read_inflated(decoder, decoder->word, width, &decoder->word_left, error);
+        if (status != ZT_OK)
+            return status;
+        zt_words_reverse(decoder->word, decoder->word_left, width);
+    }
+    part = decoder->word_left < capacity ? decoder->word_left : capacity;
+    memcpy(buffer, decoder->word + width - decoder->word_left, part);
+    decoder->word_left -= part;
+    *out_length = part;
+    return ZT_OK;
+}
+
+static enum zt_status skip_lead(struct zt_decoder *decoder, struct zt_error *error)
+{
+    uint64_t left = decoder->component->arrangement != NULL ? decoder->component->arrangement->lead_bytes : 0;
+    uint8_t skipped[512];
+    enum zt_status status = ZT_OK;
+
+    while (status == ZT_OK && left > 0) {
+        size_t length = 0;
+
+        status = zt_inflate_stream_read(decoder->inflated, skipped, left < sizeof skipped ? left : sizeof skipped,
+                                        &length, error);
+        left -= length;
+    }
+    return status;
+}
+
+static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *error)
+{
+    const struct zt_component *component = decoder->component;
+    uint64_t lead = component->arrangement != NULL ? component->arrangement->lead_bytes : 0;
+
+    if (zt_turn_needed(component))
+        return open_turned(decoder, error);
+    enum zt_status status = zt_inflate_stream_new(decoder->source, &decoder->inflated, error);
+    decoder->read = is_swapped(component) ? read_inflated_swapped : read_inflated;
+    if (status == ZT_OK)
+        status = zt_inflate_stream_start(decoder->inflated, component->offset, component->length,
+                                         lead + component->decoded_length, error);
+    return status == ZT_OK ? skip_lead(decoder, error) : status;
 }
 
 /* --- zstd --- */
@@ -205,6 +289,7 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
     case ZT_ENCODING_ZSTD_SEEKABLE:
         return open_seekable(decoder, error);
     case ZT_ENCODING_DEFLATE:
+        return open_deflate(decoder, error);
     case ZT_ENCODING_UNKNOWN:
         break;
     }
@@ -251,7 +336,13 @@ enum zt_status zt_decoder_read(struct zt_decoder *decoder, void *buffer, size_t 
 
 uint64_t zt_decoder_consumed(const struct zt_decoder *decoder)
 {
-    return decoder->consumed + (decoder->stream != NULL ? zt_zstd_stream_consumed(decoder->stream) : 0);
+    uint64_t consumed = decoder->consumed;
+
+    if (decoder->stream != NULL)
+        consumed += zt_zstd_stream_consumed(decoder->stream);
+    if (decoder->inflated != NULL)
+        consumed += zt_inflate_stream_consumed(decoder->inflated);
+    return consumed;
 }
 
 void zt_decoder_close(struct zt_decoder *decoder)
@@ -259,6 +350,8 @@ void zt_decoder_close(struct zt_decoder *decoder)
     if (decoder == NULL)
         return;
     zt_zstd_stream_free(decoder->stream);
+    zt_inflate_stream_free(decoder->inflated);
+    zt_turn_close(decoder->turn);
     free(decoder->table);
     free(decoder);
 }

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Algorithms that files state. CRC-32 and SHA-512 belong to ZIP entries and requests: in a file they are not known. */
+/* Algorithms that files state. SHA-512 belongs to requests, and CRC-32 to the entries of ZIP archives: in any other
+ * file they are not known. */
 struct spelling {
     const char *prefix;
     enum zt_digest_algorithm algorithm;
@@ -20,6 +21,8 @@ static const struct spelling spellings[] = {
     {"crc32c:", ZT_DIGEST_CRC32C, 4, true},
     {"xxh3:", ZT_DIGEST_XXH3, 8, false},
 };
+
+static const struct spelling zip_spelling = {"crc32:", ZT_DIGEST_CRC32, 4, false};
 
 static int hex_value(char digit)
 {
@@ -57,15 +60,14 @@ static bool read_hex(const char *hex, size_t digits, uint8_t *bytes, size_t leng
     return true;
 }
 
-enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error)
+/* The text begins with the spelling's prefix. */
+static enum zt_status parse_hex(struct zt_text text, const struct spelling *spelling, struct zt_digest *out_digest,
+                                struct zt_error *error)
 {
-    const struct spelling *spelling = find_spelling(text);
     struct zt_digest digest = {0};
     const char *hex;
     size_t digits;
 
-    if (spelling == NULL)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest's algorithm is not known");
     hex = text.bytes + strlen(spelling->prefix);
     digits = text.length - strlen(spelling->prefix);
     if (spelling->is_number && digits > 2 && hex[0] == '0' && (hex[1] == 'x' || hex[1] == 'X')) {
@@ -84,6 +86,24 @@ enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest
     return ZT_OK;
 }
 
+enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error)
+{
+    const struct spelling *spelling = find_spelling(text);
+
+    if (spelling == NULL)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest's algorithm is not known");
+    return parse_hex(text, spelling, out_digest, error);
+}
+
+enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error)
+{
+    size_t prefix = strlen(zip_spelling.prefix);
+
+    if (text.length < prefix || memcmp(text.bytes, zip_spelling.prefix, prefix) != 0)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest's algorithm is not known");
+    return parse_hex(text, &zip_spelling, out_digest, error);
+}
+
 bool zt_digest_equal(const struct zt_digest *a, const struct zt_digest *b)
 {
     return a->algorithm == b->algorithm && a->length_bytes == b->length_bytes &&
@@ -100,7 +120,7 @@ static const char *format_prefix(enum zt_digest_algorithm algorithm)
     case ZT_DIGEST_XXH3:
         return "xxh3:";
     case ZT_DIGEST_CRC32:
-        return "crc32:0x";
+        return "crc32:";
     case ZT_DIGEST_SHA512:
         break;
     }
@@ -109,7 +129,7 @@ static const char *format_prefix(enum zt_digest_algorithm algorithm)
 
 void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TEXT_SIZE])
 {
-    bool upper = digest->algorithm == ZT_DIGEST_CRC32C || digest->algorithm == ZT_DIGEST_CRC32;
+    bool upper = digest->algorithm == ZT_DIGEST_CRC32C;
     const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
     char *at = stpcpy(out_text, format_prefix(digest->algorithm));
 

@@ -149,7 +149,7 @@ static enum zt_status decode_all(const struct part *part, struct zt_error *error
 /* verified: the part's digest was, which for a digest over decoded bytes says that it decodes. */
 static bool judge_decoding(struct judgement *judgement, const struct part *part, bool verified)
 {
-    bool compressed = part->here.encoding == ZT_ENCODING_ZSTD || part->here.encoding == ZT_ENCODING_ZSTD_SEEKABLE;
+    bool compressed = part->here.encoding != ZT_ENCODING_RAW && part->here.encoding != ZT_ENCODING_UNKNOWN;
     if (!compressed || (verified && !zt_digest_covers_stored(judgement->file.model))) {
         return true;
     }

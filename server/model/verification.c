@@ -9,12 +9,11 @@
 /* What can be told of a component from its manifest alone. */
 static enum component_state initial_state(const struct zt_model *model, const struct zt_component *component)
 {
-    struct zt_text text = {component->digest, component->digest_length};
     struct zt_digest digest;
 
     if (component->digest == NULL)
         return COMPONENT_UNDIGESTED;
-    if (component->shard != 0 || zt_digest_parse(text, &digest, NULL) != ZT_OK)
+    if (component->shard != 0 || zt_component_digest(model, component, &digest, NULL) != ZT_OK)
         return COMPONENT_UNSUPPORTED;
     if (!zt_digest_covers_stored(model) && component->encoding == ZT_ENCODING_UNKNOWN)
         return COMPONENT_UNSUPPORTED;

@@ -36,9 +36,13 @@ struct zt_digest {
  * such a digest can never be called verified. */
 enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error);
 
+/* The same for "crc32:%08x", which is how this library gives the CRC-32 of a ZIP entry: no other file can state it. */
+enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error);
+
 bool zt_digest_equal(const struct zt_digest *a, const struct zt_digest *b);
 
-/* Writes "sha256:…", "crc32c:0x%08X" or "xxh3:%016x" as the reference writers spell it, NUL-terminated. */
+/* Writes "sha256:…", "crc32c:0x%08X" or "xxh3:%016x" as the reference writers spell it, or "crc32:%08x";
+ * NUL-terminated. */
 void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TEXT_SIZE]);
 
 /* --- computing --- */

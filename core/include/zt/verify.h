@@ -29,8 +29,15 @@ struct zt_component_check {
     char actual[ZT_DIGEST_TEXT_SIZE];
 };
 
-/* Whether a digest covers stored bytes (zTensor up to 1.2) or decoded ones (zTensor 2). */
+/* Whether a digest covers stored bytes (zTensor up to 1.2) or decoded ones (zTensor 2). The CRC-32 of a ZIP entry
+ * covers what is neither: the entry decompressed, with the NPY header and in the stored order. For it this says true.
+ */
 bool zt_digest_covers_stored(const struct zt_model *model);
+
+/* The digest that a component states; ZT_UNSUPPORTED when its algorithm is none that its format knows, or when there is
+ * none. */
+enum zt_status zt_component_digest(const struct zt_model *model, const struct zt_component *component,
+                                   struct zt_digest *out_digest, struct zt_error *error);
 
 /* The digest stated for the decoded bytes of a component when it is a SHA-256 that covers exactly those bytes. */
 bool zt_component_decoded_sha256(const struct zt_model *model, const struct zt_component *component,

@@ -40,7 +40,7 @@ static void hashers_give_the_published_vectors(void **state)
     (void)state;
     assert_digest(ZT_DIGEST_CRC32C, "", "crc32c:0x00000000");
     assert_digest(ZT_DIGEST_CRC32C, "123456789", "crc32c:0xE3069283");
-    assert_digest(ZT_DIGEST_CRC32, "123456789", "crc32:0xCBF43926");
+    assert_digest(ZT_DIGEST_CRC32, "123456789", "crc32:cbf43926");
     assert_digest(ZT_DIGEST_XXH3, "", "xxh3:2d06800538d394c2");
     assert_digest(ZT_DIGEST_XXH3, "abc", "xxh3:78af5f94892f3950");
     assert_digest(ZT_DIGEST_SHA256, "", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
