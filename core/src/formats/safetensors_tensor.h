@@ -1,0 +1,26 @@
+/* Safetensors: one tensor's entry of the header, and how all tensors share the data. Called by safetensors.c alone. */
+#ifndef ZT_SAFETENSORS_TENSOR_H
+#define ZT_SAFETENSORS_TENSOR_H
+
+#include "json_read.h"
+#include "model_build.h"
+
+#define SAFETENSORS_DUPLICATE "safetensors §Header DuplicateKey"
+#define SAFETENSORS_SCHEMA    "safetensors §Header Schema"
+
+struct safetensors_reading {
+    struct zt_builder builder;
+    struct zt_json_reader json;
+    /* The bytes after the header: where they begin in the file, and how many there are. */
+    uint64_t data_offset;
+    uint64_t data_length;
+};
+
+/* Reads the value of the header's member key and adds the object it describes. */
+enum zt_status safetensors_tensor_read(struct safetensors_reading *reading, const struct zt_json_item *key,
+                                       struct zt_error *error);
+
+/* Refuses data that the tensors do not cover from end to end, each byte once. */
+enum zt_status safetensors_tiling_check(const struct zt_model *model, uint64_t data_offset, struct zt_error *error);
+
+#endif
