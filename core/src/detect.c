@@ -9,10 +9,6 @@
 #include "zt/model.h"
 
 #define HEAD_BYTES 32
-/* Of a ZIP archive's first local header: where the length of its name stands, and the name (APPNOTE 4.3.7). */
-#define ZIP_NAME_LENGTH_AT 26
-#define ZIP_NAME_AT        30
-#define ZIP_NAME_MAX       256
 
 struct head {
     uint8_t bytes[HEAD_BYTES];
@@ -35,8 +31,10 @@ static const struct known formats[] = {
     {"GGUF", 4, gguf_open, NULL},
     {"MAG!", 4, NULL, ".mag"},
     {"MAG&", 4, NULL, ".mag (stream)"},
-    {"\x93NUMPY", 6, NULL, "NPY"},
-    {"PK\x05\x06", 4, NULL, "NPZ (empty)"},
+    {"\x93NUMPY", 6, npy_open, NULL},
+    {"PK\x03\x04", 4, npz_open, NULL},
+    /* An archive of nothing. */
+    {"PK\x05\x06", 4, npz_open, NULL},
     {"\x89HDF\r\n\x1a\n", 8, NULL, "HDF5"},
     {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, NULL, "PyTorch (pickle)"},
 };
@@ -49,29 +47,6 @@ static enum zt_status fail_unread(const char *name, struct zt_error *error)
 static bool begins_with(const struct head *head, const char *magic, size_t length)
 {
     return head->length >= length && memcmp(head->bytes, magic, length) == 0;
-}
-
-static bool ends_with(const char *text, size_t length, const char *end)
-{
-    size_t end_length = strlen(end);
-    return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
-}
-
-/* NumPy and PyTorch both keep their arrays in ZIP archives; the first entry's name tells which. */
-static const char *zip_kind(struct zt_source *source, const struct head *head)
-{
-    char name[ZIP_NAME_MAX];
-    if (head->length < ZIP_NAME_AT) {
-        return "a ZIP archive";
-    }
-    size_t length = (size_t)head->bytes[ZIP_NAME_LENGTH_AT] | (size_t)head->bytes[ZIP_NAME_LENGTH_AT + 1] << 8;
-    if (length > sizeof name || zt_source_read_at(source, ZIP_NAME_AT, name, length, NULL) != ZT_OK) {
-        return "a ZIP archive";
-    }
-    if (ends_with(name, length, ".npy")) {
-        return "NPZ";
-    }
-    return ends_with(name, length, "data.pkl") ? "PyTorch (ZIP)" : "a ZIP archive";
 }
 
 /* A length in 8 bytes, and JSON. Lengths that cannot be right are told by the reader, so that a file cut short is
@@ -108,9 +83,6 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
             return formats[i].open != NULL ? formats[i].open(source, out_model, error)
                                            : fail_unread(formats[i].name, error);
         }
-    }
-    if (begins_with(&head, "PK\x03\x04", 4)) {
-        return fail_unread(zip_kind(source, &head), error);
     }
     if (is_safetensors(&head)) {
         return safetensors_open(source, out_model, error);

@@ -27,13 +27,7 @@ static void open_names_formats_that_are_not_read(void **state)
         {"GGUF\3\0\0\0", 8, "GGUF"},
         {"MAG!\1\0\0\0", 8, ".mag"},
         {"MAG&\1\0\0\0", 8, ".mag"},
-        {"\x93NUMPY\1\0", 8, "NPY"},
         {"\x89HDF\r\n\x1a\n", 8, "HDF5"},
-        {"PK\5\6", 4, "NPZ"},
-        {"PK\3\4", 4, "ZIP"},
-        {"PK\3\4----------------------\5\0\0\0a.npy", 35, "NPZ"},
-        {"PK\3\4----------------------\12\0\0\0x/data.pkl", 40, "PyTorch"},
-        {"PK\3\4----------------------\xFF\xFF\0\0a.npy", 35, "ZIP"},
         {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, "PyTorch"},
         {"\2\0\0\0\0\0\0\0{}", 10, "safetensors"},
     };

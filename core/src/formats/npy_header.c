@@ -1,0 +1,370 @@
+/* NPY headers: a parser of the one kind of Python literal that they are. */
+#include "npy_header.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "layout.h"
+
+static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
+
+#define VERSION_AT 6
+#define LENGTH_AT  8
+
+struct parser {
+    const char *text;
+    size_t length;
+    size_t position;
+    size_t text_at; /* of the text in the header */
+    const struct npy_place *place;
+    struct zt_error *error;
+};
+
+static uint64_t place_at(const struct npy_place *place, size_t position)
+{
+    return place->is_inflated ? place->offset : place->offset + position;
+}
+
+/* --- before the text --- */
+
+enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes, const struct npy_place *place,
+                                  uint32_t *out_length, struct zt_error *error)
+{
+    if (available_bytes < LENGTH_AT || memcmp(bytes, magic, sizeof magic) != 0)
+        return zt_fail(error, ZT_INVALID, "npy §Header Magic", place_at(place, 0),
+                       "the bytes do not begin as an NPY array does");
+    if (bytes[VERSION_AT] < 1 || bytes[VERSION_AT] > 3 || bytes[VERSION_AT + 1] != 0)
+        return zt_fail(error, ZT_INVALID, "npy §Header Version", place_at(place, VERSION_AT),
+                       "NPY version %u.%u, known are 1.0, 2.0 and 3.0", bytes[VERSION_AT], bytes[VERSION_AT + 1]);
+    unsigned width = bytes[VERSION_AT] == 1 ? 2 : 4;
+    uint64_t length = LENGTH_AT + width;
+    if (available_bytes < length)
+        return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
+                       "the header ends before its length");
+    for (unsigned i = 0; i < width; i++)
+        length += (uint64_t)bytes[LENGTH_AT + i] << 8 * i;
+    if (length > available_bytes)
+        return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
+                       "a header of %" PRIu64 " bytes where there are %" PRIu64, length, available_bytes);
+    if (length > NPY_HEADER_MAX)
+        return zt_fail(error, ZT_INVALID, "npy §Header HeaderTooLarge", place_at(place, LENGTH_AT),
+                       "a header of %" PRIu64 " bytes, more than 64 KiB", length);
+    *out_length = (uint32_t)length;
+    return ZT_OK;
+}
+
+/* --- the literal --- */
+
+static enum zt_status fail_at(const struct parser *parser, const char *rule, size_t position, const char *message)
+{
+    return zt_fail(parser->error, ZT_INVALID, rule, place_at(parser->place, parser->text_at + position), "%s", message);
+}
+
+static enum zt_status fail_syntax(const struct parser *parser, const char *message)
+{
+    return fail_at(parser, "npy §Header Syntax", parser->position, message);
+}
+
+static enum zt_status fail_field(const struct parser *parser, size_t position, const char *message)
+{
+    return fail_at(parser, "npy §Header Fields", position, message);
+}
+
+/* The next character that is not a space; 0 at the end. */
+static char peek(struct parser *parser)
+{
+    while (parser->position < parser->length && strchr(" \t\r\n\f", parser->text[parser->position]) != NULL &&
+           parser->text[parser->position] != '\0')
+        parser->position++;
+    return parser->position < parser->length ? parser->text[parser->position] : '\0';
+}
+
+static bool take(struct parser *parser, char wanted)
+{
+    if (peek(parser) != wanted)
+        return false;
+    parser->position++;
+    return true;
+}
+
+static enum zt_status read_text(struct parser *parser, struct zt_text *out_text)
+{
+    char quote = peek(parser);
+    size_t begin = parser->position + 1;
+
+    if (quote != '\'' && quote != '"')
+        return fail_syntax(parser, "a text is wanted here");
+    size_t end = begin;
+    while (end < parser->length && parser->text[end] != quote) {
+        if (parser->text[end] == '\\' || parser->text[end] == '\n')
+            return fail_syntax(parser, "a text with escapes or line ends");
+        end++;
+    }
+    if (end == parser->length)
+        return fail_syntax(parser, "a text does not end");
+    *out_text = (struct zt_text){parser->text + begin, end - begin};
+    parser->position = end + 1;
+    return ZT_OK;
+}
+
+static bool take_word(struct parser *parser, const char *word)
+{
+    size_t length = strlen(word);
+
+    peek(parser);
+    if (parser->length - parser->position < length || memcmp(parser->text + parser->position, word, length) != 0)
+        return false;
+    parser->position += length;
+    return true;
+}
+
+static bool is_digit(char character)
+{
+    return character >= '0' && character <= '9';
+}
+
+static enum zt_status read_whole_number(struct parser *parser, uint64_t *out_value)
+{
+    uint64_t value = 0;
+    char first = peek(parser);
+    size_t begin = parser->position;
+
+    if (!is_digit(first))
+        return fail_field(parser, begin, "a dimension is not a whole number");
+    while (parser->position < parser->length && is_digit(parser->text[parser->position])) {
+        unsigned digit = (unsigned)(parser->text[parser->position++] - '0');
+
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+            return fail_at(parser, "npy §Header Shape", begin, "a dimension past 64 bits");
+    }
+    if (first == '0' && parser->position - begin > 1)
+        return fail_at(parser, "npy §Header Syntax", begin, "a number with leading zeros");
+    /* Python 2's long integers. */
+    if (parser->position < parser->length && parser->text[parser->position] == 'L')
+        parser->position++;
+    *out_value = value;
+    return ZT_OK;
+}
+
+/* --- dtypes --- */
+
+struct number_kind {
+    const char *code; /* NumPy's, without byte order */
+    enum zt_dtype dtype;
+    enum zt_logical logical;
+};
+
+static const struct number_kind kinds[] = {
+    {"f8", ZT_F64, ZT_LOGICAL_NONE},      {"f4", ZT_F32, ZT_LOGICAL_NONE},       {"f2", ZT_F16, ZT_LOGICAL_NONE},
+    {"i8", ZT_I64, ZT_LOGICAL_NONE},      {"i4", ZT_I32, ZT_LOGICAL_NONE},       {"i2", ZT_I16, ZT_LOGICAL_NONE},
+    {"i1", ZT_I8, ZT_LOGICAL_NONE},       {"u8", ZT_U64, ZT_LOGICAL_NONE},       {"u4", ZT_U32, ZT_LOGICAL_NONE},
+    {"u2", ZT_U16, ZT_LOGICAL_NONE},      {"u1", ZT_U8, ZT_LOGICAL_NONE},        {"b1", ZT_BOOL, ZT_LOGICAL_NONE},
+    {"c8", ZT_F32, ZT_LOGICAL_COMPLEX64}, {"c16", ZT_F64, ZT_LOGICAL_COMPLEX128}};
+
+static enum zt_status fail_dtype(const struct parser *parser, size_t position, struct zt_text descr)
+{
+    bool is_plain = descr.length <= 32;
+
+    for (size_t i = 0; i < descr.length && is_plain; i++)
+        is_plain = descr.bytes[i] >= ' ' && descr.bytes[i] <= '~';
+    return zt_fail(parser->error, ZT_UNSUPPORTED, NULL, place_at(parser->place, parser->text_at + position),
+                   "the dtype %.*s is not read", is_plain ? (int)descr.length : 9,
+                   is_plain ? descr.bytes : "of the array");
+}
+
+/* "<f4": a byte order, which may be missing, a kind and its size. A bar says that there is none: single bytes only. */
+static enum zt_status read_descr(struct parser *parser, struct npy_header *header)
+{
+    struct zt_text descr = {NULL, 0};
+    char first = peek(parser);
+    size_t begin = parser->position;
+
+    if (first == '[' || first == '(')
+        return zt_fail(parser->error, ZT_UNSUPPORTED, NULL, place_at(parser->place, parser->text_at + begin),
+                       "a structured dtype is not read");
+    enum zt_status status = read_text(parser, &descr);
+    if (status != ZT_OK)
+        return status;
+    size_t order = descr.length > 0 && strchr("<>=|", descr.bytes[0]) != NULL ? 1 : 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        unsigned width = zt_dtype_width(kinds[i].dtype);
+
+        if (descr.length - order != strlen(kinds[i].code) ||
+            memcmp(descr.bytes + order, kinds[i].code, descr.length - order) != 0)
+            continue;
+        if (order == 1 && descr.bytes[0] == '|' && width > 1)
+            break;
+        header->dtype = kinds[i].dtype;
+        header->logical = kinds[i].logical;
+        header->is_big_endian = order == 1 && descr.bytes[0] == '>' && width > 1;
+        return ZT_OK;
+    }
+    return fail_dtype(parser, begin, descr);
+}
+
+/* --- the other fields --- */
+
+static enum zt_status read_order(struct parser *parser, struct npy_header *header)
+{
+    if (take_word(parser, "True"))
+        header->is_fortran = true;
+    else if (take_word(parser, "False"))
+        header->is_fortran = false;
+    else
+        return fail_field(parser, parser->position, "fortran_order is neither True nor False");
+    return ZT_OK;
+}
+
+/* A tuple: "()", "(3,)", "(3, 4)", "(3, 4,)"; "(3)" is a number to Python. */
+static enum zt_status read_shape(struct parser *parser, struct npy_header *header)
+{
+    bool has_comma = true;
+
+    header->rank = 0;
+    if (!take(parser, '('))
+        return fail_field(parser, parser->position, "the shape is not a tuple");
+    while (!take(parser, ')')) {
+        if (!has_comma)
+            return fail_syntax(parser, "a comma or ) is wanted here");
+        if (header->rank == ZT_RANK_MAX)
+            return fail_at(parser, "npy §Header Shape", parser->position, "more than 64 dimensions");
+        enum zt_status status = read_whole_number(parser, &header->shape[header->rank]);
+        if (status != ZT_OK)
+            return status;
+        header->rank++;
+        has_comma = take(parser, ',');
+    }
+    if (header->rank == 1 && !has_comma)
+        return fail_field(parser, parser->position, "the shape is a number, not a tuple");
+    return ZT_OK;
+}
+
+static const struct {
+    const char *key;
+    enum zt_status (*read)(struct parser *parser, struct npy_header *header);
+} fields[] = {{"descr", read_descr}, {"fortran_order", read_order}, {"shape", read_shape}};
+
+#define FIELD_COUNT (sizeof fields / sizeof *fields)
+#define FIELDS_ALL  ((1u << FIELD_COUNT) - 1)
+
+static enum zt_status read_field(struct parser *parser, struct npy_header *header, unsigned *seen)
+{
+    struct zt_text key;
+    size_t number = 0;
+
+    peek(parser);
+    size_t begin = parser->position;
+    enum zt_status status = read_text(parser, &key);
+    if (status != ZT_OK)
+        return status;
+    while (number < FIELD_COUNT &&
+           (strlen(fields[number].key) != key.length || memcmp(fields[number].key, key.bytes, key.length) != 0))
+        number++;
+    if (number == FIELD_COUNT)
+        return fail_field(parser, begin, "a key that is not descr, fortran_order or shape");
+    if (*seen & 1u << number)
+        return fail_field(parser, begin, "a key occurs twice");
+    *seen |= 1u << number;
+    if (!take(parser, ':'))
+        return fail_syntax(parser, "a colon is wanted here");
+    return fields[number].read(parser, header);
+}
+
+static enum zt_status read_dict(struct parser *parser, struct npy_header *header)
+{
+    bool has_comma = true;
+    unsigned seen = 0;
+
+    if (!take(parser, '{'))
+        return fail_syntax(parser, "the header is not a dict");
+    while (!take(parser, '}')) {
+        if (!has_comma)
+            return fail_syntax(parser, "a comma or } is wanted here");
+        enum zt_status status = read_field(parser, header, &seen);
+        if (status != ZT_OK)
+            return status;
+        has_comma = take(parser, ',');
+    }
+    if (seen != FIELDS_ALL)
+        return fail_field(parser, 0, "descr, fortran_order or shape is missing");
+    peek(parser);
+    if (parser->position < parser->length)
+        return fail_syntax(parser, "something follows the dict");
+    return ZT_OK;
+}
+
+enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const struct npy_place *place,
+                               struct npy_header *out_header, struct zt_error *error)
+{
+    size_t text_at = bytes[VERSION_AT] == 1 ? LENGTH_AT + 2 : LENGTH_AT + 4;
+    struct parser parser = {.text = (const char *)bytes + text_at,
+                            .length = length - text_at,
+                            .text_at = text_at,
+                            .place = place,
+                            .error = error};
+    struct npy_header header = {.length_bytes = length};
+    uint64_t elements;
+    enum zt_status status = read_dict(&parser, &header);
+
+    if (status != ZT_OK)
+        return status;
+    if (!zt_shape_product(header.shape, header.rank, &elements) ||
+        zt_element_bytes(header.dtype, header.logical, elements, &header.data_bytes) != ZT_OK ||
+        header.data_bytes > UINT64_MAX - length)
+        return fail_at(&parser, "npy §Header Shape", 0, "the array's size is past 64 bits");
+    *out_header = header;
+    return ZT_OK;
+}
+
+/* --- into the model --- */
+
+enum zt_status npy_header_add(const struct npy_header *header, struct zt_builder *builder,
+                              struct zt_component **out_component, struct zt_error *error)
+{
+    struct zt_arrangement *arrangement;
+    struct zt_component *component;
+    struct zt_object *object;
+    void *held;
+    enum zt_status status = zt_builder_object(builder, &object, error);
+
+    for (unsigned i = 0; status == ZT_OK && i < header->rank; i++)
+        status = zt_builder_dimension(builder, header->shape[i], error);
+    if (status == ZT_OK)
+        status = zt_builder_component(builder, &component, error);
+    if (status == ZT_OK)
+        status = zt_arena_take(&builder->model->storage->arena, sizeof *arrangement, &held, error);
+    if (status != ZT_OK)
+        return status;
+    arrangement = held;
+    *arrangement = (struct zt_arrangement){
+        .lead_bytes = header->length_bytes, .fortran = header->is_fortran, .rank = header->rank};
+    object->name = component->name = "data";
+    object->name_length = component->name_length = 4;
+    object->format = "dense";
+    object->format_length = 5;
+    object->layout = ZT_LAYOUT_DENSE;
+    component->arrangement = arrangement;
+    component->dtype = (uint8_t)header->dtype;
+    component->logical = (uint8_t)header->logical;
+    component->type = zt_logical_name(header->logical);
+    component->type_length = component->type != NULL ? (uint32_t)strlen(component->type) : 0;
+    component->encoding = ZT_ENCODING_RAW;
+    component->encoding_name = "raw";
+    component->encoding_length = 3;
+    component->big_endian = header->is_big_endian;
+    component->length = component->decoded_length = header->data_bytes;
+    *out_component = component;
+    return ZT_OK;
+}
+
+void npy_settle_shapes(struct zt_model *model)
+{
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
+        /* The readers of NPY put it into the arena; to everybody else it is constant. */
+        struct zt_arrangement *arrangement =
+            (struct zt_arrangement *)(uintptr_t)zt_object_components(model, object)->arrangement;
+
+        arrangement->shape = zt_object_shape(model, object);
+    }
+}

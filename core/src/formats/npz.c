@@ -1,0 +1,317 @@
+/* Archives of NumPy arrays (.npz): one object for each entry that ends in .npy; other entries are passed over.
+ *
+ * The central directory is the manifest. Of an entry only its headers are read, of a deflated one as much as gives the
+ * array's header. Names are labels and never paths. */
+#include "formats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "extents.h"
+#include "inflate_stream.h"
+#include "npy_header.h"
+#include "npz_name.h"
+#include "zip.h"
+
+/* Read at first of an entry: a header of NumPy's, and as much for the ZIP archive's. */
+#define GLANCE_BYTES 512
+#define SCRATCH_SIZE (ZIP_LOCAL_MAX + NPY_HEADER_MAX)
+/* "crc32:" and eight digits. */
+#define DIGEST_LENGTH 14
+
+struct reading {
+    struct zt_source *source;
+    struct zip_directory directory;
+    struct zt_builder builder;
+    struct zt_inflate_stream *stream; /* made for the first deflated entry */
+    /* By component: from the entry's local header to its component's first byte. */
+    uint32_t *lead_lengths;
+    /* The entry in hand, from its local header on, as far as it was read. */
+    uint8_t *scratch;
+    size_t scratch_length;
+};
+
+/* An entry and what its headers say. */
+struct array {
+    struct zip_entry entry;
+    uint64_t data_offset; /* absolute: after the local header */
+    struct npy_header header;
+};
+
+/* Reads on until length bytes of the entry are there. */
+static enum zt_status look_ahead(struct reading *reading, const struct zip_entry *entry, size_t length,
+                                 struct zt_error *error)
+{
+    size_t held = reading->scratch_length;
+    uint64_t limit = reading->directory.offset - entry->header_offset;
+    enum zt_status status;
+
+    if (held >= length)
+        return ZT_OK;
+    if (length > limit)
+        return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", entry->header_offset,
+                       "the entry does not end before the directory");
+    if (held == 0 && length < GLANCE_BYTES)
+        length = limit < GLANCE_BYTES ? (size_t)limit : GLANCE_BYTES;
+    status =
+        zt_source_read_at(reading->source, entry->header_offset + held, reading->scratch + held, length - held, error);
+    if (status == ZT_OK)
+        reading->scratch_length = length;
+    return status;
+}
+
+static enum zt_status read_local_header(struct reading *reading, struct array *array, struct zt_error *error)
+{
+    const struct zip_entry *entry = &array->entry;
+    size_t length = 0;
+    enum zt_status status;
+
+    reading->scratch_length = 0;
+    status = look_ahead(reading, entry, ZIP_LOCAL_MIN, error);
+    if (status == ZT_OK)
+        status = zip_local_measure(entry, reading->scratch, &length, error);
+    if (status == ZT_OK)
+        status = look_ahead(reading, entry, length, error);
+    if (status == ZT_OK)
+        status = zip_local_check(entry, reading->scratch, error);
+    if (status != ZT_OK)
+        return status;
+    array->data_offset = entry->header_offset + length;
+    if (entry->stored_length > reading->directory.offset - array->data_offset)
+        return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", entry->offset,
+                       "the entry does not end before the directory");
+    return ZT_OK;
+}
+
+/* --- the array's header --- */
+
+static enum zt_status read_stored_header(struct reading *reading, struct array *array, struct zt_error *error)
+{
+    const struct zip_entry *entry = &array->entry;
+    struct npy_place place = {.offset = array->data_offset};
+    size_t before = (size_t)(array->data_offset - entry->header_offset);
+    size_t first = entry->length < NPY_PREAMBLE_MAX ? (size_t)entry->length : NPY_PREAMBLE_MAX;
+    uint32_t length = 0;
+    enum zt_status status;
+
+    if (entry->length != entry->stored_length)
+        return zt_fail(error, ZT_INVALID, "npz §Entry Size", entry->offset,
+                       "a stored entry has %" PRIu64 " bytes and takes %" PRIu64, entry->length, entry->stored_length);
+    status = look_ahead(reading, entry, before + first, error);
+    if (status == ZT_OK)
+        status = npy_header_measure(reading->scratch + before, entry->length, &place, &length, error);
+    if (status == ZT_OK)
+        status = look_ahead(reading, entry, before + length, error);
+    if (status == ZT_OK)
+        status = npy_header_read(reading->scratch + before, length, &place, &array->header, error);
+    return status;
+}
+
+/* Inflates to the scratch's front, from its position `from` on. A stream that breaks here breaks a rule of the file. */
+static enum zt_status inflate_to(struct reading *reading, size_t from, size_t length, struct zt_error *error)
+{
+    while (from < length) {
+        size_t part = 0;
+        enum zt_status status =
+            zt_inflate_stream_read(reading->stream, reading->scratch + from, length - from, &part, error);
+
+        if (status != ZT_OK)
+            return status;
+        from += part;
+    }
+    return ZT_OK;
+}
+
+static enum zt_status read_inflated_header(struct reading *reading, struct array *array, struct zt_error *error)
+{
+    const struct zip_entry *entry = &array->entry;
+    struct npy_place place = {.offset = array->data_offset, .is_inflated = true};
+    size_t first = entry->length < NPY_PREAMBLE_MAX ? (size_t)entry->length : NPY_PREAMBLE_MAX;
+    uint32_t length = 0;
+    enum zt_status status = ZT_OK;
+
+    if (reading->stream == NULL)
+        status = zt_inflate_stream_new(reading->source, &reading->stream, error);
+    if (status == ZT_OK)
+        status =
+            zt_inflate_stream_start(reading->stream, array->data_offset, entry->stored_length, entry->length, error);
+    if (status == ZT_OK)
+        status = inflate_to(reading, 0, first, error);
+    if (status == ZT_OK)
+        status = npy_header_measure(reading->scratch, entry->length, &place, &length, error);
+    if (status == ZT_OK)
+        status = inflate_to(reading, first, length, error);
+    if (status == ZT_OK)
+        status = npy_header_read(reading->scratch, length, &place, &array->header, error);
+    if (status == ZT_CORRUPT && error != NULL)
+        error->status = ZT_INVALID;
+    return status == ZT_CORRUPT ? ZT_INVALID : status;
+}
+
+static enum zt_status read_array(struct reading *reading, struct array *array, struct zt_error *error)
+{
+    const struct zip_entry *entry = &array->entry;
+    enum zt_status status = zip_entry_check_kind(entry, error);
+
+    if (status == ZT_OK)
+        status = read_local_header(reading, array, error);
+    if (status == ZT_OK)
+        status = entry->method == ZIP_STORED ? read_stored_header(reading, array, error)
+                                             : read_inflated_header(reading, array, error);
+    if (status != ZT_OK)
+        return status;
+    if (array->header.data_bytes != entry->length - array->header.length_bytes)
+        return zt_fail(error, ZT_INVALID, "npz §Entry Size", entry->offset,
+                       "%" PRIu64 " bytes follow the array's header, the array takes %" PRIu64,
+                       entry->length - array->header.length_bytes, array->header.data_bytes);
+    return ZT_OK;
+}
+
+/* --- into the model --- */
+
+static enum zt_status set_digest(struct reading *reading, uint32_t crc32, struct zt_component *component,
+                                 struct zt_error *error)
+{
+    char text[DIGEST_LENGTH + 1];
+    void *held;
+    enum zt_status status = zt_arena_take(&reading->builder.model->storage->arena, DIGEST_LENGTH, &held, error);
+
+    if (status != ZT_OK)
+        return status;
+    snprintf(text, sizeof text, "crc32:%08" PRIx32, crc32);
+    memcpy(held, text, DIGEST_LENGTH);
+    component->digest = held;
+    component->digest_length = DIGEST_LENGTH;
+    return ZT_OK;
+}
+
+/* The component's range is the whole entry at first, so that overlap of headers is found too; narrow() follows. */
+static enum zt_status add_array(struct reading *reading, const struct array *array, struct zt_text name,
+                                struct zt_error *error)
+{
+    const struct zip_entry *entry = &array->entry;
+    struct zt_builder *builder = &reading->builder;
+    uint64_t lead = array->data_offset - entry->header_offset;
+    struct zt_component *component = NULL;
+    enum zt_status status = npy_header_add(&array->header, builder, &component, error);
+
+    if (status == ZT_OK)
+        status = set_digest(reading, entry->crc32, component, error);
+    if (status != ZT_OK)
+        return status;
+    struct zt_object *object = &builder->objects[builder->model->object_count - 1];
+    object->name = name.bytes;
+    object->name_length = (uint32_t)name.length;
+    component->offset = entry->header_offset;
+    component->length = lead + entry->stored_length;
+    if (entry->method == ZIP_DEFLATED) {
+        component->encoding = ZT_ENCODING_DEFLATE;
+        component->encoding_name = "deflate";
+        component->encoding_length = 7;
+    } else {
+        lead += array->header.length_bytes;
+    }
+    reading->lead_lengths[builder->model->component_count - 1] = (uint32_t)lead;
+    return ZT_OK;
+}
+
+static enum zt_status take_entry(struct reading *reading, const struct zip_entry *entry, struct zt_error *error)
+{
+    struct array array = {.entry = *entry};
+    struct zt_text name = {NULL, 0};
+    enum zt_status status = npz_name_read(entry, &reading->builder.model->storage->arena, &name, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = read_array(reading, &array, error);
+    if (status == ZT_OK)
+        status = add_array(reading, &array, name, error);
+    if (status != ZT_OK)
+        zt_error_at(error, name, (struct zt_text){NULL, 0});
+    return status;
+}
+
+static enum zt_status read_entries(struct reading *reading, struct zt_error *error)
+{
+    const struct zip_directory *directory = &reading->directory;
+    const struct zt_model *model = reading->builder.model;
+    uint64_t position = 0;
+    struct zip_entry entry;
+
+    for (uint64_t i = 0; i < directory->entry_count; i++) {
+        enum zt_status status = zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
+
+        if (status == ZT_OK && npz_name_ends(&entry, "data.pkl"))
+            status = zt_fail(error, ZT_UNSUPPORTED, NULL, 0, "the content is PyTorch (ZIP), which is not read");
+        if (status == ZT_OK && npz_name_ends(&entry, NPZ_SUFFIX))
+            status = take_entry(reading, &entry, error);
+        if (status != ZT_OK)
+            return status;
+    }
+    if (position != directory->length)
+        return zt_fail(error, ZT_INVALID, "npz §Directory EntryCount", directory->offset + position,
+                       "the directory goes on after its %" PRIu64 " entries", directory->entry_count);
+    if (model->object_count == 0 && directory->entry_count > 0)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, 0,
+                       "the content is a ZIP archive without NumPy arrays, which is not read");
+    return ZT_OK;
+}
+
+/* Components stand in the order of the directory, so the lengths beside them still fit. */
+static void narrow(struct zt_model *model, const uint32_t *lead_lengths)
+{
+    /* Nobody has seen the model yet. */
+    struct zt_component *components = (struct zt_component *)(uintptr_t)model->components;
+
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        components[i].offset += lead_lengths[i];
+        components[i].length -= lead_lengths[i];
+    }
+}
+
+static enum zt_status build(struct reading *reading, struct zt_model **out_model, struct zt_error *error)
+{
+    struct zt_model *model = NULL;
+    enum zt_status status;
+
+    reading->builder.model->format = ZT_FORMAT_NPZ;
+    reading->builder.model->format_name = "npz";
+    reading->scratch = malloc(SCRATCH_SIZE);
+    reading->lead_lengths = calloc((size_t)reading->directory.entry_count + 1, sizeof *reading->lead_lengths);
+    if (reading->scratch == NULL || reading->lead_lengths == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+    status = read_entries(reading, error);
+    if (status == ZT_OK)
+        status = zt_builder_finish(&reading->builder, "npz §Names DuplicateName", &model, error);
+    if (status != ZT_OK)
+        return status;
+    status = zt_extents_check(model, true, "npz §Entry Overlap", error);
+    if (status != ZT_OK) {
+        zt_model_free(model);
+        return status;
+    }
+    narrow(model, reading->lead_lengths);
+    npy_settle_shapes(model);
+    *out_model = model;
+    return ZT_OK;
+}
+
+enum zt_status npz_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+{
+    struct reading reading = {.source = source};
+    enum zt_status status = zip_directory_find(source, &reading.directory, error);
+
+    if (status == ZT_OK)
+        status = zt_builder_init(&reading.builder, source, reading.directory.offset, reading.directory.length, error);
+    if (status != ZT_OK)
+        return status;
+    status = build(&reading, out_model, error);
+    zt_inflate_stream_free(reading.stream);
+    free(reading.scratch);
+    free(reading.lead_lengths);
+    /* A builder that has handed its model out holds nothing. */
+    zt_builder_abandon(&reading.builder);
+    return status;
+}
