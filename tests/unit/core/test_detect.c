@@ -24,12 +24,10 @@ static void open_names_formats_that_are_not_read(void **state)
         size_t length;
         const char *name;
     } cases[] = {
-        {"GGUF\3\0\0\0", 8, "GGUF"},
         {"MAG!\1\0\0\0", 8, ".mag"},
         {"MAG&\1\0\0\0", 8, ".mag"},
         {"\x89HDF\r\n\x1a\n", 8, "HDF5"},
         {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, "PyTorch"},
-        {"\2\0\0\0\0\0\0\0{}", 10, "safetensors"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct zt_error error;
@@ -41,7 +39,7 @@ static void open_names_formats_that_are_not_read(void **state)
 static void open_refuses_unknown_content(void **state)
 {
     (void)state;
-    static const char vectors[][16] = {"", "Z", "ZTEN000", "ZTEN0002", "hello, world", "\3\0\0\0\0\0\0\0{}"};
+    static const char vectors[][16] = {"", "Z", "ZTEN000", "ZTEN0002", "hello, world", "12345678{}"};
     static const size_t lengths[] = {0, 1, 7, 8, 12, 10};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         struct zt_error error;

@@ -1,0 +1,611 @@
+/* GGUF: what is read out of a header, and what is refused in one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/gguf_values.h"
+#include "gguf_file.h"
+#include "support.h"
+#include "zt/attributes.h"
+
+static const uint64_t dims[] = {256, 2, 1, 1, 1};
+
+static struct zt_model *open_file(const struct container *container)
+{
+    struct zt_model *model = NULL;
+    struct zt_error error;
+    zt_error_clear(&error);
+    if (container_open(container, container->length, &model, &error) != ZT_OK) {
+        fail_msg("%s: %s", error.rule, error.message);
+    }
+    return model;
+}
+
+static void refused(struct gguf_file *file, size_t data_length, const char *rule, uint64_t offset)
+{
+    struct container container = {0};
+    gguf_finish(file, 32, data_length, &container);
+    container_assert_refused(&container, rule, offset);
+    container_free(&container);
+}
+
+/* --- tensors --- */
+
+static void open_reads_tensors(void **state)
+{
+    struct gguf_file file = {0};
+    struct container container = {0};
+    (void)state;
+    gguf_begin(&file);
+    gguf_put_tensor(&file, "w", 2, (const uint64_t[2]){3, 2}, 0);
+    gguf_put_offset(&file, 32);
+    gguf_put_tensor(&file, "s", 0, NULL, 28);
+    gguf_put_offset(&file, 0);
+    gguf_put_tensor(&file, "same", 1, (const uint64_t[1]){24}, 24);
+    gguf_put_offset(&file, 32);
+    gguf_put_tensor(&file, "none", 1, (const uint64_t[1]){0}, 12);
+    gguf_put_offset(&file, 32);
+    gguf_finish(&file, 32, 56, &container);
+    struct zt_model *model = open_file(&container);
+    uint64_t data = container.length - 56;
+    assert_int_equal(model->format, ZT_FORMAT_GGUF);
+    assert_string_equal(model->format_name, "gguf");
+    assert_memory_equal(model->version.bytes, "3", 1);
+    assert_int_equal(model->manifest_offset, 0);
+    assert_int_equal(model->manifest_length, container.manifest_length);
+    assert_int_equal(model->attributes.length, 0);
+    assert_int_equal(model->object_count, 4);
+    const struct zt_object *object = zt_model_find(model, (struct zt_text){"w", 1});
+    assert_non_null(object);
+    assert_string_equal(object->format, "dense");
+    assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
+    assert_null(object->attributes);
+    assert_int_equal(object->rank, 2);
+    assert_int_equal(zt_object_shape(model, object)[0], 2);
+    assert_int_equal(zt_object_shape(model, object)[1], 3);
+    const struct zt_component *part = zt_object_components(model, object);
+    assert_string_equal(part->name, "data");
+    assert_int_equal(part->dtype, ZT_F32);
+    assert_int_equal(part->offset, data + 32);
+    assert_int_equal(part->length, 24);
+    assert_int_equal(part->decoded_length, 24);
+    object = zt_model_find(model, (struct zt_text){"s", 1});
+    assert_int_equal(object->rank, 0);
+    assert_int_equal(zt_object_components(model, object)->dtype, ZT_F64);
+    assert_int_equal(zt_object_components(model, object)->offset, data);
+    zt_model_free(model);
+    container.bytes[4] = 2;
+    model = open_file(&container);
+    assert_memory_equal(model->version.bytes, "2", 1);
+    zt_model_free(model);
+    container_free(&container);
+}
+
+static void text_of_attributes(void *context, const char *text, size_t length)
+{
+    char *out = context;
+    strncat(out, text, length);
+}
+
+static void check_type(uint32_t number, const char *layout, unsigned elements, unsigned bytes)
+{
+    struct gguf_file file = {0};
+    struct container container = {0};
+    char wanted[64];
+    char text[64] = "";
+    uint64_t shape[2] = {elements, 3};
+    gguf_begin(&file);
+    gguf_put_tensor(&file, "t", 2, shape, number);
+    gguf_put_offset(&file, 0);
+    gguf_finish(&file, 32, (size_t)3 * bytes, &container);
+    struct zt_model *model = open_file(&container);
+    const struct zt_object *object = &model->objects[0];
+    assert_string_equal(object->format, layout);
+    assert_int_equal(model->components[0].length, 3 * bytes);
+    assert_int_equal(zt_object_shape(model, object)[1], elements);
+    if (object->layout == ZT_LAYOUT_GGUF) {
+        assert_int_equal(model->components[0].dtype, ZT_U8);
+        snprintf(wanted, sizeof wanted, "{\"block_bytes\":%u,\"elems_per_block\":%u}", bytes, elements);
+        zt_attributes_write_json((struct zt_text){(const char *)object->attributes, object->attributes_length},
+                                 text_of_attributes, text, NULL);
+        assert_string_equal(text, wanted);
+    }
+    zt_model_free(model);
+    container_free(&container);
+}
+
+static void open_reads_every_type(void **state)
+{
+    static const struct {
+        uint32_t number;
+        const char *layout;
+        unsigned elements;
+        unsigned bytes;
+    } types[] = {
+        {0, "dense", 1, 4},
+        {1, "dense", 1, 2},
+        {2, "gguf.q4_0/1", 32, 18},
+        {3, "gguf.q4_1/1", 32, 20},
+        {6, "gguf.q5_0/1", 32, 22},
+        {7, "gguf.q5_1/1", 32, 24},
+        {8, "gguf.q8_0/1", 32, 34},
+        {9, "gguf.q8_1/1", 32, 36},
+        {10, "gguf.q2_k/1", 256, 84},
+        {11, "gguf.q3_k/1", 256, 110},
+        {12, "gguf.q4_k/1", 256, 144},
+        {13, "gguf.q5_k/1", 256, 176},
+        {14, "gguf.q6_k/1", 256, 210},
+        {15, "gguf.q8_k/1", 256, 292},
+        {16, "gguf.iq2_xxs/1", 256, 66},
+        {17, "gguf.iq2_xs/1", 256, 74},
+        {18, "gguf.iq3_xxs/1", 256, 98},
+        {19, "gguf.iq1_s/1", 256, 50},
+        {20, "gguf.iq4_nl/1", 32, 18},
+        {21, "gguf.iq3_s/1", 256, 110},
+        {22, "gguf.iq2_s/1", 256, 82},
+        {23, "gguf.iq4_xs/1", 256, 136},
+        {24, "dense", 1, 1},
+        {25, "dense", 1, 2},
+        {26, "dense", 1, 4},
+        {27, "dense", 1, 8},
+        {28, "dense", 1, 8},
+        {29, "gguf.iq1_m/1", 256, 56},
+        {30, "dense", 1, 2},
+        {34, "gguf.tq1_0/1", 256, 54},
+        {35, "gguf.tq2_0/1", 256, 66},
+        {39, "gguf.mxfp4/1", 32, 17},
+        {40, "gguf.nvfp4/1", 64, 36},
+        {41, "gguf.q1_0/1", 128, 18},
+        {42, "gguf.q2_0/1", 64, 18},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        check_type(types[i].number, types[i].layout, types[i].elements, types[i].bytes);
+    }
+}
+
+static void open_refuses_types_that_were_removed(void **state)
+{
+    static const uint32_t numbers[] = {4, 5, 31, 32, 33, 36, 37, 38, 43, 1000, UINT32_MAX};
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct gguf_file file = {0};
+        gguf_begin(&file);
+        gguf_put_tensor(&file, "t", 1, dims, numbers[i]);
+        gguf_put_offset(&file, 0);
+        refused(&file, 4096, "gguf §Tensor Type", file.bytes.length - 12);
+    }
+}
+
+/* Each begins a file anew, puts one tensor, and says how far before the end of its entry the fault is. */
+static void refuse_tensor(unsigned rank, const uint64_t *shape, uint32_t type, const char *rule)
+{
+    struct gguf_file file = {0};
+    gguf_begin(&file);
+    gguf_put_tensor(&file, "t", rank, shape, type);
+    gguf_put_offset(&file, 0);
+    /* The number of dimensions stands right after the name. */
+    refused(&file, 64, rule, 24 + 8 + 1);
+}
+
+static void open_refuses_shapes_that_cannot_be(void **state)
+{
+    (void)state;
+    refuse_tensor(5, dims, 0, "gguf §Tensor Rank");
+    refuse_tensor(4, (const uint64_t[4]){0, 1ull << 32, 1ull << 32, 1}, 0, "gguf §Tensor Shape");
+    refuse_tensor(1, (const uint64_t[1]){1ull << 62}, 0, "gguf §Tensor Shape");
+    refuse_tensor(1, (const uint64_t[1]){33}, 2, "gguf §Tensor Shape");
+    refuse_tensor(2, (const uint64_t[2]){16, 2}, 2, "gguf §Tensor Shape");
+    refuse_tensor(0, NULL, 8, "gguf §Tensor Shape");
+}
+
+static void open_refuses_tensors_that_are_not_there(void **state)
+{
+    static const struct {
+        uint64_t offset;
+        const char *rule;
+    } cases[] = {
+        {4, "gguf §Data BlobAlignment"},       {16, "gguf §Data BlobAlignment"},  {64, "gguf §Data BlobBounds"},
+        {1ull << 63, "gguf §Data BlobBounds"}, {~31ull, "gguf §Data BlobBounds"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct gguf_file file = {0};
+        gguf_begin(&file);
+        gguf_put_tensor(&file, "t", 1, (const uint64_t[1]){32}, 24);
+        uint64_t at = file.bytes.length;
+        gguf_put_offset(&file, cases[i].offset);
+        refused(&file, 95, cases[i].rule, at);
+    }
+}
+
+static void open_refuses_tensors_that_overlap(void **state)
+{
+    struct gguf_file file = {0};
+    struct container container = {0};
+    (void)state;
+    gguf_begin(&file);
+    gguf_put_tensor(&file, "b", 1, (const uint64_t[1]){33}, 24);
+    gguf_put_offset(&file, 0);
+    gguf_put_tensor(&file, "a", 1, (const uint64_t[1]){32}, 24);
+    gguf_put_offset(&file, 32);
+    gguf_finish(&file, 32, 64, &container);
+    container_assert_refused(&container, "gguf §Data BlobOverlap", container.length - 32);
+    container_free(&container);
+}
+
+static void open_refuses_names(void **state)
+{
+    static char long_name[1026];
+    const char *const names[] = {"", "\xff", long_name};
+    (void)state;
+    memset(long_name, 'n', sizeof long_name - 1);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct gguf_file file = {0};
+        gguf_begin(&file);
+        gguf_put_tensor(&file, names[i], 1, dims, 0);
+        gguf_put_offset(&file, 0);
+        refused(&file, 1024, "gguf §Tensor Name", 24);
+    }
+    struct gguf_file file = {0};
+    uint64_t second = 0;
+    gguf_begin(&file);
+    for (unsigned i = 0; i < 2; i++) {
+        second = file.bytes.length + 8;
+        gguf_put_tensor(&file, "twice", 1, dims, 24);
+        gguf_put_offset(&file, 0);
+    }
+    refused(&file, 256, "gguf §Tensor DuplicateName", second);
+}
+
+/* --- metadata --- */
+
+static void open_reads_every_value(void **state)
+{
+    struct gguf_file file = {0};
+    struct container container = {0};
+    char text[512] = "";
+    (void)state;
+    gguf_begin(&file);
+    gguf_put_key(&file, "u8", GGUF_U8), gguf_put(&file, 255, 1);
+    gguf_put_key(&file, "i8", GGUF_I8), gguf_put(&file, 0x80, 1);
+    gguf_put_key(&file, "u16", GGUF_U16), gguf_put(&file, 65535, 2);
+    gguf_put_key(&file, "i16", GGUF_I16), gguf_put(&file, 0xFFFF, 2);
+    gguf_put_key(&file, "u32", GGUF_U32), gguf_put(&file, UINT32_MAX, 4);
+    gguf_put_key(&file, "i32", GGUF_I32), gguf_put(&file, 5, 4);
+    gguf_put_key(&file, "f32", GGUF_F32), gguf_put(&file, 0x3DCCCCCD, 4);
+    gguf_put_key(&file, "bool", GGUF_BOOL), gguf_put(&file, 1, 1);
+    gguf_put_key(&file, "string", GGUF_STRING), gguf_put_string(&file, "\xc3\xa9");
+    gguf_put_key(&file, "u64", GGUF_U64), gguf_put(&file, UINT64_MAX, 8);
+    gguf_put_key(&file, "i64", GGUF_I64), gguf_put(&file, 1ull << 63, 8);
+    gguf_put_key(&file, "f64", GGUF_F64), gguf_put(&file, 0x3FB999999999999A, 8);
+    gguf_put_key(&file, "tokens", GGUF_ARRAY), gguf_put(&file, GGUF_STRING, 4), gguf_put(&file, 2, 8);
+    gguf_put_string(&file, "a"), gguf_put_string(&file, "\xff");
+    gguf_put_key(&file, "nested", GGUF_ARRAY), gguf_put(&file, GGUF_ARRAY, 4), gguf_put(&file, 2, 8);
+    gguf_put(&file, GGUF_BOOL, 4), gguf_put(&file, 1, 8), gguf_put(&file, 0, 1);
+    gguf_put(&file, GGUF_F64, 4), gguf_put(&file, 0, 8);
+    gguf_finish(&file, 32, 0, &container);
+    struct zt_model *model = open_file(&container);
+    assert_int_equal(model->manifest_length, container.length);
+    zt_attributes_write_json(model->attributes, text_of_attributes, text, NULL);
+    assert_string_equal(text, "{\"u8\":255,\"i8\":-128,\"u16\":65535,\"i16\":-1,\"u32\":4294967295,\"i32\":5,\"f32\":"
+                              "0.10000000149011612,\"bool\":true,\"string\":\"\xc3\xa9\",\"u64\":18446744073709551615,"
+                              "\"i64\":-9223372036854775808,\"f64\":0.1,\"tokens\":[\"a\",\"_w\"],"
+                              "\"nested\":[[false],[]]}");
+    zt_model_free(model);
+    container_free(&container);
+}
+
+static void open_aligns_data_as_the_file_says(void **state)
+{
+    struct gguf_file file = {0};
+    struct container container = {0};
+    (void)state;
+    gguf_begin(&file);
+    gguf_put_key(&file, "general.alignment", GGUF_U32), gguf_put(&file, 8, 4);
+    gguf_put_tensor(&file, "t", 1, (const uint64_t[1]){3}, 24);
+    gguf_put_offset(&file, 8);
+    gguf_finish(&file, 8, 11, &container);
+    struct zt_model *model = open_file(&container);
+    assert_int_equal(model->components[0].offset, container.length - 3);
+    zt_model_free(model);
+    container_free(&container);
+}
+
+static void open_refuses_alignments(void **state)
+{
+    static const struct {
+        enum gguf_value type;
+        uint64_t value;
+    } cases[] = {{GGUF_U32, 0},  {GGUF_U32, 4},  {GGUF_U32, 24},         {GGUF_U32, 33},
+                 {GGUF_U64, 32}, {GGUF_I32, 32}, {GGUF_U32, 0xFFFFFFFF}, {GGUF_F32, 0x42000000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct gguf_file file = {0};
+        gguf_begin(&file);
+        gguf_put_key(&file, "general.alignment", cases[i].type);
+        uint64_t at = file.bytes.length;
+        gguf_put(&file, cases[i].value, gguf_value_bytes(cases[i].type));
+        refused(&file, 0, "gguf §Metadata Alignment", at);
+    }
+}
+
+static void open_refuses_keys(void **state)
+{
+    static char long_key[65537];
+    const char *const keys[] = {"", "\xff", long_key};
+    (void)state;
+    memset(long_key, 'k', sizeof long_key - 1);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct gguf_file file = {0};
+        gguf_begin(&file);
+        gguf_put_key(&file, keys[i], GGUF_U64), gguf_put(&file, 0, 8);
+        refused(&file, 0, "gguf §Metadata Key", 24);
+    }
+    struct gguf_file file = {0};
+    gguf_begin(&file);
+    gguf_put_key(&file, "b", GGUF_U64), gguf_put(&file, 0, 8);
+    gguf_put_key(&file, "a", GGUF_U64), gguf_put(&file, 0, 8);
+    uint64_t second = file.bytes.length + 8;
+    gguf_put_key(&file, "b", GGUF_U64), gguf_put(&file, 0, 8);
+    refused(&file, 0, "gguf §Metadata DuplicateKey", second);
+}
+
+static void open_refuses_values(void **state)
+{
+    struct gguf_file file = {0};
+    (void)state;
+    gguf_begin(&file);
+    gguf_put_key(&file, "k", GGUF_VALUE_COUNT), gguf_put(&file, 0, 8);
+    refused(&file, 0, "gguf §Metadata ValueType", 24 + 9);
+    gguf_begin(&file);
+    gguf_put_key(&file, "k", GGUF_ARRAY), gguf_put(&file, 99, 4), gguf_put(&file, 0, 8);
+    refused(&file, 0, "gguf §Metadata ValueType", 24 + 9 + 4);
+    gguf_begin(&file);
+    gguf_put_key(&file, "k", GGUF_BOOL), gguf_put(&file, 2, 1);
+    refused(&file, 0, "gguf §Metadata Bool", 24 + 9 + 4);
+}
+
+static void put_nested(struct gguf_file *file, unsigned levels)
+{
+    gguf_begin(file);
+    gguf_put_key(file, "k", GGUF_ARRAY);
+    for (unsigned i = 1; i < levels; i++) {
+        gguf_put(file, GGUF_ARRAY, 4), gguf_put(file, 1, 8);
+    }
+    gguf_put(file, GGUF_U8, 4), gguf_put(file, 0, 8);
+}
+
+static void open_refuses_arrays_deeper_than_32(void **state)
+{
+    struct gguf_file file = {0};
+    struct container container = {0};
+    (void)state;
+    put_nested(&file, GGUF_DEPTH_MAX);
+    gguf_finish(&file, 32, 0, &container);
+    zt_model_free(open_file(&container));
+    container_free(&container);
+    put_nested(&file, GGUF_DEPTH_MAX + 1);
+    refused(&file, 0, "gguf §Metadata Depth", 24 + 9 + 4 + 12 * GGUF_DEPTH_MAX);
+    put_nested(&file, 100000);
+    refused(&file, 0, "gguf §Metadata Depth", 24 + 9 + 4 + 12 * GGUF_DEPTH_MAX);
+}
+
+/* --- the head, and lies --- */
+
+static void open_refuses_versions(void **state)
+{
+    static const struct {
+        uint32_t version;
+        enum zt_status status;
+        const char *says;
+    } cases[] = {{1, ZT_UNSUPPORTED, "version 1"},
+                 {0x03000000, ZT_UNSUPPORTED, "big-endian"},
+                 {0x02000000, ZT_UNSUPPORTED, "big-endian"},
+                 {0, ZT_INVALID, "version 0"},
+                 {4, ZT_INVALID, "version 4"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct gguf_file file = {0};
+        struct container container = {0};
+        struct zt_model *model = NULL;
+        struct zt_error error;
+        zt_error_clear(&error);
+        gguf_begin(&file);
+        gguf_finish(&file, 32, 0, &container);
+        for (unsigned j = 0; j < 4; j++) {
+            container.bytes[4 + j] = (uint8_t)(cases[i].version >> 8 * j);
+        }
+        container_open(&container, container.length, &model, &error);
+        assert_failure(&error, cases[i].status, "gguf §Header Version", 4);
+        assert_non_null(strstr(error.message, cases[i].says));
+        assert_null(model);
+        container_free(&container);
+    }
+}
+
+/* A file of one string, one array and one tensor; each count and length in turn is made a lie. */
+static void make_whole(struct container *container, uint64_t places[5])
+{
+    struct gguf_file file = {0};
+    gguf_begin(&file);
+    places[0] = file.bytes.length;
+    gguf_put_key(&file, "key", GGUF_STRING);
+    places[1] = file.bytes.length;
+    gguf_put_string(&file, "value");
+    gguf_put_key(&file, "array", GGUF_ARRAY), gguf_put(&file, GGUF_STRING, 4);
+    places[2] = file.bytes.length;
+    gguf_put(&file, 2, 8);
+    places[3] = file.bytes.length;
+    gguf_put_string(&file, "a"), gguf_put_string(&file, "bc");
+    gguf_put_key(&file, "general.alignment", GGUF_U32), gguf_put(&file, 64, 4);
+    places[4] = file.bytes.length;
+    gguf_put_tensor(&file, "tensor", 2, dims, 12);
+    gguf_put_offset(&file, 0);
+    gguf_put_tensor(&file, "other", 1, dims, 24);
+    gguf_put_offset(&file, 320);
+    gguf_finish(&file, 64, 576, container);
+}
+
+static void put_le64(uint8_t *bytes, uint64_t value)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)(value >> 8 * i);
+    }
+}
+
+static void open_refuses_lengths_that_lie(void **state)
+{
+    static const uint64_t lies[] = {UINT64_MAX, 1ull << 63, 1ull << 40, 4096};
+    uint64_t places[5];
+    struct container container = {0};
+    (void)state;
+    make_whole(&container, places);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        for (unsigned j = 0; j < 5; j++) {
+            uint8_t kept[8];
+            memcpy(kept, container.bytes + places[j], 8);
+            put_le64(container.bytes + places[j], lies[i]);
+            container_assert_refused(&container, j < 4 ? "gguf §Metadata Bounds" : "gguf §Tensor Bounds", places[j]);
+            memcpy(container.bytes + places[j], kept, 8);
+        }
+        for (unsigned at = 8; at <= 16; at += 8) {
+            uint8_t kept[8];
+            memcpy(kept, container.bytes + at, 8);
+            put_le64(container.bytes + at, lies[i]);
+            container_assert_refused(&container, "gguf §Header Counts", at);
+            memcpy(container.bytes + at, kept, 8);
+        }
+    }
+    container_free(&container);
+}
+
+static void open_refuses_every_prefix(void **state)
+{
+    uint64_t places[5];
+    struct container container = {0};
+    struct zt_model *model = NULL;
+    struct zt_error error;
+    (void)state;
+    make_whole(&container, places);
+    for (size_t length = 0; length < container.length; length++) {
+        zt_error_clear(&error);
+        assert_int_equal(container_open(&container, length, &model, &error), ZT_INVALID);
+        assert_non_null(error.rule);
+        assert_null(model);
+    }
+    container_open(&container, 23, &model, &error);
+    assert_failure(&error, ZT_INVALID, "gguf §Header FileTooSmall", 0);
+    container_free(&container);
+}
+
+static void open_survives_every_flipped_bit(void **state)
+{
+    uint64_t places[5];
+    struct container container = {0};
+    (void)state;
+    make_whole(&container, places);
+    for (size_t bit = 0; bit < container.manifest_length * 8; bit++) {
+        struct zt_model *model = NULL;
+        struct zt_error error;
+        zt_error_clear(&error);
+        container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        if (container_open(&container, container.length, &model, &error) == ZT_OK) {
+            for (uint32_t i = 0; i < model->component_count; i++) {
+                assert_true(model->components[i].offset >= model->manifest_length);
+                assert_true(model->components[i].offset <= container.length);
+                assert_true(model->components[i].length <= container.length - model->components[i].offset);
+            }
+            zt_model_free(model);
+        } else {
+            assert_true(error.rule != NULL || error.status == ZT_UNSUPPORTED);
+            assert_null(model);
+        }
+        container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    container_free(&container);
+}
+
+/* A source of 3 GiB that is a head, one key and its string's length, and zeros. */
+static const uint8_t huge_head[] = "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0k\10\0\0\0"
+                                   "\0\0\0\200\0\0\0\0";
+
+static uint64_t huge_size(const struct zt_source *source)
+{
+    (void)source;
+    return 3ull << 30;
+}
+
+static enum zt_status huge_read(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
+                                struct zt_error *error)
+{
+    (void)source, (void)error;
+    memset(buffer, 0, length);
+    if (offset < sizeof huge_head) {
+        size_t left = sizeof huge_head - (size_t)offset;
+        memcpy(buffer, huge_head + offset, left < length ? left : length);
+    }
+    return ZT_OK;
+}
+
+static void open_refuses_headers_above_1_gib(void **state)
+{
+    static const struct zt_source_ops ops = {.size = huge_size, .read_at = huge_read};
+    struct zt_source source = {&ops};
+    struct zt_model *model = NULL;
+    struct zt_error error;
+    (void)state;
+    zt_error_clear(&error);
+    zt_model_open(&source, &model, &error);
+    assert_failure(&error, ZT_INVALID, "gguf §Header HeaderTooLarge", 0);
+    assert_null(model);
+}
+
+/* The window over the file is refilled many times, and left behind by long strings. */
+static void open_reads_headers_larger_than_the_window(void **state)
+{
+    static char text[300001];
+    struct gguf_file file = {0};
+    struct container container = {0};
+    (void)state;
+    memset(text, 't', sizeof text - 1);
+    gguf_begin(&file);
+    gguf_put_key(&file, "long", GGUF_STRING), gguf_put_string(&file, text);
+    gguf_put_key(&file, "many", GGUF_ARRAY), gguf_put(&file, GGUF_STRING, 4), gguf_put(&file, 100000, 8);
+    for (unsigned i = 0; i < 100000; i++) {
+        gguf_put_string(&file, text + sizeof text - 1 - i % 13);
+    }
+    gguf_put_tensor(&file, "t", 1, dims, 24);
+    gguf_put_offset(&file, 0);
+    gguf_finish(&file, 32, 256, &container);
+    struct zt_model *model = open_file(&container);
+    assert_int_equal(model->manifest_length, container.manifest_length);
+    assert_int_equal(model->components[0].offset, container.length - 256);
+    zt_model_free(model);
+    container_free(&container);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_reads_tensors),
+        cmocka_unit_test(open_reads_every_type),
+        cmocka_unit_test(open_refuses_types_that_were_removed),
+        cmocka_unit_test(open_refuses_shapes_that_cannot_be),
+        cmocka_unit_test(open_refuses_tensors_that_are_not_there),
+        cmocka_unit_test(open_refuses_tensors_that_overlap),
+        cmocka_unit_test(open_refuses_names),
+        cmocka_unit_test(open_reads_every_value),
+        cmocka_unit_test(open_aligns_data_as_the_file_says),
+        cmocka_unit_test(open_refuses_alignments),
+        cmocka_unit_test(open_refuses_keys),
+        cmocka_unit_test(open_refuses_values),
+        cmocka_unit_test(open_refuses_arrays_deeper_than_32),
+        cmocka_unit_test(open_refuses_versions),
+        cmocka_unit_test(open_refuses_lengths_that_lie),
+        cmocka_unit_test(open_refuses_every_prefix),
+        cmocka_unit_test(open_survives_every_flipped_bit),
+        cmocka_unit_test(open_refuses_headers_above_1_gib),
+        cmocka_unit_test(open_reads_headers_larger_than_the_window),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

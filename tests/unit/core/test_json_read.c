@@ -1,0 +1,224 @@
+/* The JSON reader: what is JSON, what is not, and where it stops being it. */
+#include "json_read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define BASE 100
+
+static const struct zt_json_rules rules = {"json Syntax", "json Depth"};
+
+/* Skips the one value in a copy of the text and what may follow it. */
+static enum zt_status read_whole(const char *text, size_t length, struct zt_error *error)
+{
+    char *bytes = malloc(length > 0 ? length : 1);
+    assert_non_null(bytes);
+    memcpy(bytes, text, length);
+    struct zt_json_reader reader = {.bytes = bytes, .length = length, .base_offset = BASE, .rules = &rules};
+    zt_error_clear(error);
+    enum zt_status status = zt_json_skip(&reader, error);
+    if (status == ZT_OK) {
+        assert_int_equal(reader.depth, 0);
+        status = zt_json_end(&reader, error);
+    }
+    free(bytes);
+    return status;
+}
+
+static void skip_passes_over_json(void **state)
+{
+    static const char *const texts[] = {
+        "0",
+        "-0",
+        "12",
+        "-1.5e+10",
+        "1E5",
+        "0.0e-0",
+        "true",
+        "false",
+        "null",
+        "\"\"",
+        "[]",
+        "{}",
+        "[ ]",
+        "{ }",
+        "[1]",
+        "[1,2 , 3]",
+        "{\"a\":1}",
+        "{ \"a\" : [ { } ] , \"b\" : \"c\" }",
+        "\t\r\n [ ]  ",
+        "\"\\u0000\\ud83d\\ude00\"",
+        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+        "\"\xc3\xa9\x7f\"",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct zt_error error;
+        assert_int_equal(read_whole(texts[i], strlen(texts[i]), &error), ZT_OK);
+    }
+}
+
+static void skip_refuses_what_is_not_json(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t at;
+    } cases[] = {
+        {"", 0},
+        {" ", 1},
+        {"+1", 0},
+        {"01", 1},
+        {"-", 1},
+        {".5", 0},
+        {"1.", 2},
+        {"1e", 2},
+        {"1e+", 3},
+        {"tru", 0},
+        {"nul", 0},
+        {"True", 0},
+        {"[1,]", 3},
+        {"[,1]", 1},
+        {"[1 2]", 3},
+        {"[1", 2},
+        {"[1}", 2},
+        {"{\"a\"}", 4},
+        {"{\"a\":}", 5},
+        {"{\"a\":1,}", 7},
+        {"{a:1}", 1},
+        {"{1:1}", 1},
+        {"{\"a\" 1}", 5},
+        {"{\"a\":1]", 6},
+        {"\"a", 2},
+        {"\"\\", 2},
+        {"\"\\\"", 3},
+        {"\"\n\"", 1},
+        {"\"\\x\"", 1},
+        {"\"\\u12\"", 1},
+        {"\"\\u12G4\"", 1},
+        {"\"\xff\"", 1},
+        {"\"\xed\xa0\x80\"", 1},
+        {"\"a\\ud800\"", 2},
+        {"\"\\udc00\"", 1},
+        {"\"\\ud800\\u0041\"", 1},
+        {"\"\\ud800x\"", 1},
+        {"\"\\ud800\\ud800\"", 1},
+        {"\"\\ud83d\\ude0\"", 1},
+        {"{} x", 3},
+        {"{}\n", 2},
+        {"{}{}", 2},
+        {"'a'", 0},
+        {"[1/**/]", 2},
+        {"\xef\xbb\xbf{}", 0},
+        {"\"\\\xc3\xa9\"", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct zt_error error;
+        read_whole(cases[i].text, strlen(cases[i].text), &error);
+        if (error.status != ZT_INVALID || error.offset != BASE + cases[i].at) {
+            print_error("%s: %d at %d\n", cases[i].text, (int)error.status, (int)(error.offset - BASE));
+        }
+        assert_failure(&error, ZT_INVALID, "json Syntax", BASE + cases[i].at);
+    }
+}
+
+static void skip_refuses_every_prefix(void **state)
+{
+    static const char text[] = "{\"a\\u00e9\":[1,-2.5e3,true,null,{\"b\":\"\\ud83d\\ude00\"}],\"c\":{}}";
+    (void)state;
+    for (size_t length = 0; length < sizeof text - 1; length++) {
+        struct zt_error error;
+        assert_int_equal(read_whole(text, length, &error), ZT_INVALID);
+        assert_non_null(error.rule);
+    }
+}
+
+static void skip_refuses_more_than_64_levels(void **state)
+{
+    char text[2 * (ZT_JSON_DEPTH_MAX + 1)];
+    struct zt_error error;
+    (void)state;
+    for (unsigned levels = ZT_JSON_DEPTH_MAX; levels <= ZT_JSON_DEPTH_MAX + 1; levels++) {
+        memset(text, '[', levels);
+        memset(text + levels, ']', levels);
+        enum zt_status status = read_whole(text, (size_t)2 * levels, &error);
+        assert_int_equal(status, levels == ZT_JSON_DEPTH_MAX ? ZT_OK : ZT_INVALID);
+    }
+    assert_failure(&error, ZT_INVALID, "json Depth", BASE + ZT_JSON_DEPTH_MAX);
+}
+
+static void next_turns_escapes_into_characters(void **state)
+{
+    static const struct {
+        const char *json;
+        const char *text;
+        size_t length;
+    } cases[] = {
+        {"\"plain\"", "plain", 5},
+        {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t", 8},
+        {"\"a\\u0000b\"", "a\0b", 3},
+        {"\"\\u007f\\u0080\\u07FF\\u0800\\uFFFF\"", "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf", 11},
+        {"\"\\ud800\\udc00\\uDBFF\\uDFFF\"", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 8},
+        {"\"\\u00e9\xc3\xa9\"", "\xc3\xa9\xc3\xa9", 4},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char bytes[64];
+        size_t length = strlen(cases[i].json);
+        struct zt_json_item item;
+        memcpy(bytes, cases[i].json, length);
+        struct zt_json_reader reader = {.bytes = bytes, .length = length, .rules = &rules};
+        assert_int_equal(zt_json_next(&reader, &item, NULL), ZT_OK);
+        assert_int_equal(item.kind, ZT_JSON_TEXT);
+        assert_int_equal(item.text.length, cases[i].length);
+        assert_memory_equal(item.text.bytes, cases[i].text, cases[i].length);
+        assert_ptr_equal(item.text.bytes, bytes + 1);
+        assert_int_equal(reader.position, length);
+    }
+}
+
+static void uint_takes_whole_numbers_alone(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_uint;
+        uint64_t value;
+    } cases[] = {
+        {"0", true, 0},
+        {"18446744073709551615", true, UINT64_MAX},
+        {"18446744073709551616", false, 0},
+        {"184467440737095516150", false, 0},
+        {"-0", false, 0},
+        {"-1", false, 0},
+        {"1.0", false, 0},
+        {"1e3", false, 0},
+        {"\"1\"", false, 0},
+        {"null", false, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char bytes[32];
+        struct zt_json_item item;
+        uint64_t value = 0;
+        memcpy(bytes, cases[i].text, strlen(cases[i].text));
+        struct zt_json_reader reader = {.bytes = bytes, .length = strlen(cases[i].text), .rules = &rules};
+        assert_int_equal(zt_json_next(&reader, &item, NULL), ZT_OK);
+        assert_int_equal(zt_json_uint(&item, &value), cases[i].is_uint);
+        assert_true(value == cases[i].value);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(skip_passes_over_json),
+        cmocka_unit_test(skip_refuses_what_is_not_json),
+        cmocka_unit_test(skip_refuses_every_prefix),
+        cmocka_unit_test(skip_refuses_more_than_64_levels),
+        cmocka_unit_test(next_turns_escapes_into_characters),
+        cmocka_unit_test(uint_takes_whole_numbers_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
