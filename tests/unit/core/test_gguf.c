@@ -295,19 +295,25 @@ static void open_reads_every_value(void **state)
     container_free(&container);
 }
 
+/* Names of every length, so that the header ends at every distance from the next multiple, also at one. */
 static void open_aligns_data_as_the_file_says(void **state)
 {
-    struct gguf_file file = {0};
+    char name[] = "12345678";
     struct container container = {0};
     (void)state;
-    gguf_begin(&file);
-    gguf_put_key(&file, "general.alignment", GGUF_U32), gguf_put(&file, 8, 4);
-    gguf_put_tensor(&file, "t", 1, (const uint64_t[1]){3}, 24);
-    gguf_put_offset(&file, 8);
-    gguf_finish(&file, 8, 11, &container);
-    struct zt_model *model = open_file(&container);
-    assert_int_equal(model->components[0].offset, container.length - 3);
-    zt_model_free(model);
+    for (unsigned length = 1; length <= 8; length++) {
+        struct gguf_file file = {0};
+        name[length] = '\0';
+        gguf_begin(&file);
+        gguf_put_key(&file, "general.alignment", GGUF_U32), gguf_put(&file, 8, 4);
+        gguf_put_tensor(&file, name, 1, (const uint64_t[1]){3}, 24);
+        gguf_put_offset(&file, 8);
+        gguf_finish(&file, 8, 11, &container);
+        struct zt_model *model = open_file(&container);
+        assert_int_equal(model->components[0].offset, container.length - 3);
+        zt_model_free(model);
+        memcpy(name, "12345678", sizeof name);
+    }
     container_free(&container);
 }
 

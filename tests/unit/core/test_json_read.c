@@ -110,6 +110,8 @@ static void skip_refuses_what_is_not_json(void **state)
         {"{}{}", 2},
         {"'a'", 0},
         {"[1/**/]", 2},
+        {"\"a\x1f\"", 2},
+        {"\"\\udc00\\udc00\"", 1},
         {"\xef\xbb\xbf{}", 0},
         {"\"\\\xc3\xa9\"", 1},
     };
