@@ -60,6 +60,16 @@ uint32_t zt_crc32c(uint32_t crc, const void *bytes, size_t length)
     return ~crc;
 }
 
+uint32_t zt_crc32(uint32_t crc, const void *bytes, size_t length)
+{
+    return (uint32_t)crc32_z(crc, bytes, length);
+}
+
+uint32_t zt_crc32_combine(uint32_t first, uint32_t second, uint64_t second_length)
+{
+    return (uint32_t)crc32_combine(first, second, (z_off_t)second_length);
+}
+
 uint64_t zt_xxh3(const void *bytes, size_t length)
 {
     return XXH3_64bits(bytes, length);

@@ -57,6 +57,9 @@ void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest);
 void zt_hasher_free(struct zt_hasher *hasher);
 
 uint32_t zt_crc32c(uint32_t crc, const void *bytes, size_t length);
+/* IEEE; and that of two runs of bytes, one after the other, from their own. */
+uint32_t zt_crc32(uint32_t crc, const void *bytes, size_t length);
+uint32_t zt_crc32_combine(uint32_t first, uint32_t second, uint64_t second_length);
 uint64_t zt_xxh3(const void *bytes, size_t length);
 /* XXH3-128 as two words, high first: for identities that are not digests of a file. */
 void zt_xxh3_128(const void *bytes, size_t length, uint64_t out_words[2]);

@@ -56,8 +56,10 @@ static void put_part(struct encoding *encoding, const struct zt_component *part)
     struct zt_buffer *buffer = &encoding->buffer;
     const bool with_blob = encoding->view == ZT2_VIEW_MANIFEST;
 
+    const bool encoded = with_blob && part->encoding != ZT_ENCODING_RAW;
+
     zt_cbor_put_text(buffer, zt_component_name(part));
-    zt_cbor_put_map(buffer, 2 + (with_blob ? 1 : 0) + (part->type ? 1 : 0));
+    zt_cbor_put_map(buffer, 2 + (with_blob ? 1 : 0) + (part->type ? 1 : 0) + (encoded ? 2 : 0));
     if (with_blob) {
         zt_cbor_put_string(buffer, "blob");
         zt_cbor_put_array(buffer, 2);
@@ -72,6 +74,12 @@ static void put_part(struct encoding *encoding, const struct zt_component *part)
     zt_cbor_put_string(buffer, zt_dtype_name((enum zt_dtype)part->dtype));
     zt_cbor_put_string(buffer, "digest");
     put_span(buffer, part->digest, part->digest_length);
+    if (encoded) {
+        zt_cbor_put_string(buffer, "encoding");
+        put_span(buffer, part->encoding_name, part->encoding_length);
+        zt_cbor_put_string(buffer, "decoded_length");
+        zt_cbor_put_uint(buffer, part->decoded_length);
+    }
 }
 
 static enum zt_status put_parts(struct encoding *encoding, const struct zt_object *object)

@@ -16,8 +16,8 @@ struct zt2_sink {
     void *context;
 };
 
-/* Encodes the map of objects, in the order of deterministic CBOR. Every part must be raw and in the model's own file
- * for the manifest's view; and must have a digest for either. ZT_NO_MEMORY, or what the sink gives back. */
+/* Encodes the map of objects, in the order of deterministic CBOR. Every part must have a digest, and for the
+ * manifest's view lie in the model's own file. ZT_NO_MEMORY, or what the sink gives back. */
 enum zt_status zt2_encode_objects(const struct zt_model *model, enum zt2_view view, const struct zt2_sink *sink);
 
 #endif

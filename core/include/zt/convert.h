@@ -1,0 +1,43 @@
+/* Converting: a model of one format into a file of another, its bytes checked on the way.
+ *
+ * Every digest that the source states is compared with the bytes that are read, so that nothing damaged is passed on.
+ * Memory follows the number of components, never their size. */
+#ifndef ZT_CONVERT_H
+#define ZT_CONVERT_H
+
+#include "zt/verify.h"
+#include "zt/writer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct zt_conversion {
+    const struct zt_projection *projection;
+    const struct zt_model *source;
+    /* files[0] is the model's own, files[n] shard n - 1. NULL where it is not to be had: ZT_NOT_FOUND if it is needed.
+     */
+    struct zt_source *const *files;
+    struct zt_writer_options options;
+    /* Told of decoded bytes as they are read; may be NULL. */
+    const struct zt_progress *progress;
+};
+
+/* How many decoded bytes zt_model_convert will tell its progress of; an estimate where lengths are not known. */
+uint64_t zt_conversion_work(const struct zt_conversion *conversion);
+
+/* Reads every component once: its length and digest as the target needs them (zt_target_fact), and which are the same
+ * bytes. The file must not change afterwards. *out_facts is freed with free(). Errors as zt_model_convert's. */
+enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt_fact **out_facts,
+                               struct zt_error *error);
+
+/* Writes the projection's file into the sink; gathers the facts it needs first where options.facts is NULL. ZT_CORRUPT
+ * names the component whose digest is wrong or whose bytes do not decode; ZT_UNSUPPORTED one that cannot be decoded;
+ * ZT_INVALID one whose content cannot be converted (a negative index); what sink or source gave back. */
+enum zt_status zt_model_convert(const struct zt_conversion *conversion, const struct zt_sink *sink,
+                                struct zt_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

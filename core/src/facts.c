@@ -1,0 +1,212 @@
+/* Facts about components that a file states ahead of them: one pass over all, and for canonical zTensor 2 a comparison
+ * of those that may be the same bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "feed.h"
+#include "write/formats.h"
+
+/* Different bytes of one length and digest, beyond which the others count as different: such files are made on
+ * purpose, and comparing each with each takes its square. */
+#define CANDIDATES_MAX 8
+
+struct gathering {
+    const struct zt_conversion *conversion;
+    enum zt_digest_algorithm algorithm;
+    struct zt_fact *facts;
+    struct zt_error *error;
+};
+
+/* --- lengths and digests --- */
+
+static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher, uint64_t *out_length,
+                                struct zt_error *error)
+{
+    const uint8_t *bytes;
+    size_t length;
+    uint64_t total = 0;
+    enum zt_status status;
+
+    do {
+        status = zt_feed_read(feed, &bytes, &length, error);
+        if (status != ZT_OK)
+            return status;
+        zt_hasher_update(hasher, bytes, length);
+        total += length;
+    } while (length > 0);
+    *out_length = total;
+    return ZT_OK;
+}
+
+static enum zt_status gather_one(const struct gathering *gathering, uint32_t component)
+{
+    struct zt_fact *fact = &gathering->facts[component];
+    struct zt_feed *feed = NULL;
+    struct zt_hasher *hasher = NULL;
+    enum zt_status status = zt_feed_open(gathering->conversion, component, &feed, gathering->error);
+
+    if (status == ZT_OK && zt_hasher_new(gathering->algorithm, &hasher) != ZT_OK)
+        status = zt_write_no_memory(gathering->error);
+    if (status == ZT_OK)
+        status = hash_feed(feed, hasher, &fact->length, gathering->error);
+    if (status == ZT_OK)
+        zt_hasher_finish(hasher, &fact->digest);
+    fact->same_as = component;
+    if (hasher)
+        zt_hasher_free(hasher);
+    zt_feed_close(feed);
+    return status;
+}
+
+/* --- which are the same --- */
+
+/* One side of a comparison. */
+struct side {
+    struct zt_feed *feed;
+    const uint8_t *bytes;
+    size_t length;
+};
+
+static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+    bool equal = true;
+
+    while (equal && status == ZT_OK) {
+        for (unsigned i = 0; i < 2 && status == ZT_OK; i++) {
+            if (sides[i].length == 0)
+                status = zt_feed_read(sides[i].feed, &sides[i].bytes, &sides[i].length, error);
+        }
+        size_t part = sides[0].length < sides[1].length ? sides[0].length : sides[1].length;
+        if (status != ZT_OK || part == 0)
+            break;
+        equal = memcmp(sides[0].bytes, sides[1].bytes, part) == 0;
+        for (unsigned i = 0; i < 2; i++) {
+            sides[i].bytes += part;
+            sides[i].length -= part;
+        }
+    }
+    /* Both have the same length: they end together. */
+    *out_equal = equal;
+    return status;
+}
+
+static enum zt_status compare_components(const struct gathering *gathering, uint32_t first, uint32_t second,
+                                         bool *out_equal)
+{
+    struct zt_conversion quiet = *gathering->conversion;
+    struct side sides[2] = {{0}};
+    enum zt_status status;
+
+    quiet.progress = NULL;
+    status = zt_feed_open(&quiet, first, &sides[0].feed, gathering->error);
+    if (status == ZT_OK)
+        status = zt_feed_open(&quiet, second, &sides[1].feed, gathering->error);
+    if (status == ZT_OK)
+        status = compare_sides(sides, out_equal, gathering->error);
+    zt_feed_close(sides[0].feed);
+    zt_feed_close(sides[1].feed);
+    return status;
+}
+
+static int compare_identity(const struct zt_fact *x, const struct zt_fact *y)
+{
+    if (x->length != y->length)
+        return x->length < y->length ? -1 : 1;
+    return memcmp(x->digest.bytes, y->digest.bytes, x->digest.length_bytes);
+}
+
+struct ranked {
+    uint32_t component;
+    uint32_t rank; /* in the order of names */
+};
+
+static int compare_ranked(const void *a, const void *b, void *facts)
+{
+    const struct zt_fact *all = facts;
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+    int order = compare_identity(&all[x->component], &all[y->component]);
+
+    return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Finds the first of a run of possible equals whose bytes a component's are. */
+static enum zt_status match(const struct gathering *gathering, const struct ranked *run, size_t number)
+{
+    struct zt_fact *facts = gathering->facts;
+    unsigned candidates = 0;
+
+    for (size_t i = 0; i < number && candidates < CANDIDATES_MAX; i++) {
+        bool equal = false;
+        if (facts[run[i].component].same_as != run[i].component)
+            continue;
+        candidates++;
+        enum zt_status status = compare_components(gathering, run[i].component, run[number].component, &equal);
+        if (status != ZT_OK)
+            return status;
+        if (equal) {
+            facts[run[number].component].same_as = run[i].component;
+            return ZT_OK;
+        }
+    }
+    return ZT_OK;
+}
+
+static struct ranked *rank_components(const struct zt_model *outline)
+{
+    struct ranked *ranked = calloc(outline->component_count + (size_t)1, sizeof(*ranked));
+    uint32_t rank = 0;
+
+    for (uint32_t i = 0; ranked && i < outline->object_count; i++) {
+        for (uint32_t j = 0; j < outline->objects[i].component_count; j++, rank++)
+            ranked[rank] = (struct ranked){outline->objects[i].first_component + j, rank};
+    }
+    return ranked;
+}
+
+static enum zt_status find_same(const struct gathering *gathering)
+{
+    const struct zt_model *outline = gathering->conversion->projection->model;
+    struct ranked *ranked = rank_components(outline);
+    enum zt_status status = ZT_OK;
+    size_t run = 0;
+
+    if (!ranked)
+        return zt_write_no_memory(gathering->error);
+    qsort_r(ranked, outline->component_count, sizeof(*ranked), compare_ranked, gathering->facts);
+    for (size_t i = 1; i < outline->component_count && status == ZT_OK; i++) {
+        const struct zt_fact *fact = &gathering->facts[ranked[i].component];
+        if (compare_identity(&gathering->facts[ranked[run].component], fact) != 0)
+            run = i;
+        else if (fact->length > 0)
+            status = match(gathering, ranked + run, i - run);
+    }
+    free(ranked);
+    return status;
+}
+
+/* --- all of it --- */
+
+enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt_fact **out_facts,
+                               struct zt_error *error)
+{
+    struct gathering gathering = {.conversion = conversion, .algorithm = ZT_DIGEST_XXH3, .error = error};
+    uint32_t count = conversion->projection->model->component_count;
+    enum zt_status status = ZT_OK;
+
+    zt_target_fact(conversion->projection->target, &gathering.algorithm);
+    gathering.facts = calloc(count + (size_t)1, sizeof(*gathering.facts));
+    if (!gathering.facts)
+        return zt_write_no_memory(error);
+    for (uint32_t i = 0; i < count && status == ZT_OK; i++)
+        status = gather_one(&gathering, i);
+    if (status == ZT_OK && gathering.algorithm == ZT_DIGEST_XXH3)
+        status = find_same(&gathering);
+    if (status != ZT_OK) {
+        free(gathering.facts);
+        return status;
+    }
+    *out_facts = gathering.facts;
+    return ZT_OK;
+}

@@ -1,0 +1,55 @@
+/* Components with places and digests, apart from the outline that they belong to. */
+#include "write/placed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "sha256:" and 64 digits; "xxh3:" and 16. */
+#define DIGEST_TEXT_MAX 72
+/* zTensor 1.2 section 5, zTensor 2 section 1. */
+#define MANIFEST_MAX_BYTES (UINT64_C(1) << 30)
+
+enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *outline, struct zt_error *error)
+{
+    size_t count = outline->component_count;
+
+    memset(placed, 0, sizeof(*placed));
+    placed->model = *outline;
+    placed->components = malloc((count + 1) * sizeof(*placed->components));
+    placed->digests = malloc((count + 1) * DIGEST_TEXT_MAX);
+    if (!placed->components || !placed->digests) {
+        zt_placed_free(placed);
+        return zt_write_no_memory(error);
+    }
+    if (count > 0)
+        memcpy(placed->components, outline->components, count * sizeof(*placed->components));
+    placed->model.components = placed->components;
+    return ZT_OK;
+}
+
+void zt_placed_set_digest(struct zt_placed *placed, uint32_t component, const struct zt_digest *digest)
+{
+    char text[ZT_DIGEST_TEXT_SIZE];
+    char *kept = placed->digests + (size_t)component * DIGEST_TEXT_MAX;
+
+    zt_digest_format(digest, text);
+    size_t length = strnlen(text, DIGEST_TEXT_MAX);
+    memcpy(kept, text, length);
+    placed->components[component].digest = kept;
+    placed->components[component].digest_length = (uint32_t)length;
+}
+
+void zt_placed_free(struct zt_placed *placed)
+{
+    free(placed->components);
+    free(placed->digests);
+    placed->components = NULL;
+    placed->digests = NULL;
+}
+
+enum zt_status zt_check_manifest_length(uint64_t length, struct zt_error *error)
+{
+    if (length <= MANIFEST_MAX_BYTES)
+        return ZT_OK;
+    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "zTensor cannot hold a manifest of more than 1 GiB");
+}

@@ -1,0 +1,39 @@
+/* An outline whose components get places and digests: what the manifests of zTensor are encoded from, and how its two
+ * versions put data and manifest into a file. */
+#ifndef ZT_WRITE_PLACED_H
+#define ZT_WRITE_PLACED_H
+
+#include "write/formats.h"
+
+struct zt_placed {
+    struct zt_model model; /* the outline's, but for the components */
+    struct zt_component *components;
+    char *digests; /* room for one text each */
+};
+
+enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *outline, struct zt_error *error);
+void zt_placed_set_digest(struct zt_placed *placed, uint32_t component, const struct zt_digest *digest);
+void zt_placed_free(struct zt_placed *placed);
+
+/* How a version of zTensor lies in a file. */
+struct zt_container {
+    uint8_t magic[8];
+    uint64_t data_alignment;
+    uint64_t manifest_alignment;
+    enum zt_digest_algorithm digest;
+    bool digest_covers_stored;
+    /* The encoding that compression is called. */
+    enum zt_encoding encoding;
+    const char *encoding_name;
+    /* Appends manifest and footer; offset is where they will stand. */
+    enum zt_status (*put_end)(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
+                              struct zt_error *error);
+};
+
+extern const struct zt_container zt1_container;
+extern const struct zt_container zt2_container;
+
+/* ZT_UNSUPPORTED for more than the 1 GiB that readers take. */
+enum zt_status zt_check_manifest_length(uint64_t length, struct zt_error *error);
+
+#endif

@@ -1,0 +1,151 @@
+/* zTensor 1.2: data at multiples of 64, the manifest right after it, its size, the magic again (sections 1, 4, 5).
+ *
+ * Keys are in the order in which the reference writes them, names ascend bytewise. */
+#include <string.h>
+
+#include "write/placed.h"
+
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
+                              struct zt_error *error);
+
+const struct zt_container zt1_container = {
+    .magic = {'Z', 'T', 'E', 'N', '1', '0', '0', '0'},
+    .data_alignment = 64,
+    .manifest_alignment = 1,
+    .digest = ZT_DIGEST_SHA256,
+    .digest_covers_stored = true,
+    .encoding = ZT_ENCODING_ZSTD,
+    .encoding_name = "zstd",
+    .put_end = put_end,
+};
+
+static void put_pair_text(struct zt_buffer *buffer, const char *key, const char *text, uint32_t length)
+{
+    zt_cbor_put_string(buffer, key);
+    zt_cbor_put_text(buffer, (struct zt_text){text, length});
+}
+
+static void put_pair_uint(struct zt_buffer *buffer, const char *key, uint64_t value)
+{
+    zt_cbor_put_string(buffer, key);
+    zt_cbor_put_uint(buffer, value);
+}
+
+static void put_component(struct zt_buffer *buffer, const struct zt_component *component)
+{
+    bool encoded = component->encoding != ZT_ENCODING_RAW;
+
+    zt_cbor_put_text(buffer, zt_component_name(component));
+    zt_cbor_put_map(buffer, 3 + (component->type ? 1 : 0) + (encoded ? 2 : 0) + (component->digest ? 1 : 0));
+    zt_cbor_put_string(buffer, "dtype");
+    zt_cbor_put_string(buffer, zt_dtype_name((enum zt_dtype)component->dtype));
+    if (component->type)
+        put_pair_text(buffer, "type", component->type, component->type_length);
+    put_pair_uint(buffer, "offset", component->offset);
+    put_pair_uint(buffer, "length", component->length);
+    if (encoded) {
+        put_pair_uint(buffer, "uncompressed_length", component->decoded_length);
+        put_pair_text(buffer, "encoding", component->encoding_name, component->encoding_length);
+    }
+    if (component->digest)
+        put_pair_text(buffer, "digest", component->digest, component->digest_length);
+}
+
+static void put_object(struct zt_buffer *buffer, const struct zt_model *model, const struct zt_object *object)
+{
+    const struct zt_component *components = zt_object_components(model, object);
+    const uint64_t *shape = zt_object_shape(model, object);
+
+    zt_cbor_put_text(buffer, zt_object_name(object));
+    zt_cbor_put_map(buffer, object->attributes ? 4 : 3);
+    zt_cbor_put_string(buffer, "shape");
+    zt_cbor_put_array(buffer, object->rank);
+    for (unsigned i = 0; i < object->rank; i++)
+        zt_cbor_put_uint(buffer, shape[i]);
+    put_pair_text(buffer, "format", object->format, object->format_length);
+    if (object->attributes) {
+        zt_cbor_put_string(buffer, "attributes");
+        zt_buffer_append(buffer, object->attributes, object->attributes_length);
+    }
+    zt_cbor_put_string(buffer, "components");
+    zt_cbor_put_map(buffer, object->component_count);
+    for (uint32_t i = 0; i < object->component_count; i++)
+        put_component(buffer, &components[i]);
+}
+
+static void put_manifest(struct zt_buffer *buffer, const struct zt_model *model)
+{
+    zt_cbor_put_map(buffer, model->attributes.length > 0 ? 3 : 2);
+    zt_cbor_put_string(buffer, "version");
+    zt_cbor_put_text(buffer, model->version);
+    if (model->attributes.length > 0) {
+        zt_cbor_put_string(buffer, "attributes");
+        zt_buffer_append(buffer, model->attributes.bytes, model->attributes.length);
+    }
+    zt_cbor_put_string(buffer, "objects");
+    zt_cbor_put_map(buffer, model->object_count);
+    for (uint32_t i = 0; i < model->object_count; i++)
+        put_object(buffer, model, &model->objects[i]);
+}
+
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
+                              struct zt_error *error)
+{
+    size_t begin = buffer->length;
+
+    (void)offset;
+    put_manifest(buffer, model);
+    uint64_t length = buffer->length - begin;
+    zt_put_le64(buffer, length);
+    zt_buffer_append(buffer, zt1_container.magic, sizeof(zt1_container.magic));
+    return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
+}
+
+static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
+                                      uint64_t *offset)
+{
+    struct zt_component *component = &placed->components[number];
+    enum zt_status status = zt_imaging_place(imaging, offset, number, zt1_container.data_alignment);
+
+    if (status != ZT_OK)
+        return status;
+    component->offset = *offset;
+    component->length = imaging->facts[number].length;
+    component->decoded_length = component->length;
+    zt_placed_set_digest(placed, number, &imaging->facts[number].digest);
+    *offset += component->length;
+    return zt_imaging_component(imaging, component->offset, number);
+}
+
+static enum zt_status place_all(struct zt_imaging *imaging, struct zt_placed *placed, uint64_t *offset)
+{
+    const struct zt_model *model = imaging->projection->model;
+    enum zt_status status = ZT_OK;
+
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
+        for (uint32_t j = 0; j < object->component_count && status == ZT_OK; j++)
+            status = place_component(imaging, placed, object->first_component + j, offset);
+    }
+    return status;
+}
+
+enum zt_status zt1_image(struct zt_imaging *imaging)
+{
+    struct zt_placed placed;
+    struct zt_buffer end = {0};
+    uint64_t offset = sizeof(zt1_container.magic);
+    enum zt_status status = zt_placed_init(&placed, imaging->projection->model, imaging->error);
+
+    if (status == ZT_OK)
+        status = zt_imaging_add(imaging, 0, zt1_container.magic, sizeof(zt1_container.magic));
+    if (status == ZT_OK)
+        status = place_all(imaging, &placed, &offset);
+    if (status == ZT_OK)
+        status = put_end(&placed.model, offset, &end, imaging->error);
+    if (status == ZT_OK)
+        status = zt_imaging_add(imaging, offset, end.bytes, end.length);
+    zt_buffer_free(&end);
+    zt_placed_free(&placed);
+    return status;
+}

@@ -1,0 +1,120 @@
+/* zTensor 2: data at multiples of 64 KiB, the manifest at the next one, the footer right after it (sections 1, 7).
+ *
+ * In its canonical form parts that are the same bytes share one blob, and parts of no bytes take no space: they state
+ * the place of the next blob. */
+#include <string.h>
+
+#include "formats/zt2_encode.h"
+#include "write/placed.h"
+
+#define PACKING 65536
+#define VERSION 2
+
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
+                              struct zt_error *error);
+
+const struct zt_container zt2_container = {
+    .magic = {0x89, 'Z', 'T', '2', '\r', '\n', 0x1A, '\n'},
+    .data_alignment = PACKING,
+    .manifest_alignment = PACKING,
+    .digest = ZT_DIGEST_XXH3,
+    .digest_covers_stored = false,
+    .encoding = ZT_ENCODING_ZSTD_SEEKABLE,
+    .encoding_name = "zt.zstd-seekable/1",
+    .put_end = put_end,
+};
+
+static enum zt_status take_piece(void *context, const void *bytes, size_t length)
+{
+    struct zt_buffer *buffer = context;
+
+    zt_buffer_append(buffer, bytes, length);
+    return buffer->failed ? ZT_NO_MEMORY : ZT_OK;
+}
+
+static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffer *buffer, struct zt_error *error)
+{
+    zt_cbor_put_map(buffer, model->attributes.length > 0 ? 2 : 1);
+    zt_cbor_put_string(buffer, "objects");
+    enum zt_status status =
+        zt2_encode_objects(model, ZT2_VIEW_MANIFEST, &(struct zt2_sink){.take = take_piece, .context = buffer});
+    if (model->attributes.length > 0) {
+        zt_cbor_put_string(buffer, "attributes");
+        zt_buffer_append(buffer, model->attributes.bytes, model->attributes.length);
+    }
+    return status != ZT_OK || buffer->failed ? zt_write_no_memory(error) : ZT_OK;
+}
+
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
+                              struct zt_error *error)
+{
+    size_t begin = buffer->length;
+    enum zt_status status = put_manifest(model, buffer, error);
+
+    if (status != ZT_OK)
+        return status;
+    uint64_t length = buffer->length - begin;
+    uint64_t hash = zt_xxh3(buffer->bytes + begin, (size_t)length);
+    zt_put_le64(buffer, offset);
+    zt_put_le64(buffer, length);
+    zt_put_le64(buffer, hash);
+    zt_put_le32(buffer, VERSION);
+    zt_put_le32(buffer, 0);
+    zt_buffer_append(buffer, zt2_container.magic, sizeof(zt2_container.magic));
+    return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
+}
+
+static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
+                                 uint64_t *offset)
+{
+    const struct zt_fact *fact = &imaging->facts[number];
+    struct zt_component *part = &placed->components[number];
+    enum zt_status status = zt_imaging_place(imaging, offset, number, PACKING);
+
+    if (status != ZT_OK)
+        return status;
+    part->length = fact->length;
+    part->decoded_length = fact->length;
+    zt_placed_set_digest(placed, number, &fact->digest);
+    if (fact->same_as != number && fact->length > 0) {
+        part->offset = placed->components[fact->same_as].offset;
+        return ZT_OK;
+    }
+    part->offset = *offset;
+    *offset += part->length;
+    return zt_imaging_component(imaging, part->offset, number);
+}
+
+static enum zt_status place_all(struct zt_imaging *imaging, struct zt_placed *placed, uint64_t *offset)
+{
+    const struct zt_model *model = imaging->projection->model;
+    enum zt_status status = ZT_OK;
+
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
+        for (uint32_t j = 0; j < object->component_count && status == ZT_OK; j++)
+            status = place_part(imaging, placed, object->first_component + j, offset);
+    }
+    *offset = zt_align(*offset, PACKING);
+    return status;
+}
+
+enum zt_status zt2_image(struct zt_imaging *imaging)
+{
+    struct zt_placed placed;
+    struct zt_buffer end = {0};
+    uint64_t offset = sizeof(zt2_container.magic);
+    enum zt_status status = zt_placed_init(&placed, imaging->projection->model, imaging->error);
+
+    if (status == ZT_OK)
+        status = zt_imaging_add(imaging, 0, zt2_container.magic, sizeof(zt2_container.magic));
+    if (status == ZT_OK)
+        status = place_all(imaging, &placed, &offset);
+    if (status == ZT_OK)
+        status = put_end(&placed.model, offset, &end, imaging->error);
+    if (status == ZT_OK)
+        status = zt_imaging_add(imaging, offset, end.bytes, end.length);
+    zt_buffer_free(&end);
+    zt_placed_free(&placed);
+    return status;
+}
