@@ -158,7 +158,7 @@ def test_verify_says_ok_for_good_files(ztserve, write):
     for path, line in zip(files, result.lines):
         assert line.startswith(f"{path}: ok (")
         assert "unsupported" not in line
-    assert "2 digests right" in result.lines[0]
+    assert "2 verified" in result.lines[0]
 
 
 def test_verify_finds_a_flipped_bit(ztserve, write):
@@ -252,7 +252,7 @@ def test_verify_reads_the_shards_beside_a_model(ztserve, write):
     write("m-rest.zt", shard)
     result = ztserve("verify", write("m.zt", model))
     assert result.status == 0, result.errors
-    assert "1 digests right" in result.output
+    assert "1 verified" in result.output
 
 
 def test_verify_checks_parts_in_a_shard(ztserve, write):
