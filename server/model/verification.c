@@ -210,9 +210,9 @@ static void write_text(struct json *json, const char *key, const char *text)
 {
     json_key_string(json, key);
     if (text != NULL)
-        json_string(json, text);
+        json_put_string(json, text);
     else
-        json_null(json);
+        json_put_null(json);
 }
 
 static void write_failure(struct json *json, const struct zt_model *model, const struct failure *failure)
@@ -224,7 +224,7 @@ static void write_failure(struct json *json, const struct zt_model *model, const
     if (failure->component != NO_COMPONENT)
         json_text(json, zt_component_name(&model->components[failure->component]));
     else
-        json_null(json);
+        json_put_null(json);
     write_text(json, "expected", failure->expected);
     write_text(json, "actual", failure->actual);
     if (failure->rule != NULL) {
