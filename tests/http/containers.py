@@ -1,8 +1,8 @@
 """Builds zTensor files of every version in pure Python, so that the tests decide about every byte of them.
 
-`zt01`, `zt10`, `zt1` and `zt2` take a dict of `Object` by name and give `Built`: the file's bytes, which know where each
-component's stored bytes are. `dense` makes the common object. A digest is named by its algorithm and computed here over what
-that version covers (stored bytes up to 1.2, decoded bytes in 2); a text with a colon goes into the file as it is.
+`zt01`, `zt10`, `zt1` and `zt2` take a dict of `Object` by name and give `Built`: the file's bytes, which know where
+each component's stored bytes are. `dense` makes the common object. A digest is named by its algorithm and computed here
+over what that version covers (stored bytes up to 1.2, decoded bytes in 2); a text with a colon goes in as it is.
 """
 
 import hashlib
@@ -74,7 +74,9 @@ class Built(bytes):
 
 def dense(data, dtype="u8", shape=None, attributes=None, **options):
     count = len(data) // WIDTHS[dtype]
-    return Object([count] if shape is None else shape, {"data": Component(data, dtype, **options)}, attributes=attributes)
+    return Object(
+        [count] if shape is None else shape, {"data": Component(data, dtype, **options)}, attributes=attributes
+    )
 
 
 def zstd_frame(data, level=3, content_size=False):
@@ -232,9 +234,7 @@ def zt10(objects, attributes=None):
         main = made.components.get("data") or made.components["values"]
         shown = object_1(layout, name, made, with_dtype=False)
         tensors[name] = {"dtype": LONG_NAMES[main.dtype], **shown}
-    manifest = cbor.encode(
-        {"version": "1.0", "generator": "tests", "attributes": attributes or {}, "tensors": tensors}
-    )
+    manifest = cbor.encode({"version": "1.0", "generator": "tests", "attributes": attributes or {}, "tensors": tensors})
     layout.data += manifest + struct.pack("<Q", len(manifest))
     return layout.built()
 

@@ -98,7 +98,10 @@ def server(folder, share_server):
     frame = bomb()
     bombs = {
         "short": dense_encoded(bytes(1000), frame, "zstd"),
-        "huge": Object([1 << 44], {"data": Component(frame, encoding="zstd", decoded=None, fields={"uncompressed_length": 1 << 44})}),
+        "huge": Object(
+            [1 << 44],
+            {"data": Component(frame, encoding="zstd", decoded=None, fields={"uncompressed_length": 1 << 44})},
+        ),
         "untold": Object([1000], {"data": Component(frame, encoding="zstd", states_length=False)}),
     }
     (folder / "bomb.zt").write_bytes(zt1(bombs))

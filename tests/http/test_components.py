@@ -6,7 +6,20 @@ import struct
 
 import pytest
 
-from containers import WIDTHS, Component, Object, dense, dense_encoded, pattern, seekable, zstd_dense, zt01, zt1, zt10, zt2
+from containers import (
+    WIDTHS,
+    Component,
+    Object,
+    dense,
+    dense_encoded,
+    pattern,
+    seekable,
+    zstd_dense,
+    zt01,
+    zt1,
+    zt10,
+    zt2,
+)
 from wire import assert_problem, component_path, eventually, get, head, verify
 
 LOGICAL = [
@@ -51,7 +64,9 @@ def server(folder, share_server):
         "unlengthed": zstd_dense(BIG, states_length=False),
         "unknown": dense_encoded(b"12345678", b"????", "lz4", digest="sha256"),
         "bad zstd": dense_encoded(b"12345678", b"not a frame", "zstd", digest="sha256"),
-        "long zstd": Object([4], {"data": Component(zstd_dense(BIG).components["data"].stored, encoding="zstd", decoded=b"1234")}),
+        "long zstd": Object(
+            [4], {"data": Component(zstd_dense(BIG).components["data"].stored, encoding="zstd", decoded=b"1234")}
+        ),
         "csr": Object(
             [2, 3],
             {
@@ -77,9 +92,14 @@ def server(folder, share_server):
         )
     )
     (folder / "v01.zt").write_bytes(
-        zt01({dtype: zt01_big(dtype, [2, 3]) for dtype in WIDTHS if WIDTHS[dtype] > 1} | {"many": zt01_big("f64", [5000])})
+        zt01(
+            {dtype: zt01_big(dtype, [2, 3]) for dtype in WIDTHS if WIDTHS[dtype] > 1}
+            | {"many": zt01_big("f64", [5000])}
+        )
     )
-    (folder / "v10.zt").write_bytes(zt10({"w": dense(pattern(64), "f32", [4, 4], digest="crc32c"), "z": zstd_dense(BIG, digest="crc32c")}))
+    (folder / "v10.zt").write_bytes(
+        zt10({"w": dense(pattern(64), "f32", [4, 4], digest="crc32c"), "z": zstd_dense(BIG, digest="crc32c")})
+    )
     return share_server(folder)
 
 
@@ -134,7 +154,15 @@ def test_empty_tensor_is_200_without_bytes(server, name, shape):
 
 @pytest.mark.parametrize(
     "model, name",
-    [("special", "zstd"), ("special", "undigested"), ("special", "unlengthed"), ("v10", "z"), ("v2", "seekable"), ("v2", "raw"), ("v2", "sha")],
+    [
+        ("special", "zstd"),
+        ("special", "undigested"),
+        ("special", "unlengthed"),
+        ("v10", "z"),
+        ("v2", "seekable"),
+        ("v2", "raw"),
+        ("v2", "sha"),
+    ],
 )
 def test_decoded_bytes_are_exact_and_ranges_address_them(server, model, name):
     whole = component(server, model, name)
@@ -215,7 +243,12 @@ def test_ranges_of_swapped_data_begin_and_end_anywhere(server):
 
 def test_parts_of_a_sparse_object_carry_their_own_type(server):
     values = component(server, "special", "csr", "values")
-    assert (values.body, values["ZT-Dtype"], values["ZT-Format"], values["ZT-Shape"]) == (pattern(8), "f32", "sparse_csr", "2,3")
+    assert (values.body, values["ZT-Dtype"], values["ZT-Format"], values["ZT-Shape"]) == (
+        pattern(8),
+        "f32",
+        "sparse_csr",
+        "2,3",
+    )
     assert component(server, "special", "csr", "indptr").body == struct.pack("<3Q", 0, 1, 2)
     assert_problem(component(server, "special", "csr", "data"), 404, "component-not-found")
 

@@ -48,7 +48,16 @@ def assert_not_modified(answer, tag):
 
 
 def test_if_none_match_with_the_tag_is_304(server, path, tag):
-    for value in (tag, f"W/{tag}", f'"a", {tag}', f'{tag},"b"', f'"x" ,W/{tag} , "y"', "*", f', ,{tag},', f'"a,b", {tag}'):
+    for value in (
+        tag,
+        f"W/{tag}",
+        f'"a", {tag}',
+        f'{tag},"b"',
+        f'"x" ,W/{tag} , "y"',
+        "*",
+        f", ,{tag},",
+        f'"a,b", {tag}',
+    ):
         assert_not_modified(get(server, path, If_None_Match=value), tag)
         assert_not_modified(head(server, path, If_None_Match=value), tag)
 
@@ -129,10 +138,16 @@ def test_conditions_do_not_turn_an_error_into_something_else(server):
 
 def test_each_representation_has_a_tag_of_its_own(server):
     paths = [*PATHS.values(), component_path("m", "x"), PATHS["component"] + "?representation=stored"]
-    paths += [PATHS["decoded"] + "?representation=stored", PATHS["manifest"] + "?prefix=w", PATHS["manifest"] + "?pretty"]
+    paths += [
+        PATHS["decoded"] + "?representation=stored",
+        PATHS["manifest"] + "?prefix=w",
+        PATHS["manifest"] + "?pretty",
+    ]
     tags = {path: get(server, path)["ETag"] for path in paths}
     assert not any(value.startswith("W/") for value in tags.values())
-    manifest_tags = [value for path, value in tags.items() if path.startswith(PATHS["manifest"]) and "objects" not in path]
+    manifest_tags = [
+        value for path, value in tags.items() if path.startswith(PATHS["manifest"]) and "objects" not in path
+    ]
     assert len(set(manifest_tags)) == len(manifest_tags)
     assert tags[PATHS["decoded"]] != tags[PATHS["decoded"] + "?representation=stored"]
 

@@ -87,7 +87,9 @@ def test_name_that_cannot_be_is_400(server, path):
     assert_problem(get(server, path), 400, "invalid-name")
 
 
-@pytest.mark.parametrize("path", ["/v1/models/m/objects/..", "/v1/models/m/objects/%2E%2E", "/v1/models/m/objects/a%2Fb"])
+@pytest.mark.parametrize(
+    "path", ["/v1/models/m/objects/..", "/v1/models/m/objects/%2E%2E", "/v1/models/m/objects/a%2Fb"]
+)
 def test_names_of_objects_are_any_utf8(server, path):
     assert_problem(get(server, path), 404, "object-not-found")
 

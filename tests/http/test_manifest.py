@@ -23,7 +23,19 @@ from containers import (
 )
 from wire import assert_problem, get, head, manifest, model_path, object_path
 
-ODD_NAMES = ["plain", "with/slash", "ünï→☃", "..", ".", "a%2Fb", 'quo"te\\', "sp ace", "new\nline", "?#&=", "\U0001f600"]
+ODD_NAMES = [
+    "plain",
+    "with/slash",
+    "ünï→☃",
+    "..",
+    ".",
+    "a%2Fb",
+    'quo"te\\',
+    "sp ace",
+    "new\nline",
+    "?#&=",
+    "\U0001f600",
+]
 INTEGERS = [0, 23, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), -(2**63) - 1, -(2**64)]
 
 
@@ -64,7 +76,9 @@ def built():
         "v10": zt10({"a": dense(pattern(8), "bf16", [2, 2], digest="crc32c")}, attributes={"k": "v"}),
         "v01": zt01(
             {
-                "a": dense(pattern(8), "f32", [2], digest="crc32c", fields={"data_endianness": "big", "mine": [1, "x"]}),
+                "a": dense(
+                    pattern(8), "f32", [2], digest="crc32c", fields={"data_endianness": "big", "mine": [1, "x"]}
+                ),
                 "b": zstd_dense(pattern(8), "i64", digest=None),
             }
         ),
@@ -104,7 +118,9 @@ def test_top_has_the_fields_of_the_contract(server, folder):
     assert get(server, source["href"]).body == (folder / "v12.zt").read_bytes()
 
 
-@pytest.mark.parametrize("model, version", [("v12", "1.2.0"), ("v11", "1.1.0"), ("v10", "1.0"), ("v01", "0.1.0"), ("v2", "2")])
+@pytest.mark.parametrize(
+    "model, version", [("v12", "1.2.0"), ("v11", "1.1.0"), ("v10", "1.0"), ("v01", "0.1.0"), ("v2", "2")]
+)
 def test_version_is_told(server, model, version):
     source = manifest(server, model)["source"]
     assert (source["format"], source["version"]) == ("zt", version)

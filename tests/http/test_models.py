@@ -26,7 +26,16 @@ def server(folder, share_server, tmp_path_factory):
     write(folder / "two.zt", zt2({"w": dense(b"12345678")}))
     write(folder / "shard.zt", zt2_data_shard())
     write(folder / "a.safetensors", b"shadowed, and not even a container")
-    for odd in (".hidden.zt", ".folder/inside.zt", "with space.zt", "-dash.zt", "_under.zt", "é.zt", "plain.txt", "none"):
+    for odd in (
+        ".hidden.zt",
+        ".folder/inside.zt",
+        "with space.zt",
+        "-dash.zt",
+        "_under.zt",
+        "é.zt",
+        "plain.txt",
+        "none",
+    ):
         write(folder / odd, file)
     write(folder / ("n" * 251 + ".zt"), file)
     (folder / "folder.zt").mkdir()
@@ -167,7 +176,8 @@ def test_missing_model_and_missing_path_have_their_own_codes(server):
 
 
 @pytest.mark.parametrize(
-    "path, data_of", [("a.zt", "a.zt"), ("deep/er/model.zt", "deep/er/model.zt"), ("bad.zt", "bad.zt"), ("shard.zt", "shard.zt")]
+    "path, data_of",
+    [("a.zt", "a.zt"), ("deep/er/model.zt", "deep/er/model.zt"), ("bad.zt", "bad.zt"), ("shard.zt", "shard.zt")],
 )
 def test_files_are_served_as_they_are(server, folder, path, data_of):
     answer = get(server, f"/files/{path}")
@@ -175,13 +185,17 @@ def test_files_are_served_as_they_are(server, folder, path, data_of):
     assert answer.body == (folder / data_of).read_bytes()
 
 
-@pytest.mark.parametrize("path", [".hidden.zt", ".folder/inside.zt", "leak.zt", "leakdir/secret.zt", ".ztserve", "pipe.zt", "deep"])
+@pytest.mark.parametrize(
+    "path", [".hidden.zt", ".folder/inside.zt", "leak.zt", "leakdir/secret.zt", ".ztserve", "pipe.zt", "deep"]
+)
 def test_files_outside_of_what_may_be_seen_stay_unseen(server, path):
     answer = get(server, f"/files/{path}")
     assert answer.status in (400, 404), answer
     assert b"secret" not in answer.body or path.encode() in answer.body
 
 
-@pytest.mark.parametrize("path", ["/files/../secret.zt", "/files/%2e%2e/secret.zt", "/files/..%2fsecret.zt", "/files//etc/passwd"])
+@pytest.mark.parametrize(
+    "path", ["/files/../secret.zt", "/files/%2e%2e/secret.zt", "/files/..%2fsecret.zt", "/files//etc/passwd"]
+)
 def test_files_do_not_lead_out_of_the_root(server, path):
     assert get(server, path).status in (400, 404)

@@ -12,7 +12,18 @@ import pytest
 
 from containers import dense, pattern, zt1
 from server_process import PROGRAM
-from wire import Connection, component_path, connect, eventually, get, head, read_exactly, read_head, read_until_closed, segment
+from wire import (
+    Connection,
+    component_path,
+    connect,
+    eventually,
+    get,
+    head,
+    read_exactly,
+    read_head,
+    read_until_closed,
+    segment,
+)
 
 BIG = pattern(24 << 20)
 # What a start that fails may take; a server that starts all the same would run on.
@@ -215,7 +226,9 @@ def test_upload_under_way_is_drained(start_server, tmp_path):
     server = start_server(tmp_path, "--writable")
     data = zt1({"w": dense(b"1234")})
     with connect(server) as connection:
-        connection.sendall(f"PUT /v1/models/u HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data[:-1])
+        connection.sendall(
+            f"PUT /v1/models/u HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data[:-1]
+        )
         time.sleep(0.2)
         server.signal(signal.SIGTERM)
         eventually(lambda: refuses_connections(server))

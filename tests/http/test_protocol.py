@@ -21,7 +21,9 @@ VERSION = b'"version"'
 @pytest.fixture(scope="module")
 def server(folder, share_server):
     (folder / "m.zt").write_bytes(zt1({"w": dense(pattern(1000)), "big": dense(pattern(3_000_000))}))
-    return share_server(folder, environment={"ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "1", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"})
+    return share_server(
+        folder, environment={"ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "1", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -179,14 +181,21 @@ def test_other_protocols_are_refused(server, line):
 
 @pytest.mark.parametrize("size", ["zz", "-1", "0x5", "1 1", "fffffffffffffffff", ""])
 def test_bad_chunk_sizes_are_refused(writable, size):
-    received = talk(writable, request("PUT", "/v1/models/x", "Transfer-Encoding: chunked") + f"{size}\r\n".encode() + SMUGGLED)
+    received = talk(
+        writable, request("PUT", "/v1/models/x", "Transfer-Encoding: chunked") + f"{size}\r\n".encode() + SMUGGLED
+    )
     assert VERSION not in received
     assert all(status >= 400 for status in statuses(received)), received
 
 
 def test_body_of_a_get_is_not_the_next_request(server):
     body = SMUGGLED
-    received = talk(server, request("GET", "/healthz", f"Content-Length: {len(body)}") + body + request("GET", "/nowhere", "Connection: close"))
+    received = talk(
+        server,
+        request("GET", "/healthz", f"Content-Length: {len(body)}")
+        + body
+        + request("GET", "/nowhere", "Connection: close"),
+    )
     assert VERSION not in received
 
 
@@ -251,7 +260,16 @@ def test_half_closed_client_gets_its_answer(server):
     assert get(server, "/healthz").status == 200
 
 
-@pytest.mark.parametrize("data", [b"\x00" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"\r\n\r\n\r\n\r\n", b"\xff" * 100_000, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00" * 1000,
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"\r\n\r\n\r\n\r\n",
+        b"\xff" * 100_000,
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
 def test_noise_does_not_harm(server, data):
     with connect(server) as connection:
         try:

@@ -1,4 +1,4 @@
-"""PUT /v1/models/{model}: what becomes visible and when, what is refused and before which byte, and what is left behind."""
+"""PUT /v1/models/{model}: what becomes visible and when, what is refused before which byte, what is left behind."""
 
 import base64
 import hashlib
@@ -217,7 +217,13 @@ def test_if_match_only_replaces_that_version(server, folder, name):
 def announce(server, name, length, *fields):
     """Sends a PUT's head with Expect and reads the first answer; the body has not been sent."""
     connection = connect(server)
-    lines = [f"PUT {model_path(name)} HTTP/1.1", "Host: x", f"Content-Length: {length}", "Expect: 100-continue", *fields]
+    lines = [
+        f"PUT {model_path(name)} HTTP/1.1",
+        "Host: x",
+        f"Content-Length: {length}",
+        "Expect: 100-continue",
+        *fields,
+    ]
     connection.sendall("\r\n".join([*lines, "", ""]).encode())
     return connection, read_head(connection)
 
@@ -306,7 +312,9 @@ def test_cut_connection_leaves_nothing(server, folder, name, framing):
 def test_unfinished_upload_does_not_touch_the_version_served(server, folder, name):
     put(server, name, SMALL)
     with connect(server) as connection:
-        connection.sendall(f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(OTHER)}\r\n\r\n".encode())
+        connection.sendall(
+            f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(OTHER)}\r\n\r\n".encode()
+        )
         connection.sendall(OTHER[:-1])
         time.sleep(0.1)
         assert content_of(server, name) == pattern(1000)

@@ -8,7 +8,20 @@ import shutil
 
 import pytest
 
-from containers import Component, Object, dense, dense_encoded, digest_text, pattern, seekable, zstd_dense, zt01, zt1, zt10, zt2
+from containers import (
+    Component,
+    Object,
+    dense,
+    dense_encoded,
+    digest_text,
+    pattern,
+    seekable,
+    zstd_dense,
+    zt01,
+    zt1,
+    zt10,
+    zt2,
+)
 from wire import ask, assert_problem, component_path, eventually, get, manifest, model_path, verification, verify
 
 DATA = pattern(200_000, seed=9)
