@@ -149,7 +149,8 @@ void *request_allocate(struct request *request, size_t length)
 }
 
 /* Most texts are short: they are written where they stay, in one pass. */
-static char *print_inline(struct request_state *state, const char *format, va_list arguments, size_t *out_length)
+__attribute__((format(printf, 2, 0))) static char *print_inline(struct request_state *state, const char *format,
+                                                                va_list arguments, size_t *out_length)
 {
     char *text = (char *)state->inline_scratch + state->inline_used;
     const size_t room = sizeof(state->inline_scratch) - state->inline_used;
