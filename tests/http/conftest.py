@@ -23,3 +23,10 @@ def share_server():
 def folder(tmp_path_factory):
     """An empty root for the servers of one file."""
     return tmp_path_factory.mktemp("root")
+
+
+@pytest.fixture
+def name(request):
+    """A model's name that no other test uses."""
+    letters = (letter if letter.isalnum() else "-" for letter in request.node.name)
+    return "".join(letters)

@@ -1,18 +1,14 @@
 """PUT /v1/models/{model}: what becomes visible and when, what is refused before which byte, what is left behind."""
 
-import base64
-import hashlib
 import json
-import threading
 import time
 
 import pytest
 
-from containers import dense, digest_text, pattern, zt01, zt1, zt10, zt2, zt2_data_shard
+from containers import dense, digest_text, pattern, zt01, zt1, zt10, zt2
+from uploads import OTHER, SMALL, assert_absent, content_of, digest_field, files_of, put
 from wire import (
-    TIMEOUT_S,
     Connection,
-    ask,
     assert_problem,
     component_path,
     connect,
@@ -28,45 +24,11 @@ from wire import (
 )
 
 LIMIT = 4 << 20
-SMALL = zt1({"w": dense(pattern(1000))})
-OTHER = zt2({"w": dense(pattern(1000, seed=2), digest="xxh3")})
 
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
     return share_server(folder, "--writable", environment={"ZTSERVE_UPLOAD_MAX_BYTES": str(LIMIT)})
-
-
-@pytest.fixture
-def name(request):
-    """A model's name that no other test uses."""
-    letters = (letter if letter.isalnum() else "-" for letter in request.node.name)
-    return "".join(letters)
-
-
-def put(server, name, body, **fields):
-    return ask(server, "PUT", model_path(name), {key.replace("_", "-"): value for key, value in fields.items()}, body)
-
-
-def digest_field(algorithm, data):
-    value = hashlib.new(algorithm.replace("-", ""), data).digest()
-    return f"{algorithm}=:{base64.b64encode(value).decode()}:"
-
-
-def files_of(folder):
-    """Every file below the root, hidden ones too; what the server remembers is not the uploads'."""
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(str(path.relative_to(folder)) for path in paths if path.relative_to(folder).parts[0] != ".ztserve")
-
-
-def content_of(server, name):
-    answer = get(server, component_path(name, "w"))
-    return answer.body if answer.status == 200 else None
-
-
-def assert_absent(server, folder, name):
-    assert get(server, model_path(name)).status == 404
-    assert [path for path in files_of(folder) if name in path or path.split("/")[-1].startswith(".")] == []
 
 
 def test_new_model_is_201_and_served_at_once(server, folder, name):
@@ -98,14 +60,6 @@ def test_every_version_is_taken(server, name, make):
     assert content_of(server, name) == b"1234"
 
 
-def test_nested_name_makes_its_folders(server, folder):
-    answer = put(server, "org/deep/er/m", SMALL)
-    assert answer.status == 201
-    assert answer["Location"] == "/v1/models/org%2Fdeep%2Fer%2Fm"
-    assert (folder / "org" / "deep" / "er" / "m.zt").read_bytes() == SMALL
-    assert manifest(server, "org/deep/er/m")["name"] == "org/deep/er/m"
-
-
 def test_chunked_body_is_taken(server, name):
     with Connection(server) as connection:
         connection.send("PUT", model_path(name), {"Transfer-Encoding": "chunked"})
@@ -122,22 +76,6 @@ def test_body_near_the_limit_is_taken_and_exact(server, folder, name):
     assert len(file) <= LIMIT
     assert put(server, name, file).status == 201
     assert (folder / f"{name}.zt").read_bytes() == file
-
-
-def test_read_only_server_refuses_every_write(start_server, tmp_path):
-    (tmp_path / "m.zt").write_bytes(SMALL)
-    server = start_server(tmp_path)
-    for model in ("m", "new", "-odd name-"):
-        assert_problem(put(server, model, OTHER), 403, "read-only")
-    assert content_of(server, "m") == pattern(1000)
-    assert files_of(tmp_path) == ["m.zt"]
-
-
-@pytest.mark.parametrize("name", [".hidden", "a/../b", "..", "sp ace", "-x", "a/.b", "x" * 256, "ü"])
-def test_names_that_no_model_can_have_are_refused(server, folder, name):
-    before = files_of(folder)
-    assert_problem(put(server, name, SMALL), 400, "invalid-name")
-    assert files_of(folder) == before
 
 
 INVALID = {
@@ -193,25 +131,6 @@ def test_one_wrong_digest_of_two_is_enough(server, folder, name):
 
 def test_unknown_digest_algorithm_is_ignored(server, name):
     assert put(server, name, SMALL, Content_Digest="md5=:AAAA:").status == 201
-
-
-def test_if_none_match_star_only_creates(server, name):
-    assert put(server, name, SMALL, If_None_Match="*").status == 201
-    assert_problem(put(server, name, OTHER, If_None_Match="*"), 412, "precondition-failed")
-    assert content_of(server, name) == pattern(1000)
-
-
-def test_if_match_only_replaces_that_version(server, folder, name):
-    assert_problem(put(server, name, SMALL, If_Match="*"), 412, "precondition-failed")
-    assert_absent(server, folder, name)
-    tag = put(server, name, SMALL)["ETag"]
-    assert_problem(put(server, name, OTHER, If_Match='"other"'), 412, "precondition-failed")
-    assert_problem(put(server, name, OTHER, If_Match=f"W/{tag}"), 412, "precondition-failed")
-    second = put(server, name, OTHER, If_Match=f'"other", {tag}')
-    assert second.status == 204
-    assert_problem(put(server, name, SMALL, If_Match=tag), 412, "precondition-failed")
-    assert put(server, name, SMALL, If_Match="*").status == 204
-    assert content_of(server, name) == pattern(1000)
 
 
 def announce(server, name, length, *fields):
@@ -309,6 +228,19 @@ def test_cut_connection_leaves_nothing(server, folder, name, framing):
     assert get(server, model_path(name)).status == 404
 
 
+def test_stalled_body_is_ended_and_leaves_nothing(start_server, tmp_path):
+    environment = {"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "1"}
+    server = start_server(tmp_path, "--writable", environment=environment)
+    with connect(server) as connection:
+        connection.sendall(
+            f"PUT {model_path('m')} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(SMALL)}\r\n\r\n".encode()
+        )
+        connection.sendall(SMALL[:-1])
+        read_until_closed(connection)
+    eventually(lambda: files_of(tmp_path) == [])
+    assert get(server, model_path("m")).status == 404
+
+
 def test_unfinished_upload_does_not_touch_the_version_served(server, folder, name):
     put(server, name, SMALL)
     with connect(server) as connection:
@@ -321,52 +253,6 @@ def test_unfinished_upload_does_not_touch_the_version_served(server, folder, nam
         connection.sendall(OTHER[-1:])
         assert read_head(connection)[0] == 204
     assert content_of(server, name) == pattern(1000, seed=2)
-
-
-def race(count, action):
-    """Runs the action in so many threads that start together; their results."""
-    results, barrier = [None] * count, threading.Barrier(count)
-
-    def run(index):
-        barrier.wait()
-        results[index] = action(index)
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(TIMEOUT_S)
-    return results
-
-
-def test_of_two_creators_one_wins(server, folder, name):
-    files = [zt1({"w": dense(pattern(100_000, seed=index))}) for index in range(4)]
-    for round_number in range(5):
-        model = f"{name}-{round_number}"
-        answers = race(4, lambda index: put(server, model, files[index], If_None_Match="*"))
-        statuses = sorted(answer.status for answer in answers)
-        assert statuses == [201, 412, 412, 412]
-        (winner,) = (index for index, answer in enumerate(answers) if answer.status == 201)
-        assert content_of(server, model) == pattern(100_000, seed=winner)
-
-
-def test_of_two_replacers_of_one_version_one_wins(server, name):
-    files = [zt1({"w": dense(pattern(100_000, seed=index))}) for index in range(4)]
-    tag = put(server, name, SMALL)["ETag"]
-    answers = race(4, lambda index: put(server, name, files[index], If_Match=tag))
-    assert sorted(answer.status for answer in answers) == [204, 412, 412, 412]
-    (winner,) = (index for index, answer in enumerate(answers) if answer.status == 204)
-    assert content_of(server, name) == pattern(100_000, seed=winner)
-
-
-def test_slower_writer_loses_at_publication(server, name):
-    with connect(server) as connection:
-        head = f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\nContent-Length: {len(OTHER)}\r\n\r\n"
-        connection.sendall(head.encode() + OTHER[:-1])
-        assert put(server, name, SMALL).status == 201
-        connection.sendall(OTHER[-1:])
-        assert read_head(connection)[0] == 412
-    assert content_of(server, name) == pattern(1000)
 
 
 def test_replacement_under_a_download_never_shows(server, name):
@@ -394,12 +280,6 @@ def test_body_and_next_request_in_one_write(server, name):
     received = talk(server, put_head.encode() + SMALL + follower.encode())
     assert received.startswith(b"HTTP/1.1 201")
     assert received.endswith(b"\r\n\r\n" + pattern(1000))
-
-
-def test_data_shard_is_taken_as_its_name_says(server, folder):
-    assert put(server, "sharded-part", zt2_data_shard()).status == 201
-    assert (folder / "sharded-part.zt").is_file()
-    assert get(server, model_path("sharded-part")).status == 404
 
 
 def test_uploaded_model_is_verified_already(server, name):
