@@ -301,7 +301,7 @@ static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder,
     struct generation *found;
 
     found = catalog_content_find(&catalog->content, finder, key);
-    if (found != NULL && !is_stale(found)) {
+    if (found != NULL && catalog_content_unpark(&catalog->content, found) && !is_stale(found)) {
         *out_generation = found;
         return CATALOG_FOUND;
     }
@@ -340,5 +340,9 @@ struct generation *catalog_update(struct catalog *catalog, const char *path)
     catalog_content_update(&catalog->content, &file, 1);
     found = catalog_content_find(&catalog->content, catalog_index_find_path, (struct zt_text){path, strlen(path)});
     free(file.path);
+    if (found != NULL && !catalog_content_unpark(&catalog->content, found)) {
+        generation_release(found);
+        return NULL;
+    }
     return found;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "model/verifier.h"
@@ -18,12 +19,86 @@
 /* A broken file younger than that may be one that is still being copied: the next scan tells. */
 #define SETTLED_NS ((int64_t)1000000000)
 
+/* Files that nobody reads may hold a quarter of the descriptors; connections and passing files need the rest. */
+#define OPEN_SHARE 4
+#define OPEN_MAX   ((rlim_t)16384)
+
 static int64_t now_ns(clockid_t clock)
 {
     struct timespec now;
 
     clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- parking: more files than descriptors --- */
+
+/* Closes the files of generations that only the index holds, until few enough are open. The index's write lock is held,
+ * so that nobody can come to hold one meanwhile. */
+static void park_some(struct catalog_content *content)
+{
+    size_t open_count = 0;
+
+    /* Counted anew: what was dropped while somebody opened it again makes the count drift. */
+    for (size_t i = 0; i < content->index.count; i++)
+        open_count += !atomic_load(&content->index.by_path[i]->parked);
+    atomic_store(&content->open_count, open_count);
+    for (size_t i = 0; i < content->index.count && atomic_load(&content->open_count) > content->open_most / 2; i++) {
+        struct generation *generation = content->index.by_path[i];
+
+        if (atomic_load(&generation->references) != 1 || generation->source == NULL)
+            continue;
+        zt_source_close(generation->source);
+        generation->source = NULL;
+        atomic_store(&generation->parked, true);
+        atomic_fetch_sub(&content->open_count, 1);
+    }
+}
+
+static void park_excess(struct catalog_content *content)
+{
+    if (atomic_load(&content->open_count) <= content->open_most)
+        return;
+    pthread_rwlock_wrlock(&content->index_lock);
+    park_some(content);
+    pthread_rwlock_unlock(&content->index_lock);
+}
+
+static bool same_bytes(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&
+           a->modified_ns == b->modified_ns;
+}
+
+static bool open_again(struct catalog_content *content, struct generation *generation)
+{
+    struct store *store = content->server->store;
+    struct file_identity identity;
+    struct zt_source *source = NULL;
+
+    if (store->ops->open(store, generation->path, &source, &identity, NULL) != ZT_OK)
+        return false;
+    if (!same_bytes(&identity, &generation->identity)) {
+        zt_source_close(source);
+        return false;
+    }
+    generation->source = source;
+    atomic_fetch_add(&content->open_count, 1);
+    atomic_store(&generation->parked, false);
+    return true;
+}
+
+bool catalog_content_unpark(struct catalog_content *content, struct generation *generation)
+{
+    bool opened;
+
+    if (!atomic_load(&generation->parked))
+        return true;
+    pthread_mutex_lock(&content->parking);
+    opened = !atomic_load(&generation->parked) || open_again(content, generation);
+    pthread_mutex_unlock(&content->parking);
+    park_excess(content);
+    return opened;
 }
 
 /* --- what the log is told; the update lock is held --- */
@@ -104,27 +179,35 @@ static void apply(struct catalog_content *content, const struct catalog_change *
     pthread_rwlock_wrlock(&content->index_lock);
     done = catalog_index_apply(&content->index, changes, count, dropped, &dropped_count);
     pthread_rwlock_unlock(&content->index_lock);
-    for (size_t i = 0; i < dropped_count; i++)
+    for (size_t i = 0; i < dropped_count; i++) {
+        /* What was dropped while parked has no file; an open one leaves the count, whoever still reads it. */
+        if (!atomic_load(&dropped[i]->parked) && dropped[i]->source != NULL)
+            atomic_fetch_sub(&content->open_count, 1);
         generation_release(dropped[i]);
+    }
     if (!done)
         log_write(LOG_LEVEL_ERROR, "no memory for the catalog: %zu changes are not shown", count);
     for (size_t i = 0; i < count; i++) {
         if (!done)
             generation_release(changes[i].generation);
-        else if (changes[i].generation != NULL)
+        else if (changes[i].generation != NULL) {
+            atomic_fetch_add(&content->open_count, changes[i].generation->source != NULL);
             tell_shadowed(content, changes[i].generation);
+        }
     }
+    park_excess(content);
 }
 
 size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files, size_t count)
 {
     struct catalog_change changes[BATCH_FILES_MAX];
     int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
+    size_t most = content->open_most < BATCH_FILES_MAX ? content->open_most : BATCH_FILES_MAX;
     size_t changed = 0;
     size_t at = 0;
 
     pthread_mutex_lock(&content->update);
-    while (at < count && at < BATCH_FILES_MAX && now_ns(CLOCK_MONOTONIC) - begun_ns < BATCH_NS_MAX)
+    while (at < count && at < most && now_ns(CLOCK_MONOTONIC) - begun_ns < BATCH_NS_MAX)
         changed += open_file(content, &files[at++], &changes[changed]);
     if (changed > 0)
         apply(content, changes, changed);
@@ -211,9 +294,20 @@ size_t catalog_content_list(struct catalog_content *content, struct zt_text pref
     return count;
 }
 
+static size_t most_open(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / OPEN_SHARE > OPEN_MAX)
+        return (size_t)OPEN_MAX;
+    return files.rlim_cur < OPEN_SHARE ? 1 : (size_t)(files.rlim_cur / OPEN_SHARE);
+}
+
 void catalog_content_init(struct catalog_content *content, struct server *server)
 {
     content->server = server;
+    content->open_most = most_open();
+    pthread_mutex_init(&content->parking, NULL);
     pthread_mutex_init(&content->update, NULL);
     pthread_rwlock_init(&content->index_lock, NULL);
 }
@@ -221,6 +315,7 @@ void catalog_content_init(struct catalog_content *content, struct server *server
 void catalog_content_clear(struct catalog_content *content)
 {
     catalog_index_clear(&content->index);
+    pthread_mutex_destroy(&content->parking);
     pthread_mutex_destroy(&content->update);
     pthread_rwlock_destroy(&content->index_lock);
 }

@@ -11,6 +11,9 @@ struct catalog_content {
     pthread_rwlock_t index_lock;
     struct catalog_index index;
     atomic_bool loaded; /* the first scan is done */
+    pthread_mutex_t parking;
+    atomic_size_t open_count; /* generations of the index that hold their file open, about */
+    size_t open_most;
 };
 
 typedef struct generation *catalog_finder(const struct catalog_index *index, struct zt_text key);
@@ -29,7 +32,10 @@ bool catalog_content_compare(struct catalog_content *content, const struct catal
 /* The first scan is done; the verifier learns what there is, so that it can forget the rest. */
 void catalog_content_loaded(struct catalog_content *content);
 
-/* Held; NULL when there is none. */
+/* Opens the file of a held generation again, if it was parked. False when it is gone or no longer the same. */
+bool catalog_content_unpark(struct catalog_content *content, struct generation *generation);
+
+/* Held; NULL when there is none. It may be parked. */
 struct generation *catalog_content_find(struct catalog_content *content, catalog_finder *finder, struct zt_text key);
 
 /* catalog_list. */
