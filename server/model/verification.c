@@ -1,6 +1,7 @@
 /* The facts kept of a generation's components: what can be judged at all, counts, failures; and the report of them. */
 #include "model/verification.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,7 @@ static void write_text(struct json *json, const char *key, const char *text)
 
 static void write_failure(struct json *json, const struct zt_model *model, const struct failure *failure)
 {
+    assert(model != NULL);
     json_object_begin(json);
     json_key_string(json, "object");
     json_text(json, zt_object_name(&model->objects[failure->object]));
