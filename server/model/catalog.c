@@ -270,13 +270,14 @@ static void note_stale(struct catalog *catalog, const char *path)
         catalog->scan_wanted = true;
 }
 
-/* Whether the bytes behind a generation may no longer be those that it was made of. */
+/* Whether the bytes behind a generation may no longer be those that it was made of. The time of change is asked about
+ * as well: whoever writes can set the other one back. */
 static bool is_stale(const struct generation *generation)
 {
     struct file_identity now;
 
     return generation->source != NULL && store_identity_of(generation->source, &now) &&
-           (now.size_bytes != generation->identity.size_bytes || now.modified_ns != generation->identity.modified_ns);
+           !catalog_identity_equal(&now, &generation->identity);
 }
 
 /* Lets the waiter wait for the next round; stale is the path to be opened anew, or NULL. */
