@@ -2,7 +2,7 @@
 # Which Debian packages building, testing and linting need, and how to install those that are missing.
 # Sourced by deploy/quickstart.sh, tests/run.sh and tests/lint/run.sh; Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, test, clang or lint, one a line.
+# package_names GROUP: the packages of build, try, test, bench, clang or lint, one a line.
 package_names()
 {
     case $1 in
@@ -11,6 +11,9 @@ package_names()
             libmicrohttpd-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
             libisal-dev libutf8proc-dev
         ;;
+    # To try the README's lines with.
+    try) printf '%s\n' curl ;;
+    bench) printf '%s\n' curl python3 nginx-light ;;
     test) printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
     lint) printf '%s\n' g++ clang-format clang-tidy shellcheck ;;

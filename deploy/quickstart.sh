@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh
 
-packages_install build
+packages_install build try
 echo "==> building"
 deploy/build.sh build -DCMAKE_BUILD_TYPE=Release -DZT_SANITIZE= -DZT_TESTS=OFF
 mkdir -p models

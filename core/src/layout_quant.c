@@ -1,6 +1,7 @@
 /* Quantized layouts: zTensor 1.x quantized_group; zt.quant_group/1, zt.mx/1 and gguf.<type>/1 of zTensor 2.
  *
  * Their sizes follow from attributes of the object, so attributes are read here and nowhere else in the library. */
+#include <assert.h>
 #include <string.h>
 
 #include "cbor_read.h"
@@ -246,6 +247,7 @@ static enum zt_status check_scale_form(const struct zt_layout_case *check, const
 static enum zt_status expect_words(const struct zt_layout_case *check, const struct zt_component *component,
                                    uint64_t codes, uint64_t per_word, uint64_t width)
 {
+    assert(per_word > 0);
     if (codes % per_word != 0)
         return zt_layout_refuse(check, component, "codes that do not fill the last word");
     return expect_product(check, component, (const uint64_t[3]){codes / per_word, width, 1});
@@ -334,8 +336,10 @@ enum zt_status zt_layout_check_mx(const struct zt_layout_case *check)
     if (!is_mx_element(parts[0]))
         return zt_layout_refuse(check, parts[0], "data is not f4_e2m1, f8_e4m3fn or f8_e5m2 over u8, nor plain i8");
     status = read_mx_block(check, &block_size);
-    if (status == ZT_OK)
-        status = zt_layout_expect_elements(check, parts[0], check->elements);
+    if (status != ZT_OK)
+        return status;
+    assert(block_size > 0);
+    status = zt_layout_expect_elements(check, parts[0], check->elements);
     if (status == ZT_OK)
         status = zt_layout_expect_bytes(check, parts[1], check->elements / block_size);
     return status;

@@ -116,9 +116,9 @@ static void write_error(struct json *json, const struct generation *generation)
     json_key_string(json, "error");
     json_object_begin(json);
     json_key_string(json, "code");
-    json_string(json, problem_code(problem_of_unreadable(generation)));
+    json_put_string(json, problem_code(problem_of_unreadable(generation)));
     json_key_string(json, "detail");
-    json_string(json, generation->error.message);
+    json_put_string(json, generation->error.message);
     json_object_end(json);
 }
 
@@ -128,7 +128,7 @@ static void write_counts(struct json *json, const struct generation *generation)
     if (generation->model != NULL) {
         json_text(json, generation->model->version);
     } else {
-        json_null(json);
+        json_put_null(json);
     }
     json_key_string(json, "size");
     json_uint(json, generation->identity.size_bytes);
@@ -136,7 +136,7 @@ static void write_counts(struct json *json, const struct generation *generation)
     if (generation->model != NULL) {
         json_uint(json, generation->model->object_count);
     } else {
-        json_null(json);
+        json_put_null(json);
     }
 }
 
@@ -146,16 +146,16 @@ static void write_model(struct json *json, const struct generation *generation, 
     json_key_string(json, "name");
     json_text(json, generation_name(generation));
     json_key_string(json, "format");
-    json_string(json, generation_format(generation));
+    json_put_string(json, generation_format(generation));
     write_counts(json, generation);
     json_key_string(json, "modified");
     manifest_write_time(json, generation->identity.modified_ns);
     json_key_string(json, "etag");
-    json_string(json, generation->etag);
+    json_put_string(json, generation->etag);
     href_cut(href, 0);
     href_model(href, generation_name(generation));
     json_key_string(json, "href");
-    json_string(json, href->failed ? "" : href->text);
+    json_put_string(json, href->failed ? "" : href->text);
     if (generation->model == NULL) {
         write_error(json, generation);
     }
@@ -177,9 +177,9 @@ static void write_page(struct json *json, const struct page *page)
     if (page->more && page->count > 0) {
         char cursor[CURSOR_SIZE];
         cursor_write(generation_name(page->models[page->count - 1]), cursor);
-        json_string(json, cursor);
+        json_put_string(json, cursor);
     } else {
-        json_null(json);
+        json_put_null(json);
     }
     json_object_end(json);
     json->failed = json->failed || href.failed;

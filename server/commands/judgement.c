@@ -45,7 +45,7 @@ static bool open_shards(struct judgement *judgement)
     if (model->shard_count == 0) {
         return true;
     }
-    judgement->shards = calloc(model->shard_count, sizeof *judgement->shards);
+    judgement->shards = calloc(model->shard_count, sizeof(struct zt_source *));
     if (judgement->shards == NULL) {
         return false;
     }

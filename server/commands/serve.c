@@ -139,6 +139,14 @@ static void drain(const struct serving *serving)
     }
 }
 
+/* Uploads would fail one by one where this can be said at once. */
+static void warn_if_not_writable(const struct config *config)
+{
+    if (config->writable && access(config->root, W_OK) != 0) {
+        log_write(LOG_LEVEL_WARN, "uploads will fail: %s cannot be written", config->root);
+    }
+}
+
 static int run(struct serving *serving, const struct config *config)
 {
     char error[LINE_SIZE];
@@ -177,6 +185,7 @@ int command_serve(int argc, char **argv)
     }
     configure_log(&config);
     raise_descriptor_limit();
+    warn_if_not_writable(&config);
     serving.signals = signals_open();
     if (serving.signals < 0) {
         command_complain("cannot take signals");

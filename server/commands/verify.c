@@ -34,14 +34,20 @@ static int print_bad(const char *path, const struct zt_error *error, uint32_t co
     return EXIT_BAD;
 }
 
+static void print_count(uint32_t count, const char *noun)
+{
+    printf(", %" PRIu32 " %s%s", count, noun, count == 1 ? "" : "s");
+}
+
 static int print_ok(const struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
     print_path(stdout, judgement->path, "ok (");
     printf("%s ", model->format_name);
     plain_text_write(stdout, model->version.bytes, model->version.length);
-    printf(", %" PRIu32 " objects, %" PRIu32 " components, %" PRIu32 " digests right, %" PRIu32 " without a digest)",
-           model->object_count, model->component_count, judgement->verified, judgement->undigested);
+    print_count(model->object_count, "object");
+    print_count(model->component_count, "component");
+    printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified, judgement->undigested);
     if (judgement->unsupported > 0) {
         fputs("; unsupported: ", stdout);
         print_failure(stdout, &judgement->first_unsupported, judgement->unsupported);

@@ -31,15 +31,12 @@ void json_key(struct json *json, struct zt_text key);
 void json_key_string(struct json *json, const char *key);
 /* Bytes that are not UTF-8 become U+FFFD: what is written is JSON, whatever a file or a client says. */
 void json_text(struct json *json, struct zt_text text);
+/* Not json_string and json_null: jansson, linked into the same program, has functions of those names. */
 void json_put_string(struct json *json, const char *text);
+void json_put_null(struct json *json);
 void json_uint(struct json *json, uint64_t value);
 void json_bool(struct json *json, bool value);
-void json_put_null(struct json *json);
 /* A value that is JSON already. */
 void json_raw(struct json *json, const char *text, size_t length);
-
-/* Shorter spellings. They are no functions: jansson, which the same program is linked with, has two of these names. */
-#define json_string(json, text) json_put_string(json, text)
-#define json_null(json)         json_put_null(json)
 
 #endif

@@ -55,10 +55,12 @@ static void end(struct linger_set *linger, struct lingering *one)
 
 void linger_free(struct linger_set *linger)
 {
+    struct deadline *due;
+
     if (linger == NULL)
         return;
-    while (linger->due.first != NULL)
-        end(linger, (struct lingering *)linger->due.first);
+    while ((due = deadlines_take_due(&linger->due, UINT64_MAX)) != NULL)
+        end(linger, (struct lingering *)due);
     close(linger->epoll);
     free(linger);
 }

@@ -100,7 +100,8 @@ static void set_insert(struct range_set *set, unsigned index, struct byte_range 
     set->count++;
 }
 
-/* Adds a range in the place of the first one it joins. Whatever the joined one now touches is joined as well. */
+/* Adds a range in the place of the first one it joins. Those of the set do not touch each other, so that what the
+ * joined range touches, the new one does. */
 static void set_add(struct range_set *set, struct byte_range range)
 {
     unsigned place = set->count;
@@ -113,7 +114,6 @@ static void set_add(struct range_set *set, struct byte_range range)
         range = join(set->ranges[i], range);
         place = i < place ? i : place;
         set_remove(set, i);
-        i = 0;
     }
     set_insert(set, place, range);
 }

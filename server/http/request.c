@@ -148,20 +148,36 @@ void *request_allocate(struct request *request, size_t length)
     return piece->bytes;
 }
 
+/* Most texts are short: they are written where they stay, in one pass. */
+__attribute__((format(printf, 2, 0))) static char *print_inline(struct request_state *state, const char *format,
+                                                                va_list arguments, size_t *out_length)
+{
+    char *text = (char *)state->inline_scratch + state->inline_used;
+    const size_t room = sizeof(state->inline_scratch) - state->inline_used;
+    const int length = vsnprintf(text, room, format, arguments);
+
+    if (length < 0)
+        return NULL;
+    *out_length = (size_t)length;
+    return *out_length < room ? request_allocate(&state->request, *out_length + 1) : NULL;
+}
+
 char *request_print(struct request *request, const char *format, ...)
 {
+    size_t length = SIZE_MAX;
     va_list arguments;
     char *text;
-    int length;
 
     va_start(arguments, format);
-    length = vsnprintf(NULL, 0, format, arguments);
+    text = print_inline(request_state(request), format, arguments, &length);
     va_end(arguments);
-    text = length < 0 ? NULL : request_allocate(request, (size_t)length + 1);
+    if (text != NULL || length == SIZE_MAX)
+        return text;
+    text = request_allocate(request, length + 1);
     if (text == NULL)
         return NULL;
     va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
+    vsnprintf(text, length + 1, format, arguments);
     va_end(arguments);
     return text;
 }

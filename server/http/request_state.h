@@ -80,11 +80,11 @@ struct request_state {
     bool headers_cut; /* there were more than fit */
     unsigned header_count;
     struct answer answer;
-    struct segment answer_segments[REPRESENTATION_SEGMENTS];
-    struct field answer_fields[ANSWER_FIELDS];
 
     /* From here on nothing is cleared. */
     struct zt_error load_error; /* of sender.c: set by the worker that fills loaded */
+    struct segment answer_segments[REPRESENTATION_SEGMENTS];
+    struct field answer_fields[ANSWER_FIELDS];
     struct header_field headers[REQUEST_FIELDS_MAX];
     max_align_t inline_scratch[REQUEST_SCRATCH / sizeof(max_align_t)];
     size_t target_length;

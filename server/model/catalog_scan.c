@@ -2,6 +2,7 @@
  * costs their stat and nothing more. */
 #include "model/catalog_scan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,14 +81,16 @@ bool catalog_files_compare(const struct catalog_files *files, const struct catal
     while (added && (i < files->count || at < index->count)) {
         const struct catalog_file *file = i < files->count ? &files->items[i] : NULL;
         const struct generation *known = at < index->count ? index->by_path[at] : NULL;
-        int order = file == NULL ? 1 : known == NULL ? -1 : strcmp(file->path, known->path);
+        const bool is_gone = known != NULL && (file == NULL || strcmp(file->path, known->path) > 0);
+        const bool is_known = known != NULL && file != NULL && !is_gone && strcmp(file->path, known->path) == 0;
 
-        if (order > 0)
+        assert(is_gone || file != NULL);
+        if (is_gone)
             added = files_add(&changed, known->path, NULL);
-        else if (order < 0 || !catalog_identity_equal(&file->identity, &known->identity))
+        else if (!is_known || !catalog_identity_equal(&file->identity, &known->identity))
             added = files_add(&changed, file->path, &file->identity);
-        i += order <= 0;
-        at += order >= 0;
+        i += !is_gone;
+        at += is_gone || is_known;
     }
     if (!added) {
         catalog_files_free(&changed);

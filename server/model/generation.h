@@ -31,9 +31,12 @@ struct generation {
     char *path;         /* in the store */
     size_t name_length; /* the model's name is the path's first bytes */
     struct file_identity identity;
-    struct zt_source *source; /* NULL when the file cannot even be opened (error is ZT_IO) */
-    struct zt_model *model;   /* NULL when the file cannot be read: error says why */
-    struct zt_error error;    /* status ZT_DATA_SHARD: not a model, not listed, still a file */
+    /* NULL when the file cannot even be opened (error is ZT_IO), and while the catalog has parked it: there are fewer
+     * descriptors than files. What catalog_find and catalog_update hand out is never parked. */
+    struct zt_source *source;
+    atomic_bool parked;
+    struct zt_model *model; /* NULL when the file cannot be read: error says why */
+    struct zt_error error;  /* status ZT_DATA_SHARD: not a model, not listed, still a file */
     /* Of this version of the file and the form in which this release shows it: the whole, uncoded manifest's ETag.
      * Quoted, e.g. "\"0123456789abcdef0123456789abcdef\"". Derived tags insert "-suffix" before the last quote. */
     char etag[GENERATION_ETAG_SIZE];

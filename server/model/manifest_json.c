@@ -131,12 +131,12 @@ static void write_component(struct scribe *scribe, const struct zt_object *objec
     json_key(json, zt_component_name(component));
     json_object_begin(json);
     json_key_string(json, "dtype");
-    json_string(json, dtype);
+    json_put_string(json, dtype);
     if (component->type != NULL) {
         write_text(json, "type", component->type, component->type_length);
     } else {
         json_key_string(json, "type");
-        json_string(json, dtype);
+        json_put_string(json, dtype);
     }
     write_number(json, "offset", component->offset);
     write_number(json, "length", component->length);
@@ -291,10 +291,10 @@ void manifest_write_time(struct json *json, int64_t time_ns)
     struct tm parts;
     char text[40];
     if (gmtime_r(&seconds, &parts) == NULL || strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
-        json_null(json);
+        json_put_null(json);
         return;
     }
-    json_string(json, text);
+    json_put_string(json, text);
 }
 
 static void write_source(struct json *json, const struct zt_model *model, const struct manifest_source *source)
@@ -302,7 +302,7 @@ static void write_source(struct json *json, const struct zt_model *model, const 
     json_key_string(json, "source");
     json_object_begin(json);
     json_key_string(json, "format");
-    json_string(json, model->format_name);
+    json_put_string(json, model->format_name);
     json_key_string(json, "version");
     json_text(json, model->version);
     write_number(json, "size", model->file_size);
@@ -310,7 +310,7 @@ static void write_source(struct json *json, const struct zt_model *model, const 
     manifest_write_time(json, source->modified_ns);
     if (source->etag != NULL) {
         json_key_string(json, "etag");
-        json_string(json, source->etag);
+        json_put_string(json, source->etag);
     }
     if (source->path != NULL) {
         struct href href;
@@ -318,7 +318,7 @@ static void write_source(struct json *json, const struct zt_model *model, const 
         href_plain(&href, "/files/");
         href_path(&href, (struct zt_text){source->path, strlen(source->path)});
         json_key_string(json, "href");
-        json_string(json, href.failed ? "" : href.text);
+        json_put_string(json, href.failed ? "" : href.text);
         json->failed = json->failed || href.failed;
         href_free(&href);
     }

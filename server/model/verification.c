@@ -1,6 +1,7 @@
 /* The facts kept of a generation's components: what can be judged at all, counts, failures; and the report of them. */
 #include "model/verification.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,13 +210,14 @@ static void write_text(struct json *json, const char *key, const char *text)
 {
     json_key_string(json, key);
     if (text != NULL)
-        json_string(json, text);
+        json_put_string(json, text);
     else
-        json_null(json);
+        json_put_null(json);
 }
 
 static void write_failure(struct json *json, const struct zt_model *model, const struct failure *failure)
 {
+    assert(model != NULL);
     json_object_begin(json);
     json_key_string(json, "object");
     json_text(json, zt_object_name(&model->objects[failure->object]));
@@ -223,7 +225,7 @@ static void write_failure(struct json *json, const struct zt_model *model, const
     if (failure->component != NO_COMPONENT)
         json_text(json, zt_component_name(&model->components[failure->component]));
     else
-        json_null(json);
+        json_put_null(json);
     write_text(json, "expected", failure->expected);
     write_text(json, "actual", failure->actual);
     if (failure->rule != NULL) {

@@ -160,16 +160,30 @@ static struct check *add_check(struct verifier *verifier, struct generation *gen
     return check;
 }
 
+/* Whether a check may go on: background work ends when the server drains, unless a request joined it. */
+static bool is_needed(struct check *check)
+{
+    struct verification *verification = check->generation->verification;
+    bool joined;
+
+    if (atomic_load(&check->verifier->stopping))
+        return false;
+    if (check->run == NULL || !atomic_load(&check->verifier->server->draining))
+        return true;
+    pthread_mutex_lock(&verification->lock);
+    joined = check->waiters != NULL;
+    pthread_mutex_unlock(&verification->lock);
+    return joined;
+}
+
 static bool advance(void *context, uint64_t stored_bytes)
 {
     struct check *check = context;
 
     atomic_fetch_add(&check->hashed_bytes, stored_bytes);
-    if (check->run == NULL)
-        return !atomic_load(&check->verifier->stopping);
-    verifier_run_advance(check->run, stored_bytes);
-    /* The end of a run does not take the verdict from a request that joined it; only the end of everything does. */
-    return !atomic_load(&check->verifier->stopping);
+    if (check->run != NULL)
+        verifier_run_advance(check->run, stored_bytes);
+    return is_needed(check);
 }
 
 static enum component_state state_of(enum zt_verdict verdict)
@@ -224,7 +238,9 @@ static void settle(struct check *check, enum zt_status status, const struct zt_c
         verification_note_digest(generation, component, failed ? result->expected : NULL, result->actual);
         return;
     }
-    note_trouble(verification, component);
+    /* Stopped is no trouble with the bytes: who joined meanwhile asks again, and gets a check of its own. */
+    if (status != ZT_ARGUMENT)
+        note_trouble(verification, component);
     /* Another check of the same component may still be under way, and keeps it CHECKING. */
     if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING && check_of(verification, component) == NULL)
         verification_set(generation, component, COMPONENT_UNCHECKED);
@@ -249,7 +265,7 @@ static void run_check(struct check *check)
         status = zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
         tell_corrupt(check, &result);
-    if (status != ZT_OK && !atomic_load(&check->verifier->stopping))
+    if (status != ZT_OK && status != ZT_ARGUMENT)
         log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path, check->component,
                   error.message);
     pthread_mutex_lock(&generation->verification->lock);

@@ -210,6 +210,13 @@ void instance_stop(struct instance *instance)
     }
     struct server *server = &instance->server;
     atomic_store(&server->draining, true);
+    /* What requests wait for ends before the loops do, or a long hash would outlast them. */
+    if (server->verifier != NULL) {
+        verifier_stop(server->verifier);
+    }
+    if (server->decoded != NULL) {
+        decoded_cache_stop(server->decoded);
+    }
     while (server->loop_count > 0) {
         loop_stop(server->loops[--server->loop_count]);
     }

@@ -143,18 +143,36 @@ static void forget_waiter(struct waiter *waiter)
     free(waiter);
 }
 
-/* False when a scan has to tell first; then the preconditions are checked at publication only. */
-static bool find_now(struct request *request, struct generation **out_current)
+typedef enum catalog_answer (*catalog_question)(struct catalog *catalog, struct zt_text text, struct waiter *waiter,
+                                                struct generation **out_generation);
+
+/* Asks without waiting: nobody may wait before the body. */
+static enum catalog_answer ask_now(struct request *request, catalog_question question, struct zt_text text,
+                                   struct generation **out_current)
 {
     struct waiter *waiter = calloc(1, sizeof *waiter);
-    *out_current = NULL;
     if (waiter == NULL) {
-        return false;
+        return CATALOG_PENDING;
     }
     waiter->wake = forget_waiter;
-    enum catalog_answer answer = catalog_find(request->server->catalog, request->names[0], waiter, out_current);
+    enum catalog_answer answer = question(request->server->catalog, text, waiter, out_current);
     if (answer != CATALOG_PENDING) {
         free(waiter);
+    }
+    return answer;
+}
+
+/* What stands under the name, a data shard too: those are found by path only. False when a scan has to tell first; then
+ * the preconditions are checked at publication only. */
+static bool find_now(struct request *request, struct generation **out_current)
+{
+    struct zt_text name = request->names[0];
+    char path[MODEL_NAME_MAX + sizeof ".zt"];
+    *out_current = NULL;
+    enum catalog_answer answer = ask_now(request, catalog_find, name, out_current);
+    if (answer == CATALOG_NOT_FOUND) {
+        int length = snprintf(path, sizeof path, "%.*s.zt", (int)name.length, name.bytes);
+        answer = ask_now(request, catalog_find_path, (struct zt_text){path, (size_t)length}, out_current);
     }
     return answer != CATALOG_PENDING;
 }

@@ -65,8 +65,12 @@ class Expectation:
         self.path = str(path)
         self.objects = {}
 
-    def dense(self, name, array):
-        self.add(name, array.shape, {"data": array})
+    def dense(self, name, array, shape=None):
+        self.add(name, array.shape if shape is None else shape, {"data": array})
+
+    def dense_contiguous(self, name, array):
+        """As the clients before 2 write it: they make arrays contiguous by numpy, which turns a scalar into shape [1]."""
+        self.dense(name, array, np.ascontiguousarray(array).shape)
 
     def add(self, name, shape, components):
         self.objects[name] = {

@@ -13,7 +13,7 @@ def write(folder):
     with ztensor.Writer(str(path)) as writer:
         for name, array in arrays.dense_arrays().items():
             writer.add_tensor(name, array)
-            expectation.dense(name, array)
+            expectation.dense_contiguous(name, array)
     expectation.save()
 
 

@@ -15,7 +15,7 @@ def write_dense(path, tensors, compress):
     with ztensor.Writer(str(path)) as writer:
         for name, array in tensors.items():
             writer.add_tensor(name, array, compress=compress)
-            expectation.dense(name, array)
+            expectation.dense_contiguous(name, array)
     expectation.save()
 
 

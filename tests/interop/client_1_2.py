@@ -19,7 +19,7 @@ def write_file(path, tensors, **options):
     with ztensor.Writer(str(path)) as writer:
         for name, array in tensors.items():
             writer.write_numpy(name, array, **options)
-            expectation.dense(name, array)
+            expectation.dense_contiguous(name, array)
     expectation.save()
 
 
@@ -35,7 +35,7 @@ def write_appended(path):
         for name in names[5:]:
             writer.write_numpy(name, tensors[name], checksum="crc32c")
     for name in names:
-        expectation.dense(name, tensors[name])
+        expectation.dense_contiguous(name, tensors[name])
     expectation.save()
 
 

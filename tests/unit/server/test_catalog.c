@@ -1,6 +1,8 @@
 /* The catalog: which file a name stands for, listing in pages, and following changes. */
 #include "model_world.h"
 
+#include <sys/resource.h>
+
 static void load(struct world *world)
 {
     catalog_refresh(world->server.catalog);
@@ -206,6 +208,38 @@ static void changes_are_followed_without_being_told(void **state)
     fail_msg("the new model was not noticed");
 }
 
+static void more_models_than_descriptors_are_all_served(void **state)
+{
+    struct world *world = *state;
+    struct rlimit before;
+    struct rlimit few;
+    char name[16];
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){120, before.rlim_max};
+    world_model(world, "m.zt", true);
+    world_command(world, "for i in $(seq 1 400); do ln m.zt m$i.zt; done");
+    world_stop(world);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    world_start(world);
+    load(world);
+    for (int i = 800; i > 0; i--) {
+        struct generation *found;
+
+        snprintf(name, sizeof name, "m%d", i % 400 + 1);
+        found = world_find(world, name);
+        assert_non_null(found);
+        assert_non_null(found->model);
+        assert_int_equal(zt_source_size(found->source), found->identity.size_bytes);
+        generation_release(found);
+    }
+    /* Those that were parked and then removed are gone all the same. */
+    world_command(world, "rm m7.zt");
+    generation_release(catalog_update(world->server.catalog, "m7.zt"));
+    assert_null(world_find(world, "m7"));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 struct asker {
     struct world *world;
     atomic_bool *stop;
@@ -262,6 +296,7 @@ int main(void)
         WORLD_TEST(removed_models_go_and_stay_readable_to_who_holds_them),
         WORLD_TEST(unreadable_files_are_listed_with_their_error),
         WORLD_TEST(data_shards_are_found_by_path_only),
+        WORLD_TEST(more_models_than_descriptors_are_all_served),
         WORLD_TEST(changes_are_followed_without_being_told),
         WORLD_TEST(readers_scans_and_updates_may_come_together),
     };

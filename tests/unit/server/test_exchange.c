@@ -7,6 +7,7 @@
 #include "http/exchange.h"
 #include "http/problem.h"
 #include "http/request_state.h"
+#include "model/catalog.h"
 
 #define ETAG          "\"tag\""
 #define LAST_MODIFIED 1700000000
@@ -434,6 +435,26 @@ static void bodies_nobody_wants_are_dropped_up_to_a_bound(void **state)
     request_free(request);
 }
 
+static void all_but_operations_wait_for_the_catalog(void **state)
+{
+    struct request *request;
+    const struct answer *answer;
+
+    (void)state;
+    server.catalog = catalog_new(&server);
+    assert_non_null(server.catalog);
+    request = ask(METHOD_GET, "/bytes");
+    answer = answer_of(request);
+    assert_int_equal(answer->status, 503);
+    assert_string_equal(field_of(answer, "Retry-After"), "1");
+    request_free(request);
+    request = ask(METHOD_GET, "/healthz?x");
+    assert_int_equal(answer_of(request)->status, 200);
+    request_free(request);
+    catalog_free(server.catalog);
+    server.catalog = NULL;
+}
+
 static void queries_are_decoded(void **state)
 {
     struct request *request = ask(METHOD_GET, "/bytes?a=1&b=%2F+x&a=2&c&=d&%61=3&e=");
@@ -514,6 +535,7 @@ int main(void)
         cmocka_unit_test(refusals_come_before_the_body),
         cmocka_unit_test(refusals_within_the_body_wait_for_its_end),
         cmocka_unit_test(bodies_nobody_wants_are_dropped_up_to_a_bound),
+        cmocka_unit_test(all_but_operations_wait_for_the_catalog),
         cmocka_unit_test(queries_are_decoded),
         cmocka_unit_test(held_things_are_released_in_reverse),
         cmocka_unit_test(repeated_fields_are_joined),

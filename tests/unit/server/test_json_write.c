@@ -151,6 +151,7 @@ static void only_well_formed_utf8_is_valid(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_false(utf8_is_valid(bad[i], strlen(bad[i])));
     }
+    assert_false(utf8_is_valid("\xC3\xA9", 1));
 }
 
 int main(void)

@@ -198,6 +198,27 @@ static void a_target_that_is_no_path_is_refused(void **state)
     assert_status(METHOD_GET, "ftp://example/v1/models", 400, "\"invalid-request\"");
 }
 
+static void a_name_is_never_empty(void **state)
+{
+    (void)state;
+    struct zt_text names[REQUEST_NAMES];
+    assert_true(route_matches("/a/{x}/b", (struct zt_text){"/a/1/b", 6}, names));
+    assert_false(route_matches("/a/{x}/b", (struct zt_text){"/a//b", 5}, names));
+    assert_false(route_matches("/a/{x...}", (struct zt_text){"/a/", 3}, names));
+}
+
+static void an_escape_is_not_read_past_the_end(void **state)
+{
+    (void)state;
+    char buffer[4];
+    size_t length = 7;
+    assert_false(path_decode((struct zt_text){"%41", 2}, buffer, &length));
+    assert_int_equal(length, 7);
+    assert_true(path_decode((struct zt_text){"%41", 3}, buffer, &length));
+    assert_int_equal(length, 1);
+    assert_int_equal(buffer[0], 'A');
+}
+
 static void a_target_s_path_ends_at_the_query(void **state)
 {
     (void)state;
@@ -224,6 +245,8 @@ int main(void)
         cmocka_unit_test(head_is_answered_by_get),
         cmocka_unit_test(options_lists_the_methods),
         cmocka_unit_test(a_target_that_is_no_path_is_refused),
+        cmocka_unit_test(a_name_is_never_empty),
+        cmocka_unit_test(an_escape_is_not_read_past_the_end),
         cmocka_unit_test(a_target_s_path_ends_at_the_query),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,10 +54,18 @@ struct blocking {
     unsigned place;
 };
 
+static atomic_uint entered;
+
+static void wait_a_millisecond(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static void wait_at_gate(struct job *job)
 {
     struct blocking *blocking = (struct blocking *)job;
 
+    atomic_fetch_add(&entered, 1);
     pthread_mutex_lock(blocking->gate);
     pthread_mutex_unlock(blocking->gate);
     blocking->place = atomic_fetch_add(blocking->order, 1);
@@ -79,11 +87,14 @@ static void ordinary_jobs_pass_idle_ones(void **state)
         idle[i] = (struct blocking){.job = {.run = wait_at_gate}, .gate = &gate, .order = &order};
         workers_submit_idle(workers, &idle[i].job);
     }
+    /* Time for every thread that would take one. */
+    for (unsigned i = 0; i < 50 || atomic_load(&entered) == 0; i++)
+        wait_a_millisecond();
     /* One thread is kept from idle jobs, so this one is done while the first of them still blocks. */
     ordinary.gate = &open;
     workers_submit(workers, &ordinary.job);
     for (unsigned i = 0; i < 2000 && atomic_load(&order) == 0; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        wait_a_millisecond();
     assert_int_equal(atomic_load(&order), 1);
     assert_int_equal(workers_pending(workers), 8);
     pthread_mutex_unlock(&gate);

@@ -1,0 +1,63 @@
+"""The commands are tested on files of the same builders as the server is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
+
+from server_process import PROGRAM  # noqa: E402
+
+TIMEOUT_S = 60
+
+
+class Result:
+    def __init__(self, completed):
+        self.status = completed.returncode
+        self.output = completed.stdout.decode(errors="surrogateescape")
+        self.errors = completed.stderr.decode(errors="surrogateescape")
+
+    @property
+    def lines(self):
+        return self.output.splitlines()
+
+    @property
+    def error_lines(self):
+        return self.errors.splitlines()
+
+
+@pytest.fixture
+def ztserve():
+    """Runs the program to its end."""
+
+    def run(*arguments, environment=None, stdout=subprocess.PIPE):
+        completed = subprocess.run(
+            [str(PROGRAM), *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=environment,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        completed.stdout = completed.stdout or b""
+        return Result(completed)
+
+    return run
+
+
+@pytest.fixture
+def refused(ztserve):
+    """Runs the program, which must say in one line why it does not do it, and exit with status 2."""
+
+    def run(*arguments, **options):
+        result = ztserve(*arguments, **options)
+        assert result.status == 2, result.errors
+        assert result.output == ""
+        assert len(result.error_lines) == 1, result.errors
+        assert result.errors.startswith("ztserve: ")
+        return result.errors
+
+    return run

@@ -1,0 +1,379 @@
+"""ls, verify, check-config and what belongs to no command, run as a person would."""
+
+import hashlib
+import json
+import os
+import struct
+
+import pytest
+
+from containers import Component, Object, dense, dense_encoded, pattern, zstd_dense, zt01, zt1, zt2, zt2_data_shard
+
+WEIGHTS = struct.pack("<6f", *range(6))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, data):
+        path = tmp_path / name
+        path.write_bytes(data)
+        return path
+
+    return write_file
+
+
+# --- the program ---
+
+
+def test_version_is_one_line(ztserve):
+    result = ztserve("--version")
+    assert result.status == 0
+    assert len(result.lines) == 1
+    assert all(part.isdigit() for part in result.lines[0].split("."))
+
+
+def test_help_names_every_command_that_works(ztserve):
+    result = ztserve("--help")
+    assert result.status == 0
+    for command in ("serve", "ls", "verify", "check-config"):
+        assert f"ztserve {command}" in result.output
+    assert "convert" not in result.output
+    assert result.errors == ""
+
+
+@pytest.mark.parametrize("command", ["serve", "ls", "verify", "check-config"])
+def test_every_command_has_help(ztserve, command):
+    result = ztserve(command, "--help")
+    assert result.status == 0
+    assert "Usage:" in result.output
+
+
+def test_no_command_is_wrong_usage(refused):
+    refused()
+
+
+def test_an_unknown_command_is_named(refused):
+    assert '"frobnicate"' in refused("frobnicate")
+
+
+def test_convert_is_said_to_come_later(refused):
+    assert "not part of this release" in refused("convert", "a.zt", "b.zt")
+
+
+def test_a_full_disk_is_a_failure(ztserve):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    with open("/dev/full", "wb") as full:
+        result = ztserve("--version", stdout=full)
+    assert result.status == 1
+    assert len(result.error_lines) == 1
+
+
+# --- ls ---
+
+
+def test_ls_shows_a_line_for_each_component(ztserve, write):
+    objects = {
+        "layer.weight": dense(WEIGHTS, "f32", [2, 3]),
+        "scalar": dense(b"\x07", "u8", [], digest=None),
+        "fp8": dense(b"\x01\x02", "u8", [2], type="f8_e4m3fn", digest="crc32c"),
+    }
+    result = ztserve("ls", write("model.zt", zt1(objects)))
+    assert result.status == 0
+    rows = [line.split() for line in result.lines]
+    assert rows[0] == ["OBJECT", "COMPONENT", "FORMAT", "DTYPE", "SHAPE", "BYTES", "ENCODING", "DIGEST"]
+    assert rows[1] == ["fp8", "data", "dense", "u8", "as", "f8_e4m3fn", "[2]", "2", "raw", "crc32c"]
+    assert rows[2] == ["layer.weight", "data", "dense", "f32", "[2,3]", "24", "raw", "sha256"]
+    assert rows[3] == ["scalar", "data", "dense", "u8", "[]", "1", "raw", "-"]
+    assert result.lines[4].startswith("3 objects, 3 components, ")
+    assert result.lines[4].endswith("zt 1.2.0")
+
+
+def test_ls_columns_are_aligned(ztserve, write):
+    objects = {"a" * 20: dense(b"1", "u8", [1]), "é": dense(pattern(1000), "u8", [1000])}
+    lines = ztserve("ls", write("model.zt", zt1(objects))).lines
+    assert len({line.index("data") for line in lines[1:3]}) == 1
+    assert len({line.index(" raw") for line in lines[1:3]}) == 1
+
+
+def test_ls_json_is_the_manifest(ztserve, write):
+    path = write("bert.zt", zt1({"w": dense(WEIGHTS, "f32", [2, 3])}, attributes={"framework": "x"}))
+    result = ztserve("ls", path, "--json")
+    assert result.status == 0
+    manifest = json.loads(result.output)
+    assert manifest["name"] == "bert"
+    assert manifest["source"]["format"] == "zt"
+    assert manifest["source"]["version"] == "1.2.0"
+    assert manifest["source"]["size"] == path.stat().st_size
+    assert manifest["attributes"] == {"framework": "x"}
+    component = manifest["objects"]["w"]["components"]["data"]
+    assert component["dtype"] == "f32"
+    assert component["length"] == 24
+    assert "href" not in component
+    assert ztserve("ls", "--json", path).output == result.output
+
+
+def test_ls_escapes_what_a_terminal_would_obey(ztserve, write):
+    name = "a\x1b[2J\n\u202eb\x9bc"
+    result = ztserve("ls", write("model.zt", zt1({name: dense(b"1")})))
+    assert result.status == 0
+    assert len(result.lines) == 3
+    assert "a\\u001b[2J\\u000a\\u202eb\\u009bc" in result.lines[1]
+
+
+def test_ls_of_a_bad_file_says_why(ztserve, write):
+    result = ztserve("ls", write("bad.zt", zt1({"w": dense(b"12")})[:-1]))
+    assert result.status == 1
+    assert result.output == ""
+    assert len(result.error_lines) == 1
+    assert "bad.zt: " in result.errors
+
+
+def test_ls_of_what_is_not_there_fails(ztserve, tmp_path):
+    result = ztserve("ls", tmp_path / "absent.zt")
+    assert result.status == 1
+    assert "absent.zt" in result.errors
+    assert ztserve("ls", tmp_path).status == 1
+
+
+def test_ls_refuses_nonsense(refused):
+    refused("ls")
+    refused("ls", "a", "b")
+    assert "--frob" in refused("ls", "a", "--frob")
+
+
+# --- verify ---
+
+
+def test_verify_says_ok_for_good_files(ztserve, write):
+    files = [
+        write("a.zt", zt1({"w": dense(WEIGHTS, "f32", [2, 3]), "z": zstd_dense(pattern(5000))})),
+        write("b.zt", zt2({"w": dense(WEIGHTS, "f32", [2, 3], digest="xxh3")})),
+        write("c.zt", zt01({"w": dense(WEIGHTS, "f32", [2, 3], digest="crc32c")})),
+    ]
+    result = ztserve("verify", *files)
+    assert result.status == 0
+    assert result.errors == ""
+    assert len(result.lines) == 3
+    for path, line in zip(files, result.lines):
+        assert line.startswith(f"{path}: ok (")
+        assert "unsupported" not in line
+    assert "2 verified" in result.lines[0]
+
+
+def test_verify_finds_a_flipped_bit(ztserve, write):
+    good = zt1({"other": dense(b"1"), "w": dense(WEIGHTS, "f32", [2, 3])})
+    path = write("bad.zt", good.flipped("w"))
+    result = ztserve("verify", path)
+    assert result.status == 1
+    assert result.output == ""
+    assert len(result.error_lines) == 1
+    assert result.errors.startswith(f"{path}: bad: digest is sha256:")
+    assert 'object "w"' in result.errors
+    assert f"offset {good.offsets['w', 'data']}" in result.errors
+
+
+def test_verify_goes_on_after_a_bad_file(ztserve, write):
+    good = zt1({"w": dense(WEIGHTS, "f32", [2, 3])})
+    bad = write("bad.zt", good.flipped("w"))
+    fine = write("fine.zt", good)
+    result = ztserve("verify", bad, fine)
+    assert result.status == 1
+    assert len(result.error_lines) == 1
+    assert [line.split(": ")[1][:2] for line in result.lines] == ["ok"]
+
+
+def test_verify_counts_further_failures(ztserve, write):
+    good = zt1({"a": dense(WEIGHTS), "b": dense(WEIGHTS)})
+    broken = bytearray(good)
+    for name in ("a", "b"):
+        broken[good.offsets[name, "data"]] ^= 1
+    result = ztserve("verify", write("bad.zt", broken))
+    assert result.status == 1
+    assert "(and 1 more)" in result.errors
+
+
+def test_verify_names_the_rule_of_a_broken_manifest(ztserve, write):
+    result = ztserve("verify", write("bad.zt", zt1({"w": dense(WEIGHTS, "f32", [7])})))
+    assert result.status == 1
+    assert "[zt1" in result.errors
+    assert 'object "w"' in result.errors
+
+
+def test_verify_checks_content_rules(ztserve, write):
+    result = ztserve("verify", write("bad.zt", zt2({"w": dense(b"\x00\x02", "u8", [2], type="bool", digest=None)})))
+    assert result.status == 1
+    assert "LayoutData" in result.errors
+
+
+@pytest.mark.parametrize("digest", [None, "sha256"])
+def test_verify_decodes_what_no_digest_covers(ztserve, write, digest):
+    made = dense_encoded(pattern(100), b"no zstd frame at all", "zstd", digest=digest)
+    result = ztserve("verify", write("bad.zt", zt1({"w": made})))
+    assert result.status == 1
+    assert 'object "w"' in result.errors
+
+
+@pytest.mark.parametrize(
+    "made, words",
+    [
+        (dense(b"12", digest="blake3:00"), "blake3"),
+        (dense_encoded(b"12", b"xyz", "lzma", digest=None), "lzma"),
+        (dense(b"12", "u8", [2], type="f3_new", digest=None), "f3_new"),
+    ],
+    ids=["digest", "encoding", "type"],
+)
+def test_verify_says_what_it_cannot_judge(ztserve, write, made, words):
+    result = ztserve("verify", write("odd.zt", zt1({"w": made})))
+    assert result.status == 0
+    assert len(result.lines) == 1
+    assert "; unsupported: " in result.output
+    assert words in result.output.split("unsupported: ")[1]
+
+
+def test_verify_knows_a_data_shard(ztserve, write):
+    result = ztserve("verify", write("shard.zt", zt2_data_shard()))
+    assert result.status == 0
+    assert ": ok (data shard" in result.output
+
+
+def shard_and_model(weights=WEIGHTS, **stated):
+    """A data shard, and a model whose one part lies in it. `weights`: what the part's digest is of."""
+    shard = bytearray(zt2_data_shard())
+    shard[8:8] = bytes(4096 - 8) + WEIGHTS
+    digest = "sha256:" + hashlib.sha256(shard).hexdigest()
+    part = Component(weights, "f32", digest="xxh3", fields={"blob": [4096, len(WEIGHTS)], "shard": "rest"})
+    shards = {"rest": {"size": len(shard), "digest": digest, **stated}}
+    return bytes(shard), zt2({"w": Object([2, 3], {"data": part})}, fields={"shards": shards})
+
+
+def test_verify_reads_the_shards_beside_a_model(ztserve, write):
+    shard, model = shard_and_model()
+    write("m-rest.zt", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 0, result.errors
+    assert "1 verified" in result.output
+
+
+def test_verify_checks_parts_in_a_shard(ztserve, write):
+    shard, model = shard_and_model(weights=WEIGHTS[::-1])
+    write("m-rest.zt", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 1
+    assert "digest is xxh3:" in result.errors
+
+
+def test_verify_finds_a_flipped_bit_in_a_shard(ztserve, write):
+    shard, model = shard_and_model()
+    write("m-rest.zt", shard[:100] + b"\xff" + shard[101:])
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 1
+    assert "ShardIdentity" in result.errors
+
+
+def test_verify_does_not_blame_a_model_for_an_absent_shard(ztserve, write):
+    result = ztserve("verify", write("m.zt", shard_and_model()[1]))
+    assert result.status == 0
+    assert "unsupported: shard rest is not there" in result.output
+
+
+def test_verify_refuses_another_file_in_a_shard_s_place(ztserve, write):
+    shard, model = shard_and_model(size=8192)
+    write("m-rest.zt", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 1
+    assert "ShardIdentity" in result.errors
+
+
+def test_verify_canonical_wants_the_canonical_form(ztserve, write):
+    not_canonical = write("a.zt", zt2({"w": dense(WEIGHTS, "f32", [2, 3], digest="xxh3")}))
+    assert ztserve("verify", not_canonical).status == 0
+    result = ztserve("verify", not_canonical, "--canonical")
+    assert result.status == 1
+    assert "[zt2 §7" in result.errors
+    older = ztserve("verify", "--canonical", write("b.zt", zt1({"w": dense(b"1")})))
+    assert older.status == 1
+    assert "only zTensor 2 has a canonical form" in older.errors
+
+
+def test_verify_of_what_is_no_container_fails(ztserve, write, tmp_path):
+    for data in (b"", b"\n", b"hello world, this is some text", bytes(5000)):
+        result = ztserve("verify", write("text.zt", data))
+        assert result.status == 1
+        assert len(result.error_lines) == 1
+    assert ztserve("verify", tmp_path / "absent").status == 1
+    assert ztserve("verify", tmp_path).status == 1
+
+
+def test_verify_keeps_one_line_for_a_file_with_an_odd_name(ztserve, write):
+    result = ztserve("verify", write("a\nb.zt", zt1({})))
+    assert result.status == 0
+    assert len(result.lines) == 1
+    assert "a\\u000ab.zt: ok" in result.output
+
+
+def test_verify_refuses_nonsense(refused):
+    refused("verify")
+    refused("verify", "--canonical")
+    assert "--frob" in refused("verify", "a.zt", "--frob")
+
+
+def expected_outcomes(corpus):
+    for table in sorted(corpus.glob("*/expected.tsv")):
+        for line in table.read_text().splitlines():
+            name, outcome = (line.split("\t") + [""])[:2]
+            if name.endswith(".zt"):
+                yield table.parent / name, outcome
+
+
+def test_verify_judges_the_corpus_as_it_is_said(ztserve, corpus):
+    wrong = []
+    for path, outcome in expected_outcomes(corpus):
+        status = ztserve("verify", path).status
+        if status != (0 if outcome in ("accept", "data-shard") else 1):
+            wrong.append((path.name, outcome, status))
+    assert wrong == []
+
+
+# --- check-config ---
+
+
+def test_check_config_prints_what_is_in_force(ztserve, write):
+    path = write("c.json", b'{"listen": "127.0.0.1:9000", "upload": {"max_bytes": 5}}')
+    result = ztserve("check-config", path)
+    assert result.status == 0, result.errors
+    shown = json.loads(result.output)
+    assert shown["listen"] == "127.0.0.1:9000"
+    assert shown["upload"]["max_bytes"] == 5
+    assert shown["verify"] == "lazy"
+    assert ztserve("check-config", write("again.json", result.output.encode())).output == result.output
+
+
+def test_check_config_shows_the_environment_over_the_file(ztserve, write):
+    path = write("c.json", b'{"listen": "127.0.0.1:9000", "verify": "off"}')
+    environment = {**os.environ, "ZTSERVE_LISTEN": "127.0.0.1:9001"}
+    shown = json.loads(ztserve("check-config", path, environment=environment).output)
+    assert shown["listen"] == "127.0.0.1:9001"
+    assert shown["verify"] == "off"
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (b'{"listne": "127.0.0.1:1"}', "listne"),
+        (b'{"upload": {"max_byte": 1}}', "upload.max_byte"),
+        (b'{"verify": "sometimes"}', "verify"),
+        (b'{"threads": -1}', "threads"),
+        (b'{"threads": 1, "threads": 2}', "threads"),
+        (b"{", "c.json"),
+        (b"", "c.json"),
+    ],
+)
+def test_check_config_names_what_is_wrong(refused, write, text, words):
+    assert words in refused("check-config", write("c.json", text))
+
+
+def test_check_config_refuses_nonsense(refused, tmp_path):
+    refused("check-config")
+    refused("check-config", "a", "b")
+    assert "absent" in refused("check-config", tmp_path / "absent.json")

@@ -1,0 +1,298 @@
+"""serve as a program: what it refuses, what it says, and how it ends."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from containers import dense, pattern, zt1
+from server_process import SERVING
+
+WAIT_S = 20
+
+
+def get(server, path, connection=None):
+    connection = connection or http.client.HTTPConnection(server.host, server.port, timeout=WAIT_S)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    return response, response.read()
+
+
+def wait_for(condition):
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.02)
+
+
+# --- refusing ---
+
+
+def test_serve_needs_a_root(refused):
+    assert "--root" in refused("serve")
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--frob"], "--frob"),
+        (["--frob=1"], "--frob"),
+        (["stray"], "stray"),
+        (["--threads"], "--threads"),
+        (["--threads", "many"], "--threads"),
+        (["--threads", "--writable"], "--threads"),
+        (["--listen", "nowhere"], "--listen"),
+        (["--listen", "127.0.0.1:70000"], "--listen"),
+        (["--verify", "often"], "--verify"),
+        (["--log-level", "loud"], "--log-level"),
+        (["--writable=yes"], "--writable"),
+        (["--config", "/nowhere/at/all.json"], "/nowhere/at/all.json"),
+        (["--tokens", "f"], "not in this release"),
+        (["--tls-cert=f"], "not in this release"),
+        (["--tls-key", "f"], "not in this release"),
+        (["--tls-client-ca", "f"], "not in this release"),
+        (["--listen", "0.0.0.0:0", "--writable"], "0.0.0.0"),
+    ],
+)
+def test_serve_refuses_nonsense(refused, tmp_path, arguments, words):
+    assert words in refused("serve", "--root", tmp_path, *arguments)
+
+
+def test_a_root_that_is_not_there_is_named(ztserve, tmp_path):
+    result = ztserve("serve", "--root", tmp_path / "absent", "--listen", "127.0.0.1:0")
+    assert result.status == 1
+    assert len(result.error_lines) == 1
+    assert f"{tmp_path}/absent" in result.errors
+
+
+def test_a_root_that_is_a_file_is_refused(ztserve, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    result = ztserve("serve", "--root", tmp_path / "file", "--listen", "127.0.0.1:0")
+    assert result.status == 1
+    assert len(result.error_lines) == 1
+
+
+def test_a_root_that_may_not_be_read_is_refused(ztserve, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0)
+    result = ztserve("serve", "--root", folder, "--listen", "127.0.0.1:0")
+    assert result.status == 1
+    assert "ermission denied" in result.errors
+
+
+def test_an_address_in_use_is_told(ztserve, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = ztserve("serve", "--root", tmp_path, "--listen", address)
+    assert result.status == 1
+    assert len(result.error_lines) == 1
+    assert f"cannot listen on {address}: " in result.errors
+    assert "in use" in result.errors
+
+
+def test_two_servers_never_share_a_port(ztserve, start_server, tmp_path):
+    server = start_server(tmp_path)
+    result = ztserve("serve", "--root", tmp_path, "--listen", f"127.0.0.1:{server.port}")
+    assert result.status == 1
+    assert "in use" in result.errors
+
+
+# --- serving ---
+
+
+def test_serve_says_where_it_is(start_server, tmp_path):
+    server = start_server(tmp_path, "--threads=1")
+    assert get(server, "/healthz")[0].status == 200
+    assert get(server, "/readyz")[0].status == 200
+
+
+def test_serve_tells_root_and_address_on_one_line(start_server, tmp_path):
+    server = start_server(tmp_path)
+    server.stop()
+    assert SERVING.match(f"ztserve: serving {tmp_path} on {server.url}")
+
+
+def test_version_is_the_same_everywhere(ztserve, start_server, tmp_path):
+    body = get(start_server(tmp_path), "/version")[1]
+    assert json.loads(body) == {"version": ztserve("--version").output.strip()}
+
+
+def test_an_empty_root_is_explained(start_server, tmp_path):
+    server = start_server(tmp_path, "--writable")
+    wait_for(lambda: any("holds no models" in line for line in server.log_lines))
+    assert sum("holds no models" in line for line in server.log_lines) == 1
+    assert "curl -T" in server.log
+
+
+def test_later_sources_of_configuration_win(start_server, tmp_path):
+    config = tmp_path / "c.json"
+    config.write_text('{"log": {"format": "json", "level": "error"}, "threads": 1}')
+    environment = {"ZTSERVE_LOG_LEVEL": "warn", "ZTSERVE_FROB": "1"}
+    server = start_server(tmp_path, "--config", config, "--log-level", "info", environment=environment)
+    get(server, "/healthz")
+    wait_for(lambda: any('"/healthz"' in line for line in server.log_lines))
+    line = next(line for line in server.log_lines if '"/healthz"' in line)
+    assert json.loads(line)["status"] == 200
+    assert sum("ZTSERVE_FROB" in line for line in server.log_lines) == 1
+
+
+# --- SIGHUP ---
+
+
+def test_sighup_reads_the_configuration_again(start_server, tmp_path):
+    config = tmp_path / "c.json"
+    config.write_text('{"log": {"level": "warn"}, "threads": 1}')
+    server = start_server(tmp_path, "--config", config)
+    get(server, "/healthz")
+    config.write_text('{"log": {"level": "info"}, "threads": 2}')
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: any("read again" in line for line in server.log_lines))
+    assert any("threads was changed" in line for line in server.log_lines)
+    get(server, "/version")
+    wait_for(lambda: any("/version" in line for line in server.log_lines))
+    assert not any("/healthz" in line for line in server.log_lines)
+
+
+def test_a_broken_configuration_leaves_the_old_in_force(start_server, tmp_path):
+    config = tmp_path / "c.json"
+    config.write_text("{}")
+    server = start_server(tmp_path, "--config", config)
+    config.write_text('{"log": {"level": "error"}, "frob": 1}')
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: any("frob" in line for line in server.log_lines))
+    get(server, "/healthz")
+    wait_for(lambda: any("/healthz" in line for line in server.log_lines))
+
+
+def test_sighup_finds_new_files(start_server, tmp_path):
+    server = start_server(tmp_path)
+    (tmp_path / "new.zt").write_bytes(zt1({"w": dense(b"1")}))
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: get(server, "/v1/models/new")[0].status == 200)
+
+
+# --- ending ---
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_well(start_server, tmp_path, number):
+    server = start_server(tmp_path)
+    server.signal(number)
+    assert server.wait() == 0
+
+
+def test_sigint_is_heard_though_a_shell_ignored_it(start_server, tmp_path):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        server = start_server(tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    server.signal(signal.SIGINT)
+    assert server.wait() == 0
+
+
+class SlowDownload:
+    """A download of which only the head was read, so that it is open until somebody reads on."""
+
+    def __init__(self, server):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(WAIT_S)
+        self.socket.connect((server.host, server.port))
+        self.socket.sendall(b"GET /files/big.zt HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.received = self.socket.recv(1000)
+
+    def finish(self):
+        """Reads on, and returns the whole body."""
+        pieces = [self.received]
+        while piece := self.socket.recv(1 << 16):
+            pieces.append(piece)
+        return b"".join(pieces).split(b"\r\n\r\n", 1)[1]
+
+
+@pytest.fixture
+def big(tmp_path):
+    # More than the buffers of both sockets hold.
+    data = bytes(zt1({"w": dense(pattern(64 << 20))}))
+    (tmp_path / "big.zt").write_bytes(data)
+    return data
+
+
+def test_an_open_download_is_finished_while_draining(start_server, tmp_path, big):
+    server = start_server(tmp_path)
+    other = http.client.HTTPConnection(server.host, server.port, timeout=WAIT_S)
+    assert get(server, "/readyz", other)[0].status == 200
+    download = SlowDownload(server)
+    server.signal(signal.SIGTERM)
+    wait_for(lambda: any("draining" in line for line in server.log_lines))
+    response, body = get(server, "/readyz", other)
+    assert response.status == 503
+    assert json.loads(body)["code"] == "draining"
+    assert response.getheader("Connection") == "close"
+    with pytest.raises(ConnectionRefusedError):
+        get(server, "/healthz")
+    assert server.process.poll() is None
+    assert download.finish() == big
+    assert server.wait() == 0
+
+
+def test_an_open_connection_is_told_while_draining(start_server, tmp_path):
+    server = start_server(tmp_path)
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=WAIT_S)
+    get(server, "/healthz", connection)
+    server.signal(signal.SIGTERM)
+    time.sleep(0.05)
+    assert get(server, "/readyz", connection)[0].status == 503
+    assert server.wait() == 0
+
+
+def test_a_second_signal_cuts_at_once(start_server, tmp_path, big):
+    server = start_server(tmp_path)
+    download = SlowDownload(server)
+    server.signal(signal.SIGTERM)
+    wait_for(lambda: any("draining" in line for line in server.log_lines))
+    begun = time.monotonic()
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert time.monotonic() - begun < 5
+    assert "a second signal came" in server.log
+    download.socket.close()
+
+
+def test_what_runs_past_the_time_to_drain_is_cut(start_server, tmp_path, big):
+    server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_S": "1"})
+    download = SlowDownload(server)
+    begun = time.monotonic()
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert 0.9 < time.monotonic() - begun < 10
+    assert "the time to drain is over" in server.log
+    download.socket.close()
+
+
+def test_a_client_that_goes_away_while_draining_ends_the_wait(start_server, tmp_path, big):
+    server = start_server(tmp_path)
+    download = SlowDownload(server)
+    server.signal(signal.SIGTERM)
+    wait_for(lambda: any("draining" in line for line in server.log_lines))
+    download.socket.close()
+    begun = time.monotonic()
+    assert server.wait() == 0
+    assert time.monotonic() - begun < 10
+
+
+def test_hashing_in_the_background_does_not_hold_up_the_end(start_server, tmp_path):
+    data = bytes(zt1({"w": dense(pattern(8 << 20))}))
+    for number in range(40):
+        (tmp_path / f"m{number}.zt").write_bytes(data)
+    server = start_server(tmp_path, "--verify", "eager")
+    begun = time.monotonic()
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert time.monotonic() - begun < 5

@@ -1,0 +1,309 @@
+"""GET …/objects/{object}/{component}: the bytes, and the fields that go with them."""
+
+import base64
+import hashlib
+import struct
+
+import pytest
+
+from containers import (
+    WIDTHS,
+    Component,
+    Object,
+    dense,
+    dense_encoded,
+    pattern,
+    seekable,
+    zstd_dense,
+    zt01,
+    zt1,
+    zt10,
+    zt2,
+)
+from wire import assert_problem, component_path, eventually, get, head, verify
+
+LOGICAL = [
+    ("u8", "f8_e4m3fn", 1), ("u8", "f8_e5m2", 1), ("u8", "f8_e4m3fnuz", 1), ("u8", "f8_e5m2fnuz", 1),
+    ("f32", "complex64", 2), ("f64", "complex128", 2),
+]  # fmt: skip
+BIG = pattern(300_000, seed=7)
+GIVEN = ("Content-Type", "Content-Length", "ETag", "Last-Modified", "Accept-Ranges", "Cache-Control")
+
+
+def data_of(dtype, count):
+    return bytes([index & 1 for index in range(count)]) if dtype == "bool" else pattern(WIDTHS[dtype] * count)
+
+
+def big_endian(dtype, count):
+    """(stored, served): what a big-endian 0.1 file holds, and what it means in little-endian order."""
+    served = pattern(WIDTHS[dtype] * count, seed=3)
+    width = WIDTHS[dtype]
+    stored = b"".join(served[at : at + width][::-1] for at in range(0, len(served), width))
+    return stored, served
+
+
+def zt01_big(dtype, shape):
+    count = 1
+    for extent in shape:
+        count *= extent
+    return dense(big_endian(dtype, count)[0], dtype, shape, digest="crc32c", fields={"data_endianness": "big"})
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    types = {dtype: dense(data_of(dtype, 6), dtype, [2, 3]) for dtype in WIDTHS}
+    for dtype, logical, factor in LOGICAL:
+        types[logical] = dense(pattern(6 * factor * WIDTHS[dtype]), dtype, [2, 3], type=logical)
+    (folder / "types.zt").write_bytes(zt1(types))
+    special = {
+        "scalar": dense(struct.pack("<f", 1.5), "f32", []),
+        "empty": dense(b"", "f32", [0, 4]),
+        "empty zstd": zstd_dense(b"", "u8", [0]),
+        "zstd": zstd_dense(BIG),
+        "undigested": zstd_dense(BIG, digest=None),
+        "unlengthed": zstd_dense(BIG, states_length=False),
+        "unknown": dense_encoded(b"12345678", b"????", "lz4", digest="sha256"),
+        "bad zstd": dense_encoded(b"12345678", b"not a frame", "zstd", digest="sha256"),
+        "long zstd": Object(
+            [4], {"data": Component(zstd_dense(BIG).components["data"].stored, encoding="zstd", decoded=b"1234")}
+        ),
+        "csr": Object(
+            [2, 3],
+            {
+                "values": Component(pattern(8), "f32"),
+                "indices": Component(struct.pack("<2Q", 0, 2), "u64"),
+                "indptr": Component(struct.pack("<3Q", 0, 1, 2), "u64"),
+            },
+            "sparse_csr",
+        ),
+        "ünï": dense(b"1"),
+        "odd format": Object([3], {"data": Component(b"123"), "x/y": Component(b"4567", type="o\nw")}, "my→format"),
+    }
+    (folder / "special.zt").write_bytes(zt1(special))
+    (folder / "v2.zt").write_bytes(
+        zt2(
+            {
+                "seekable": dense_encoded(BIG, seekable(BIG), "zt.zstd-seekable/1", digest="xxh3"),
+                "raw": dense(BIG, digest="xxh3"),
+                "sha": dense(BIG, digest="sha256"),
+                "unknown": dense_encoded(b"1234", b"??", "x.future/1", digest="xxh3"),
+                "f4": Object([3], {"data": Component(b"\x21\x03", "u8", type="f4_e2m1")}),
+            }
+        )
+    )
+    (folder / "v01.zt").write_bytes(
+        zt01(
+            {dtype: zt01_big(dtype, [2, 3]) for dtype in WIDTHS if WIDTHS[dtype] > 1}
+            | {"many": zt01_big("f64", [5000])}
+        )
+    )
+    (folder / "v10.zt").write_bytes(
+        zt10({"w": dense(pattern(64), "f32", [4, 4], digest="crc32c"), "z": zstd_dense(BIG, digest="crc32c")})
+    )
+    return share_server(folder)
+
+
+def component(server, model, name, role="data", query="", **fields):
+    return get(server, component_path(model, name, role) + query, **fields)
+
+
+@pytest.mark.parametrize("dtype", list(WIDTHS))
+def test_bytes_of_every_type_are_exact(server, dtype):
+    answer = component(server, "types", dtype)
+    assert answer.status == 200
+    assert answer.body == data_of(dtype, 6)
+    assert answer["ZT-Dtype"] == answer["ZT-Type"] == dtype
+    assert answer["ZT-Shape"] == "2,3"
+    assert answer["ZT-Format"] == "dense"
+
+
+@pytest.mark.parametrize("dtype, logical, factor", LOGICAL)
+def test_logical_types_are_served_as_stored(server, dtype, logical, factor):
+    answer = component(server, "types", logical)
+    assert answer.body == pattern(6 * factor * WIDTHS[dtype])
+    assert (answer["ZT-Dtype"], answer["ZT-Type"]) == (dtype, logical)
+
+
+def test_fields_are_those_of_the_contract(server):
+    answer = component(server, "types", "f32")
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Length"] == "24"
+    assert answer["Accept-Ranges"] == "bytes"
+    assert answer["ETag"].startswith('"') and answer["ETag"].endswith('"')
+    assert answer["Last-Modified"].endswith(" GMT")
+    assert answer.fields["Cache-Control"]
+    assert answer["Repr-Digest"] == sha256_field(data_of("f32", 6))
+
+
+def sha256_field(data):
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
+
+
+def test_scalar_has_no_shape_field(server):
+    answer = component(server, "special", "scalar")
+    assert answer.body == struct.pack("<f", 1.5)
+    assert "ZT-Shape" not in answer.fields
+
+
+@pytest.mark.parametrize("name, shape", [("empty", "0,4"), ("empty zstd", "0")])
+def test_empty_tensor_is_200_without_bytes(server, name, shape):
+    answer = component(server, "special", name)
+    assert (answer.status, answer.body, answer["Content-Length"]) == (200, b"", "0")
+    assert answer["ZT-Shape"] == shape
+
+
+@pytest.mark.parametrize(
+    "model, name",
+    [
+        ("special", "zstd"),
+        ("special", "undigested"),
+        ("special", "unlengthed"),
+        ("v10", "z"),
+        ("v2", "seekable"),
+        ("v2", "raw"),
+        ("v2", "sha"),
+    ],
+)
+def test_decoded_bytes_are_exact_and_ranges_address_them(server, model, name):
+    whole = component(server, model, name)
+    assert whole.status == 200
+    assert whole.body == BIG
+    assert "Content-Encoding" not in whole.fields
+    for first, last in ((0, 0), (65_535, 65_536), (131_000, 262_200), (299_999, 299_999)):
+        part = component(server, model, name, Range=f"bytes={first}-{last}")
+        assert part.status == 206
+        assert part.body == BIG[first : last + 1]
+        assert part["Content-Range"] == f"bytes {first}-{last}/300000"
+        assert part["ETag"] == whole["ETag"]
+
+
+def test_known_sha256_is_told_where_it_covers_what_is_sent(server):
+    assert component(server, "v2", "sha")["Repr-Digest"] == sha256_field(BIG)
+    assert component(server, "v2", "sha", Range="bytes=5-9")["Repr-Digest"] == sha256_field(BIG)
+    for model, name in (("special", "zstd"), ("v2", "raw"), ("v2", "seekable")):
+        assert component(server, model, name).fields.get("Repr-Digest") in (None, sha256_field(BIG))
+
+
+def test_stored_form_of_a_compressed_component(server):
+    stored = zstd_dense(BIG).components["data"].stored
+    answer = component(server, "special", "zstd", query="?representation=stored")
+    assert answer.status == 200
+    assert answer.body == stored
+    assert "Content-Encoding" not in answer.fields
+    assert answer["Repr-Digest"] == sha256_field(stored)
+    decoded = component(server, "special", "zstd", query="?representation=decoded")
+    assert decoded.body == BIG
+    assert answer["ETag"] != decoded["ETag"]
+    part = component(server, "special", "zstd", query="?representation=stored", Range="bytes=2-5")
+    assert (part.status, part.body) == (206, stored[2:6])
+
+
+def test_stored_form_of_raw_and_seekable_components(server):
+    assert component(server, "v2", "raw", query="?representation=stored").body == BIG
+    assert component(server, "v2", "seekable", query="?representation=stored").body == seekable(BIG)
+
+
+@pytest.mark.parametrize("value", ["", "packed", "Stored"])
+def test_senseless_representation_is_refused(server, value):
+    assert_problem(component(server, "v2", "raw", query=f"?representation={value}"), 400, "invalid-request")
+
+
+@pytest.mark.parametrize("model, stored", [("special", b"????"), ("v2", b"??")])
+def test_unknown_encoding_is_refused_but_there_as_stored(server, model, stored):
+    problem = assert_problem(component(server, model, "unknown"), 422, "unsupported-encoding")
+    assert problem["detail"]
+    assert_problem(component(server, model, "unknown", Range="bytes=0-0"), 422, "unsupported-encoding")
+    answer = component(server, model, "unknown", query="?representation=stored")
+    assert (answer.status, answer.body) == (200, stored)
+
+
+@pytest.mark.parametrize("name", ["bad zstd", "long zstd"])
+def test_what_does_not_decode_is_never_served(server, name):
+    answer = component(server, "special", name)
+    assert_problem(answer, 500, "corrupt-component")
+    assert component(server, "special", name, Range="bytes=0-0").status == 500
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype, width in WIDTHS.items() if width > 1])
+def test_big_endian_data_is_served_little_endian(server, dtype):
+    stored, served = big_endian(dtype, 6)
+    assert component(server, "v01", dtype).body == served
+    assert component(server, "v01", dtype, Range="bytes=1-5").body == served[1:6]
+    assert component(server, "v01", dtype, query="?representation=stored").body == stored
+
+
+def test_ranges_of_swapped_data_begin_and_end_anywhere(server):
+    _, served = big_endian("f64", 5000)
+    assert component(server, "v01", "many").body == served
+    for first in range(0, 40, 3):
+        for last in (first, first + 1, first + 7, first + 8, first + 9, 39_999):
+            part = component(server, "v01", "many", Range=f"bytes={first}-{last}")
+            assert part.body == served[first : last + 1], (first, last)
+
+
+def test_parts_of_a_sparse_object_carry_their_own_type(server):
+    values = component(server, "special", "csr", "values")
+    assert (values.body, values["ZT-Dtype"], values["ZT-Format"], values["ZT-Shape"]) == (
+        pattern(8),
+        "f32",
+        "sparse_csr",
+        "2,3",
+    )
+    assert component(server, "special", "csr", "indptr").body == struct.pack("<3Q", 0, 1, 2)
+    assert_problem(component(server, "special", "csr", "data"), 404, "component-not-found")
+
+
+def test_texts_of_the_file_that_no_field_can_hold_are_left_out(server):
+    answer = component(server, "special", "odd format", "x/y")
+    assert answer.status == 200 and answer.body == b"4567"
+    assert "ZT-Format" not in answer.fields
+    assert "ZT-Type" not in answer.fields
+    assert answer["ZT-Dtype"] == "u8"
+
+
+def test_names_beyond_ascii_are_found(server):
+    assert component(server, "special", "ünï").body == b"1"
+
+
+def test_sub_byte_type_is_served_packed(server):
+    answer = component(server, "v2", "f4")
+    assert (answer.body, answer["ZT-Type"], answer["ZT-Shape"]) == (b"\x21\x03", "f4_e2m1", "3")
+
+
+@pytest.mark.parametrize(
+    "model, name, query",
+    [
+        ("types", "f32", ""), ("special", "scalar", ""), ("special", "empty", ""), ("special", "zstd", ""),
+        ("special", "zstd", "?representation=stored"), ("v2", "seekable", ""), ("v2", "raw", ""), ("v01", "f32", ""),
+    ],
+)  # fmt: skip
+def test_head_equals_get_without_the_body(server, model, name, query):
+    path = component_path(model, name) + query
+    got, asked = get(server, path), head(server, path)
+    assert (asked.status, asked.body) == (200, b"")
+    shown = {key.lower() for key in got.fields.keys()} - {"date", "x-request-id"}
+    assert shown == {key.lower() for key in asked.fields.keys()} - {"date", "x-request-id"}
+    for field in [*GIVEN, *(key for key in got.fields.keys() if key.startswith("ZT-"))]:
+        assert asked[field] == got[field], field
+
+
+def test_head_ignores_range(server):
+    answer = head(server, component_path("types", "f32"), Range="bytes=0-3")
+    assert (answer.status, answer["Content-Length"]) == (200, "24")
+
+
+def test_head_of_errors_has_the_status(server):
+    assert head(server, component_path("types", "nothing")).status == 404
+    assert head(server, component_path("special", "unknown")).status == 422
+
+
+def test_raw_components_ignore_accept_encoding(server):
+    answer = component(server, "types", "f32", Accept_Encoding="zstd, gzip")
+    assert answer.body == data_of("f32", 6)
+    assert "Content-Encoding" not in answer.fields
+
+
+def test_sha256_that_verification_found_is_told(server):
+    assert verify(server, "v10")["state"] == "verified"
+    eventually(lambda: component(server, "v10", "w").status == 200)
+    assert component(server, "v10", "w").fields.get("Repr-Digest") in (None, sha256_field(pattern(64)))

@@ -1,0 +1,157 @@
+"""Files with known outcomes ($ZT_CORPUS), all in one root: each ends over HTTP as its expected.tsv says."""
+
+import shutil
+
+import pytest
+
+from wire import assert_problem, get, model_path, verify
+
+# One name twice: a real file, and refused (names must be unique).
+REFUSED_GOLDEN = {"golden/v0.1/dup-names"}
+# Formats that this version does not read yet are told as invalid, and have tests of their own then.
+GOLDEN_VERSIONS = {"v0.1": "0.1.0", "v1.0": "1.0", "v1.1": "1.1.0", "v1.2": "1.2.0", "v2": "2"}
+
+
+def expected_outcomes(corpus):
+    outcomes = {}
+    for table in sorted(corpus.glob("*/expected.tsv")):
+        for line in table.read_text().splitlines():
+            if line.strip() and not line.startswith(("#", "file\t")):
+                name, outcome = line.split("\t")[:2]
+                outcomes[f"{table.parent.name}/{name.removesuffix('.zt')}"] = outcome
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def server(corpus, folder, share_server):
+    for path in corpus.glob("*/**/*.zt"):
+        target = folder / path.relative_to(corpus)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    return share_server(folder)
+
+
+@pytest.fixture(scope="module")
+def outcomes(corpus):
+    found = expected_outcomes(corpus)
+    assert found
+    return found
+
+
+@pytest.fixture(scope="module")
+def listed(server):
+    models, cursor = {}, ""
+    while cursor is not None:
+        page = get(server, f"/v1/models?limit=1000{cursor}").json()
+        models |= {model["name"]: model for model in page["models"]}
+        cursor = f"&cursor={page['next']}" if page["next"] else None
+    return models
+
+
+def of(outcomes, wanted):
+    return [name for name, outcome in outcomes.items() if outcome == wanted]
+
+
+def failures(names, check):
+    """Every file that does not pass, so that one run tells all of them."""
+    failed = {}
+    for name in names:
+        try:
+            check(name)
+        except AssertionError as error:
+            failed[name] = str(error)[:300]
+    return failed
+
+
+def test_every_outcome_is_known(outcomes):
+    assert set(outcomes.values()) <= {"accept", "reject", "verify-fails", "data-shard"}
+
+
+def shards_are_there(server, name):
+    """A model whose shards this corpus does not hold is told as such; that is no fault of the file."""
+    answer = get(server, model_path(name))
+    return answer.status == 200 or b"shard" not in answer.body
+
+
+def test_accepted_files_show_their_manifest(server, outcomes, listed):
+    def check(name):
+        answer = get(server, model_path(name))
+        assert answer.status == 200, answer
+        assert "error" not in listed[name]
+        assert listed[name]["objects"] == len(answer.json()["objects"])
+
+    names = [name for name in of(outcomes, "accept") if shards_are_there(server, name)]
+    assert len(names) >= len(of(outcomes, "accept")) - 5
+    assert failures(names, check) == {}
+
+
+def test_accepted_files_serve_their_components(server, outcomes):
+    def check(name):
+        for shown in get(server, model_path(name)).json()["objects"].values():
+            for component in shown["components"].values():
+                if "shard" in component:
+                    continue
+                answer = get(server, component["href"])
+                if answer.status != 200:
+                    assert_problem(answer, 422, "unsupported-encoding")
+                elif "uncompressed_length" in component:
+                    assert len(answer.body) == component["uncompressed_length"]
+
+    names = [name for name in of(outcomes, "accept") if shards_are_there(server, name)]
+    assert failures(names, check) == {}
+
+
+def test_rejected_files_tell_rule_and_offset(server, outcomes, listed):
+    def check(name):
+        problem = assert_problem(get(server, model_path(name)), 422, "invalid-model")
+        assert problem["rule"]
+        assert isinstance(problem["offset"], int)
+        assert listed[name]["error"]["code"] == "invalid-model"
+
+    assert failures(of(outcomes, "reject"), check) == {}
+
+
+def test_files_with_wrong_contents_open_and_fail_verification(server, outcomes):
+    def check(name):
+        assert get(server, model_path(name)).status == 200
+        assert verify(server, name)["state"] == "failed"
+
+    assert failures(of(outcomes, "verify-fails"), check) == {}
+
+
+def test_accepted_files_do_not_fail_verification(server, outcomes):
+    def check(name):
+        state = verify(server, name)
+        assert state["state"] == "verified", state
+
+    names = [name for name in of(outcomes, "accept") if shards_are_there(server, name)]
+    assert failures(names, check) == {}
+
+
+def test_data_shards_are_not_models(server, outcomes, listed):
+    def check(name):
+        assert name not in listed
+        assert_problem(get(server, model_path(name)), 404, "model-not-found")
+        assert get(server, f"/files/{name}.zt").status == 200
+
+    assert failures(of(outcomes, "data-shard"), check) == {}
+
+
+def test_files_of_the_real_writers_are_served(server, corpus, folder):
+    def check(name):
+        if name in REFUSED_GOLDEN:
+            assert_problem(get(server, model_path(name)), 422, "invalid-model")
+            return
+        answer = get(server, model_path(name))
+        assert answer.status == 200, answer
+        shown = answer.json()
+        assert shown["source"]["version"] == GOLDEN_VERSIONS[name.split("/")[1]]
+        for thing in shown["objects"].values():
+            for component in thing["components"].values():
+                if component["encoding"] in ("raw", "zstd", "zt.zstd-seekable/1"):
+                    assert get(server, component["href"]).status == 200, component
+        assert verify(server, name)["state"] == "verified"
+
+    names = [str(path.relative_to(folder).with_suffix("")) for path in folder.glob("golden/v*/*.zt")]
+    assert names
+    assert failures(names, check) == {}

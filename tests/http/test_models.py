@@ -1,0 +1,201 @@
+"""GET /v1/models: which files are models, in what order, and page by page."""
+
+import os
+import re
+
+import pytest
+
+from containers import dense, pattern, zt1, zt2, zt2_data_shard
+from wire import assert_problem, eventually, get, head, model_path
+
+UTC_SECONDS = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+MODELS = ["A", "a", "a-1", "a.b", "b", "deep/er/model", "deep/model", "org/Llama-3-8B", "z_9"]
+
+
+def write(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server, tmp_path_factory):
+    file = zt1({"w": dense(pattern(64)), "x": dense(pattern(8))})
+    for name in MODELS:
+        write(folder / f"{name}.zt", file)
+    write(folder / "bad.zt", b"this is not a tensor container")
+    write(folder / "two.zt", zt2({"w": dense(b"12345678")}))
+    write(folder / "shard.zt", zt2_data_shard())
+    write(folder / "a.safetensors", b"shadowed, and not even a container")
+    for odd in (
+        ".hidden.zt",
+        ".folder/inside.zt",
+        "with space.zt",
+        "-dash.zt",
+        "_under.zt",
+        "é.zt",
+        "plain.txt",
+        "none",
+    ):
+        write(folder / odd, file)
+    write(folder / ("n" * 251 + ".zt"), file)
+    (folder / "folder.zt").mkdir()
+    os.mkfifo(folder / "pipe.zt")
+    outside = tmp_path_factory.mktemp("outside")
+    write(outside / "secret.zt", file)
+    (folder / "leak.zt").symlink_to(outside / "secret.zt")
+    (folder / "leakdir").symlink_to(outside)
+    (folder / "dangling.zt").symlink_to(folder / "nothing.zt")
+    (folder / "loop").symlink_to(folder)
+    return share_server(folder)
+
+
+def listing(server, query=""):
+    answer = get(server, f"/v1/models{query}")
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def names(server, query=""):
+    return [model["name"] for model in listing(server, query)["models"]]
+
+
+def everything(server):
+    return [name for name in names(server, "?limit=1000") if not name.startswith(("loop/", "n"))]
+
+
+def test_listing_has_exactly_the_models_in_bytewise_order(server):
+    assert everything(server) == sorted([*MODELS, "bad", "two"])
+
+
+def test_longest_name_that_fits_is_listed(server):
+    assert "n" * 251 in names(server, "?limit=1000")
+
+
+@pytest.mark.parametrize("name", ["leak", "leakdir/secret", "dangling", "pipe", "folder", "shard", "none", "plain"])
+def test_what_is_no_model_is_not_found(server, name):
+    assert_problem(get(server, model_path(name)), 404, "model-not-found")
+
+
+@pytest.mark.parametrize("name", [".hidden", ".folder/inside", "with space", "-dash", "_under", "é", "../root/a", "a/"])
+def test_names_that_no_model_can_have_are_refused(server, name):
+    assert_problem(get(server, model_path(name)), 400, "invalid-name")
+
+
+def test_entry_tells_what_the_contract_says(server, folder):
+    (entry,) = listing(server, "?prefix=two")["models"]
+    assert set(entry) == {"name", "format", "version", "size", "objects", "modified", "etag", "href"}
+    assert (entry["name"], entry["format"], entry["version"]) == ("two", "zt", "2")
+    assert (entry["size"], entry["objects"]) == ((folder / "two.zt").stat().st_size, 1)
+    assert UTC_SECONDS.match(entry["modified"])
+    assert entry["href"] == "/v1/models/two"
+    assert get(server, entry["href"])["ETag"] == entry["etag"]
+
+
+def test_href_of_a_nested_model_leads_to_it(server):
+    (entry,) = listing(server, "?prefix=org/")["models"]
+    assert entry["href"] == "/v1/models/org%2FLlama-3-8B"
+    assert get(server, entry["href"]).json()["name"] == "org/Llama-3-8B"
+
+
+def test_unreadable_file_is_listed_with_its_error(server):
+    (entry,) = listing(server, "?prefix=bad")["models"]
+    assert entry["version"] is None and entry["objects"] is None
+    assert set(entry["error"]) == {"code", "detail"}
+    assert entry["error"]["code"] == "invalid-model"
+    assert entry["error"]["detail"]
+    assert_problem(get(server, "/v1/models/bad"), 422, "invalid-model")
+
+
+@pytest.mark.parametrize("prefix", ["a", "deep/", "deep%2F", "A", "b", "nothing", ""])
+def test_prefix_selects(server, prefix):
+    plain = prefix.replace("%2F", "/")
+    expected = [name for name in sorted([*MODELS, "bad", "two"]) if name.startswith(plain)]
+    found = names(server, f"?limit=1000&prefix={prefix}")
+    assert [name for name in found if not name.startswith(("loop/", "n"))] == expected
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 1000])
+def test_pages_follow_one_another_to_the_end(server, limit):
+    found, cursor, pages = [], "", 0
+    while True:
+        page = listing(server, f"?limit={limit}{cursor}")
+        assert len(page["models"]) <= limit
+        assert page["models"]
+        found += [model["name"] for model in page["models"]]
+        pages += 1
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert found == names(server, "?limit=1000")
+    assert pages == -(-len(found) // limit)
+
+
+def test_pages_keep_to_the_prefix(server):
+    first = listing(server, "?prefix=a&limit=2")
+    second = listing(server, f"?prefix=a&limit=2&cursor={first['next']}")
+    assert [model["name"] for model in first["models"] + second["models"]] == ["a", "a-1", "a.b"]
+    assert second["next"] is None
+
+
+def test_default_limit_is_100(start_server, tmp_path):
+    file = zt1({})
+    for index in range(130):
+        (tmp_path / f"m{index:03}.zt").write_bytes(file)
+    server = start_server(tmp_path)
+    page = listing(server)
+    assert len(page["models"]) == 100 and page["next"] is not None
+    assert names(server, f"?cursor={page['next']}") == [f"m{index:03}" for index in range(100, 130)]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=-1", "limit=x", "limit=", "limit=1.5", "cursor=%00"])
+def test_senseless_parameters_are_refused(server, query):
+    assert_problem(get(server, f"/v1/models?{query}"), 400, "invalid-request")
+
+
+def test_unknown_parameters_are_ignored(server):
+    assert names(server, "?colour=red&limit=3&x") == names(server, "?limit=3")
+
+
+def test_head_equals_get(server):
+    got, asked = get(server, "/v1/models"), head(server, "/v1/models")
+    assert asked.status == 200 and asked.body == b""
+    for name in ("Content-Type", "Content-Length"):
+        assert asked[name] == got[name]
+
+
+def test_shadowed_file_is_told_in_the_log_and_not_served(server):
+    eventually(lambda: any("shadow" in line and "safetensors" in line for line in server.log_lines))
+    assert get(server, "/v1/models/a").json()["source"]["format"] == "zt"
+
+
+def test_missing_model_and_missing_path_have_their_own_codes(server):
+    assert_problem(get(server, "/v1/models/nothing"), 404, "model-not-found")
+    assert_problem(get(server, "/v1/model"), 404, "not-found")
+    assert_problem(get(server, "/v1/models/a/objects/none"), 404, "object-not-found")
+    assert_problem(get(server, "/v1/models/a/objects/w/none"), 404, "component-not-found")
+
+
+@pytest.mark.parametrize(
+    "path, data_of",
+    [("a.zt", "a.zt"), ("deep/er/model.zt", "deep/er/model.zt"), ("bad.zt", "bad.zt"), ("shard.zt", "shard.zt")],
+)
+def test_files_are_served_as_they_are(server, folder, path, data_of):
+    answer = get(server, f"/files/{path}")
+    assert answer.status == 200
+    assert answer.body == (folder / data_of).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "path", [".hidden.zt", ".folder/inside.zt", "leak.zt", "leakdir/secret.zt", ".ztserve", "pipe.zt", "deep"]
+)
+def test_files_outside_of_what_may_be_seen_stay_unseen(server, path):
+    answer = get(server, f"/files/{path}")
+    assert answer.status in (400, 404), answer
+    assert b"secret" not in answer.body or path.encode() in answer.body
+
+
+@pytest.mark.parametrize(
+    "path", ["/files/../secret.zt", "/files/%2e%2e/secret.zt", "/files/..%2fsecret.zt", "/files//etc/passwd"]
+)
+def test_files_do_not_lead_out_of_the_root(server, path):
+    assert get(server, path).status in (400, 404)

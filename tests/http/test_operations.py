@@ -1,0 +1,318 @@
+"""Starting, being asked how it is, reloading and stopping: what an operator meets."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from containers import dense, pattern, zt1
+from server_process import PROGRAM
+from wire import (
+    Connection,
+    component_path,
+    connect,
+    eventually,
+    get,
+    head,
+    read_exactly,
+    read_head,
+    read_until_closed,
+    segment,
+)
+
+BIG = pattern(24 << 20)
+# What a start that fails may take; a server that starts all the same would run on.
+RUN_TIMEOUT_S = 60
+
+
+@pytest.fixture
+def server(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt1({"w": dense(BIG), "s": dense(b"12")}))
+    return start_server(tmp_path)
+
+
+def run(*arguments, environment=None):
+    return subprocess.run(
+        [str(PROGRAM), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def serve(*arguments, **options):
+    return run("serve", "--listen", "127.0.0.1:0", *arguments, **options)
+
+
+def assert_one_clear_line(result, status, *words):
+    assert result.returncode == status, result
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    for word in words:
+        assert word in lines[0]
+    assert result.stdout == ""
+
+
+def test_health_readiness_and_version(server):
+    for path in ("/healthz", "/readyz", "/version"):
+        got, asked = get(server, path), head(server, path)
+        assert (got.status, asked.status, asked.body) == (200, 200, b"")
+        assert asked["Content-Length"] == got["Content-Length"] == str(len(got.body))
+    version = get(server, "/version").json()["version"]
+    assert version in run("--version").stdout
+
+
+def test_help_is_told(server):
+    result = run("--help")
+    assert result.returncode == 0
+    for command in ("serve", "ls", "verify", "check-config"):
+        assert command in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["--nonsense"], "--nonsense"),
+        (["--listen"], "--listen"),
+        (["--verify", "sometimes"], "--verify"),
+        (["--threads", "many"], "--threads"),
+        (["--threads", "-1"], "--threads"),
+        (["--listen", "nowhere"], "nowhere"),
+        (["--listen", "127.0.0.1:99999"], "99999"),
+        (["--log-format", "xml"], "--log-format"),
+        (["extra"], "extra"),
+    ],
+)
+def test_wrong_usage_is_2_and_names_the_wrong(tmp_path, arguments, word):
+    result = run("serve", "--root", tmp_path, *arguments)
+    assert result.returncode == 2, result
+    assert word in result.stderr
+    assert result.stdout == ""
+
+
+def test_root_must_be_given_and_commands_known():
+    assert run("serve").returncode == 2
+    assert run("frobnicate").returncode == 2
+    assert run().returncode == 2
+
+
+def test_port_in_use_is_1(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("serve", "--root", tmp_path, "--listen", f"127.0.0.1:{port}")
+    assert_one_clear_line(result, 1, str(port))
+
+
+def test_port_of_another_ztserve_is_1(server, tmp_path):
+    result = run("serve", "--root", tmp_path, "--listen", f"127.0.0.1:{server.port}")
+    assert_one_clear_line(result, 1, str(server.port))
+    assert get(server, "/healthz").status == 200
+
+
+def test_missing_root_is_a_clear_line(tmp_path):
+    assert_one_clear_line(serve("--root", tmp_path / "nothing"), 1, "nothing")
+
+
+def test_root_that_is_a_file_is_a_clear_line(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    assert_one_clear_line(serve("--root", tmp_path / "file"), 1, "file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="skipped: root reads every folder")
+def test_unreadable_root_is_a_clear_line(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    assert_one_clear_line(serve("--root", closed), 1, "closed")
+
+
+def test_empty_root_is_served_and_filled_later(start_server, tmp_path):
+    server = start_server(tmp_path)
+    assert get(server, "/v1/models").json() == {"models": [], "next": None}
+    assert get(server, "/readyz").status == 200
+    (tmp_path / "m.zt").write_bytes(zt1({}))
+    eventually(lambda: get(server, "/v1/models/m").status == 200)
+
+
+def test_root_that_goes_away_stops_nothing(start_server, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "m.zt").write_bytes(zt1({}))
+    server = start_server(root)
+    root.rename(tmp_path / "elsewhere")
+    assert get(server, "/healthz").status == 200
+    server.signal(signal.SIGHUP)
+    eventually(lambda: get(server, "/v1/models").status == 200)
+
+
+def test_other_address_is_not_writable_without_tokens(tmp_path):
+    result = run("serve", "--root", tmp_path, "--listen", "0.0.0.0:0", "--writable")
+    assert result.returncode in (1, 2) and result.stderr.strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_an_idle_server_with_0(start_server, tmp_path, number):
+    server = start_server(tmp_path)
+    with Connection(server) as idle:
+        assert idle.ask("GET", "/healthz").status == 200
+        server.signal(number)
+        assert server.wait() == 0
+
+
+class Paused:
+    """A download of the big component whose reader stopped after the head."""
+
+    def __init__(self, server):
+        self.connection = connect(server, receive_buffer=16384)
+        path = component_path("m", "w")
+        self.connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        self.status, self.fields, self.begun = read_head(self.connection)
+        assert self.status == 200
+
+    def finish(self):
+        return read_exactly(self.connection, int(self.fields["content-length"]), self.begun)
+
+
+def refuses_connections(server):
+    try:
+        connect(server).close()
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        pass  # the socket was closed between the two ends of the handshake
+    return False
+
+
+def test_sigterm_lets_a_download_finish_and_takes_no_new_connections(server):
+    download = Paused(server)
+    server.signal(signal.SIGTERM)
+    eventually(lambda: refuses_connections(server))
+    assert server.process.poll() is None
+    assert download.finish() == BIG
+    assert read_until_closed(download.connection) == b""
+    assert server.wait() == 0
+
+
+def test_open_connection_is_told_while_draining(server):
+    download = Paused(server)
+    with Connection(server) as other, Connection(server) as third:
+        assert other.ask("GET", "/readyz").status == 200
+        assert third.ask("GET", "/healthz").status == 200
+        server.signal(signal.SIGTERM)
+        eventually(lambda: refuses_connections(server))
+        try:
+            answer = other.ask("GET", "/readyz")
+        except (ConnectionError, OSError):
+            pytest.fail("an open connection gets its answer with Connection: close")
+        assert (answer.status, answer.json()["code"]) == (503, "draining")
+        assert answer["Connection"].lower() == "close"
+    assert download.finish() == BIG
+    assert server.wait() == 0
+
+
+def test_drain_ends_after_its_seconds(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt1({"w": dense(BIG)}))
+    server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_S": "1"})
+    download = Paused(server)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert len(download.finish()) < len(BIG)
+
+
+def test_upload_under_way_is_drained(start_server, tmp_path):
+    server = start_server(tmp_path, "--writable")
+    data = zt1({"w": dense(b"1234")})
+    with connect(server) as connection:
+        connection.sendall(
+            f"PUT /v1/models/u HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data[:-1]
+        )
+        time.sleep(0.2)
+        server.signal(signal.SIGTERM)
+        eventually(lambda: refuses_connections(server))
+        connection.sendall(data[-1:])
+        assert read_head(connection)[0] == 201
+    assert server.wait() == 0
+    assert (tmp_path / "u.zt").read_bytes() == data
+
+
+def test_sighup_keeps_serving(server):
+    with Connection(server) as connection:
+        for _ in range(5):
+            server.signal(signal.SIGHUP)
+            assert connection.ask("GET", component_path("m", "s")).body == b"12"
+    assert get(server, "/readyz").status == 200
+
+
+def test_sighup_with_a_broken_configuration_keeps_the_old(start_server, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "m.zt").write_bytes(zt1({"s": dense(b"12")}))
+    config = tmp_path / "config.json"
+    config.write_text('{"log": {"level": "info"}}')
+    server = start_server(root, "--config", config)
+    config.write_text('{"log": {"levle": "info"}}')
+    server.signal(signal.SIGHUP)
+    eventually(lambda: any("levle" in line for line in server.log_lines))
+    assert get(server, component_path("m", "s")).body == b"12"
+
+
+def test_json_log_has_one_object_a_line(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt1({"s": dense(b"12")}))
+    server = start_server(tmp_path, "--log-format", "json")
+    get(server, component_path("m", "s"), X_Request_Id="one", traceparent=f"00-{'a' * 32}-{'b' * 16}-01")
+    get(server, "/nowhere/%22quote", X_Request_Id="two")
+    server.stop()
+    lines = [json.loads(line) for line in server.log_lines]
+    assert all({"time", "level", "message"} <= set(line) for line in lines)
+    requests = {line["request_id"]: line for line in lines if "request_id" in line}
+    one = requests["one"]
+    assert {"request_id", "trace_id", "method", "path", "route", "status", "bytes", "duration_ms"} <= set(one)
+    assert (one["method"], one["status"], one["bytes"], one["trace_id"]) == ("GET", 200, 2, "a" * 32)
+    assert one["path"] == component_path("m", "s")
+    assert requests["two"]["status"] == 404
+
+
+def test_text_log_cannot_be_forged(start_server, tmp_path):
+    server = start_server(tmp_path)
+    get(server, "/v1/models/" + segment("a\nerror forged"), User_Agent="x")
+    server.stop()
+    assert not any(line.lstrip().startswith("error forged") for line in server.log_lines)
+
+
+def test_log_level_error_is_silent_about_requests(start_server, tmp_path):
+    server = start_server(tmp_path, "--log-level", "error")
+    get(server, "/v1/models")
+    server.stop()
+    assert server.log_lines == []
+
+
+def test_restart_on_the_same_port_works_at_once(start_server, tmp_path):
+    first = start_server(tmp_path)
+    with Connection(first) as connection:
+        connection.ask("GET", "/healthz")
+        assert first.stop() == 0
+    second = start_server(tmp_path, "--listen", f"127.0.0.1:{first.port}")
+    assert second.port == first.port
+    assert get(second, "/healthz").status == 200
+
+
+def test_requests_of_many_clients_are_all_answered(server):
+    wrong = []
+
+    def client():
+        with Connection(server) as connection:
+            for _ in range(50):
+                if connection.ask("GET", component_path("m", "w"), {"Range": "bytes=100-199"}).body != BIG[100:200]:
+                    wrong.append(1)
+
+    threads = [threading.Thread(target=client) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,158 @@
+"""PUT and names: which can be used, who wins when several write one, and what another format's file becomes."""
+
+import threading
+
+import pytest
+
+from containers import dense, pattern, zt1, zt2_data_shard
+from uploads import OTHER, SMALL, assert_absent, content_of, files_of, put
+from wire import TIMEOUT_S, assert_problem, component_path, connect, eventually, get, manifest, model_path, read_head
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    return share_server(folder, "--writable")
+
+
+def test_nested_name_makes_its_folders(server, folder):
+    answer = put(server, "org/deep/er/m", SMALL)
+    assert answer.status == 201
+    assert answer["Location"] == "/v1/models/org%2Fdeep%2Fer%2Fm"
+    assert (folder / "org" / "deep" / "er" / "m.zt").read_bytes() == SMALL
+    assert manifest(server, "org/deep/er/m")["name"] == "org/deep/er/m"
+
+
+def test_read_only_server_refuses_every_write(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(SMALL)
+    server = start_server(tmp_path)
+    for model in ("m", "new", "-odd name-"):
+        assert_problem(put(server, model, OTHER), 403, "read-only")
+    assert content_of(server, "m") == pattern(1000)
+    assert files_of(tmp_path) == ["m.zt"]
+
+
+@pytest.mark.parametrize("name", [".hidden", "a/../b", "..", "sp ace", "-x", "a/.b", "x" * 256, "ü"])
+def test_names_that_no_model_can_have_are_refused(server, folder, name):
+    before = files_of(folder)
+    assert_problem(put(server, name, SMALL), 400, "invalid-name")
+    assert files_of(folder) == before
+
+
+def test_if_none_match_star_only_creates(server, name):
+    assert put(server, name, SMALL, If_None_Match="*").status == 201
+    assert_problem(put(server, name, OTHER, If_None_Match="*"), 412, "precondition-failed")
+    assert content_of(server, name) == pattern(1000)
+
+
+def test_if_match_only_replaces_that_version(server, folder, name):
+    assert_problem(put(server, name, SMALL, If_Match="*"), 412, "precondition-failed")
+    assert_absent(server, folder, name)
+    tag = put(server, name, SMALL)["ETag"]
+    assert_problem(put(server, name, OTHER, If_Match='"other"'), 412, "precondition-failed")
+    assert_problem(put(server, name, OTHER, If_Match=f"W/{tag}"), 412, "precondition-failed")
+    second = put(server, name, OTHER, If_Match=f'"other", {tag}')
+    assert second.status == 204
+    assert_problem(put(server, name, SMALL, If_Match=tag), 412, "precondition-failed")
+    assert put(server, name, SMALL, If_Match="*").status == 204
+    assert content_of(server, name) == pattern(1000)
+
+
+def race(count, action):
+    """Runs the action in so many threads that start together; their results."""
+    results, barrier = [None] * count, threading.Barrier(count)
+
+    def run(index):
+        barrier.wait()
+        results[index] = action(index)
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT_S)
+    return results
+
+
+def test_of_two_creators_one_wins(server, folder, name):
+    files = [zt1({"w": dense(pattern(100_000, seed=index))}) for index in range(4)]
+    for round_number in range(5):
+        model = f"{name}-{round_number}"
+        answers = race(4, lambda index: put(server, model, files[index], If_None_Match="*"))
+        statuses = sorted(answer.status for answer in answers)
+        assert statuses == [201, 412, 412, 412]
+        (winner,) = (index for index, answer in enumerate(answers) if answer.status == 201)
+        assert content_of(server, model) == pattern(100_000, seed=winner)
+
+
+def test_of_two_replacers_of_one_version_one_wins(server, name):
+    files = [zt1({"w": dense(pattern(100_000, seed=index))}) for index in range(4)]
+    tag = put(server, name, SMALL)["ETag"]
+    answers = race(4, lambda index: put(server, name, files[index], If_Match=tag))
+    assert sorted(answer.status for answer in answers) == [204, 412, 412, 412]
+    (winner,) = (index for index, answer in enumerate(answers) if answer.status == 204)
+    assert content_of(server, name) == pattern(100_000, seed=winner)
+
+
+def test_slower_writer_loses_at_publication(server, name):
+    with connect(server) as connection:
+        head = f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\nContent-Length: {len(OTHER)}\r\n\r\n"
+        connection.sendall(head.encode() + OTHER[:-1])
+        assert put(server, name, SMALL).status == 201
+        connection.sendall(OTHER[-1:])
+        assert read_head(connection)[0] == 412
+    assert content_of(server, name) == pattern(1000)
+
+
+def test_data_shard_is_taken_as_its_name_says(server, folder):
+    assert put(server, "sharded-part", zt2_data_shard()).status == 201
+    assert (folder / "sharded-part.zt").is_file()
+    assert get(server, model_path("sharded-part")).status == 404
+
+
+@pytest.mark.parametrize("name", ["file.zt/below", "taken", "link/x"])
+def test_names_that_the_folder_has_no_room_for_are_a_conflict(server, folder, tmp_path, name):
+    if not (folder / "taken.zt").exists():
+        (folder / "taken.zt").mkdir()
+        (folder / "file.zt").write_bytes(SMALL)
+        (folder / "link").symlink_to(tmp_path)
+    before = files_of(folder)
+    assert_problem(put(server, name, SMALL), 409, "conflict")
+    assert files_of(folder) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_name_that_is_too_long_for_the_disk_is_refused(server, folder):
+    assert put(server, "n" * 252, SMALL).status == 201
+    assert_problem(put(server, "n" * 253, SMALL), 400, "invalid-name")
+    assert put(server, "/".join(["part" * 15] * 4), SMALL).status == 201
+
+
+def test_file_of_another_format_under_the_name_is_removed(server, folder, name):
+    (folder / f"{name}.safetensors").write_bytes(SMALL)
+    eventually(lambda: get(server, model_path(name)).status == 200)
+    assert put(server, name, OTHER).status == 204
+    assert [path for path in files_of(folder) if path.startswith(name)] == [f"{name}.zt"]
+    assert content_of(server, name) == pattern(1000, seed=2)
+
+
+def test_readers_beside_writers_see_whole_versions_only(server, name):
+    """Each answer is one version from first to last byte, and each tag stands for one version."""
+    files = [zt1({"w": dense(bytes([65 + seed]) * 50_000)}) for seed in range(8)]
+    put(server, name, files[0])
+    seen, done = set(), threading.Event()
+
+    def read():
+        while not done.is_set():
+            answer = get(server, component_path(name, "w"))
+            seen.add((answer.status, answer["ETag"], answer.body[:1], len(set(answer.body)), len(answer.body)))
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    statuses = {put(server, name, files[turn % 8]).status for turn in range(60)}
+    done.set()
+    for reader in readers:
+        reader.join(TIMEOUT_S)
+    assert statuses == {204}
+    assert {(status, kinds, length) for status, _, _, kinds, length in seen} == {(200, 1, 50_000)}
+    assert len({tag for _, tag, _, _, _ in seen}) == len({(tag, first) for _, tag, first, _, _ in seen})

@@ -1,0 +1,296 @@
+"""Digests are checked before the first byte goes out; what is wrong is never served, in no form.
+
+Lazy (the default), eager and no verification, POST, what is remembered, and the state as JSON.
+"""
+
+import os
+import shutil
+
+import pytest
+
+from containers import (
+    Component,
+    Object,
+    dense,
+    dense_encoded,
+    digest_text,
+    pattern,
+    seekable,
+    zstd_dense,
+    zt01,
+    zt1,
+    zt10,
+    zt2,
+)
+from wire import ask, assert_problem, component_path, eventually, get, manifest, model_path, verification, verify
+
+DATA = pattern(200_000, seed=9)
+MAKERS = {
+    "v01-crc32c": lambda: zt01({"w": dense(DATA, digest="crc32c")}),
+    "v01-sha256": lambda: zt01({"w": dense(DATA, digest="sha256")}),
+    "v01-big": lambda: zt01({"w": dense(DATA, "f32", digest="crc32c", fields={"data_endianness": "big"})}),
+    "v10-crc32c": lambda: zt10({"w": dense(DATA, digest="crc32c")}),
+    "v11-sha256": lambda: zt1({"w": dense(DATA)}, version="1.1.0"),
+    "v12-sha256": lambda: zt1({"w": dense(DATA)}),
+    "v12-crc32c": lambda: zt1({"w": dense(DATA, digest="crc32c")}),
+    "v12-zstd": lambda: zt1({"w": zstd_dense(DATA, digest="crc32c")}),
+    "v2-xxh3": lambda: zt2({"w": dense(DATA, digest="xxh3")}),
+    "v2-sha256": lambda: zt2({"w": dense(DATA, digest="sha256")}),
+    "v2-seekable": lambda: zt2({"w": dense_encoded(DATA, seekable(DATA), "zt.zstd-seekable/1", digest="xxh3")}),
+}
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    for name, make in MAKERS.items():
+        built = make()
+        (folder / f"{name}.good.zt").write_bytes(built)
+        (folder / f"{name}.bad.zt").write_bytes(built.flipped("w", at=1000))
+    return share_server(folder)
+
+
+def bad(name, query=""):
+    return component_path(f"{name}.bad", "w") + query
+
+
+def assert_never_served(answer):
+    assert_problem(answer, 500, "corrupt-component")
+    assert len(answer.body) < 2000
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_right_bytes_are_served(server, name):
+    answer = get(server, component_path(f"{name}.good", "w"), Range="bytes=4-7")
+    assert answer.status == 206
+    whole = get(server, component_path(f"{name}.good", "w"))
+    assert whole.status == 200 and len(whole.body) == len(DATA)
+    if name != "v01-big":
+        assert whole.body == DATA
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_flipped_bit_is_an_error_and_never_the_bytes(server, name):
+    assert_never_served(get(server, bad(name)))
+    for value in ("bytes=0-0", "bytes=150000-150003", "bytes=-1", "bytes=1000-1000"):
+        assert_never_served(get(server, bad(name), Range=value))
+    tag = get(server, component_path(f"{name}.good", "w"))["ETag"]
+    assert_never_served(get(server, bad(name), If_Range=tag, Range="bytes=0-0"))
+    assert ask(server, "HEAD", bad(name)).status == 500
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name != "v2-seekable"])
+def test_stored_form_of_a_corrupt_component_is_not_served_either(server, name):
+    assert_never_served(get(server, bad(name, "?representation=stored")))
+    assert_never_served(get(server, bad(name, "?representation=stored"), Range="bytes=0-0"))
+
+
+def test_other_components_of_a_corrupt_file_are_served(start_server, tmp_path):
+    built = zt1({"w": dense(DATA), "x": dense(pattern(100))})
+    (tmp_path / "m.zt").write_bytes(built.flipped("w"))
+    server = start_server(tmp_path)
+    assert_never_served(get(server, component_path("m", "w")))
+    assert get(server, component_path("m", "x")).body == pattern(100)
+    assert manifest(server, "m")["objects"]
+    assert get(server, "/files/m.zt").body == built.flipped("w")
+    eventually(lambda: any("corrupt" in line or "digest" in line for line in server.log_lines))
+
+
+def test_state_of_a_model_before_and_after(start_server, tmp_path):
+    objects = {
+        "good": dense(pattern(1000)),
+        "none": dense(pattern(100), digest=None),
+        "unknown": dense(pattern(10), digest="md5:00112233445566778899aabbccddeeff"),
+        "wrong": dense(pattern(500), digest="crc32c:0x00000000"),
+    }
+    (tmp_path / "m.zt").write_bytes(zt1(objects))
+    server = start_server(tmp_path)
+    assert verification(server, "m")["state"] == "unverified"
+    state = verify(server, "m")
+    assert state == {
+        "state": "failed",
+        "components": {"total": 4, "verified": 1, "failed": 1, "unsupported": 1, "undigested": 1},
+        "bytes": {"total": state["bytes"]["hashed"], "hashed": state["bytes"]["hashed"]},
+        "failures": [
+            {
+                "object": "wrong",
+                "component": "data",
+                "expected": "crc32c:0x00000000",
+                "actual": digest_text("crc32c", pattern(500)),
+            }
+        ],
+    }
+    assert 1500 <= state["bytes"]["hashed"] <= 1610
+    assert get(server, component_path("m", "unknown")).body == pattern(10)
+    assert get(server, component_path("m", "none")).body == pattern(100)
+    assert_never_served(get(server, component_path("m", "wrong")))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_post_tells_right_from_wrong(server, name):
+    assert verify(server, f"{name}.good")["state"] == "verified"
+    state = verify(server, f"{name}.bad")
+    assert state["state"] == "failed"
+    assert state["components"] == {"total": 1, "verified": 0, "failed": 1, "unsupported": 0, "undigested": 0}
+    (failure,) = state["failures"]
+    assert (failure["object"], failure["component"]) == ("w", "data")
+    assert failure["expected"] == manifest(server, f"{name}.bad")["objects"]["w"]["components"]["data"]["digest"]
+
+
+def test_verified_model_counts_everything(server):
+    state = verify(server, "v12-sha256.good")
+    assert state["components"] == {"total": 1, "verified": 1, "failed": 0, "unsupported": 0, "undigested": 0}
+    assert state["bytes"] == {"total": len(DATA), "hashed": len(DATA)}
+    assert state["failures"] == []
+
+
+def test_post_of_a_missing_or_unreadable_model(server, folder):
+    assert_problem(ask(server, "POST", f"{model_path('none')}/verification"), 404, "model-not-found")
+    assert_problem(get(server, f"{model_path('none')}/verification"), 404, "model-not-found")
+
+
+def test_unknown_digest_is_never_verified(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt2({"w": dense(b"12345678", digest="blake9:0011")}))
+    server = start_server(tmp_path)
+    assert get(server, component_path("m", "w")).body == b"12345678"
+    components = verify(server, "m")["components"]
+    assert (components["verified"], components["unsupported"]) == (0, 1)
+
+
+def test_digest_over_bytes_that_cannot_be_decoded_is_unsupported(start_server, tmp_path):
+    part = Component(b"12345678", encoding="x.future/1", decoded=b"1234", digest="xxh3")
+    (tmp_path / "m.zt").write_bytes(zt2({"w": Object([4], {"data": part})}))
+    server = start_server(tmp_path)
+    components = verify(server, "m")["components"]
+    assert (components["verified"], components["failed"], components["unsupported"]) == (0, 0, 1)
+    assert get(server, component_path("m", "w") + "?representation=stored").body == b"12345678"
+
+
+@pytest.mark.parametrize("digest", ["crc32c:{:x}", "crc32c:0x{:08x}", "crc32c:{:08X}", "crc32c:0x{:08X}"])
+def test_spellings_of_crc32c(start_server, tmp_path, digest):
+    value = int(digest_text("crc32c", DATA).split("0x")[1], 16)
+    (tmp_path / "m.zt").write_bytes(zt1({"w": dense(DATA, digest=digest.format(value))}))
+    server = start_server(tmp_path)
+    assert verify(server, "m")["components"]["verified"] == 1
+
+
+def test_off_serves_what_is_there(start_server, tmp_path):
+    built = MAKERS["v12-sha256"]()
+    (tmp_path / "m.zt").write_bytes(built.flipped("w"))
+    server = start_server(tmp_path, "--verify", "off")
+    answer = get(server, component_path("m", "w"))
+    assert answer.status == 200
+    assert answer.body == bytes([DATA[0] ^ 1]) + DATA[1:]
+    assert verification(server, "m")["state"] == "unverified"
+
+
+def test_eager_verifies_from_load_on(start_server, tmp_path):
+    (tmp_path / "good.zt").write_bytes(MAKERS["v12-sha256"]())
+    (tmp_path / "bad.zt").write_bytes(MAKERS["v2-xxh3"]().flipped("w"))
+    server = start_server(tmp_path, "--verify", "eager")
+    eventually(lambda: get(server, "/readyz").status == 200)
+    assert verification(server, "good")["state"] == "verified"
+    assert verification(server, "bad")["state"] == "failed"
+    assert_never_served(get(server, component_path("bad", "w")))
+    (tmp_path / "late.zt").write_bytes(MAKERS["v12-crc32c"]())
+    eventually(lambda: get(server, model_path("late")).status == 200)
+    eventually(lambda: verification(server, "late")["state"] == "verified")
+
+
+def test_result_is_remembered_across_restarts(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(MAKERS["v12-sha256"]())
+    (tmp_path / "bad.zt").write_bytes(MAKERS["v12-sha256"]().flipped("w"))
+    first = start_server(tmp_path)
+    state, wrong = verify(first, "m"), verify(first, "bad")
+    assert first.stop() == 0
+    second = start_server(tmp_path)
+    again = verification(second, "m")
+    assert (again["state"], again["components"]) == (state["state"], state["components"])
+    assert_never_served(get(second, component_path("bad", "w")))
+    assert wrong["state"] == "failed"
+
+
+def test_lazy_result_is_remembered_across_restarts(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(MAKERS["v12-sha256"]())
+    first = start_server(tmp_path)
+    assert get(first, component_path("m", "w")).status == 200
+    assert eventually(lambda: verification(first, "m")["components"]["verified"] == 1)
+    assert first.stop() == 0
+    assert verification(start_server(tmp_path), "m")["components"]["verified"] == 1
+
+
+def test_result_is_kept_in_the_folder_for_state(start_server, tmp_path):
+    root, state = tmp_path / "root", tmp_path / "state"
+    root.mkdir()
+    (root / "m.zt").write_bytes(MAKERS["v12-sha256"]())
+    environment = {"ZTSERVE_STATE_DIR": str(state)}
+    first = start_server(root, environment=environment)
+    verify(first, "m")
+    assert first.stop() == 0
+    assert [entry.name for entry in root.iterdir()] == ["m.zt"]
+    second = start_server(root, environment=environment)
+    assert verification(second, "m")["state"] == "verified"
+    assert second.stop() == 0
+    shutil.rmtree(state)
+    assert verification(start_server(root, environment=environment), "m")["state"] == "unverified"
+
+
+def change_behind_the_back(path):
+    """Turns one bit and sets the times back: size, mtime and inode are as before."""
+    before = path.stat()
+    data = bytearray(path.read_bytes())
+    at = data.index(DATA[:16])
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([data[at] ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize("name", ["v12-sha256", "v2-xxh3"])
+def test_change_with_the_old_mtime_is_found_after_a_restart(start_server, tmp_path, name):
+    path = tmp_path / "m.zt"
+    path.write_bytes(MAKERS[name]())
+    first = start_server(tmp_path)
+    assert verify(first, "m")["state"] == "verified"
+    assert first.stop() == 0
+    change_behind_the_back(path)
+    second = start_server(tmp_path)
+    assert verification(second, "m")["state"] == "unverified"
+    assert_never_served(get(second, component_path("m", "w")))
+
+
+def refused_and_never_changed(server):
+    """Whether the component is refused; until then it is the old bytes or nothing."""
+    answer = get(server, component_path("m", "w"))
+    assert answer.status == 500 or answer.body == DATA
+    return answer.status == 500
+
+
+@pytest.mark.parametrize("read_before", [True, False])
+def test_change_with_the_old_mtime_is_found_while_serving(start_server, tmp_path, read_before):
+    path = tmp_path / "m.zt"
+    path.write_bytes(MAKERS["v12-sha256"]())
+    server = start_server(tmp_path)
+    if read_before:
+        assert get(server, component_path("m", "w")).body == DATA
+    change_behind_the_back(path)
+    eventually(lambda: refused_and_never_changed(server))
+
+
+def test_state_that_is_garbage_is_not_believed(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(MAKERS["v12-sha256"]().flipped("w"))
+    (tmp_path / "good.zt").write_bytes(MAKERS["v12-sha256"]())
+    first = start_server(tmp_path)
+    verify(first, "m"), verify(first, "good")
+    assert first.stop() == 0
+    for file in (path for path in (tmp_path / ".ztserve").rglob("*") if path.is_file()):
+        file.write_bytes(pattern(max(1, file.stat().st_size), seed=4))
+    second = start_server(tmp_path)
+    assert_never_served(get(second, component_path("m", "w")))
+    assert get(second, component_path("good", "w")).body == DATA
+
+
+def test_content_rules_fail_verification(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt2({"flags": dense(b"\x00\x02", "u8", [2], type="bool", digest="xxh3")}))
+    server = start_server(tmp_path)
+    assert verify(server, "m")["state"] == "failed"

@@ -1,0 +1,35 @@
+"""What the tests of uploads share: two files to send, PUT, and a look at what the root holds afterwards."""
+
+import base64
+import hashlib
+
+from containers import dense, pattern, zt1, zt2
+from wire import ask, component_path, get, model_path
+
+SMALL = zt1({"w": dense(pattern(1000))})
+OTHER = zt2({"w": dense(pattern(1000, seed=2), digest="xxh3")})
+
+
+def put(server, name, body, **fields):
+    return ask(server, "PUT", model_path(name), {key.replace("_", "-"): value for key, value in fields.items()}, body)
+
+
+def digest_field(algorithm, data):
+    value = hashlib.new(algorithm.replace("-", ""), data).digest()
+    return f"{algorithm}=:{base64.b64encode(value).decode()}:"
+
+
+def files_of(folder):
+    """Every file below the root, hidden ones too; what the server remembers is not the uploads'."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(folder)) for path in paths if path.relative_to(folder).parts[0] != ".ztserve")
+
+
+def content_of(server, name):
+    answer = get(server, component_path(name, "w"))
+    return answer.body if answer.status == 200 else None
+
+
+def assert_absent(server, folder, name):
+    assert get(server, model_path(name)).status == 404
+    assert [path for path in files_of(folder) if name in path or path.split("/")[-1].startswith(".")] == []

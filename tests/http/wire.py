@@ -1,0 +1,192 @@
+"""HTTP from outside, with nothing in between: targets go out as they are written, and no field is added but Host.
+
+`ask` is for requests that are well formed; `talk` sends any bytes and reads what comes back until the server closes.
+"""
+
+import http.client
+import json
+import socket
+import time
+from urllib.parse import quote
+
+# Bounds for what should happen at once; generous, since sanitized builds on shared machines are slow.
+TIMEOUT_S = 60
+NOTICED_S = 20
+
+
+class Answer:
+    """One response: status, fields (names in any case), body."""
+
+    def __init__(self, status, fields, body):
+        self.status = status
+        self.fields = fields
+        self.body = body
+
+    def __repr__(self):
+        return f"<{self.status} {dict(self.fields.items())} {self.body[:300]!r}>"
+
+    def __getitem__(self, name):
+        return self.fields[name]
+
+    def json(self):
+        assert self["Content-Type"].split(";")[0].endswith("json"), self
+        return json.loads(self.body)
+
+
+def ask(server, method, target, fields=None, body=None):
+    """One request on a connection of its own."""
+    with Connection(server) as connection:
+        return connection.ask(method, target, fields, body)
+
+
+def get(server, target, **fields):
+    """GET; fields as keywords, with _ for -."""
+    return ask(server, "GET", target, {name.replace("_", "-"): value for name, value in fields.items()})
+
+
+def head(server, target, **fields):
+    return ask(server, "HEAD", target, {name.replace("_", "-"): value for name, value in fields.items()})
+
+
+class Connection:
+    """A connection that is kept from request to request."""
+
+    def __init__(self, server):
+        self.http = http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT_S)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.http.close()
+
+    def ask(self, method, target, fields=None, body=None):
+        self.send(method, target, fields, body)
+        return self.receive()
+
+    def send(self, method, target, fields=None, body=None):
+        fields = dict(fields or {})
+        self.http.putrequest(method, target, skip_accept_encoding=True)
+        if body is not None and "Transfer-Encoding" not in fields:
+            fields.setdefault("Content-Length", str(len(body)))
+        for name, value in fields.items():
+            self.http.putheader(name, value)
+        self.http.endheaders(body)
+
+    def receive(self):
+        response = self.http.getresponse()
+        return Answer(response.status, response.headers, response.read())
+
+
+def connect(server, receive_buffer=None):
+    """A bare socket; a small receive buffer makes a reader that the server has to wait for."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if receive_buffer:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.settimeout(TIMEOUT_S)
+    connection.connect((server.host, server.port))
+    return connection
+
+
+def read_until_closed(connection):
+    received = b""
+    try:
+        while chunk := connection.recv(1 << 16):
+            received += chunk
+    except ConnectionResetError:
+        pass
+    return received
+
+
+def talk(server, data):
+    """Sends bytes as they are; what the server sent until it closed the connection."""
+    with connect(server) as connection:
+        connection.sendall(data)
+        return read_until_closed(connection)
+
+
+def read_head(connection):
+    """Status and fields of a response (names in lower case), and the first bytes of its body if they came along."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        chunk = connection.recv(1 << 16)
+        assert chunk, received
+        received += chunk
+    block, body = received.split(b"\r\n\r\n", 1)
+    lines = block.decode("latin-1").split("\r\n")
+    fields = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines[1:])}
+    return int(lines[0].split()[1]), fields, body
+
+
+def read_exactly(connection, length, received=b""):
+    """Up to so many bytes; fewer if the connection ends before."""
+    parts, missing = [received], length - len(received)
+    try:
+        while missing > 0 and (chunk := connection.recv(min(missing, 1 << 20))):
+            parts.append(chunk)
+            missing -= len(chunk)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def segment(name):
+    """A name as one path segment."""
+    return quote(name, safe="")
+
+
+def model_path(model):
+    return f"/v1/models/{segment(model)}"
+
+
+def object_path(model, name):
+    return f"{model_path(model)}/objects/{segment(name)}"
+
+
+def component_path(model, name, role="data"):
+    return f"{object_path(model, name)}/{segment(role)}"
+
+
+def manifest(server, model):
+    answer = get(server, model_path(model))
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def eventually(condition, within_s=NOTICED_S):
+    """Waits until the condition gives something true, and gives it on."""
+    deadline = time.monotonic() + within_s
+    while not (result := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return result
+
+
+def verification(server, model):
+    return get(server, f"{model_path(model)}/verification").json()
+
+
+def verify(server, model):
+    """Has everything hashed and waits for the end; the state then."""
+    answer = ask(server, "POST", f"{model_path(model)}/verification")
+    assert answer.status == 202, answer
+    return eventually(lambda: ended_state(server, model), within_s=TIMEOUT_S)
+
+
+def ended_state(server, model):
+    state = verification(server, model)
+    return state if state["state"] in ("verified", "failed") else None
+
+
+def assert_problem(answer, status, code):
+    """The shape that every error has, section 7 of the contract; gives the document for more."""
+    assert answer.status == status, answer
+    assert answer["Content-Type"].split(";")[0] == "application/problem+json", answer
+    problem = json.loads(answer.body)
+    assert problem["code"] == code, problem
+    assert problem["type"] == f"/problems/{code}"
+    assert problem["status"] == status
+    assert problem["title"] and isinstance(problem["title"], str)
+    assert problem["detail"] and isinstance(problem["detail"], str)
+    assert problem["request_id"] == answer["X-Request-Id"]
+    return problem

@@ -1,0 +1,85 @@
+/* Texts from files, as they are shown on a terminal. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/opened_file.h"
+#include "commands/plain_text.h"
+
+static void assert_shown(const char *text, size_t length, const char *expected, size_t width)
+{
+    char *shown = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&shown, &size);
+    assert_non_null(stream);
+    assert_int_equal(plain_text_write(stream, text, length), width);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(shown, expected);
+    free(shown);
+    assert_int_equal(plain_text_write(NULL, text, length), width);
+}
+
+static void plain_characters_are_shown_as_they_are(void **state)
+{
+    (void)state;
+    assert_shown("", 0, "", 0);
+    assert_shown("layer.0/w \\ \"", 13, "layer.0/w \\ \"", 13);
+    assert_shown("é€𝄞", 9, "é€𝄞", 3);
+}
+
+static void what_a_terminal_obeys_is_escaped(void **state)
+{
+    (void)state;
+    assert_shown("a\n\x1b\x7f", 4, "a\\u000a\\u001b\\u007f", 19);
+    assert_shown("\0", 1, "\\u0000", 6);
+    assert_shown("\xC2\x9B", 2, "\\u009b", 6);
+    assert_shown("\xC2\xA0", 2, "\xC2\xA0", 1);
+    assert_shown("\xE2\x80\xAE", 3, "\\u202e", 6);
+    assert_shown("\xE2\x80\xA8", 3, "\\u2028", 6);
+    assert_shown("\xE2\x81\xA6", 3, "\\u2066", 6);
+    assert_shown("\xE2\x80\x90", 3, "\xE2\x80\x90", 1);
+}
+
+static void bytes_that_are_no_text_are_escaped(void **state)
+{
+    (void)state;
+    assert_shown("a\xFF\xC3", 3, "a\\xff\\xc3", 9);
+}
+
+static void a_failure_is_described_in_one_line(void **state)
+{
+    (void)state;
+    struct zt_error error;
+    char text[FAILURE_TEXT_SIZE];
+    zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 70, "offset 3");
+    zt_error_at(&error, (struct zt_text){"w", 1}, (struct zt_text){"data", 4});
+    failure_describe(&error, text, sizeof text);
+    assert_string_equal(text, "offset 3 [zt1 §4 BlobAlignment, object \"w\", component \"data\", offset 70]");
+    zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read");
+    failure_describe(&error, text, sizeof text);
+    assert_string_equal(text, "cannot read");
+    zt_fail(&error, ZT_IO, NULL, 0, "cannot read");
+    failure_describe(&error, text, sizeof text);
+    assert_string_equal(text, "cannot read [offset 0]");
+}
+
+static void a_description_that_does_not_fit_is_cut(void **state)
+{
+    (void)state;
+    struct zt_error error;
+    char text[20];
+    zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 70, "offset 3");
+    failure_describe(&error, text, sizeof text);
+    assert_true(strlen(text) < sizeof text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_characters_are_shown_as_they_are), cmocka_unit_test(what_a_terminal_obeys_is_escaped),
+        cmocka_unit_test(bytes_that_are_no_text_are_escaped),     cmocka_unit_test(a_failure_is_described_in_one_line),
+        cmocka_unit_test(a_description_that_does_not_fit_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
