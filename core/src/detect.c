@@ -29,8 +29,8 @@ static const struct known formats[] = {
     {"ZTEN0001", 8, zt01_open, NULL},
     {"ZTEN1000", 8, zt1_open, NULL},
     {"GGUF", 4, gguf_open, NULL},
-    {"MAG!", 4, NULL, ".mag"},
-    {"MAG&", 4, NULL, ".mag (stream)"},
+    {"MAG!", 4, mag_open, NULL},
+    {"MAG&", 4, NULL, ".mag as a stream (before magnetron 0.1.1)"},
     {"\x93NUMPY", 6, npy_open, NULL},
     {"PK\x03\x04", 4, npz_open, NULL},
     /* An archive of nothing. */

@@ -24,7 +24,6 @@ static void open_names_formats_that_are_not_read(void **state)
         size_t length;
         const char *name;
     } cases[] = {
-        {"MAG!\1\0\0\0", 8, ".mag"},
         {"MAG&\1\0\0\0", 8, ".mag"},
         {"\x89HDF\r\n\x1a\n", 8, "HDF5"},
         {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, "PyTorch"},

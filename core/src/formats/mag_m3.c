@@ -1,0 +1,262 @@
+/* Snapshots (.mag version 100): header, strings "SRP!", metadata "MDT!" (empty so far), tensors "DSC!", data "BUF!".
+ *
+ * Names are strings of the pool, data lie back to back in the order of their records, and the file ends with them. */
+#include "mag_m3.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "little_endian.h"
+#include "mag_records.h"
+#include "zt/digest.h"
+
+#define HEADER_BYTES 32
+#define CHECKSUM_AT  16
+#define COVERED_FROM 20
+#define OFFSETS_AT   40 /* of the strings' offsets: after tag and count */
+#define RECORD_MIN   24
+#define POOL_MAX     ((uint32_t)128 << 20)
+#define RANK_LIMIT   64
+
+static const enum zt_dtype dtypes[] = {ZT_F32, ZT_F16, ZT_BF16, ZT_BOOL, ZT_U8,  ZT_I8,
+                                       ZT_U16, ZT_I16, ZT_U32,  ZT_I32,  ZT_U64, ZT_I64};
+
+struct snapshot {
+    uint32_t checksum;
+    uint32_t tensor_count;
+    uint32_t string_count;
+    uint64_t pool_at;     /* the strings' characters */
+    uint64_t tensors_at;  /* the first record */
+    uint64_t data_tag_at; /* "BUF!", where the checksum's cover ends */
+};
+
+bool mag_m3_probe(const uint8_t *head)
+{
+    return memcmp(head + HEADER_BYTES, "SRP!", 4) == 0;
+}
+
+/* --- where things lie --- */
+
+static enum zt_status take_tag(struct mag_cursor *cursor, const char *tag, struct zt_error *error)
+{
+    const uint8_t *bytes;
+    uint64_t at = cursor->position;
+    enum zt_status status = mag_cursor_take(cursor, 4, &bytes, error);
+
+    if (status == ZT_OK && memcmp(bytes, tag, 4) != 0)
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot Section", at, "the section %s does not begin here", tag);
+    return status;
+}
+
+static enum zt_status read_header(struct mag_cursor *cursor, struct snapshot *snapshot, struct zt_error *error)
+{
+    const uint8_t *bytes;
+    enum zt_status status = mag_cursor_take(cursor, HEADER_BYTES, &bytes, error);
+
+    if (status != ZT_OK)
+        return status;
+    snapshot->checksum = load_le32(bytes + CHECKSUM_AT);
+    snapshot->tensor_count = load_le32(bytes + 28);
+    if (load_le32(bytes + 20) != 0)
+        return zt_fail(error, ZT_INVALID, "mag §Header Reserved", 20, "the reserved word is not 0");
+    if (load_le32(bytes + 24) != 0)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, 24, "a snapshot with metadata, which no release has written");
+    return take_tag(cursor, "SRP!", error);
+}
+
+static enum zt_status pass_strings(struct mag_cursor *cursor, struct snapshot *snapshot, struct zt_error *error)
+{
+    uint32_t length = 0;
+    enum zt_status status = mag_cursor_u32(cursor, &snapshot->string_count, error);
+
+    if (status == ZT_OK)
+        status = mag_cursor_skip(cursor, 4 * (uint64_t)snapshot->string_count, error);
+    if (status == ZT_OK)
+        status = mag_cursor_u32(cursor, &length, error);
+    snapshot->pool_at = cursor->position;
+    if (status == ZT_OK && length > POOL_MAX)
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot Strings", cursor->position - 4,
+                       "strings of %" PRIu32 " bytes, more than 128 MiB", length);
+    return status == ZT_OK ? mag_cursor_skip(cursor, length, error) : status;
+}
+
+static enum zt_status pass_tensors(struct mag_cursor *cursor, const struct snapshot *snapshot, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    if (snapshot->tensor_count > (cursor->size - cursor->position) / RECORD_MIN)
+        return zt_fail(error, ZT_INVALID, "mag §Header RecordCount", 28, "%" PRIu32 " tensors do not fit the file",
+                       snapshot->tensor_count);
+    for (uint32_t i = 0; status == ZT_OK && i < snapshot->tensor_count; i++) {
+        uint32_t packed = 0;
+
+        status = mag_cursor_u32(cursor, &packed, error);
+        if (status == ZT_OK)
+            status = mag_cursor_skip(cursor, RECORD_MIN - 4 + 8 * (uint64_t)(packed & 0xFF), error);
+    }
+    return status;
+}
+
+/* Finds the sections; what is in them is read when the manifest is at hand. */
+static enum zt_status survey(struct mag_cursor *cursor, struct snapshot *snapshot, struct zt_error *error)
+{
+    cursor->rule = "mag §Snapshot Section";
+    enum zt_status status = read_header(cursor, snapshot, error);
+    if (status == ZT_OK)
+        status = pass_strings(cursor, snapshot, error);
+    if (status == ZT_OK)
+        status = take_tag(cursor, "MDT!", error);
+    if (status == ZT_OK)
+        status = take_tag(cursor, "DSC!", error);
+    snapshot->tensors_at = cursor->position;
+    if (status == ZT_OK)
+        status = pass_tensors(cursor, snapshot, error);
+    snapshot->data_tag_at = cursor->position;
+    return status == ZT_OK ? take_tag(cursor, "BUF!", error) : status;
+}
+
+/* --- strings --- */
+
+static uint32_t string_offset(const struct zt_model *model, uint32_t number)
+{
+    return load_le32(model->storage->manifest + OFFSETS_AT + 4 * (size_t)number);
+}
+
+/* One pass before any name is looked up: offsets begin with 0 and do not fall. */
+static enum zt_status check_strings(const struct zt_model *model, const struct snapshot *snapshot,
+                                    struct zt_error *error)
+{
+    uint32_t previous = 0;
+
+    for (uint32_t i = 0; i <= snapshot->string_count; i++) {
+        uint32_t offset = string_offset(model, i);
+
+        if (offset < previous || (i == 0 && offset != 0) || offset - previous > MAG_TAKE_MAX)
+            return zt_fail(error, ZT_INVALID, "mag §Snapshot Strings", OFFSETS_AT + 4 * (uint64_t)i,
+                           "the offsets of strings do not begin with 0 or do not rise by 65535 at most");
+        previous = offset;
+    }
+    return ZT_OK;
+}
+
+static enum zt_status find_name(const struct zt_model *model, const struct snapshot *snapshot, uint32_t number,
+                                struct mag_tensor *tensor, struct zt_error *error)
+{
+    if (number >= snapshot->string_count)
+        return zt_fail(error, ZT_INVALID, "mag §Names Name", snapshot->tensors_at,
+                       "a tensor's name is string %" PRIu32 " of %" PRIu32, number, snapshot->string_count);
+    tensor->key_at = snapshot->pool_at + string_offset(model, number);
+    tensor->key_length = string_offset(model, number + 1) - string_offset(model, number);
+    return mag_key_check(model->storage->manifest + tensor->key_at, tensor->key_length, tensor->key_at, error);
+}
+
+/* --- tensors --- */
+
+static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct mag_tensor *tensor, struct zt_error *error)
+{
+    uint64_t elements = 1;
+
+    for (unsigned i = 0; i < tensor->rank; i++) {
+        tensor->shape[i] = load_le64(record + RECORD_MIN + 8 * i);
+        if (tensor->shape[i] > INT64_MAX)
+            return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + RECORD_MIN + 8 * i, "a dimension is negative");
+    }
+    enum zt_status status = mag_tensor_bytes(tensor, at + RECORD_MIN, &tensor->length, error);
+    for (unsigned i = 0; i < tensor->rank; i++)
+        elements *= tensor->shape[i];
+    if (status == ZT_OK && elements != load_le64(record + 8))
+        return zt_fail(error, ZT_INVALID, "mag §Tensors DataSize", at + 8,
+                       "the shape is not that of %" PRIu64 " elements", load_le64(record + 8));
+    return status;
+}
+
+static enum zt_status read_tensor(const struct zt_model *model, const struct snapshot *snapshot, uint64_t at,
+                                  struct mag_tensor *tensor, struct zt_error *error)
+{
+    const uint8_t *record = model->storage->manifest + at;
+    uint32_t packed = load_le32(record);
+    unsigned dtype = packed >> 8 & 0xFF;
+
+    tensor->rank = (uint8_t)(packed & 0xFF);
+    if (packed >> 16 != 0)
+        return zt_fail(error, ZT_INVALID, "mag §Tensors Reserved", at,
+                       "the upper bytes of a record's first word are not 0");
+    if (tensor->rank >= RANK_LIMIT)
+        return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at, "a rank of %u", tensor->rank);
+    if (dtype >= sizeof dtypes / sizeof *dtypes)
+        return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at, "the dtype %u is not known", dtype);
+    tensor->dtype = dtypes[dtype];
+    enum zt_status status = find_name(model, snapshot, load_le32(record + 4), tensor, error);
+    return status == ZT_OK ? read_shape(record, at, tensor, error) : status;
+}
+
+static enum zt_status add_tensors(struct zt_builder *builder, const struct snapshot *snapshot, struct zt_error *error)
+{
+    const struct zt_model *model = builder->model;
+    uint64_t data = snapshot->data_tag_at + 4;
+    uint64_t at = snapshot->tensors_at;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < snapshot->tensor_count; i++) {
+        struct mag_tensor tensor = {0};
+        enum zt_status status = read_tensor(model, snapshot, at, &tensor, error);
+
+        if (status != ZT_OK)
+            return status;
+        if (load_le64(model->storage->manifest + at + 16) != sum || tensor.length > model->file_size - data - sum)
+            return zt_fail(error, ZT_INVALID, "mag §Tensors DataBounds", at + 16,
+                           "a tensor's data do not follow those before them, or do not lie in the file");
+        tensor.offset = data + sum;
+        status = mag_tensor_add(builder, &tensor, error);
+        if (status != ZT_OK)
+            return status;
+        sum += tensor.length;
+        at += RECORD_MIN + 8 * (uint64_t)tensor.rank;
+    }
+    if (sum != model->file_size - data)
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot DataEnd", data + sum, "bytes follow the last tensor's data");
+    return ZT_OK;
+}
+
+/* --- the whole --- */
+
+static enum zt_status build(struct zt_builder *builder, const struct snapshot *snapshot, struct zt_model **out_model,
+                            struct zt_error *error)
+{
+    const struct zt_model *model = builder->model;
+    uint32_t sum = zt_crc32c(0, model->storage->manifest + COVERED_FROM, (size_t)snapshot->data_tag_at - COVERED_FROM);
+    enum zt_status status;
+
+    builder->model->format = ZT_FORMAT_MAG;
+    builder->model->format_name = "mag";
+    builder->model->version = (struct zt_text){"100", 3};
+    if (sum != snapshot->checksum)
+        return zt_fail(error, ZT_INVALID, "mag §Header Checksum", CHECKSUM_AT,
+                       "the checksum is %08" PRIx32 ", the records give %08" PRIx32, snapshot->checksum, sum);
+    status = check_strings(model, snapshot, error);
+    if (status == ZT_OK)
+        status = add_tensors(builder, snapshot, error);
+    return status == ZT_OK ? zt_builder_finish(builder, "mag §Names DuplicateName", out_model, error) : status;
+}
+
+enum zt_status mag_m3_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+{
+    struct snapshot snapshot = {0};
+    struct zt_builder builder;
+    struct mag_cursor cursor;
+    enum zt_status status = mag_cursor_open(&cursor, source, 0, error);
+
+    if (status == ZT_OK)
+        status = survey(&cursor, &snapshot, error);
+    mag_cursor_close(&cursor);
+    if (status == ZT_OK && snapshot.data_tag_at > MAG_RECORDS_MAX)
+        status = zt_fail(error, ZT_INVALID, "mag §Header TooLarge", snapshot.data_tag_at,
+                         "records of %" PRIu64 " bytes, more than 1 GiB", snapshot.data_tag_at);
+    if (status == ZT_OK)
+        status = zt_builder_init(&builder, source, 0, snapshot.data_tag_at + 4, error);
+    if (status != ZT_OK)
+        return status;
+    status = build(&builder, &snapshot, out_model, error);
+    zt_builder_abandon(&builder);
+    return status;
+}
