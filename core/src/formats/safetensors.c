@@ -83,6 +83,9 @@ static enum zt_status check_keys(const struct safetensors_reading *reading, cons
 {
     struct zt_named_array keys = {metadata->keys, metadata->count, sizeof *metadata->keys,
                                   offsetof(struct metadata_key, length)};
+    if (metadata->keys == NULL) {
+        return ZT_OK;
+    }
     enum zt_status status = zt_names_sort(&keys, error);
     size_t second = status == ZT_OK ? zt_names_duplicate(&keys) : 0;
     if (second > 0) {
