@@ -18,6 +18,7 @@ static const char help[] =
     "  ztserve serve --root DIR [options]     serve every model below DIR\n"
     "  ztserve ls FILE [--json]               show a file's manifest: a table, or JSON\n"
     "  ztserve verify FILE... [--canonical]   check every rule and every digest; one line a file\n"
+    "  ztserve convert IN OUT [options]       make a file of another format; without --to by OUT's extension\n"
     "  ztserve check-config FILE              check a configuration file and print what is in force\n"
     "  ztserve --help | --version\n"
     "\n"
@@ -34,6 +35,10 @@ static const char help[] =
     "Option of verify:\n"
     "  --canonical                 also require the canonical form of zTensor 2\n"
     "\n"
+    "Options of convert:\n"
+    "  --to FORMAT                 zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, npz or npy\n"
+    "  --zstd[=LEVEL]              compress: zt and zt2 (then not canonical); level 1 to 22, default 3\n"
+    "\n"
     "Every key of the configuration can be set by a variable as well: ZTSERVE_LISTEN, ZTSERVE_UPLOAD_MAX_BYTES.\n"
     "Exit status: 0 done; 1 a file is bad or an operation failed; 2 wrong usage or configuration.\n";
 
@@ -46,6 +51,7 @@ static const struct command commands[] = {
     {"serve", command_serve},
     {"ls", command_ls},
     {"verify", command_verify},
+    {"convert", command_convert},
     {"check-config", command_check_config},
 };
 
@@ -107,9 +113,6 @@ int commands_run(int argc, char **argv)
     }
     if (strcmp(argv[1], "--version") == 0) {
         return print(ZTSERVE_VERSION "\n");
-    }
-    if (strcmp(argv[1], "convert") == 0) {
-        return command_refuse("convert is not part of this release");
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {

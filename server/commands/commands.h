@@ -15,6 +15,7 @@ int commands_run(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_ls(int argc, char **argv);
 int command_verify(int argc, char **argv);
+int command_convert(int argc, char **argv);
 int command_check_config(int argc, char **argv);
 
 /* One line "ztserve: …" on standard error. Control characters in it are escaped: names of files may hold any. */

@@ -1,0 +1,308 @@
+/* ztserve convert: a file of one format from a file of another. Its bytes are checked while they are read; of a damaged
+ * one nothing is made. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/commands.h"
+#include "commands/opened_file.h"
+#include "commands/output_file.h"
+#include "commands/plain_text.h"
+#include "commands/progress_line.h"
+#include "commands/shard_files.h"
+#include "zt/convert.h"
+
+/* What is asked for. */
+struct request {
+    const char *in;
+    const char *out;
+    const char *to; /* NULL: by the extension of out */
+    bool zstd;
+    int zstd_level;
+    enum zt_target target;
+};
+
+/* What is being done. */
+struct work {
+    const struct request *request;
+    struct opened_file file;
+    struct zt_source **files;
+    struct zt_projection *projection;
+    struct progress_line line;
+};
+
+static volatile sig_atomic_t stop_signal;
+
+static void note_signal(int number)
+{
+    stop_signal = number;
+}
+
+/* --- arguments --- */
+
+static const struct {
+    const char *name;
+    const char *extension;
+    enum zt_target target;
+} targets[] = {
+    {"zt", ".zt", ZT_TARGET_ZT1},   {"zt2", NULL, ZT_TARGET_ZT2_CANONICAL},
+    {"mag", ".mag", ZT_TARGET_MAG}, {"safetensors", ".safetensors", ZT_TARGET_SAFETENSORS},
+    {"npz", ".npz", ZT_TARGET_NPZ}, {"npy", ".npy", ZT_TARGET_NPY},
+};
+
+static bool ends_in(const char *path, const char *extension)
+{
+    size_t length = strlen(path);
+    size_t extension_length = strlen(extension);
+    return length > extension_length && strcmp(path + length - extension_length, extension) == 0;
+}
+
+static bool find_target(struct request *request)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        bool found = request->to != NULL ? strcmp(request->to, targets[i].name) == 0
+                                         : targets[i].extension != NULL && ends_in(request->out, targets[i].extension);
+        if (found) {
+            request->target = targets[i].target;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes "--zstd=LEVEL". */
+static bool read_level(struct request *request, const char *text)
+{
+    char *end;
+    errno = 0;
+    long level = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || level < 1 || level > 22) {
+        return false;
+    }
+    request->zstd_level = (int)level;
+    return true;
+}
+
+static int choose_target(struct request *request)
+{
+    if (request->in == NULL || request->out == NULL) {
+        return command_refuse("convert needs two files: the one to read and the one to write");
+    }
+    if (!find_target(request)) {
+        return request->to != NULL
+                   ? command_refuse("--to %s: zt, zt2, mag, safetensors, npz or npy", request->to)
+                   : command_refuse("%s: no format has such an extension; name one with --to", request->out);
+    }
+    if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL) {
+        request->target = ZT_TARGET_ZT2;
+    }
+    if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1) {
+        return command_refuse("--zstd: %s has no compression with zstd", zt_target_name(request->target));
+    }
+    return EXIT_DONE;
+}
+
+static int take_path(struct request *request, const char *path)
+{
+    if (request->in == NULL) {
+        request->in = path;
+    } else if (request->out == NULL) {
+        request->out = path;
+    } else {
+        return command_refuse("convert takes two files");
+    }
+    return EXIT_DONE;
+}
+
+static int read_arguments(int argc, char **argv, struct request *request)
+{
+    int status = EXIT_DONE;
+    for (int i = 1; i < argc && status == EXIT_DONE; i++) {
+        if (strcmp(argv[i], "--to") == 0) {
+            if (++i == argc) {
+                return command_refuse("--to needs a format");
+            }
+            request->to = argv[i];
+        } else if (strncmp(argv[i], "--to=", 5) == 0) {
+            request->to = argv[i] + 5;
+        } else if (strcmp(argv[i], "--zstd") == 0) {
+            request->zstd = true;
+        } else if (strncmp(argv[i], "--zstd=", 7) == 0) {
+            request->zstd = true;
+            if (!read_level(request, argv[i] + 7)) {
+                return command_refuse("%s: levels are 1 to 22", argv[i]);
+            }
+        } else if (argv[i][0] == '-') {
+            return command_refuse("%s: unknown argument", argv[i]);
+        } else {
+            status = take_path(request, argv[i]);
+        }
+    }
+    return status == EXIT_DONE ? choose_target(request) : status;
+}
+
+/* --- reading --- */
+
+static int complain_of(const char *path, const struct zt_error *error)
+{
+    char text[FAILURE_TEXT_SIZE];
+    failure_describe(error, text, sizeof text);
+    command_complain("%s: %s", path, text);
+    return EXIT_BAD;
+}
+
+/* files[0] is the model's own, the others are its shards. */
+static enum zt_status open_shards(struct work *work, struct zt_error *error)
+{
+    const struct zt_model *model = work->file.model;
+    work->files = calloc(model->shard_count + (size_t)1, sizeof(struct zt_source *));
+    if (work->files == NULL) {
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+    }
+    work->files[0] = work->file.source;
+    enum zt_status status = ZT_OK;
+    for (uint32_t i = 0; i < model->shard_count && status == ZT_OK; i++) {
+        status = shard_file_open(work->request->in, &model->shards[i], &work->files[i + 1], error);
+    }
+    return status;
+}
+
+static enum zt_status open_work(struct work *work, struct zt_error *error)
+{
+    enum zt_status status = opened_file_open(work->request->in, &work->file, error);
+    if (status == ZT_OK) {
+        status = open_shards(work, error);
+    }
+    if (status == ZT_OK) {
+        status = zt_model_project(work->file.model, work->request->target, &work->projection, error);
+    }
+    return status;
+}
+
+static void close_work(struct work *work)
+{
+    zt_projection_free(work->projection);
+    for (uint32_t i = 0; work->files != NULL && i < work->file.model->shard_count; i++) {
+        zt_source_close(work->files[i + 1]);
+    }
+    free(work->files);
+    opened_file_close(&work->file);
+}
+
+/* --- writing --- */
+
+static bool advance(void *context, uint64_t bytes)
+{
+    struct work *work = context;
+    progress_line_advance(&work->line, bytes);
+    return stop_signal == 0;
+}
+
+/* What was written is opened as anybody would: a file that its own reader refuses is never published. */
+static enum zt_status open_again(struct output_file *output, struct zt_error *error)
+{
+    struct zt_source *source = NULL;
+    struct zt_model *model = NULL;
+    int descriptor = dup(output->descriptor);
+    if (descriptor < 0) {
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read it again: %s", strerrordesc_np(errno));
+    }
+    enum zt_status status = zt_source_from_descriptor(descriptor, &source, error);
+    if (status != ZT_OK) {
+        close(descriptor);
+        return status;
+    }
+    status = zt_model_open(source, &model, error);
+    zt_model_free(model);
+    zt_source_close(source);
+    return status;
+}
+
+static enum zt_status write_output(struct work *work, struct output_file *output, struct zt_error *error)
+{
+    struct zt_progress progress = {advance, work};
+    struct zt_conversion conversion = {
+        .projection = work->projection,
+        .source = work->file.model,
+        .files = work->files,
+        .options = {.zstd = work->request->zstd, .zstd_level = work->request->zstd_level},
+        .progress = &progress,
+    };
+    struct zt_sink sink = {output_file_write, output};
+    progress_line_start(&work->line, "converting", zt_conversion_work(&conversion));
+    enum zt_status status = zt_model_convert(&conversion, &sink, error);
+    if (status == ZT_OK) {
+        status = output_file_flush(output, error);
+    }
+    if (status == ZT_OK) {
+        status = open_again(output, error);
+        output->failed = status != ZT_OK;
+    }
+    progress_line_end(&work->line);
+    return status;
+}
+
+static int make_output(struct work *work)
+{
+    struct output_file output;
+    struct zt_error error;
+    zt_error_clear(&error);
+    if (output_file_open(work->request->out, &output, &error) != ZT_OK) {
+        return complain_of(work->request->out, &error);
+    }
+    enum zt_status status = write_output(work, &output, &error);
+    if (status != ZT_OK) {
+        bool is_output = output.failed;
+        output_file_discard(&output);
+        return complain_of(is_output ? work->request->out : work->request->in, &error);
+    }
+    if (output_file_publish(&output, &error) != ZT_OK) {
+        return complain_of(work->request->out, &error);
+    }
+    return EXIT_DONE;
+}
+
+static void tell_left_out(const struct work *work)
+{
+    uint64_t count = work->projection->left_out;
+    if (count == 0) {
+        return;
+    }
+    plain_text_write(stdout, work->request->out, strlen(work->request->out));
+    printf(": %" PRIu64 " attribute%s left out, for which %s has no place\n", count, count == 1 ? "" : "s",
+           zt_target_name(work->request->target));
+}
+
+/* Signals that ask to end stop the work, so that nothing is left behind. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = note_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    /* A limit on sizes of files is a failure to write like any other. */
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+int command_convert(int argc, char **argv)
+{
+    struct request request = {0};
+    struct work work = {.request = &request};
+    struct zt_error error;
+    int status = read_arguments(argc, argv, &request);
+    if (status != EXIT_DONE) {
+        return status;
+    }
+    catch_signals();
+    zt_error_clear(&error);
+    status = open_work(&work, &error) == ZT_OK ? make_output(&work) : complain_of(request.in, &error);
+    if (status == EXIT_DONE) {
+        tell_left_out(&work);
+    }
+    close_work(&work);
+    return command_finish(status);
+}

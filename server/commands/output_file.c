@@ -1,0 +1,203 @@
+/* Writing a file that appears at once: unnamed until it is whole, then linked, renamed, and its folder synchronised. */
+#include "commands/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES ((size_t)1 << 20)
+#define FILE_MODE    0666 /* less the umask */
+
+static enum zt_status fail_io(struct output_file *file, struct zt_error *error, const char *what)
+{
+    int number = errno;
+    file->failed = true;
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
+    error->os_error = number;
+    return ZT_IO;
+}
+
+static enum zt_status no_memory(struct output_file *file, struct zt_error *error)
+{
+    file->failed = true;
+    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+}
+
+/* --- names --- */
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        return strdup(".");
+    }
+    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+/* A path that is a link stands for what it leads to, where that is there. */
+static enum zt_status resolve(struct output_file *file, const char *path, struct zt_error *error)
+{
+    struct stat facts;
+    bool exists = stat(path, &facts) == 0;
+    if (exists && !S_ISREG(facts.st_mode)) {
+        file->failed = true;
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "it is there and is not a regular file");
+    }
+    file->target = exists ? realpath(path, NULL) : strdup(path);
+    file->folder = file->target != NULL ? folder_of(file->target) : NULL;
+    if (file->folder == NULL ||
+        asprintf(&file->temporary, "%s/.ztserve-%ld.partial", file->folder, (long)getpid()) < 0) {
+        file->temporary = NULL;
+        return no_memory(file, error);
+    }
+    return ZT_OK;
+}
+
+/* --- opening --- */
+
+static enum zt_status open_descriptor(struct output_file *file, struct zt_error *error)
+{
+    file->descriptor = open(file->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_MODE);
+    if (file->descriptor >= 0) {
+        return ZT_OK;
+    }
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL) {
+        return fail_io(file, error, "cannot write there");
+    }
+    file->descriptor = open(file->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, FILE_MODE);
+    if (file->descriptor < 0) {
+        return fail_io(file, error, "cannot write there");
+    }
+    file->is_named = true;
+    return ZT_OK;
+}
+
+enum zt_status output_file_open(const char *path, struct output_file *out_file, struct zt_error *error)
+{
+    struct output_file file = {.descriptor = -1};
+    enum zt_status status = resolve(&file, path, error);
+    if (status == ZT_OK) {
+        file.buffer = malloc(BUFFER_BYTES);
+        status = file.buffer != NULL ? open_descriptor(&file, error) : no_memory(&file, error);
+    }
+    if (status != ZT_OK) {
+        output_file_discard(&file);
+        return status;
+    }
+    *out_file = file;
+    return ZT_OK;
+}
+
+/* --- writing --- */
+
+static enum zt_status write_all(struct output_file *file, const uint8_t *bytes, size_t length, struct zt_error *error)
+{
+    while (length > 0) {
+        ssize_t written = write(file->descriptor, bytes, length);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            return fail_io(file, error, "cannot write");
+        }
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return ZT_OK;
+}
+
+enum zt_status output_file_flush(struct output_file *file, struct zt_error *error)
+{
+    size_t length = file->filled;
+    file->filled = 0;
+    return write_all(file, file->buffer, length, error);
+}
+
+enum zt_status output_file_write(void *context, const void *bytes, size_t length, struct zt_error *error)
+{
+    struct output_file *file = context;
+    enum zt_status status = ZT_OK;
+    if (length > BUFFER_BYTES - file->filled) {
+        status = output_file_flush(file, error);
+    }
+    if (status == ZT_OK && length >= BUFFER_BYTES) {
+        return write_all(file, bytes, length, error);
+    }
+    if (status == ZT_OK) {
+        memcpy(file->buffer + file->filled, bytes, length);
+        file->filled += length;
+    }
+    return status;
+}
+
+/* --- ending --- */
+
+static enum zt_status give_name(struct output_file *file, struct zt_error *error)
+{
+    char unnamed[64];
+    if (file->is_named) {
+        return ZT_OK;
+    }
+    snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", file->descriptor);
+    if (linkat(AT_FDCWD, unnamed, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) != 0) {
+        return fail_io(file, error, "cannot name the file");
+    }
+    file->is_named = true;
+    return ZT_OK;
+}
+
+static enum zt_status sync_folder(struct output_file *file, struct zt_error *error)
+{
+    int folder = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems cannot synchronise a folder, and say so by EINVAL. */
+    bool synchronised = folder >= 0 && (fsync(folder) == 0 || errno == EINVAL);
+    enum zt_status status = synchronised ? ZT_OK : fail_io(file, error, "cannot synchronise the folder");
+    if (folder >= 0) {
+        close(folder);
+    }
+    return status;
+}
+
+static void release(struct output_file *file)
+{
+    if (file->descriptor >= 0) {
+        close(file->descriptor);
+    }
+    free(file->buffer);
+    free(file->temporary);
+    free(file->folder);
+    free(file->target);
+}
+
+enum zt_status output_file_publish(struct output_file *file, struct zt_error *error)
+{
+    enum zt_status status = output_file_flush(file, error);
+    if (status == ZT_OK && fsync(file->descriptor) != 0) {
+        status = fail_io(file, error, "cannot write to the disk");
+    }
+    if (status == ZT_OK) {
+        status = give_name(file, error);
+    }
+    if (status == ZT_OK && rename(file->temporary, file->target) != 0) {
+        status = fail_io(file, error, "cannot name the file");
+    }
+    if (status != ZT_OK) {
+        output_file_discard(file);
+        return status;
+    }
+    status = sync_folder(file, error);
+    release(file);
+    return status;
+}
+
+void output_file_discard(struct output_file *file)
+{
+    if (file->is_named) {
+        unlink(file->temporary);
+    }
+    release(file);
+}
