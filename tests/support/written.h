@@ -1,0 +1,41 @@
+/* Files written into memory by the project's own writers, from a source that is a file in memory too. */
+#ifndef ZT_TEST_WRITTEN_H
+#define ZT_TEST_WRITTEN_H
+
+#include "cbor_write.h"
+#include "zt/convert.h"
+
+/* A model, its bytes and how it was opened. */
+struct written {
+    struct zt_buffer bytes;
+    struct zt_source *source;
+    struct zt_model *model;
+};
+
+/* Opens bytes, which it takes over. Fails the running test when they do not open. */
+void written_open(struct written *written, struct zt_buffer bytes);
+/* A zTensor 1.2 file of a manifest (cbor_text.h) and data as container.h has it. */
+void written_from_text(struct written *written, size_t data_length, const char *manifest);
+void written_free(struct written *written);
+
+/* Converts; the model is not opened. options may be NULL. */
+enum zt_status written_convert(const struct written *from, enum zt_target target,
+                               const struct zt_writer_options *options, struct zt_buffer *out_bytes,
+                               struct zt_error *error);
+/* The same, and opens what was written; fails the running test when something fails. */
+void written_make(struct written *written, const struct written *from, enum zt_target target,
+                  const struct zt_writer_options *options);
+
+/* A sink that fails at its n-th call (1: the first); never for 0. */
+struct failing_sink {
+    struct zt_buffer bytes;
+    unsigned calls;
+    unsigned failing_call;
+};
+struct zt_sink failing_sink(struct failing_sink *state);
+
+/* Decoded bytes of a component of a one-file model, into buffer; how many there are. */
+size_t written_decode(const struct written *written, const char *object, const char *component, void *buffer,
+                      size_t capacity);
+
+#endif
