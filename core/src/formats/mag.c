@@ -247,5 +247,7 @@ enum zt_status mag_open(struct zt_source *source, struct zt_model **out_model, s
     if (header.version != VERSION_1)
         return zt_fail(error, ZT_INVALID, "mag §Header Version", 4, "version %" PRIu32 ", known are 1 and 100",
                        header.version);
+    if (header.reserved != 0)
+        return zt_fail(error, ZT_INVALID, "mag §Header Reserved", MAG_RESERVED_AT, "the reserved word is not 0");
     return open_version_1(&header, source, out_model, error);
 }

@@ -29,7 +29,8 @@ enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_
         *out_header = (struct mag_header){.version = load_le32(bytes + 4),
                                           .checksum = load_le32(bytes + MAG_CHECKSUM_AT),
                                           .tensor_count = load_le32(bytes + 12),
-                                          .metadata_count = load_le32(bytes + 16)};
+                                          .metadata_count = load_le32(bytes + 16),
+                                          .reserved = load_le32(bytes + MAG_RESERVED_AT)};
     return status;
 }
 

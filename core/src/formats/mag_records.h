@@ -8,6 +8,7 @@
 
 #define MAG_HEADER_BYTES 24
 #define MAG_CHECKSUM_AT  8
+#define MAG_RESERVED_AT  20
 /* This library's bound on header and records, as zTensor has for its manifest. */
 #define MAG_RECORDS_MAX (1ull << 30)
 
@@ -16,6 +17,7 @@ struct mag_header {
     uint32_t checksum;
     uint32_t tensor_count;
     uint32_t metadata_count;
+    uint32_t reserved;
 };
 
 /* What the first byte of a metadata record's aux says of its payload. */

@@ -97,7 +97,8 @@ static unsigned golden_faults(const char *version)
     DIR *directory = opendir(folder);
     assert_non_null(directory);
     for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        if (entry->d_name[0] == '.') {
+        /* The stream that went before magnetron's first release is known and not read. */
+        if (entry->d_name[0] == '.' || strstr(entry->d_name, "MAGamp") != NULL) {
             continue;
         }
         /* A real file, with one name twice: refused by us. */
@@ -124,7 +125,7 @@ static void corpus_files_end_as_expected(void **state)
 static void golden_files_open_and_verify(void **state)
 {
     (void)state;
-    static const char *const versions[] = {"v0.1", "v1.0", "v1.1", "v1.2", "v2"};
+    static const char *const versions[] = {"v0.1", "v1.0", "v1.1", "v1.2", "v2", "mag"};
     unsigned faults = 0;
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
         faults += golden_faults(versions[i]);
