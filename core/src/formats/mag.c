@@ -10,12 +10,14 @@
 #include "little_endian.h"
 #include "mag_attributes.h"
 #include "mag_m3.h"
+#include "mag_m4.h"
 #include "mag_records.h"
 #include "zt/digest.h"
 
-/* From the specification's implementation; and of the releases with another. */
+/* From the specification's implementation; of magnetron 0.1.5; of magnetron 0.2. */
 #define VERSION_1        1
 #define VERSION_SNAPSHOT 100
+#define VERSION_STREAM   300
 
 static const struct mag_layout *const layouts[] = {&mag_m1, &mag_m2};
 #define LAYOUT_COUNT (sizeof layouts / sizeof *layouts)
@@ -244,8 +246,10 @@ enum zt_status mag_open(struct zt_source *source, struct zt_model **out_model, s
         return status;
     if (header.version == VERSION_SNAPSHOT)
         return open_snapshot(source, out_model, error);
+    if (header.version == VERSION_STREAM)
+        return mag_m4_open(source, out_model, error);
     if (header.version != VERSION_1)
-        return zt_fail(error, ZT_INVALID, "mag §Header Version", 4, "version %" PRIu32 ", known are 1 and 100",
+        return zt_fail(error, ZT_INVALID, "mag §Header Version", 4, "version %" PRIu32 ", known are 1, 100 and 300",
                        header.version);
     if (header.reserved != 0)
         return zt_fail(error, ZT_INVALID, "mag §Header Reserved", MAG_RESERVED_AT, "the reserved word is not 0");

@@ -70,7 +70,7 @@ enum zt_status mag_tensor_bytes(const struct mag_tensor *tensor, uint64_t at, ui
     uint64_t elements;
 
     if (!zt_shape_product(tensor->shape, tensor->rank, &elements) ||
-        zt_element_bytes(tensor->dtype, ZT_LOGICAL_NONE, elements, out_bytes) != ZT_OK)
+        zt_element_bytes(tensor->dtype, tensor->logical, elements, out_bytes) != ZT_OK)
         return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at, "the tensor's size is past 64 bits");
     return ZT_OK;
 }
@@ -329,6 +329,9 @@ enum zt_status mag_tensor_add(struct zt_builder *builder, const struct mag_tenso
     component->encoding_name = "raw";
     component->encoding_length = 3;
     component->dtype = (uint8_t)tensor->dtype;
+    component->logical = (uint8_t)tensor->logical;
+    component->type = zt_logical_name(tensor->logical);
+    component->type_length = component->type != NULL ? (uint32_t)strlen(component->type) : 0;
     component->offset = tensor->offset;
     component->length = component->decoded_length = tensor->length;
     return ZT_OK;

@@ -32,10 +32,11 @@ struct mag_metadata {
 
 /* A tensor's record in any of the layouts. */
 struct mag_tensor {
-    uint64_t key_at; /* absolute */
+    uint64_t key_at; /* from the manifest's beginning */
     uint32_t key_length;
     uint8_t rank;
     enum zt_dtype dtype;
+    enum zt_logical logical; /* version 300 */
     uint64_t shape[ZT_RANK_MAX];
     uint64_t offset; /* absolute */
     uint64_t length;
@@ -74,7 +75,7 @@ enum zt_status mag_key_check(const uint8_t *bytes, size_t length, uint64_t at, s
 enum zt_status mag_tensor_bytes(const struct mag_tensor *tensor, uint64_t at, uint64_t *out_bytes,
                                 struct zt_error *error);
 
-/* Adds a dense object of one component "data"; its name is in the manifest, which begins at 0. */
+/* Adds a dense object of one component "data"; its name is in the manifest. */
 enum zt_status mag_tensor_add(struct zt_builder *builder, const struct mag_tensor *tensor, struct zt_error *error);
 
 #endif

@@ -1,0 +1,13 @@
+/* JSON values as CBOR, for attributes that a format keeps as JSON. */
+#ifndef ZT_JSON_CBOR_H
+#define ZT_JSON_CBOR_H
+
+#include "arena.h"
+#include "json_read.h"
+
+/* Reads one value whole and encodes it in the arena: whole numbers exactly where they fit, others as the nearest
+ * float. ZT_INVALID with the reader's syntax rule also for a key that occurs twice and a number of over 400 digits. */
+enum zt_status zt_json_to_cbor(struct zt_json_reader *reader, struct zt_arena *arena, struct zt_text *out_value,
+                               struct zt_error *error);
+
+#endif
