@@ -35,13 +35,12 @@ def test_version_is_one_line(ztserve):
 def test_help_names_every_command_that_works(ztserve):
     result = ztserve("--help")
     assert result.status == 0
-    for command in ("serve", "ls", "verify", "check-config"):
+    for command in ("serve", "ls", "verify", "convert", "check-config"):
         assert f"ztserve {command}" in result.output
-    assert "convert" not in result.output
     assert result.errors == ""
 
 
-@pytest.mark.parametrize("command", ["serve", "ls", "verify", "check-config"])
+@pytest.mark.parametrize("command", ["serve", "ls", "verify", "convert", "check-config"])
 def test_every_command_has_help(ztserve, command):
     result = ztserve(command, "--help")
     assert result.status == 0
@@ -54,10 +53,6 @@ def test_no_command_is_wrong_usage(refused):
 
 def test_an_unknown_command_is_named(refused):
     assert '"frobnicate"' in refused("frobnicate")
-
-
-def test_convert_is_said_to_come_later(refused):
-    assert "not part of this release" in refused("convert", "a.zt", "b.zt")
 
 
 def test_a_full_disk_is_a_failure(ztserve):
