@@ -349,6 +349,8 @@ static void open_refuses_entries_of_other_sizes(void **state)
     bytes_assert_refused(&zip.bytes, "npz §Entry Size", zip.record_at[0]);
     set_lengths(&zip, 0, RECORD_STORED, zip.data_length[0] - 1);
     bytes_assert_refused(&zip.bytes, "npz §Entry Size", zip.record_at[0]);
+    set_lengths(&zip, 0, RECORD_LENGTH, zip.data_length[0]);
+    bytes_assert_refused(&zip.bytes, "npz §Entry Size", zip.record_at[0]);
     zip_file_free(&zip);
     make(&zip, ZIP_FILE_DEFLATED);
     set_lengths(&zip, 0, RECORD_LENGTH, 500);
