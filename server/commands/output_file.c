@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +40,17 @@ static char *folder_of(const char *path)
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+/* Nobody else's, also where processes of several machines or containers share the folder. */
+static char *temporary_in(const char *folder)
+{
+    uint64_t number = (uint64_t)getpid();
+    char *path = NULL;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0) {
+        number = (uint64_t)getpid();
+    }
+    return asprintf(&path, "%s/.ztserve-%016" PRIx64 ".partial", folder, number) < 0 ? NULL : path;
+}
+
 /* A path that is a link stands for what it leads to, where that is there. */
 static enum zt_status resolve(struct output_file *file, const char *path, struct zt_error *error)
 {
@@ -49,12 +62,8 @@ static enum zt_status resolve(struct output_file *file, const char *path, struct
     }
     file->target = exists ? realpath(path, NULL) : strdup(path);
     file->folder = file->target != NULL ? folder_of(file->target) : NULL;
-    if (file->folder == NULL ||
-        asprintf(&file->temporary, "%s/.ztserve-%ld.partial", file->folder, (long)getpid()) < 0) {
-        file->temporary = NULL;
-        return no_memory(file, error);
-    }
-    return ZT_OK;
+    file->temporary = file->folder != NULL ? temporary_in(file->folder) : NULL;
+    return file->temporary != NULL ? ZT_OK : no_memory(file, error);
 }
 
 /* --- opening --- */

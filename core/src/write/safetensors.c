@@ -18,37 +18,51 @@ static const struct {
     const char *name;
     enum zt_dtype dtype;
     enum zt_logical logical;
+    /* The type's text where it is ZT_LOGICAL_UNKNOWN: no zTensor type says this, safetensors' own reader gives it. */
+    const char *text;
 } types[] = {
-    {"U64", ZT_U64, ZT_LOGICAL_NONE},
-    {"I64", ZT_I64, ZT_LOGICAL_NONE},
-    {"F64", ZT_F64, ZT_LOGICAL_NONE},
-    {"C64", ZT_F32, ZT_LOGICAL_COMPLEX64},
-    {"F32", ZT_F32, ZT_LOGICAL_NONE},
-    {"U32", ZT_U32, ZT_LOGICAL_NONE},
-    {"I32", ZT_I32, ZT_LOGICAL_NONE},
-    {"BF16", ZT_BF16, ZT_LOGICAL_NONE},
-    {"F16", ZT_F16, ZT_LOGICAL_NONE},
-    {"U16", ZT_U16, ZT_LOGICAL_NONE},
-    {"I16", ZT_I16, ZT_LOGICAL_NONE},
-    {"F8_E5M2FNUZ", ZT_U8, ZT_LOGICAL_F8_E5M2FNUZ},
-    {"F8_E4M3FNUZ", ZT_U8, ZT_LOGICAL_F8_E4M3FNUZ},
-    {"F8_E8M0", ZT_U8, ZT_LOGICAL_F8_E8M0},
-    {"F8_E4M3", ZT_U8, ZT_LOGICAL_F8_E4M3FN},
-    {"F8_E5M2", ZT_U8, ZT_LOGICAL_F8_E5M2},
-    {"I8", ZT_I8, ZT_LOGICAL_NONE},
-    {"U8", ZT_U8, ZT_LOGICAL_NONE},
-    {"F4", ZT_U8, ZT_LOGICAL_F4_E2M1},
-    {"BOOL", ZT_BOOL, ZT_LOGICAL_NONE},
+    {"U64", ZT_U64, ZT_LOGICAL_NONE, NULL},
+    {"I64", ZT_I64, ZT_LOGICAL_NONE, NULL},
+    {"F64", ZT_F64, ZT_LOGICAL_NONE, NULL},
+    {"C64", ZT_F32, ZT_LOGICAL_COMPLEX64, NULL},
+    {"F32", ZT_F32, ZT_LOGICAL_NONE, NULL},
+    {"U32", ZT_U32, ZT_LOGICAL_NONE, NULL},
+    {"I32", ZT_I32, ZT_LOGICAL_NONE, NULL},
+    {"BF16", ZT_BF16, ZT_LOGICAL_NONE, NULL},
+    {"F16", ZT_F16, ZT_LOGICAL_NONE, NULL},
+    {"U16", ZT_U16, ZT_LOGICAL_NONE, NULL},
+    {"I16", ZT_I16, ZT_LOGICAL_NONE, NULL},
+    {"F8_E5M2FNUZ", ZT_U8, ZT_LOGICAL_F8_E5M2FNUZ, NULL},
+    {"F8_E4M3FNUZ", ZT_U8, ZT_LOGICAL_F8_E4M3FNUZ, NULL},
+    {"F8_E8M0", ZT_U8, ZT_LOGICAL_F8_E8M0, NULL},
+    {"F8_E4M3", ZT_U8, ZT_LOGICAL_F8_E4M3FN, NULL},
+    {"F8_E5M2", ZT_U8, ZT_LOGICAL_F8_E5M2, NULL},
+    {"I8", ZT_I8, ZT_LOGICAL_NONE, NULL},
+    {"U8", ZT_U8, ZT_LOGICAL_NONE, NULL},
+    {"F6_E3M2", ZT_U8, ZT_LOGICAL_UNKNOWN, "f6_e3m2"},
+    {"F6_E2M3", ZT_U8, ZT_LOGICAL_UNKNOWN, "f6_e2m3"},
+    {"F4", ZT_U8, ZT_LOGICAL_F4_E2M1, NULL},
+    {"BOOL", ZT_BOOL, ZT_LOGICAL_NONE, NULL},
 };
 
 #define TYPE_COUNT (sizeof(types) / sizeof(types[0]))
+
+static bool is_type(size_t rank, const struct zt_component *component)
+{
+    const char *text = types[rank].text;
+
+    if (types[rank].dtype != component->dtype || types[rank].logical != component->logical)
+        return false;
+    return text == NULL ||
+           (component->type_length == strlen(text) && memcmp(component->type, text, component->type_length) == 0);
+}
 
 /* TYPE_COUNT where there is none. */
 static size_t type_rank(const struct zt_component *component)
 {
     size_t rank = 0;
 
-    while (rank < TYPE_COUNT && (types[rank].dtype != component->dtype || types[rank].logical != component->logical))
+    while (rank < TYPE_COUNT && !is_type(rank, component))
         rank++;
     return rank;
 }

@@ -116,6 +116,32 @@ static void types_of_zt2_are_open_types_in_zt1(void **state)
     written_free(&made);
 }
 
+static void six_bit_types_of_safetensors_go_through_zt(void **state)
+{
+    static const char objects[] =
+        FILE_OF("\"x\":" DENSE("[8]", DATA("\"dtype\":\"u8\",\"type\":\"f6_e2m3\",\"offset\":64,\"length\":6")));
+    struct zt_buffer twice = {0};
+    struct written first = {0};
+    struct written made = {0};
+    struct written through = {0};
+
+    (void)state;
+    open_zeros(&first, objects);
+    written_make(&made, &first, ZT_TARGET_SAFETENSORS, NULL);
+    assert_non_null(memmem(made.bytes.bytes, made.bytes.length, "F6_E2M3", 7));
+    written_make(&through, &made, ZT_TARGET_ZT2_CANONICAL, NULL);
+    assert_int_equal(written_convert(&through, ZT_TARGET_SAFETENSORS, NULL, &twice, &error), ZT_OK);
+    assert_int_equal(twice.length, made.bytes.length);
+    assert_memory_equal(twice.bytes, made.bytes.bytes, twice.length);
+    zt_buffer_free(&twice);
+    written_free(&first);
+    written_free(&made);
+    written_free(&through);
+    refuses(ZT_TARGET_SAFETENSORS,
+            FILE_OF("\"x\":" DENSE("[8]", DATA("\"dtype\":\"u8\",\"type\":\"f6_e2m3\",\"offset\":64,\"length\":5"))),
+            "six-bit");
+}
+
 /* --- layouts --- */
 
 #define CSR(index)                                                              \
@@ -469,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bool_is_a_dtype_in_zt1_and_a_logical_type_in_zt2),
         cmocka_unit_test(types_of_zt2_are_open_types_in_zt1),
+        cmocka_unit_test(six_bit_types_of_safetensors_go_through_zt),
         cmocka_unit_test(indices_become_as_wide_as_the_target_wants),
         cmocka_unit_test(widened_indices_keep_their_value),
         cmocka_unit_test(a_text_without_a_name_elsewhere_stays),
