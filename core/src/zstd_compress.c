@@ -140,22 +140,13 @@ static enum zt_status put_table(struct zt_compressor *compressor, struct zt_erro
     return status;
 }
 
-/* A frame ends with a block of its own without bytes, so that what zstd knows of the size never depends on how much was
- * appended last. */
-static enum zt_status end_frame(struct zt_compressor *compressor, struct zt_error *error)
-{
-    uint64_t stored;
-    enum zt_status status = compressor->filled > 0 ? compress_block(compressor, false, &stored, error) : ZT_OK;
-
-    return status == ZT_OK ? compress_block(compressor, true, &stored, error) : status;
-}
-
 enum zt_status zt_compressor_end(struct zt_compressor *compressor, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
+    uint64_t stored;
 
     if (!compressor->seekable)
-        return end_frame(compressor, error);
+        return compress_block(compressor, true, &stored, error);
     if (compressor->filled > 0)
         status = end_block(compressor, error);
     return status == ZT_OK ? put_table(compressor, error) : status;

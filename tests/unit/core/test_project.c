@@ -1,6 +1,7 @@
 /* Projecting: what becomes of names, types, layouts and attributes, and what each target refuses. */
 #include "support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "attributes_encode.h"
@@ -266,6 +267,25 @@ static void canonical_names_are_composed_and_sorted_again(void **state)
     written_free(&first);
 }
 
+static void components_are_composed_too(void **state)
+{
+    struct written first = {0};
+    struct written made = {0};
+
+    (void)state;
+#define OWN(parts)   FILE_OF("\"x\":{\"shape\":[1],\"format\":\"own\",\"components\":{" parts "}}")
+#define BYTES_AT(at) "{\"dtype\":\"u8\",\"offset\":" at ",\"length\":1}"
+    open_zeros(&first, OWN("\"e\u0301\":" BYTES_AT("64") ",\"f\":{\"dtype\":\"u8\",\"offset\":128,\"length\":2}"));
+    written_make(&made, &first, ZT_TARGET_ZT2_CANONICAL, NULL);
+    assert_text(made.model->components[0].name, made.model->components[0].name_length, "f");
+    assert_true(made.model->components[0].length == 2);
+    assert_true(made.model->components[1].length == 1);
+    written_free(&made);
+    written_free(&first);
+    refuses(ZT_TARGET_ZT2_CANONICAL, OWN("\"e\u0301\":" BYTES_AT("64") ",\"\u00e9\":" BYTES_AT("128")),
+            "become the same");
+}
+
 /* --- attributes --- */
 
 static void attributes_are_in_the_order_of_the_target(void **state)
@@ -312,6 +332,26 @@ static void attributes_have_shortest_heads_and_definite_lengths(void **state)
                         "a\x01\x61"
                         "b\x82\xF9\x3C\0\x62xy",
                         13);
+    zt_buffer_free(&out);
+}
+
+static void canonical_keys_are_composed(void **state)
+{
+    static const char one[] = "\xA1\x63"
+                              "e\u0301\x01";
+    static const char two[] = "\xA2\x63"
+                              "e\u0301\x01\x62\u00e9\x02";
+    struct zt_buffer out = {0};
+
+    (void)state;
+    encode(one, sizeof(one) - 1, ZT_ATTRIBUTES_ZT2_CANONICAL, &out);
+    assert_int_equal(out.length, 5);
+    assert_memory_equal(out.bytes, "\xA1\x62\u00e9\x01", 5);
+    encode(one, sizeof(one) - 1, ZT_ATTRIBUTES_ZT2, &out);
+    assert_int_equal(out.length, 6);
+    assert_int_equal(
+        zt_attributes_encode((struct zt_text){two, sizeof(two) - 1}, ZT_ATTRIBUTES_ZT2_CANONICAL, 30, &out, &error),
+        ZT_UNSUPPORTED);
     zt_buffer_free(&out);
 }
 
@@ -410,11 +450,24 @@ static void targets_refuse_shapes_they_have_not(void **state)
 
 static void targets_refuse_names_they_cannot_have(void **state)
 {
+    static const enum zt_target short_names[] = {ZT_TARGET_ZT2, ZT_TARGET_MAG, ZT_TARGET_NPZ};
+    static const char head[] = "{\"version\":\"1.2.0\",\"objects\":{\"";
+    static char manifest[66000 + 256];
     struct written written = {0};
 
     (void)state;
     open_zeros(&written, FILE_OF("\"__metadata__\":" DENSE("[1]", U8("1"))));
     assert_refused(&written, ZT_TARGET_SAFETENSORS, "__metadata__", "uses itself");
+    written_free(&written);
+    memset(manifest, 'n', sizeof(manifest) - 1);
+    memcpy(manifest, head, strlen(head));
+    snprintf(manifest + 66000, 256, "\":%s}}", DENSE("[1]", F32("4")));
+    open_zeros(&written, manifest);
+    for (unsigned i = 0; i < 3; i++) {
+        struct zt_projection *projection = NULL;
+        assert_int_equal(zt_model_project(written.model, short_names[i], &projection, &error), ZT_UNSUPPORTED);
+        assert_non_null(strstr(error.message, "a name"));
+    }
     written_free(&written);
 }
 
@@ -501,6 +554,8 @@ int main(void)
         cmocka_unit_test(a_text_without_a_name_elsewhere_stays),
         cmocka_unit_test(quantized_group_is_quant_group_where_attributes_tell_all),
         cmocka_unit_test(canonical_names_are_composed_and_sorted_again),
+        cmocka_unit_test(components_are_composed_too),
+        cmocka_unit_test(canonical_keys_are_composed),
         cmocka_unit_test(attributes_are_in_the_order_of_the_target),
         cmocka_unit_test(attributes_have_shortest_heads_and_definite_lengths),
         cmocka_unit_test(zt2_refuses_attributes_it_cannot_hold),

@@ -1,10 +1,12 @@
 /* Writing: what is written reads equal, twice the same, and nothing else comes of sizes that lie or sinks that fail. */
 #include "support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "container.h"
+#include "handmade.h"
 #include "written.h"
 #include "zt/verify.h"
 
@@ -19,6 +21,8 @@
                                        "\"c\":" DENSE("f32", "64", "24", "[6]") ",\"d\":" DENSE("f16", "448", "2", \
                                                                                                 "[1]") "}}"
 #define PLAIN_DATA 512
+
+#define FILE_OF_TWO(object) "{\"version\":\"1.2.0\",\"objects\":{\"x\":" object ",\"y\":" object "}}"
 
 static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL, ZT_TARGET_ZT2,
                                          ZT_TARGET_MAG, ZT_TARGET_SAFETENSORS,   ZT_TARGET_NPZ};
@@ -181,6 +185,8 @@ static void zstd_decodes_and_says_how_long_it_was(void **state)
         assert_same_model(&plain, &made);
         assert_int_equal(made.model->components[1].encoding, encodings[i]);
         assert_true(made.model->components[1].decoded_length == 300);
+        /* no content size, one segment or not; a checksum in zTensor 2 */
+        assert_int_equal(made.bytes.bytes[made.model->components[1].offset + 4], i == 0 ? 0x00 : 0x04);
         assert_int_equal(zt_component_check(made.model, &made.model->components[1], made.source, NULL, &check, &error),
                          ZT_OK);
         assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
@@ -369,6 +375,142 @@ static void a_sink_that_fails_at_any_call_ends_it(void **state)
     }
 }
 
+/* --- sources that are not what they say --- */
+
+/* A coordinate list whose values are compressed and whose manifest does not tell their length. */
+static void open_unknown_length(struct written *written, size_t values_length)
+{
+    static const char manifest[] =
+        "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\",\"components\":{"
+        "\"coords\":{\"dtype\":\"u64\",\"offset\":64,\"length\":16},"
+        "\"values\":{\"dtype\":\"u8\",\"offset\":128,\"length\":%zu,\"encoding\":\"zstd\"}}}}}";
+    struct container container = {0};
+    struct zt_buffer bytes = {0};
+    struct bytes packed = {NULL, 0};
+    char text[512];
+
+    bytes_append_zstd(&packed, "\1\2\3\4", values_length, false);
+    snprintf(text, sizeof(text), manifest, packed.length);
+    container_make(&container, CONTAINER_ZT1, 256, text);
+    memset(container.bytes + 64, 0, 16);
+    container.bytes[64] = 5;
+    memcpy(container.bytes + 128, packed.at, packed.length);
+    zt_buffer_append(&bytes, container.bytes, container.length);
+    container_free(&container);
+    bytes_free(&packed);
+    written_open(written, bytes);
+}
+
+static void a_length_nobody_told_is_found_and_checked(void **state)
+{
+    static const enum zt_target zt[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2, ZT_TARGET_ZT2_CANONICAL};
+    struct written written = {0};
+    struct zt_buffer out = {0};
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct written made = {0};
+        uint8_t values[8];
+        open_unknown_length(&written, 2);
+        assert_true(written.model->components[1].decoded_length == ZT_LENGTH_UNKNOWN);
+        written_make(&made, &written, zt[i], NULL);
+        assert_int_equal(written_decode(&made, "x", "values", values, sizeof(values)), 2);
+        written_free(&made);
+        written_free(&written);
+        open_unknown_length(&written, 3);
+        assert_int_equal(written_convert(&written, zt[i], NULL, &out, &error), ZT_INVALID);
+        assert_string_equal(error.object, "x");
+        written_free(&written);
+    }
+}
+
+/* The writer's own check, where nobody looked at the content before. */
+static void zt1_refuses_a_length_that_breaks_the_layout(void **state)
+{
+    struct written written = {0};
+    struct zt_writer *writer = NULL;
+    static const uint8_t bytes[16];
+
+    (void)state;
+    open_unknown_length(&written, 2);
+    sink = failing_sink(&state_);
+    assert_int_equal(zt_model_project(written.model, ZT_TARGET_ZT1, &projection, &error), ZT_OK);
+    assert_int_equal(zt_writer_begin(projection, NULL, &sink, &writer, &error), ZT_OK);
+    assert_int_equal(zt_writer_component(writer, 0, &error), ZT_OK);
+    assert_int_equal(zt_writer_append(writer, bytes, 16, &error), ZT_OK);
+    assert_int_equal(zt_writer_component(writer, 1, &error), ZT_OK);
+    assert_int_equal(zt_writer_append(writer, bytes, 3, &error), ZT_OK);
+    assert_int_equal(zt_writer_finish(writer, &error), ZT_INVALID);
+    assert_string_equal(error.object, "x");
+    abandon(writer);
+    written_free(&written);
+}
+
+/* Nobody asks a writer of safetensors for bytes that are none; they are decoded all the same. */
+static void a_damaged_component_of_no_bytes_is_told(void **state)
+{
+    static const char manifest[] = FILE_OF_TWO(
+        "{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":9,"
+        "\"encoding\":\"zstd\",\"uncompressed_length\":0}}}");
+    struct written written = {0};
+    struct zt_buffer out = {0};
+
+    (void)state;
+    written_from_text(&written, 64, manifest);
+    for (size_t i = 0; i < TARGETS; i++) {
+        if (targets[i] != ZT_TARGET_MAG)
+            assert_int_equal(written_convert(&written, targets[i], NULL, &out, &error), ZT_CORRUPT);
+    }
+    written_free(&written);
+}
+
+static void a_file_that_changes_between_two_readings_is_told(void **state)
+{
+    static const enum zt_target twice[] = {ZT_TARGET_NPZ, ZT_TARGET_ZT2_CANONICAL};
+    struct zt_source *files[] = {plain.source};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct zt_conversion conversion = {.source = plain.model, .files = files};
+        struct zt_projection *made = NULL;
+        struct zt_fact *facts = NULL;
+        struct failing_sink sunk = {0};
+        assert_int_equal(zt_model_project(plain.model, twice[i], &made, &error), ZT_OK);
+        conversion.projection = made;
+        assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_OK);
+        facts[1].digest.bytes[0] ^= 1;
+        conversion.options.facts = facts;
+        sink = failing_sink(&sunk);
+        assert_int_equal(zt_model_convert(&conversion, &sink, &error), ZT_CORRUPT);
+        assert_string_equal(error.object, "b");
+        zt_buffer_free(&sunk.bytes);
+        zt_projection_free(made);
+        free(facts);
+    }
+}
+
+static void a_negative_index_is_not_widened(void **state)
+{
+    struct written written = {0};
+    struct zt_projection *made = NULL;
+    struct zt_fact *facts = NULL;
+
+    (void)state;
+    /* byte n of the data is n: the fourth word, of bytes 134 and 135, is negative */
+    written_from_text(&written, 256,
+                      "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\","
+                      "\"components\":{\"coords\":{\"dtype\":\"i16\",\"offset\":192,\"length\":8},"
+                      "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":4}}}}}");
+    struct zt_source *files[] = {written.source};
+    struct zt_conversion conversion = {.source = written.model, .files = files};
+    assert_int_equal(zt_model_project(written.model, ZT_TARGET_ZT1, &made, &error), ZT_OK);
+    conversion.projection = made;
+    assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_INVALID);
+    assert_string_equal(error.component, "coords");
+    zt_projection_free(made);
+    written_free(&written);
+}
+
 /* --- images --- */
 
 static void an_image_finds_every_position(void **state)
@@ -388,6 +530,25 @@ static void an_image_finds_every_position(void **state)
     assert_true(zt_image_find(image, image->length) == image->piece_count);
     zt_image_free(image);
     zt_projection_free(made);
+}
+
+static void an_image_has_a_bound(void **state)
+{
+    static const char manifest[] =
+        FILE_OF_TWO("{\"shape\":[4611686018427387904],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\","
+                    "\"offset\":64,\"length\":9,\"encoding\":\"zstd\",\"uncompressed_length\":4611686018427387904}}}");
+    struct written written = {0};
+    struct zt_projection *made = NULL;
+    struct zt_image *image = NULL;
+
+    (void)state;
+    written_from_text(&written, 64, manifest);
+    assert_int_equal(zt_model_project(written.model, ZT_TARGET_SAFETENSORS, &made, &error), ZT_OK);
+    assert_int_equal(zt_image_make(made, NULL, &image, &error), ZT_LIMIT);
+    assert_string_equal(error.object, "y");
+    assert_null(image);
+    zt_projection_free(made);
+    written_free(&written);
 }
 
 /* What a conversion streams is what the image of the same facts says. */
@@ -432,7 +593,13 @@ int main(void)
         cmocka_unit_test(refuses_options_that_the_target_has_not),
         cmocka_unit_test(zt1_takes_components_in_any_order),
         cmocka_unit_test(a_sink_that_fails_at_any_call_ends_it),
+        cmocka_unit_test(a_length_nobody_told_is_found_and_checked),
+        cmocka_unit_test(zt1_refuses_a_length_that_breaks_the_layout),
+        cmocka_unit_test(a_damaged_component_of_no_bytes_is_told),
+        cmocka_unit_test(a_file_that_changes_between_two_readings_is_told),
+        cmocka_unit_test(a_negative_index_is_not_widened),
         cmocka_unit_test(an_image_finds_every_position),
+        cmocka_unit_test(an_image_has_a_bound),
         cmocka_unit_test(a_stream_and_an_image_of_zt1_are_the_same),
     };
 
