@@ -1,5 +1,6 @@
 """convert, run as a person would: what comes out, what is refused, and what a failure leaves behind."""
 
+import hashlib
 import io
 import json
 import os
@@ -16,7 +17,20 @@ import zipfile
 import numpy
 import pytest
 
-from containers import Component, Object, dense, dense_encoded, pattern, seekable, zstd_dense, zt01, zt1, zt2
+from containers import (
+    MAGIC_2,
+    Component,
+    Object,
+    dense,
+    dense_encoded,
+    pattern,
+    seekable,
+    zstd_dense,
+    zt01,
+    zt1,
+    zt2,
+    zt2_data_shard,
+)
 from server_process import PROGRAM
 
 WEIGHTS = struct.pack("<6f", *range(6))
@@ -169,6 +183,29 @@ def test_seekable_zstd_is_read(convert, write):
     data = pattern(300_000)
     source = write("seekable.zt", zt2({"x": dense_encoded(data, seekable(data), "zt.zstd-seekable/1", digest="xxh3")}))
     assert read_safetensors(convert(source, "plain.safetensors").read_bytes())[1]["x"][2] == data
+
+
+def sharded(tmp_path, flip=False):
+    """A zTensor 2 model of two objects, one of which lies in a shard beside it."""
+    shard = MAGIC_2 + bytes(4096 - len(MAGIC_2)) + WEIGHTS + zt2_data_shard()[len(MAGIC_2) :]
+    model = {"own": dense(WEIGHTS, "f32", [6], digest="xxh3"), "there": dense(WEIGHTS, "f32", [2, 3], digest="xxh3")}
+    model["there"].components["data"].fields = {"shard": "part", "blob": [4096, len(WEIGHTS)]}
+    shards = {"part": {"size": len(shard), "digest": f"sha256:{hashlib.sha256(shard).hexdigest()}"}}
+    (tmp_path / "model-part.zt").write_bytes(shard[:4096] + b"\x01" + shard[4097:] if flip else shard)
+    (tmp_path / "model.zt").write_bytes(zt2(model, fields={"shards": shards}))
+    return tmp_path / "model.zt"
+
+
+def test_a_model_over_several_files_becomes_one(convert, tmp_path):
+    _, tensors = read_safetensors(convert(sharded(tmp_path), "one.safetensors").read_bytes())
+    assert tensors["there"] == ("F32", [2, 3], WEIGHTS)
+    convert(sharded(tmp_path), "one.zt", "--to", "zt2")
+
+
+def test_a_shard_that_is_missing_or_damaged_makes_nothing(fails, tmp_path):
+    fails(sharded(tmp_path, flip=True), "--to", "zt")
+    (tmp_path / "model-part.zt").unlink()
+    assert "part" in fails(tmp_path / "model.zt", "--to", "zt")
 
 
 def test_safetensors_holds_text_attributes_and_tiles_its_data(convert, ztserve, write, tmp_path):
