@@ -45,12 +45,13 @@ static enum zt_status check_nibble(const struct zt_content *content, const struc
 /* The last byte of plain data is had without what comes before it. */
 static enum zt_status check_plain_nibble(const struct zt_content *content, const struct zt_component *component)
 {
+    struct zt_source *source = zt_files_source(content->files, component);
     uint8_t last = 0;
     enum zt_status status;
 
     if (component->length == 0)
         return ZT_OK;
-    status = zt_source_read_at(content->source, component->offset + component->length - 1, &last, 1, content->error);
+    status = zt_source_read_at(source, component->offset + component->length - 1, &last, 1, content->error);
     return status == ZT_OK ? check_nibble(content, component, last) : status;
 }
 
@@ -85,7 +86,7 @@ static enum zt_status check_component(const struct zt_content *content, const st
     bool has_bools = is_bool(component) && content->object->layout != ZT_LAYOUT_OTHER;
     bool has_nibble = has_spare_nibble(content, component);
 
-    if (has_nibble && component->shard == 0 && zt_component_is_plain(component))
+    if (has_nibble && zt_files_source(content->files, component) != NULL && zt_component_is_plain(component))
         return check_plain_nibble(content, component);
     if (has_bools || has_nibble)
         return check_whole(content, component, has_bools);
@@ -131,10 +132,10 @@ static bool is_read_by_layout(const struct zt_object *object, const struct zt_co
     }
 }
 
-enum zt_status zt_object_check(const struct zt_model *model, const struct zt_object *object, struct zt_source *source,
-                               struct zt_error *error)
+enum zt_status zt_object_check(const struct zt_model *model, const struct zt_object *object,
+                               const struct zt_files *files, struct zt_error *error)
 {
-    const struct zt_content content = {model, object, zt_object_shape(model, object), source, error};
+    const struct zt_content content = {model, object, zt_object_shape(model, object), files, error};
     const struct zt_component *components = zt_object_components(model, object);
     enum zt_status status = check_layout(&content);
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "zt/decode.h"
+#include "zt/shards.h"
 
 /* The longest record: 64 indices and a value (zTensor 0.1's coordinate list). */
 #define ZT_WORDS_MAX 520
@@ -14,7 +15,7 @@ struct zt_content {
     const struct zt_model *model;
     const struct zt_object *object;
     const uint64_t *shape;
-    struct zt_source *source;
+    const struct zt_files *files;
     struct zt_error *error;
 };
 
@@ -37,8 +38,8 @@ enum zt_status zt_content_refuse(const struct zt_content *content, const struct 
 /* NULL when the object has no component of that name. */
 const struct zt_component *zt_content_part(const struct zt_content *content, const char *name);
 
-/* Words are of the component's dtype. ZT_UNSUPPORTED when the component lies in a shard or its encoding is not known.
- * Errors name object and component. */
+/* Words are of the component's dtype. ZT_UNSUPPORTED when the component lies in a shard that is not there or its
+ * encoding is not known. Errors name object and component. */
 enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *content,
                              const struct zt_component *component);
 

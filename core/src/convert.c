@@ -104,10 +104,11 @@ static enum zt_status check_empty(struct copying *copying)
 static enum zt_status check_content(const struct zt_conversion *conversion, struct zt_error *error)
 {
     const struct zt_model *source = conversion->source;
+    const struct zt_files files = {conversion->files[0], conversion->files + 1};
 
     for (uint32_t i = 0; i < source->object_count; i++) {
         struct zt_error found;
-        enum zt_status status = zt_object_check(source, &source->objects[i], conversion->files[0], &found);
+        enum zt_status status = zt_object_check(source, &source->objects[i], &files, &found);
         if (status != ZT_OK && status != ZT_UNSUPPORTED) {
             if (error)
                 *error = found;

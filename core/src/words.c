@@ -63,13 +63,14 @@ static enum zt_status open_decoder(struct zt_words *words)
 {
     const struct zt_component *component = words->component;
     struct zt_error *error = words->content->error;
+    struct zt_source *source = zt_files_source(words->content->files, component);
 
-    if (component->shard != 0)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset, "the component lies in a shard");
+    if (source == NULL)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset, "the shard that it lies in is not there");
     words->buffer = malloc(BUFFER_SIZE);
     if (words->buffer == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for reading");
-    return zt_decoder_open(component, words->content->source, &words->decoder, error);
+    return zt_decoder_open(component, source, &words->decoder, error);
 }
 
 enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *content,

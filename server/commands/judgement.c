@@ -33,10 +33,21 @@ static void note(struct judgement *judgement, enum zt_status status, const struc
     }
 }
 
-/* NULL when it lies in a shard that is not to be had. */
-static struct zt_source *source_of(const struct judgement *judgement, const struct zt_component *component)
+static struct zt_files files_of(const struct judgement *judgement)
 {
-    return component->shard == 0 ? judgement->file.source : judgement->shards[component->shard - 1];
+    return (struct zt_files){judgement->file.source, judgement->shards};
+}
+
+/* Notes a digest that nobody here can compare: the shard was taken by its size alone. */
+static void judge_shard_digest(struct judgement *judgement, const struct zt_shard *shard)
+{
+    struct zt_digest digest;
+    struct zt_error error;
+    if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) != ZT_OK) {
+        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest stated for shard %.*s cannot be checked",
+                (int)shard->name_length, shard->name);
+        note(judgement, ZT_UNSUPPORTED, &error);
+    }
 }
 
 static bool open_shards(struct judgement *judgement)
@@ -51,16 +62,19 @@ static bool open_shards(struct judgement *judgement)
     }
     for (uint32_t i = 0; i < model->shard_count; i++) {
         struct zt_error error;
-        note(judgement, shard_file_open(judgement->path, &model->shards[i], &judgement->shards[i], &error), &error);
+        enum zt_status status = shard_file_open(judgement->path, &model->shards[i], &judgement->shards[i], &error);
+        note(judgement, status, &error);
+        if (status == ZT_OK) {
+            judge_shard_digest(judgement, &model->shards[i]);
+        }
     }
     return true;
 }
 
-/* One component, where its bytes are. */
+/* One component, and the file that it lies in. */
 struct part {
     const struct zt_object *object;
     const struct zt_component *component;
-    struct zt_component here; /* the same, as if it lay in the model's own file: source is the file it lies in */
     struct zt_source *source;
 };
 
@@ -88,7 +102,8 @@ static bool judge_digest(struct judgement *judgement, const struct part *part)
     struct zt_component_check check;
     struct zt_error error;
     zt_error_clear(&error);
-    enum zt_status status = zt_component_check(judgement->file.model, &part->here, part->source, NULL, &check, &error);
+    enum zt_status status =
+        zt_component_check(judgement->file.model, part->component, part->source, NULL, &check, &error);
     if (status != ZT_OK) {
         note_part(judgement, part, status, &error);
         return false;
@@ -137,7 +152,7 @@ static enum zt_status decode_all(const struct part *part, struct zt_error *error
     if (block == NULL) {
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to decode with");
     }
-    enum zt_status status = zt_decoder_open(&part->here, part->source, &decoder, error);
+    enum zt_status status = zt_decoder_open(part->component, part->source, &decoder, error);
     while (status == ZT_OK && length > 0) {
         status = zt_decoder_read(decoder, block, BLOCK_BYTES, &length, error);
     }
@@ -149,7 +164,8 @@ static enum zt_status decode_all(const struct part *part, struct zt_error *error
 /* verified: the part's digest was, which for a digest over decoded bytes says that it decodes. */
 static bool judge_decoding(struct judgement *judgement, const struct part *part, bool verified)
 {
-    bool compressed = part->here.encoding != ZT_ENCODING_RAW && part->here.encoding != ZT_ENCODING_UNKNOWN;
+    const uint8_t encoding = part->component->encoding;
+    bool compressed = encoding != ZT_ENCODING_RAW && encoding != ZT_ENCODING_UNKNOWN;
     if (!compressed || (verified && !zt_digest_covers_stored(judgement->file.model))) {
         return true;
     }
@@ -165,9 +181,8 @@ static bool judge_decoding(struct judgement *judgement, const struct part *part,
 static bool judge_component(struct judgement *judgement, const struct zt_object *object,
                             const struct zt_component *component)
 {
-    struct part part = {.object = object, .component = component, .here = *component};
-    part.source = source_of(judgement, component);
-    part.here.shard = 0;
+    const struct zt_files files = files_of(judgement);
+    struct part part = {.object = object, .component = component, .source = zt_files_source(&files, component)};
     judge_kind(judgement, &part);
     uint32_t verified = judgement->verified;
     return part.source != NULL && judge_digest(judgement, &part) &&
@@ -185,8 +200,9 @@ static void judge_object(struct judgement *judgement, const struct zt_object *ob
     if (!readable) {
         return;
     }
+    const struct zt_files files = files_of(judgement);
     struct zt_error error;
-    enum zt_status status = zt_object_check(model, object, judgement->file.source, &error);
+    enum zt_status status = zt_object_check(model, object, &files, &error);
     /* The same encoding need not be named twice. */
     if (status != ZT_UNSUPPORTED || judgement->unsupported == unsupported) {
         note(judgement, status, &error);

@@ -1,97 +1,54 @@
-/* Finding shards by position (zTensor 2 section 9) and telling whether they are the ones the model means. */
+/* Finding the files of a model's shards (zTensor 2 section 9): by position first, then by content. Only files of
+ * exactly the stated size are read. */
 #include "commands/shard_files.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "zt/digest.h"
+#include "zt/shards.h"
 
-#define SHARD_RULE  "zt2 §9 ShardIdentity"
-#define EXTENSION   ".zt"
-#define BLOCK_BYTES ((size_t)1 << 20)
+/* Files of one size that are hashed for a shard: a folder of equally large files must not make this endless. */
+#define CANDIDATES_MAX 64
 
-/* To be freed; NULL when memory is out. */
-static char *shard_path(const char *model_path, const struct zt_shard *shard)
+/* --- is it the one? --- */
+
+static bool has_known_digest(const struct zt_shard *shard)
 {
-    size_t stem = strlen(model_path);
-    size_t extension = strlen(EXTENSION);
-    if (stem > extension && strcmp(model_path + stem - extension, EXTENSION) == 0) {
-        stem -= extension;
-    }
-    char *path = NULL;
-    if (asprintf(&path, "%.*s-%.*s" EXTENSION, (int)stem, model_path, (int)shard->name_length, shard->name) < 0) {
-        return NULL;
-    }
-    return path;
+    struct zt_digest digest;
+    struct zt_error error;
+    return zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) == ZT_OK;
 }
 
-static enum zt_status check_container(const struct zt_shard *shard, struct zt_source *source, struct zt_error *error)
+/* Takes the source over when it is the shard, else closes it. */
+static enum zt_status accept_shard(const struct zt_shard *shard, struct zt_source *source,
+                                   struct zt_source **out_source, struct zt_error *error)
 {
-    struct zt_model *model = NULL;
-    if (zt_source_size(source) != shard->size_bytes) {
-        return zt_fail(error, ZT_INVALID, SHARD_RULE, ZT_NO_OFFSET,
-                       "shard %.*s has %" PRIu64 " bytes instead of %" PRIu64, (int)shard->name_length, shard->name,
-                       zt_source_size(source), shard->size_bytes);
+    enum zt_status status = zt_shard_check(shard, source, error);
+    if (status == ZT_OK && has_known_digest(shard)) {
+        status = zt_shard_check_digest(shard, source, NULL, error);
     }
-    enum zt_status status = zt_model_open(source, &model, error);
-    if (status == ZT_OK) {
-        zt_model_free(model);
-    }
-    return status == ZT_DATA_SHARD ? ZT_OK : status;
-}
-
-static enum zt_status hash_source(struct zt_source *source, enum zt_digest_algorithm algorithm,
-                                  struct zt_digest *out_digest, struct zt_error *error)
-{
-    struct zt_hasher *hasher = NULL;
-    uint8_t *block = malloc(BLOCK_BYTES);
-    enum zt_status status = block != NULL ? zt_hasher_new(algorithm, &hasher) : ZT_NO_MEMORY;
     if (status != ZT_OK) {
-        zt_fail(error, status, NULL, ZT_NO_OFFSET, "no memory to hash with");
-        goto out;
-    }
-    uint64_t size = zt_source_size(source);
-    for (uint64_t at = 0; at < size; at += BLOCK_BYTES) {
-        size_t length = size - at < BLOCK_BYTES ? (size_t)(size - at) : BLOCK_BYTES;
-        status = zt_source_read_at(source, at, block, length, error);
-        if (status != ZT_OK) {
-            goto out;
-        }
-        zt_hasher_update(hasher, block, length);
-    }
-    zt_hasher_finish(hasher, out_digest);
-out:
-    if (hasher != NULL) {
-        zt_hasher_free(hasher);
-    }
-    free(block);
-    return status;
-}
-
-static enum zt_status check_digest(const struct zt_shard *shard, struct zt_source *source, struct zt_error *error)
-{
-    struct zt_digest stated;
-    struct zt_digest actual;
-    enum zt_status status = zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &stated, error);
-    if (status != ZT_OK) {
+        zt_source_close(source);
         return status;
     }
-    status = hash_source(source, stated.algorithm, &actual, error);
-    if (status == ZT_OK && !zt_digest_equal(&stated, &actual)) {
-        return zt_fail(error, ZT_CORRUPT, SHARD_RULE, ZT_NO_OFFSET, "shard %.*s does not have the digest stated for it",
-                       (int)shard->name_length, shard->name);
-    }
-    return status;
+    *out_source = source;
+    return ZT_OK;
 }
 
-enum zt_status shard_file_open(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source,
-                               struct zt_error *error)
+/* --- by position --- */
+
+static enum zt_status open_sibling(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source,
+                                   struct zt_error *error)
 {
     struct zt_source *source = NULL;
-    char *path = shard_path(model_path, shard);
+    char *path = zt_shard_sibling(model_path, shard);
     if (path == NULL) {
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a path");
     }
@@ -101,17 +58,68 @@ enum zt_status shard_file_open(const char *model_path, const struct zt_shard *sh
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "shard %.*s is not there", (int)shard->name_length,
                        shard->name);
     }
-    if (status != ZT_OK) {
-        return status;
+    return status == ZT_OK ? accept_shard(shard, source, out_source, error) : status;
+}
+
+/* --- by content --- */
+
+static DIR *open_folder(const char *model_path)
+{
+    const char *slash = strrchr(model_path, '/');
+    if (slash == NULL) {
+        return opendir(".");
     }
-    status = check_container(shard, source, error);
-    if (status == ZT_OK && shard->digest != NULL) {
-        status = check_digest(shard, source, error);
+    /* With its slash, so that the root's own files are found, too. */
+    char *folder = strndup(model_path, (size_t)(slash - model_path) + 1);
+    DIR *stream = folder != NULL ? opendir(folder) : NULL;
+    free(folder);
+    return stream;
+}
+
+/* NULL when the entry is no file of the shard's size. */
+static struct zt_source *open_candidate(DIR *folder, const char *name, const struct zt_shard *shard)
+{
+    struct stat facts;
+    struct zt_source *source = NULL;
+    struct zt_error error;
+    if (fstatat(dirfd(folder), name, &facts, 0) != 0 || !S_ISREG(facts.st_mode) ||
+        (uint64_t)facts.st_size != shard->size_bytes) {
+        return NULL;
     }
-    if (status != ZT_OK) {
-        zt_source_close(source);
-        return status;
+    int descriptor = openat(dirfd(folder), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor >= 0 && zt_source_from_descriptor(descriptor, &source, &error) != ZT_OK) {
+        close(descriptor);
     }
-    *out_source = source;
-    return ZT_OK;
+    return source;
+}
+
+static bool find_by_content(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source)
+{
+    DIR *folder = has_known_digest(shard) ? open_folder(model_path) : NULL;
+    bool found = false;
+    const struct dirent *entry;
+    if (folder == NULL) {
+        return false;
+    }
+    for (unsigned tried = 0; !found && tried < CANDIDATES_MAX && (entry = readdir(folder)) != NULL;) {
+        struct zt_source *source = open_candidate(folder, entry->d_name, shard);
+        struct zt_error error;
+        if (source != NULL) {
+            tried++;
+            found = accept_shard(shard, source, out_source, &error) == ZT_OK;
+        }
+    }
+    closedir(folder);
+    return found;
+}
+
+enum zt_status shard_file_open(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source,
+                               struct zt_error *error)
+{
+    enum zt_status status = open_sibling(model_path, shard, out_source, error);
+    if (status == ZT_NOT_FOUND || status == ZT_INVALID || status == ZT_CORRUPT) {
+        /* What the sibling lacks stays said when nothing else is the shard either. */
+        return find_by_content(model_path, shard, out_source) ? ZT_OK : status;
+    }
+    return status;
 }

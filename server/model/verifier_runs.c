@@ -83,6 +83,7 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
     struct generation *generation = run->generation;
     const struct zt_model *model = generation->model;
     const struct zt_object *object = &model->objects[index];
+    const struct zt_files files = {generation->source, NULL};
     const struct zt_component *component;
     struct zt_error error;
     enum zt_status status;
@@ -90,7 +91,7 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
     bool broken;
 
     zt_error_clear(&error);
-    status = zt_object_check(model, object, generation->source, &error);
+    status = zt_object_check(model, object, &files, &error);
     broken = status == ZT_INVALID || status == ZT_CORRUPT;
     component = zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
     if (broken && component != NULL)

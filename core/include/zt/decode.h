@@ -1,8 +1,8 @@
 /* Decoded bytes of a component: what the tensor is, little-endian.
  *
  * raw is passed through, zTensor 0.1's big-endian data is swapped, zstd and zt.zstd-seekable/1 are decompressed. Memory
- * is bounded by the zstd window (at most 128 MiB, rule "window") and never follows a declared length. Only components
- * in the model's own file are read here; one in a shard needs that shard's source. */
+ * is bounded by the zstd window (at most 128 MiB, rule "window") and never follows a declared length. A component
+ * in a shard is read from that shard's source (zt/shards.h). */
 #ifndef ZT_DECODE_H
 #define ZT_DECODE_H
 

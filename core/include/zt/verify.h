@@ -7,7 +7,7 @@
 
 #include "zt/decode.h"
 #include "zt/digest.h"
-#include "zt/model.h"
+#include "zt/shards.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,8 +50,8 @@ struct zt_progress {
 };
 
 /* Reads one component and compares it with its digest. A mismatch is ZT_OK with ZT_VERDICT_FAILED; an error status is
- * only for what kept us from finding out (ZT_IO, ZT_NO_MEMORY). source is the file the component lies in. progress may
- * be NULL. */
+ * only for what kept us from finding out (ZT_IO, ZT_NO_MEMORY). source is the file the component lies in
+ * (zt_files_source); without it, NULL, nothing can be judged: ZT_VERDICT_UNSUPPORTED. progress may be NULL. */
 enum zt_status zt_component_check(const struct zt_model *model, const struct zt_component *component,
                                   struct zt_source *source, const struct zt_progress *progress,
                                   struct zt_component_check *out_check, struct zt_error *error);
@@ -60,8 +60,8 @@ enum zt_status zt_component_check(const struct zt_model *model, const struct zt_
  * offset (of the component; of the frame when it does not decode) when one is broken; ZT_UNSUPPORTED when they cannot
  * be judged (unknown encoding, a shard that is not there, more coordinates than fit the bound on memory); ZT_OK also
  * when there is no rule. */
-enum zt_status zt_object_check(const struct zt_model *model, const struct zt_object *object, struct zt_source *source,
-                               struct zt_error *error);
+enum zt_status zt_object_check(const struct zt_model *model, const struct zt_object *object,
+                               const struct zt_files *files, struct zt_error *error);
 
 /* --- zTensor 2's canonical form and content digest --- */
 

@@ -68,9 +68,10 @@ static enum zt_status check_digest(struct handmade *made)
 
 static enum zt_status check_content(struct handmade *made)
 {
+    const struct zt_files files = {made->source, NULL};
     struct zt_error error;
 
-    return zt_object_check(&made->model, &made->object, made->source, &error);
+    return zt_object_check(&made->model, &made->object, &files, &error);
 }
 
 static enum zt_status read_frames(struct handmade *made)

@@ -17,7 +17,8 @@ static enum zt_status check(struct handmade *made, struct zt_error *error)
     zt_error_clear(error);
     zt_source_close(made->source);
     handmade_open(made);
-    return zt_object_check(&made->model, &made->object, made->source, error);
+    const struct zt_files files = {made->source, NULL};
+    return zt_object_check(&made->model, &made->object, &files, error);
 }
 
 static void assert_passes(struct handmade *made)

@@ -13,9 +13,10 @@ static unsigned tried;
 /* Whether a check of data, content or digest finds anything. */
 static bool fails_verification(const struct zt_model *model, struct zt_source *source)
 {
+    const struct zt_files files = {source, NULL};
     struct zt_error error;
     for (uint32_t i = 0; i < model->object_count; i++) {
-        enum zt_status status = zt_object_check(model, &model->objects[i], source, &error);
+        enum zt_status status = zt_object_check(model, &model->objects[i], &files, &error);
         if (status == ZT_INVALID || status == ZT_CORRUPT) {
             return true;
         }
