@@ -1,13 +1,25 @@
 """ls, verify, check-config and what belongs to no command, run as a person would."""
 
-import hashlib
 import json
 import os
 import struct
 
 import pytest
 
-from containers import Component, Object, dense, dense_encoded, pattern, zstd_dense, zt01, zt1, zt2, zt2_data_shard
+from containers import (
+    Component,
+    Object,
+    dense,
+    dense_encoded,
+    dense_in_shard,
+    pattern,
+    shard_entry,
+    zstd_dense,
+    zt01,
+    zt1,
+    zt2,
+    zt2_data_shard,
+)
 
 WEIGHTS = struct.pack("<6f", *range(6))
 
@@ -234,12 +246,9 @@ def test_verify_knows_a_data_shard(ztserve, write):
 
 def shard_and_model(weights=WEIGHTS, **stated):
     """A data shard, and a model whose one part lies in it. `weights`: what the part's digest is of."""
-    shard = bytearray(zt2_data_shard())
-    shard[8:8] = bytes(4096 - 8) + WEIGHTS
-    digest = "sha256:" + hashlib.sha256(shard).hexdigest()
-    part = Component(weights, "f32", digest="xxh3", fields={"blob": [4096, len(WEIGHTS)], "shard": "rest"})
-    shards = {"rest": {"size": len(shard), "digest": digest, **stated}}
-    return bytes(shard), zt2({"w": Object([2, 3], {"data": part})}, fields={"shards": shards})
+    shard = zt2_data_shard(WEIGHTS)
+    made = dense_in_shard("rest", shard.offsets[0], weights, "f32", [2, 3], digest="xxh3")
+    return shard, zt2({"w": made}, fields={"shards": {"rest": {**shard_entry(shard), **stated}}})
 
 
 def test_verify_reads_the_shards_beside_a_model(ztserve, write):
@@ -278,6 +287,73 @@ def test_verify_refuses_another_file_in_a_shard_s_place(ztserve, write):
     result = ztserve("verify", write("m.zt", model))
     assert result.status == 1
     assert "ShardIdentity" in result.errors
+
+
+def test_verify_finds_a_shard_by_its_content(ztserve, write):
+    shard, model = shard_and_model()
+    write("decoy.zt", shard[:100] + b"\xff" + shard[101:])
+    write("anything", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 0, result.errors
+    assert "1 verified" in result.output
+
+
+def test_verify_prefers_the_right_shard_to_the_rightly_named_one(ztserve, write):
+    shard, model = shard_and_model()
+    write("m-rest.zt", shard[:100] + b"\xff" + shard[101:])
+    write("z.zt", shard)
+    assert ztserve("verify", write("m.zt", model)).status == 0
+
+
+def test_verify_takes_a_shard_of_unknown_digest_by_its_size(ztserve, write):
+    shard, model = shard_and_model(digest="blake3:00")
+    write("m-rest.zt", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 0, result.errors
+    assert "1 verified" in result.output
+    assert "unsupported: the digest stated for shard rest cannot be checked" in result.output
+
+
+def test_verify_does_not_look_for_content_of_an_unknown_digest(ztserve, write):
+    shard, model = shard_and_model(digest="blake3:00")
+    write("other.zt", shard)
+    assert "shard rest is not there" in ztserve("verify", write("m.zt", model)).output
+
+
+def test_verify_takes_a_whole_model_as_a_shard(ztserve, write):
+    whole = zt2({"own": dense(WEIGHTS, "f32", [2, 3])})
+    made = dense_in_shard("rest", whole.offsets["own", "data"], WEIGHTS, "f32", [2, 3])
+    write("m-rest.zt", whole)
+    result = ztserve("verify", write("m.zt", zt2({"w": made}, fields={"shards": {"rest": shard_entry(whole)}})))
+    assert result.status == 0, result.errors
+    assert "1 verified" in result.output
+
+
+def test_verify_judges_content_that_lies_in_a_shard(ztserve, write):
+    shard = zt2_data_shard(b"\0\1\2")
+    made = dense_in_shard("rest", shard.offsets[0], b"\0\1\2", type="bool")
+    write("m-rest.zt", shard)
+    result = ztserve("verify", write("m.zt", zt2({"w": made}, fields={"shards": {"rest": shard_entry(shard)}})))
+    assert result.status == 1
+    assert "LayoutData" in result.errors
+
+
+def test_ls_shows_a_model_without_its_shards(ztserve, write):
+    path = write("m.zt", shard_and_model()[1])
+    assert ztserve("ls", path).status == 0
+    shown = json.loads(ztserve("ls", "--json", path).output)
+    assert shown["objects"]["w"]["components"]["data"]["shard"] == "rest"
+
+
+def test_convert_brings_shards_into_one_file(ztserve, write, tmp_path):
+    shard, model = shard_and_model()
+    path = write("m.zt", model)
+    missing = ztserve("convert", path, tmp_path / "one.safetensors")
+    assert missing.status == 1
+    assert "shard rest is not there" in missing.errors
+    write("m-rest.zt", shard)
+    assert ztserve("convert", path, tmp_path / "one.safetensors").status == 0
+    assert (tmp_path / "one.safetensors").read_bytes().endswith(WEIGHTS)
 
 
 def test_verify_canonical_wants_the_canonical_form(ztserve, write):

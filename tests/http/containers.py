@@ -251,15 +251,18 @@ def part_2(component, offset):
     return {**without_none(fields), **component.fields}
 
 
+def placed_2(layout, name, role, component):
+    """A part whose blob is given in its fields (in a shard, or that of another part) takes no place of its own."""
+    offset = 0 if "blob" in component.fields else layout.place(name, role, component.stored)
+    return part_2(component, offset)
+
+
 def zt2(objects, attributes=None, fields=None):
     """A zTensor 2 file, its manifest in deterministic CBOR."""
     layout = Layout(MAGIC_2, ALIGNMENT_2)
     shown = {}
     for name, made in objects.items():
-        parts = {
-            role: part_2(component, layout.place(name, role, component.stored))
-            for role, component in made.components.items()
-        }
+        parts = {role: placed_2(layout, name, role, component) for role, component in made.components.items()}
         of_object = {"shape": list(made.shape), "layout": made.format, "parts": parts, "attributes": made.attributes}
         shown[name] = {**without_none(of_object), **made.fields}
     root = {**without_none({"objects": shown, "attributes": attributes}), **(fields or {})}
@@ -278,9 +281,29 @@ def zt2_of_manifest(manifest, stated_length=None):
     return zt2_with_manifest(Layout(MAGIC_2, ALIGNMENT_2), manifest, stated_length)
 
 
-def zt2_data_shard():
-    """A container without a manifest: blobs for other files only."""
-    return Built(MAGIC_2 + struct.pack("<QQQII", 0, 0, 0, 2, 0) + MAGIC_2)
+def zt2_data_shard(*blobs):
+    """A container without a manifest: blobs for other files only. `offsets` has the position of each, by its number."""
+    layout = Layout(MAGIC_2, ALIGNMENT_2)
+    for number, blob in enumerate(blobs):
+        layout.offsets[number] = layout.align()
+        layout.data += blob
+    layout.data += struct.pack("<QQQII", 0, 0, 0, 2, 0) + MAGIC_2
+    return layout.built()
+
+
+def shard_entry(file, digest="sha256"):
+    """What a table of shards says of a file."""
+    return {"size": len(file), "digest": digest_text(digest, file)}
+
+
+def in_shard(shard, offset, stored, dtype="u8", **options):
+    """A component whose stored bytes are in a shard."""
+    return Component(stored, dtype, fields={"shard": shard, "blob": [offset, len(stored)]}, **options)
+
+
+def dense_in_shard(shard, offset, data, dtype="u8", shape=None, **options):
+    count = len(data) // WIDTHS[dtype]
+    return Object([count] if shape is None else shape, {"data": in_shard(shard, offset, data, dtype, **options)})
 
 
 def pattern(length, seed=1):
