@@ -22,6 +22,8 @@ enum method {
     METHOD_DELETE,
     METHOD_PATCH,
     METHOD_OPTIONS,
+    METHOD_TRACE,
+    METHOD_CONNECT,
     METHOD_UNKNOWN
 };
 

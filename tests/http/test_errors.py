@@ -18,7 +18,7 @@ ALLOWED = {
     "/readyz": {"GET", "HEAD", "OPTIONS"},
     "/version": {"GET", "HEAD", "OPTIONS"},
 }
-METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT")
 
 
 @pytest.fixture(scope="module")
