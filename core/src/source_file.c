@@ -99,8 +99,10 @@ enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_
 
     if (fstat(descriptor, &facts) != 0)
         return fail_errno(error, errno, ZT_NO_OFFSET, "cannot stat");
+    if (S_ISDIR(facts.st_mode))
+        return fail_errno(error, EISDIR, ZT_NO_OFFSET, "not a regular file");
     if (!S_ISREG(facts.st_mode))
-        return fail_errno(error, S_ISDIR(facts.st_mode) ? EISDIR : EINVAL, ZT_NO_OFFSET, "not a regular file");
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "not a regular file");
     file = malloc(sizeof *file);
     if (file == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");
