@@ -45,7 +45,6 @@ static int print_json(const struct opened_file *file, const char *path)
         command_complain("%s: out of memory", path);
     } else {
         fwrite(json.text, 1, json.length, stdout);
-        fputc('\n', stdout);
     }
     json_free(&json);
     return status;

@@ -119,6 +119,7 @@ def test_ls_json_is_the_manifest(ztserve, write):
     path = write("bert.zt", zt1({"w": dense(WEIGHTS, "f32", [2, 3])}, attributes={"framework": "x"}))
     result = ztserve("ls", path, "--json")
     assert result.status == 0
+    assert result.output.endswith("}\n") and not result.output.endswith("\n\n")
     manifest = json.loads(result.output)
     assert manifest["name"] == "bert"
     assert manifest["source"]["format"] == "zt"
