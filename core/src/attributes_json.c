@@ -139,6 +139,17 @@ static void put_float(struct writer *writer, double number, enum notation notati
     }
 }
 
+static void put_simple(struct writer *writer, uint64_t value, enum notation notation)
+{
+    if (notation == NOTATION_JSON) {
+        put(writer, "null");
+        return;
+    }
+    put(writer, "simple(");
+    put_uint(writer, value);
+    put(writer, ")");
+}
+
 /* --- byte strings --- */
 
 static void put_base16(struct writer *writer, const uint8_t *bytes, size_t length, const char *digits)
@@ -297,6 +308,9 @@ static enum zt_status write_value(struct writer *writer, enum notation notation,
         return ZT_OK;
     case ZT_CBOR_UNDEFINED:
         put(writer, notation == NOTATION_JSON ? "null" : "undefined");
+        return ZT_OK;
+    case ZT_CBOR_SIMPLE:
+        put_simple(writer, item.value, notation);
         return ZT_OK;
     case ZT_CBOR_NULL:
     case ZT_CBOR_BREAK:

@@ -13,6 +13,9 @@
 #include "utf8.h"
 
 #define BREAK_BYTE 0xFF
+/* Begins a simple value of two bytes, the second of which is at least this. */
+#define SIMPLE_BYTE       0xF8
+#define SIMPLE_WIDE_FIRST 32
 /* Values may lie this deep, the root being 0: zTensor 2 section 2, and this library's bound for older files. */
 #define DEPTH_LIMIT_ZT2     32
 #define DEPTH_LIMIT_LENIENT 128
@@ -181,6 +184,9 @@ static enum zt_status check_deterministic(const struct zt_cbor_reader *reader, c
     if (item->kind == ZT_CBOR_UNDEFINED) {
         return fail_syntax(reader, item->offset, "the value undefined", error);
     }
+    if (item->kind == ZT_CBOR_SIMPLE) {
+        return fail_syntax(reader, item->offset, "a simple value without a meaning", error);
+    }
     if (item->kind == ZT_CBOR_FLOAT) {
         return check_float(reader, item, read - 1, error);
     }
@@ -206,10 +212,26 @@ static enum zt_status check_content(const struct zt_cbor_reader *reader, const s
     return ZT_OK;
 }
 
+/* RFC 8949 section 3.3: in one byte up to 19, in two from 32 on. */
+static size_t decode_simple(const uint8_t *head, size_t left, struct zt_cbor_item *item)
+{
+    bool in_head = *head != SIMPLE_BYTE;
+    if (!in_head && (left < 2 || head[1] < SIMPLE_WIDE_FIRST)) {
+        return 0;
+    }
+    item->kind = ZT_CBOR_SIMPLE;
+    item->value = in_head ? *head & 31 : head[1];
+    return in_head ? 1 : 2;
+}
+
 static size_t decode_head(const struct zt_cbor_reader *reader, struct zt_cbor_item *item)
 {
     const uint8_t *head = reader->bytes + reader->position;
     size_t left = reader->length - reader->position;
+    /* libcbor refuses simple values without a meaning, which are well formed. */
+    if (left > 0 && ((*head >= 0xE0 && *head <= 0xF3) || *head == SIMPLE_BYTE)) {
+        return decode_simple(head, left, item);
+    }
     /* libcbor refuses the tags 6 to 20, which are as well formed as any other. */
     if (left > 0 && *head >= 0xC6 && *head <= 0xD4) {
         on_tag(item, *head & 31);

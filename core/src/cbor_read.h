@@ -28,6 +28,7 @@ enum zt_cbor_kind {
     ZT_CBOR_TRUE,
     ZT_CBOR_NULL,
     ZT_CBOR_UNDEFINED, /* lenient only */
+    ZT_CBOR_SIMPLE,    /* value: a simple value that nobody has given a meaning (lenient only) */
     ZT_CBOR_FLOAT,     /* number */
     ZT_CBOR_BREAK      /* end of an indefinite array or map; seen only through zt_cbor_more */
 };

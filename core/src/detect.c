@@ -91,5 +91,6 @@ enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_mod
         return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0, "the file is empty");
     }
     return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0,
-                   "the content (%" PRIu64 " bytes) is of no known format", head.file_size);
+                   "the content (%" PRIu64 " byte%s) is of no known format", head.file_size,
+                   head.file_size == 1 ? "" : "s");
 }

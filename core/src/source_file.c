@@ -31,6 +31,15 @@ static enum zt_status fail_errno(struct zt_error *error, int os_error, uint64_t 
     return ZT_IO;
 }
 
+/* The system has no complaint of its own; callers that look at os_error see an argument that cannot be. */
+static enum zt_status fail_kind(struct zt_error *error)
+{
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "not a regular file");
+    if (error != NULL)
+        error->os_error = EINVAL;
+    return ZT_IO;
+}
+
 static uint64_t file_size(const struct zt_source *source)
 {
     return ((const struct file_source *)source)->size_bytes;
@@ -99,8 +108,10 @@ enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_
 
     if (fstat(descriptor, &facts) != 0)
         return fail_errno(error, errno, ZT_NO_OFFSET, "cannot stat");
+    if (S_ISDIR(facts.st_mode))
+        return fail_errno(error, EISDIR, ZT_NO_OFFSET, "not a regular file");
     if (!S_ISREG(facts.st_mode))
-        return fail_errno(error, S_ISDIR(facts.st_mode) ? EISDIR : EINVAL, ZT_NO_OFFSET, "not a regular file");
+        return fail_kind(error);
     file = malloc(sizeof *file);
     if (file == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");

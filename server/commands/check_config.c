@@ -1,15 +1,20 @@
 /* ztserve check-config: what a configuration file, with the environment over it, comes to. */
+#include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
 
 int command_check_config(int argc, char **argv)
 {
-    if (argc != 2 || argv[1][0] == '-') {
+    struct arguments arguments = {.argc = argc, .argv = argv};
+    bool is_option;
+    bool more_is_option;
+    const char *path = arguments_next(&arguments, &is_option);
+    if (path == NULL || is_option || arguments_next(&arguments, &more_is_option) != NULL) {
         return command_refuse("check-config takes one configuration file");
     }
     struct config config;
     struct config_message message;
-    if (!settings_load_file(argv[1], &config, &message)) {
+    if (!settings_load_file(path, &config, &message)) {
         command_complain("%s", message.text);
         return EXIT_USAGE;
     }

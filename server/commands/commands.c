@@ -93,10 +93,15 @@ static int print(const char *text)
     return command_finish(EXIT_DONE);
 }
 
+static int is_help(const char *argument)
+{
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
 static int asks_for_help(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+        if (is_help(argv[i])) {
             return 1;
         }
     }
@@ -108,7 +113,7 @@ int commands_run(int argc, char **argv)
     if (argc < 2) {
         return command_refuse("no command is given");
     }
-    if (strcmp(argv[1], "--help") == 0) {
+    if (is_help(argv[1])) {
         return print(help);
     }
     if (strcmp(argv[1], "--version") == 0) {

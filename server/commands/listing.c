@@ -5,9 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "commands/opened_file.h"
 #include "commands/plain_text.h"
 
-/* Longer names than this are shown whole, but move only their own line. */
+/* Longer names than this are cut; longer shapes are shown whole, but move only their own line. */
 #define WIDTH_MAX 60
 /* 255 dimensions of 20 digits, commas and brackets. */
 #define SHAPE_SIZE (255 * 21 + 8)
@@ -28,6 +29,12 @@ static size_t write_string(FILE *stream, const char *text)
     return plain_text_write(stream, text, strlen(text));
 }
 
+/* A text of the file's own. */
+static size_t write_name(FILE *stream, const char *text, size_t length)
+{
+    return plain_text_write_short(stream, text, length, WIDTH_MAX);
+}
+
 static size_t write_shape(FILE *stream, const struct row *row)
 {
     char text[SHAPE_SIZE] = "[";
@@ -46,7 +53,7 @@ static size_t write_dtype(FILE *stream, const struct zt_component *component)
     size_t width = write_string(stream, zt_dtype_name((enum zt_dtype)component->dtype));
     if (component->type != NULL) {
         width += write_string(stream, " as ");
-        width += plain_text_write(stream, component->type, component->type_length);
+        width += write_name(stream, component->type, component->type_length);
     }
     return width;
 }
@@ -66,20 +73,20 @@ static size_t write_algorithm(FILE *stream, const struct zt_component *component
     }
     const char *colon = memchr(component->digest, ':', component->digest_length);
     size_t length = colon != NULL ? (size_t)(colon - component->digest) : component->digest_length;
-    return plain_text_write(stream, component->digest, length);
+    return write_name(stream, component->digest, length);
 }
 
 static size_t write_component_cell(FILE *stream, const struct zt_component *component, enum column column)
 {
     switch (column) {
     case COMPONENT:
-        return plain_text_write(stream, component->name, component->name_length);
+        return write_name(stream, component->name, component->name_length);
     case DTYPE:
         return write_dtype(stream, component);
     case BYTES:
         return write_number(stream, component->length);
     case ENCODING:
-        return plain_text_write(stream, component->encoding_name, component->encoding_length);
+        return write_name(stream, component->encoding_name, component->encoding_length);
     default:
         return write_algorithm(stream, component);
     }
@@ -90,9 +97,9 @@ static size_t write_cell(FILE *stream, const struct row *row, enum column column
 {
     switch (column) {
     case OBJECT:
-        return plain_text_write(stream, row->object->name, row->object->name_length);
+        return write_name(stream, row->object->name, row->object->name_length);
     case FORMAT:
-        return plain_text_write(stream, row->object->format, row->object->format_length);
+        return write_name(stream, row->object->format, row->object->format_length);
     case SHAPE:
         return write_shape(stream, row);
     default:
@@ -198,8 +205,8 @@ static void show_totals(const struct zt_model *model, FILE *stream)
     fprintf(stream, "%" PRIu32 " object%s, %" PRIu32 " component%s, ", model->object_count,
             model->object_count == 1 ? "" : "s", model->component_count, model->component_count == 1 ? "" : "s");
     show_size(stream, model->file_size);
-    fprintf(stream, ", %s ", model->format_name);
-    plain_text_write(stream, model->version.bytes, model->version.length);
+    fputs(", ", stream);
+    model_kind_write(stream, model);
     fputc('\n', stream);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/listing.h"
 #include "commands/opened_file.h"
@@ -44,7 +45,6 @@ static int print_json(const struct opened_file *file, const char *path)
         command_complain("%s: out of memory", path);
     } else {
         fwrite(json.text, 1, json.length, stdout);
-        fputc('\n', stdout);
     }
     json_free(&json);
     return status;
@@ -72,17 +72,20 @@ static int list(const char *path, bool as_json)
 
 int command_ls(int argc, char **argv)
 {
+    struct arguments arguments = {.argc = argc, .argv = argv};
     const char *path = NULL;
+    const char *argument;
     bool as_json = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
+    bool is_option;
+    while ((argument = arguments_next(&arguments, &is_option)) != NULL) {
+        if (is_option && strcmp(argument, "--json") == 0) {
             as_json = true;
-        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            return command_refuse("%s: unknown argument", argv[i]);
+        } else if (is_option) {
+            return command_refuse("%s: unknown argument", argument);
         } else if (path != NULL) {
             return command_refuse("ls takes one file");
         } else {
-            path = argv[i];
+            path = argument;
         }
     }
     return path != NULL ? list(path, as_json) : command_refuse("ls needs a file");

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commands/plain_text.h"
+
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file, struct zt_error *error)
 {
     struct opened_file file = {NULL, NULL};
@@ -67,5 +69,14 @@ void failure_describe(const struct zt_error *error, char *out_text, size_t size)
     if (parts.count > 0) {
         size_t used = strlen(out_text);
         snprintf(out_text + used, size - used, "]");
+    }
+}
+
+void model_kind_write(FILE *stream, const struct zt_model *model)
+{
+    fputs(model->format_name, stream);
+    if (model->version.length > 0) {
+        fputc(' ', stream);
+        plain_text_write(stream, model->version.bytes, model->version.length);
     }
 }

@@ -1,6 +1,8 @@
-/* A file that a command was given, opened and validated as a model; and failures as one line. */
+/* A file that a command was given, opened and validated as a model; what it is and what failed, as text. */
 #ifndef COMMANDS_OPENED_FILE_H
 #define COMMANDS_OPENED_FILE_H
+
+#include <stdio.h>
 
 #include "zt/model.h"
 
@@ -18,5 +20,8 @@ void failure_describe(const struct zt_error *error, char *out_text, size_t size)
 
 /* Enough for two names, a message and a rule. */
 #define FAILURE_TEXT_SIZE 3072
+
+/* A model's format and version, where it has one: "zt 1.2.0", "npz". */
+void model_kind_write(FILE *stream, const struct zt_model *model);
 
 #endif

@@ -2,11 +2,13 @@
 #include "commands/plain_text.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "http/utf8.h"
 
 /* "\u202e" */
 #define ESCAPE_SIZE 8
+#define ELLIPSIS    "…"
 
 static uint32_t code_point(const char *text, size_t size)
 {
@@ -33,23 +35,52 @@ static size_t put(FILE *stream, const char *text, size_t length)
     return length;
 }
 
+/* Writes one character, or the escape in its place; *out_width gets how many characters stand there then. Returns how
+ * many bytes of text it was. */
+static size_t put_character(FILE *stream, const char *text, size_t length, size_t *out_width)
+{
+    size_t size = utf8_character(text, length);
+    uint32_t code = size > 0 ? code_point(text, size) : (unsigned char)*text;
+    if (size > 0 && !is_control(code)) {
+        put(stream, text, size);
+        *out_width = 1;
+        return size;
+    }
+    char escape[ESCAPE_SIZE];
+    int written = size > 0 ? snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(code & 0xFFFF))
+                           : snprintf(escape, sizeof escape, "\\x%02x", (unsigned)(code & 0xFF));
+    *out_width = put(stream, escape, (size_t)written);
+    return size > 0 ? size : 1;
+}
+
 size_t plain_text_write(FILE *stream, const char *text, size_t length)
 {
     size_t shown = 0;
     for (size_t at = 0; at < length;) {
-        size_t size = utf8_character(text + at, length - at);
-        uint32_t code = size > 0 ? code_point(text + at, size) : (unsigned char)text[at];
-        if (size > 0 && !is_control(code)) {
-            put(stream, text + at, size);
-            shown++;
-            at += size;
-            continue;
-        }
-        char escape[ESCAPE_SIZE];
-        int written = size > 0 ? snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(code & 0xFFFF))
-                               : snprintf(escape, sizeof escape, "\\x%02x", (unsigned)(code & 0xFF));
-        shown += put(stream, escape, (size_t)written);
-        at += size > 0 ? size : 1;
+        size_t width;
+        at += put_character(stream, text + at, length - at, &width);
+        shown += width;
     }
     return shown;
+}
+
+size_t plain_text_write_short(FILE *stream, const char *text, size_t length, size_t limit)
+{
+    /* A character has at most four bytes: what is longer need not be measured. */
+    if (length <= limit * 4 && plain_text_write(NULL, text, length) <= limit) {
+        return plain_text_write(stream, text, length);
+    }
+    size_t shown = 0;
+    for (size_t at = 0; at < length;) {
+        size_t width;
+        size_t size = put_character(NULL, text + at, length - at, &width);
+        if (shown + width >= limit) {
+            break;
+        }
+        put_character(stream, text + at, size, &width);
+        shown += width;
+        at += size;
+    }
+    put(stream, ELLIPSIS, strlen(ELLIPSIS));
+    return shown + 1;
 }

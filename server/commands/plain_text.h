@@ -9,4 +9,7 @@
  * bytes that are no text as \xXX. Returns how many characters stand there then. stream NULL: only counts. */
 size_t plain_text_write(FILE *stream, const char *text, size_t length);
 
+/* The same, but what has more than limit characters is cut to that many, the last of them "…". No escape is cut. */
+size_t plain_text_write_short(FILE *stream, const char *text, size_t length, size_t limit);
+
 #endif

@@ -118,6 +118,12 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* "1 request is", "2 requests are" */
+static const char *requests_are(unsigned count)
+{
+    return count == 1 ? "request is" : "requests are";
+}
+
 /* Open requests may end within drain_s, unless a second signal comes. */
 static void drain(const struct serving *serving)
 {
@@ -125,7 +131,8 @@ static void drain(const struct serving *serving)
     int64_t limit_ms = instance_config(serving->instance)->drain_s * 1000;
     const char *reason = NULL;
     instance_drain(serving->instance);
-    log_write(LOG_LEVEL_INFO, "draining: %u requests are open", instance_active(serving->instance));
+    unsigned open = instance_active(serving->instance);
+    log_write(LOG_LEVEL_INFO, "draining: %u %s open", open, requests_are(open));
     while (reason == NULL && (instance_active(serving->instance) > 0 || now_ms() - begun < DRAIN_GRACE_MS)) {
         if (wait_for_end(serving, DRAINING_POLL_MS) != 0) {
             reason = "a second signal came";
@@ -135,7 +142,8 @@ static void drain(const struct serving *serving)
     }
     unsigned left = instance_active(serving->instance);
     if (left > 0) {
-        log_write(LOG_LEVEL_WARN, "%u requests are cut: %s", left, reason != NULL ? reason : "they came too late");
+        log_write(LOG_LEVEL_WARN, "%u %s cut: %s", left, requests_are(left),
+                  reason != NULL ? reason : "they came too late");
     }
 }
 

@@ -83,6 +83,11 @@ static bool apply_arguments(int argc, char **argv, struct config *config, const 
     struct walk walk = {argc, argv, 1};
     while (walk.at < walk.argc) {
         struct argument argument;
+        if (strcmp(walk.argv[walk.at], "--") == 0) {
+            /* No file may follow. */
+            walk.at++;
+            return walk.at == walk.argc || refuse(message, walk.argv[walk.at], "unknown argument");
+        }
         if (!walk_take(&walk, &argument, message)) {
             return false;
         }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/judgement.h"
 #include "commands/plain_text.h"
@@ -43,8 +44,7 @@ static int print_ok(const struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
     print_path(stdout, judgement->path, "ok (");
-    printf("%s ", model->format_name);
-    plain_text_write(stdout, model->version.bytes, model->version.length);
+    model_kind_write(stdout, model);
     print_count(model->object_count, "object");
     print_count(model->component_count, "component");
     printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified, judgement->undigested);
@@ -77,15 +77,18 @@ static int verify_file(const char *path, bool canonical)
 
 int command_verify(int argc, char **argv)
 {
+    struct arguments arguments = {.argc = argc, .argv = argv};
+    char *argument;
     bool canonical = false;
+    bool is_option;
     int files = 0;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--canonical") == 0) {
+    while ((argument = arguments_next(&arguments, &is_option)) != NULL) {
+        if (is_option && strcmp(argument, "--canonical") == 0) {
             canonical = true;
-        } else if (argv[i][0] == '-') {
-            return command_refuse("%s: unknown argument", argv[i]);
+        } else if (is_option) {
+            return command_refuse("%s: unknown argument", argument);
         } else {
-            argv[1 + files++] = argv[i];
+            argv[1 + files++] = argument;
         }
     }
     if (files == 0) {

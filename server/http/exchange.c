@@ -8,7 +8,6 @@
 #include "http/conditional.h"
 #include "http/framing.h"
 #include "http/problem.h"
-#include "http/query.h"
 #include "http/ranges.h"
 #include "http/request_state.h"
 #include "http/target.h"
@@ -58,8 +57,6 @@ static void check_target(struct request *request)
         problem_reply(request, PROBLEM_URI_TOO_LONG, "the target is longer than %d bytes", TARGET_MAX);
     else if (!target_is_text(target))
         problem_reply(request, PROBLEM_INVALID_REQUEST, "the target holds a blank, a '#' or a control character");
-    else if (!query_is_well_formed(target))
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "the query holds a malformed percent-encoding");
 }
 
 /* What can be answered by a server whose catalog is not there yet; targets that lead nowhere too. */
@@ -160,12 +157,22 @@ static void check_preconditions(struct request *request)
     }
 }
 
+/* A handler takes a parameter that cannot be decoded for an absent one; what it made of that is not the answer. */
+static void check_query(struct request *request)
+{
+    const char *name = request_state(request)->malformed_parameter;
+
+    if (name != NULL && request->reply.status < 400)
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s holds a malformed percent-encoding", name);
+}
+
 static enum outcome handle(struct request *request)
 {
     struct request_state *state = request_state(request);
 
     if (!request->replied && state->operation->handle(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
+    check_query(request);
     check_preconditions(request);
     state->stage = EXCHANGE_PREPARE;
     return OUTCOME_READY;

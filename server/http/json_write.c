@@ -109,6 +109,10 @@ static void end(struct json *json, char bracket)
     }
     append_char(json, bracket);
     json->after_value = true;
+    /* For the shell that it is shown in. */
+    if (json->pretty && json->depth == 0) {
+        append_char(json, '\n');
+    }
 }
 
 void json_object_begin(struct json *json)

@@ -1,23 +1,12 @@
 /* The query of a target (RFC 3986 section 3.4) as name=value pairs joined by '&', percent-decoded on demand. */
-#include "http/query.h"
+#include "http/request.h"
 
 #include <string.h>
 
-#include "http/request.h"
+#include "http/request_state.h"
 #include "http/target.h"
 
-bool query_is_well_formed(const char *target)
-{
-    static const char digits[] = "0123456789abcdefABCDEF";
-    const char *at = strchr(target, '?');
-
-    while (at != NULL && (at = strchr(at, '%')) != NULL)
-        if (strspn(++at, digits) < 2)
-            return false;
-    return true;
-}
-
-/* Decodes into memory of the request's; false when that is out. */
+/* Decodes into memory of the request's; false when that is out, or an escape is malformed. */
 static bool decode(struct request *request, struct zt_text raw, struct zt_text *out_text)
 {
     char *text = request_allocate(request, raw.length + 1);
@@ -40,6 +29,15 @@ static bool name_is(struct request *request, struct zt_text raw, const char *nam
     return text.length == length && memcmp(text.bytes, name, length) == 0;
 }
 
+/* Notes a parameter that cannot be decoded, so that the request is refused though its handler goes on. */
+static bool decode_value(struct request *request, const char *name, struct zt_text raw, struct zt_text *out_value)
+{
+    if (decode(request, raw, out_value))
+        return true;
+    request_state(request)->malformed_parameter = name;
+    return false;
+}
+
 bool request_query(struct request *request, const char *name, unsigned nth, struct zt_text *out_value)
 {
     const char *at = strchr(request_target(request), '?');
@@ -52,7 +50,7 @@ bool request_query(struct request *request, const char *name, unsigned nth, stru
 
         at = pair[length] == '&' ? pair + length : NULL;
         if (name_is(request, (struct zt_text){pair, name_length}, name) && nth-- == 0)
-            return decode(request, (struct zt_text){pair + value_at, length - value_at}, out_value);
+            return decode_value(request, name, (struct zt_text){pair + value_at, length - value_at}, out_value);
     }
     return false;
 }

@@ -22,6 +22,8 @@ enum method {
     METHOD_DELETE,
     METHOD_PATCH,
     METHOD_OPTIONS,
+    METHOD_TRACE,
+    METHOD_CONNECT,
     METHOD_UNKNOWN
 };
 
@@ -56,7 +58,9 @@ const char *request_target(const struct request *request);
 /* First value of a header field, or NULL. A field that may be a list and occurs several times is joined by ", ". */
 const char *request_header(struct request *request, const char *name);
 
-/* A query parameter, percent-decoded ('+' stays '+'). False when it is absent. nth counts from 0 for repeated ones. */
+/* A query parameter, percent-decoded ('+' stays '+'). False when it is absent, or has a malformed escape: then whatever
+ * the handler replies with becomes 400. nth counts from 0 for repeated ones. name is borrowed as long as the request
+ * lives. */
 bool request_query(struct request *request, const char *name, unsigned nth, struct zt_text *out_value);
 
 /* Declared length of the body: UINT64_MAX for a chunked one, 0 for none. */

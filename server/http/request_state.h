@@ -50,9 +50,11 @@ struct request_state {
 
     const struct operation *operation; /* NULL when the request was refused before it had one */
     enum exchange_stage stage;
-    unsigned step;        /* of reply.steps, the next */
-    bool not_modified;    /* 304: the client has it */
-    bool broken;          /* where the request ends is in doubt: the connection must not go on */
+    unsigned step;     /* of reply.steps, the next */
+    bool not_modified; /* 304: the client has it */
+    bool broken;       /* where the request ends is in doubt: the connection must not go on */
+    /* A query parameter that was asked for and has an escape which is none. */
+    const char *malformed_parameter;
     uint64_t body_length; /* declared; UINT64_MAX: chunked */
     uint64_t body_dropped;
     struct byte_range range; /* of the representation, when ranged */

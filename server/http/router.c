@@ -79,6 +79,8 @@ static const struct operation *find_operation(const struct route *route, enum me
         return &route->delete;
     case METHOD_PATCH:
     case METHOD_OPTIONS:
+    case METHOD_TRACE:
+    case METHOD_CONNECT:
     case METHOD_UNKNOWN:
         break;
     }

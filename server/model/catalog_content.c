@@ -125,18 +125,31 @@ static void tell_if_settled(struct catalog_content *content, struct generation *
         tell_error(generation);
 }
 
+/* Once for a pair, in whatever order the two come, and not again when the first is replaced. */
+static void tell_shadow(struct generation *shadowed, const struct generation *first)
+{
+    size_t name_length;
+    unsigned rank = 0;
+
+    (void)model_path_split(first->path, &name_length, &rank);
+    if (shadowed->told_shadow == rank + 1)
+        return;
+    shadowed->told_shadow = rank + 1;
+    log_write(LOG_LEVEL_WARN, "%s is shadowed by %s, which has the same name", shadowed->path, first->path);
+}
+
 static void tell_shadowed(const struct catalog_content *content, const struct generation *added)
 {
     struct generation *first = catalog_index_find_name(&content->index, generation_name(added));
     size_t at = catalog_index_lower_bound(&content->index, generation_name(added));
 
     for (; first != NULL && at < content->index.count; at++) {
-        const struct generation *other = content->index.by_name[at];
+        struct generation *other = content->index.by_name[at];
 
         if (catalog_text_compare(generation_name(other), generation_name(added)) != 0)
             break;
-        if (other != first && (first == added || other == added) && other->error.status != ZT_DATA_SHARD)
-            log_write(LOG_LEVEL_WARN, "%s is shadowed by %s, which has the same name", other->path, first->path);
+        if (other != first && other->error.status != ZT_DATA_SHARD)
+            tell_shadow(other, first);
     }
 }
 
@@ -186,7 +199,7 @@ static void apply(struct catalog_content *content, const struct catalog_change *
         generation_release(dropped[i]);
     }
     if (!done)
-        log_write(LOG_LEVEL_ERROR, "no memory for the catalog: %zu changes are not shown", count);
+        log_write(LOG_LEVEL_ERROR, "no memory for the catalog: changes not shown: %zu", count);
     for (size_t i = 0; i < count; i++) {
         if (!done)
             generation_release(changes[i].generation);

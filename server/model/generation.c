@@ -12,9 +12,10 @@
 #include "zt/digest.h"
 
 /* Raised whenever the JSON form of a manifest changes, so that caches ask anew (http-api, section 3). */
-#define JSON_FORM_REVISION 1
+#define JSON_FORM_REVISION 2
 
-/* The device's number is left out: it may change when a machine starts anew. */
+/* The time of change is in it because whoever writes can set that of modification back. The device's number is not: it
+ * may change when a machine starts anew. */
 static void make_etag(struct generation *generation)
 {
     const struct zt_model *model = generation->model;
@@ -23,6 +24,7 @@ static void make_etag(struct generation *generation)
         generation->identity.inode,
         generation->identity.size_bytes,
         (uint64_t)generation->identity.modified_ns,
+        (uint64_t)generation->identity.changed_ns,
         model != NULL ? model->manifest_hash : 0,
         model != NULL ? model->manifest_offset : 0,
         model != NULL ? model->manifest_length : 0,
@@ -127,8 +129,9 @@ const char *generation_format(const struct generation *generation)
 time_t generation_modified(const struct generation *generation)
 {
     int64_t modified_ns = generation->identity.modified_ns;
-    int64_t seconds = modified_ns / 1000000000;
-
     /* Whole seconds, downwards, also before 1970. */
-    return (time_t)(modified_ns % 1000000000 < 0 ? seconds - 1 : seconds);
+    time_t seconds = (time_t)(modified_ns / 1000000000 - (modified_ns % 1000000000 < 0));
+    time_t now = time(NULL);
+
+    return seconds < now ? seconds : now;
 }

@@ -43,7 +43,9 @@ struct generation {
 
     /* Replaced or removed: who still has it reads on, but nothing is begun or written down for it any more. */
     atomic_bool retired;
-    bool told; /* catalog.c's: its error is in the log */
+    /* catalog_content.c's, of what is in the log: its error; the rank, from 1, of the file that shadows it. */
+    bool told;
+    unsigned told_shadow;
 
     /* verifier.c's: one state a component, what failed, who waits. */
     _Atomic(unsigned char) *states;
@@ -69,6 +71,7 @@ void generation_etag(const struct generation *generation, const char *suffix, ch
 /* "zt", "safetensors" …; of an unreadable file the format its extension tells. */
 const char *generation_format(const struct generation *generation);
 
+/* For Last-Modified: in whole seconds, and now for a file that says it is of the future (RFC 9110 section 8.8.2.1). */
 time_t generation_modified(const struct generation *generation);
 
 #endif

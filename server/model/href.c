@@ -108,6 +108,11 @@ void href_path(struct href *href, struct zt_text path)
     append(href, path, true);
 }
 
+bool href_can_hold(struct zt_text name)
+{
+    return name.length > 0 && memchr(name.bytes, '\0', name.length) == NULL;
+}
+
 void href_model(struct href *href, struct zt_text name)
 {
     href_plain(href, "/v1/models/");

@@ -27,6 +27,9 @@ void href_segment(struct href *href, struct zt_text name);
 /* Appends a path: like a segment, but slashes stay. */
 void href_path(struct href *href, struct zt_text path);
 
+/* Whether a segment can hold the name: not an empty one, nor one with U+0000 (http-api section 1). */
+bool href_can_hold(struct zt_text name);
+
 /* "/v1/models/<name>" */
 void href_model(struct href *href, struct zt_text name);
 

@@ -114,6 +114,9 @@ static void write_component_href(struct scribe *scribe, const struct zt_object *
                                  const struct zt_component *component)
 {
     struct href *href = &scribe->href;
+    if (!href_can_hold(zt_object_name(object)) || !href_can_hold(zt_component_name(component))) {
+        return;
+    }
     href_cut(href, scribe->objects_length);
     href_segment(href, zt_object_name(object));
     href_plain(href, "/");

@@ -46,6 +46,12 @@ out:
     return status;
 }
 
+/* A folder is no file of the store, and no file has a name that is too long. */
+static bool is_absent(int os_error)
+{
+    return os_error == ENOENT || os_error == EISDIR || os_error == ENAMETOOLONG;
+}
+
 static enum zt_status local_remove(struct store *store, const char *path, struct zt_error *error)
 {
     const struct local_store *local = (const struct local_store *)store;
@@ -59,8 +65,7 @@ static enum zt_status local_remove(struct store *store, const char *path, struct
     if (folder < 0)
         return errno == ENOENT ? not_found(error) : store_fail_errno(error, errno, "cannot open the folder");
     if (unlinkat(folder, base, 0) != 0)
-        status =
-            errno == ENOENT || errno == EISDIR ? not_found(error) : store_fail_errno(error, errno, "cannot remove");
+        status = is_absent(errno) ? not_found(error) : store_fail_errno(error, errno, "cannot remove");
     else if (fsync(folder) != 0)
         status = store_fail_errno(error, errno, "cannot sync the folder");
     close(folder);

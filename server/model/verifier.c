@@ -352,12 +352,16 @@ enum component_state verifier_ask(struct verifier *verifier, struct generation *
 
 static void open_folder(struct verifier *verifier)
 {
-    int state_folder = state_folder_open(verifier->server->config);
+    const struct config *config = verifier->server->config;
+    bool is_configured = config->state.dir[0] != '\0';
+    int state_folder = state_folder_open(config);
     int os_error = errno;
 
     verification_folder_open(&verifier->folder, state_folder);
+    /* Whoever names a folder counts on it; the one in the root is a chance. */
     if (verifier->folder.descriptor < 0)
-        log_write(LOG_LEVEL_INFO, "what is verified is kept in memory only: the state folder cannot be written (%s)",
+        log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+                  "what is verified is kept in memory only: the state folder cannot be written (%s)",
                   strerror(state_folder < 0 ? os_error : errno));
     if (state_folder >= 0)
         close(state_folder);

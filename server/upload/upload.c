@@ -202,6 +202,11 @@ static bool refuse_length(struct request *request, struct upload *upload)
     uint64_t length = request_body_length(request);
     uint64_t most = (uint64_t)request->server->config->upload.max_bytes;
     struct zt_error error;
+    if (length == 0 && request_header(request, "Content-Length") == NULL) {
+        problem_reply(request, PROBLEM_LENGTH_REQUIRED,
+                      "a body is wanted: send its Content-Length, or send it chunked");
+        return true;
+    }
     if (length != UINT64_MAX && length > most) {
         problem_reply(request, PROBLEM_TOO_LARGE, "more than the %llu bytes that this server takes",
                       (unsigned long long)most);

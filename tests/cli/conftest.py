@@ -32,13 +32,14 @@ class Result:
 def ztserve():
     """Runs the program to its end."""
 
-    def run(*arguments, environment=None, stdout=subprocess.PIPE):
+    def run(*arguments, environment=None, stdout=subprocess.PIPE, folder=None):
         completed = subprocess.run(
             [str(PROGRAM), *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
             env=environment,
+            cwd=folder,
             timeout=TIMEOUT_S,
             check=False,
         )

@@ -59,6 +59,25 @@ def test_every_command_has_help(ztserve, command):
     assert "Usage:" in result.output
 
 
+def test_a_short_h_is_help(ztserve):
+    for arguments in (["-h"], ["ls", "-h"], ["verify", "a.zt", "-h"], ["serve", "-h"], ["check-config", "-h"]):
+        result = ztserve(*arguments)
+        assert (result.status, result.errors) == (0, "")
+        assert "Usage:" in result.output
+
+
+def test_two_dashes_end_the_options(ztserve, write, refused):
+    path = write("-h", zt1({"w": dense(b"1")}))
+    for arguments in (["ls", "--", "-h"], ["verify", "--", "-h"], ["ls", "--json", "--", path], ["verify", "--", path]):
+        result = ztserve(*arguments, folder=path.parent)
+        assert result.status == 0, result.errors
+    write("--json", b"{}")
+    assert json.loads(ztserve("check-config", "--", "--json", folder=path.parent).output)["verify"] == "lazy"
+    assert "--json" in ztserve("verify", "--", "--json", folder=path.parent).errors
+    refused("ls", "--")
+    assert "-h" in refused("serve", "--root", path.parent, "--", "-h")
+
+
 def test_no_command_is_wrong_usage(refused):
     refused()
 
@@ -107,6 +126,7 @@ def test_ls_json_is_the_manifest(ztserve, write):
     path = write("bert.zt", zt1({"w": dense(WEIGHTS, "f32", [2, 3])}, attributes={"framework": "x"}))
     result = ztserve("ls", path, "--json")
     assert result.status == 0
+    assert result.output.endswith("}\n") and not result.output.endswith("\n\n")
     manifest = json.loads(result.output)
     assert manifest["name"] == "bert"
     assert manifest["source"]["format"] == "zt"
@@ -126,6 +146,16 @@ def test_ls_escapes_what_a_terminal_would_obey(ztserve, write):
     assert result.status == 0
     assert len(result.lines) == 3
     assert "a\\u001b[2J\\u000a\\u202eb\\u009bc" in result.lines[1]
+
+
+def test_ls_cuts_long_names_and_keeps_its_columns(ztserve, write):
+    name = "é" * 59 + "\n" + "x" * 100
+    path = write("model.zt", zt1({name: dense(b"1"), "b" * 60: dense(b"2"), "c": dense(b"3")}))
+    lines = ztserve("ls", path).lines
+    assert {line.index("data") for line in lines[1:4]} == {62}
+    shown = [line.split()[0] for line in lines[1:4]]
+    assert sorted(shown) == ["b" * 60, "c", "é" * 59 + "…"]
+    assert name in json.loads(ztserve("ls", path, "--json").output)["objects"]
 
 
 def test_ls_of_a_bad_file_says_why(ztserve, write):
@@ -374,6 +404,17 @@ def test_verify_of_what_is_no_container_fails(ztserve, write, tmp_path):
         assert len(result.error_lines) == 1
     assert ztserve("verify", tmp_path / "absent").status == 1
     assert ztserve("verify", tmp_path).status == 1
+
+
+def test_verify_counts_a_single_byte_as_one(ztserve, write):
+    assert "(1 byte)" in ztserve("verify", write("one", b"x")).errors
+    assert "(2 bytes)" in ztserve("verify", write("two", b"xx")).errors
+
+
+def test_verify_says_what_is_no_regular_file(ztserve, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    result = ztserve("verify", tmp_path / "pipe")
+    assert (result.status, result.errors) == (1, f"{tmp_path / 'pipe'}: bad: not a regular file\n")
 
 
 def test_verify_keeps_one_line_for_a_file_with_an_odd_name(ztserve, write):

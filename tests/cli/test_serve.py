@@ -261,7 +261,8 @@ def test_a_second_signal_cuts_at_once(start_server, tmp_path, big):
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert time.monotonic() - begun < 5
-    assert "a second signal came" in server.log
+    assert "draining: 1 request is open" in server.log
+    assert "1 request is cut: a second signal came" in server.log
     download.socket.close()
 
 

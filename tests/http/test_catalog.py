@@ -2,6 +2,8 @@
 
 import os
 import signal
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -80,6 +82,33 @@ def test_replaced_file_is_served_with_a_new_tag(server, tmp_path):
 def test_file_changed_in_place_is_noticed(server, tmp_path):
     (tmp_path / "old.zt").write_bytes(version_of("changed"))
     eventually(lambda: is_served(server, "old", b"changed"))
+
+
+def test_file_changed_with_its_time_set_back_has_a_new_tag(server, tmp_path):
+    path = tmp_path / "old.zt"
+    before = path.stat()
+    targets = [model_path("old"), component_path("old", "w"), "/files/old.zt"]
+    tags = [get(server, target)["ETag"] for target in targets]
+    data = bytearray(path.read_bytes())
+    data[data.index(b"old")] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert all(get(server, target)["ETag"] not in (None, tag) for target, tag in zip(targets[::2], tags[::2]))
+    assert get(server, targets[1]).status == 500
+
+
+@pytest.mark.parametrize("year", [2100, 2400])
+def test_last_modified_is_never_in_the_future(server, tmp_path, year):
+    path = tmp_path / "old.zt"
+    seconds = (year - 1970) * 31556952
+    os.utime(path, (seconds, seconds))
+    assert path.stat().st_mtime > seconds - 86400
+    for target in (model_path("old"), component_path("old", "w"), "/files/old.zt"):
+        answer = get(server, target)
+        modified = parsedate_to_datetime(answer["Last-Modified"])
+        assert abs((datetime.now(timezone.utc) - modified).total_seconds()) < 60
+        assert modified <= parsedate_to_datetime(answer["Date"])
+    assert get(server, model_path("old")).json()["source"]["modified"] >= "2099"
 
 
 def test_removed_file_is_gone(server, tmp_path):

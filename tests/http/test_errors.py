@@ -18,7 +18,7 @@ ALLOWED = {
     "/readyz": {"GET", "HEAD", "OPTIONS"},
     "/version": {"GET", "HEAD", "OPTIONS"},
 }
-METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,14 @@ def test_other_methods_are_405_with_allow(server, path):
             assert allowed(answer) == known
             if method != "HEAD":
                 assert_problem(answer, 405, "method-not-allowed")
+
+
+def test_unknown_parameters_are_ignored_whatever_they_hold(server):
+    for query in ("?unknown=%zz", "?%zz", "?%", "?a=%4&pretty=0"):
+        assert get(server, "/v1/models" + query).status == 200
+        assert get(server, "/v1/models/m" + query).status == 200
+    for target in ("/v1/models?prefix=%zz", "/v1/models/m?match=a&match=%4", "/v1/models/m/objects/w/data?slice=%"):
+        assert_problem(get(server, target), 400, "invalid-request")
 
 
 @pytest.mark.parametrize("method", ["BREW", "FROB", "get", "Get", "PROPFIND-X", "G"])

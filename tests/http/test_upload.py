@@ -9,6 +9,7 @@ from containers import dense, digest_text, pattern, zt01, zt1, zt10, zt2
 from uploads import OTHER, SMALL, assert_absent, content_of, digest_field, files_of, put
 from wire import (
     Connection,
+    ask,
     assert_problem,
     component_path,
     connect,
@@ -187,6 +188,10 @@ def test_read_only_comes_before_everything_else(start_server, tmp_path):
     connection, answer = announce(start_server(tmp_path), ".bad", 1 << 60, "If-Match: *")
     status, problem = problem_of(connection, answer)
     assert (status, problem["code"]) == (403, "read-only")
+
+
+def test_put_that_says_nothing_of_its_body_is_411(server, name):
+    assert_problem(ask(server, "PUT", f"/v1/models/{name}"), 411, "length-required")
 
 
 def test_other_expectations_are_417(server, name):

@@ -322,6 +322,22 @@ enum zt_status zt_field_shape(struct zt_cbor_reader *reader, const struct zt_fie
 
 /* --- components --- */
 
+enum zt_status zt_manifest_begins(struct zt_source *source, uint64_t offset, unsigned major,
+                                  const struct zt_family_rules *rules, struct zt_error *error)
+{
+    const unsigned tag_major = 6;
+    uint8_t first = 0;
+    enum zt_status status = zt_source_read_at(source, offset, &first, 1, error);
+    if (status != ZT_OK) {
+        return status;
+    }
+    if (first >> 5 != major && first >> 5 != tag_major) {
+        return zt_fail(error, ZT_INVALID, rules->schema, offset, "the manifest is not %s",
+                       major == ZT_CBOR_MAJOR_MAP ? "a map" : "an array");
+    }
+    return ZT_OK;
+}
+
 void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding)
 {
     if (encoding.bytes == NULL) {

@@ -69,6 +69,13 @@ enum zt_status zt_field_placed_text(struct zt_cbor_reader *reader, const struct 
                                     struct zt_placed_text *out_text, struct zt_error *error);
 /* Passes over a null and says whether there was one: it means that the field is absent. */
 bool zt_field_null(struct zt_cbor_reader *reader);
+/* Refuses a manifest whose first byte begins neither an item of that major type (RFC 8949 section 3.1) nor a tag,
+ * before all of it is read: what a file states can be a GiB of nothing. Rule schema, at the manifest. */
+#define ZT_CBOR_MAJOR_ARRAY 4
+#define ZT_CBOR_MAJOR_MAP   5
+enum zt_status zt_manifest_begins(struct zt_source *source, uint64_t offset, unsigned major,
+                                  const struct zt_family_rules *rules, struct zt_error *error);
+
 /* A map with text keys, as encoded. */
 enum zt_status zt_field_attributes(struct zt_cbor_reader *reader, const struct zt_field *field,
                                    struct zt_text *out_span, struct zt_error *error);

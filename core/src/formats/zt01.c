@@ -312,7 +312,10 @@ enum zt_status zt01_open(struct zt_source *source, struct zt_model **out_model, 
         return status;
     }
     uint64_t offset = zt_source_size(source) - sizeof size - size;
-    status = zt_builder_init(&reading.builder, source, offset, size, error);
+    status = zt_manifest_begins(source, offset, ZT_CBOR_MAJOR_ARRAY, &rules, error);
+    if (status == ZT_OK) {
+        status = zt_builder_init(&reading.builder, source, offset, size, error);
+    }
     if (status != ZT_OK) {
         return status;
     }

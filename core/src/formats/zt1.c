@@ -180,7 +180,10 @@ enum zt_status zt1_open(struct zt_source *source, struct zt_model **out_model, s
         return status;
     }
     reading.is_1_0 = frame.is_1_0;
-    status = zt_builder_init(&reading.builder, source, frame.manifest_offset, frame.manifest_length, error);
+    status = zt_manifest_begins(source, frame.manifest_offset, ZT_CBOR_MAJOR_MAP, &zt1_rules, error);
+    if (status == ZT_OK) {
+        status = zt_builder_init(&reading.builder, source, frame.manifest_offset, frame.manifest_length, error);
+    }
     if (status != ZT_OK) {
         return status;
     }

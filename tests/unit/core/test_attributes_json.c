@@ -69,6 +69,7 @@ static void simple_values_keep_their_meaning(void **state)
 {
     (void)state;
     CHECK("\x84\xF4\xF5\xF6\xF7", "[false,true,null,null]");
+    CHECK("\x83\xE0\xF3\xF8\xFF", "[null,null,null]");
 }
 
 static void texts_are_escaped(void **state)
@@ -125,6 +126,7 @@ static void keys_that_are_no_text_are_diagnostic_notation(void **state)
     CHECK("\xA1\x42\xAB\xCD\x02", "{\"h'abcd'\":2}");
     CHECK("\xA1\xF6\x02", "{\"null\":2}");
     CHECK("\xA1\xF7\x02", "{\"undefined\":2}");
+    CHECK("\xA2\xF0\x02\xF8\x20\x03", "{\"simple(16)\":2,\"simple(32)\":3}");
     CHECK("\xA1\xF9\x7C\x00\x02", "{\"Infinity\":2}");
     CHECK("\xA1\x82\x01\x61\"\x02", "{\"[1, \\\"\\\\\\\"\\\"]\":2}");
     CHECK("\xA1\xA1\x01\xF5\x02", "{\"{1: true}\":2}");

@@ -153,9 +153,65 @@ static void open_refuses_many_equal_keys(void **state)
     container_free(&container);
 }
 
+/* A file of zeros that states a manifest of 1 GiB, and counts what is read of it. */
+struct hollow {
+    struct zt_source source;
+    const char *magic;
+    bool has_tail_magic;
+    uint64_t read_bytes;
+};
+
+#define HOLLOW_MANIFEST_BYTES (1ull << 30)
+
+static uint64_t hollow_size(const struct zt_source *source)
+{
+    const struct hollow *hollow = (const struct hollow *)source;
+    return 64 + HOLLOW_MANIFEST_BYTES + (hollow->has_tail_magic ? 16 : 8);
+}
+
+static enum zt_status hollow_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
+                                     struct zt_error *error)
+{
+    struct hollow *hollow = (struct hollow *)source;
+    const uint64_t stated = HOLLOW_MANIFEST_BYTES;
+    uint8_t tail[16] = {0};
+    uint64_t tail_length = hollow->has_tail_magic ? 16 : 8;
+    uint64_t tail_at = hollow_size(source) - tail_length;
+    (void)error;
+    memcpy(tail, &stated, sizeof stated);
+    memcpy(tail + 8, hollow->magic, 8);
+    hollow->read_bytes += length;
+    for (size_t i = 0; i < length; i++) {
+        uint64_t at = offset + i;
+        uint8_t byte = at < 8 ? (uint8_t)hollow->magic[at] : at >= tail_at ? tail[at - tail_at] : 0;
+        ((uint8_t *)buffer)[i] = byte;
+    }
+    return ZT_OK;
+}
+
+static void open_does_not_read_a_manifest_that_begins_as_none(void **state)
+{
+    (void)state;
+    static const struct zt_source_ops ops = {.size = hollow_size, .read_at = hollow_read_at};
+    struct hollow hollows[] = {
+        {{&ops}, "ZTEN0001", false, 0},
+        {{&ops}, "ZTEN1000", false, 0},
+        {{&ops}, "ZTEN1000", true, 0},
+    };
+    static const char *const rules[] = {"zt0.1 §Metadata Schema", "zt1 §1 Schema", "zt1 §1 Schema"};
+    for (size_t i = 0; i < 3; i++) {
+        struct zt_model *model = NULL;
+        struct zt_error error;
+        assert_int_equal(zt_model_open(&hollows[i].source, &model, &error), ZT_INVALID);
+        assert_failure(&error, ZT_INVALID, rules[i], 64);
+        assert_true(hollows[i].read_bytes < 4096);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_does_not_read_a_manifest_that_begins_as_none),
         cmocka_unit_test(open_refuses_every_prefix),
         cmocka_unit_test(open_survives_every_flipped_bit),
         cmocka_unit_test(open_refuses_values_deeper_than_128),

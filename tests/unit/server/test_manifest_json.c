@@ -122,6 +122,31 @@ static void each_component_has_a_reference_of_its_own(void **state)
     zt_model_free(model);
 }
 
+/* "\\0" is the U+0000 of these texts; the reader takes both names. */
+static void names_that_no_url_can_reach_have_no_reference(void **state)
+{
+    (void)state;
+    static const char object[] =
+        "{\"shape\":[8],\"format\":\"other\",\"components\":{\"%s\":{\"dtype\":\"u8\","
+        "\"offset\":64,\"length\":8},\"reached\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8}}}";
+    static const char *const odd[] = {"", "a\\0b"};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        char of_component[512];
+        char manifest[2048];
+        snprintf(of_component, sizeof of_component, object, odd[i]);
+        snprintf(manifest, sizeof manifest, "{\"version\":\"1.2.0\",\"objects\":{\"%s\":%s,\"x\":%s}}", odd[i],
+                 of_component, of_component);
+        struct zt_model *model = open_text(CONTAINER_ZT1, manifest);
+        char *json = write_text(model, &served, NULL);
+        char *reference = strstr(json, "\"href\":\"/v1/");
+        assert_non_null(reference);
+        assert_has(reference, "/objects/x/reached\"");
+        assert_lacks(reference + 1, "\"href\"");
+        free(json);
+        zt_model_free(model);
+    }
+}
+
 static struct zt_model *open_four(void)
 {
     return open_text(CONTAINER_ZT1, "{\"version\":\"1.2.0\",\"objects\":{"
@@ -255,6 +280,7 @@ int main(void)
         cmocka_unit_test(version_0_1_is_shown_in_the_same_words),
         cmocka_unit_test(what_the_file_does_not_say_is_left_out),
         cmocka_unit_test(each_component_has_a_reference_of_its_own),
+        cmocka_unit_test(names_that_no_url_can_reach_have_no_reference),
         cmocka_unit_test(a_prefix_selects_the_objects_that_begin_so),
         cmocka_unit_test(matches_select_any_of_them_within_the_prefix),
         cmocka_unit_test(fields_prune_objects),

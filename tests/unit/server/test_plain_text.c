@@ -47,6 +47,31 @@ static void bytes_that_are_no_text_are_escaped(void **state)
     assert_shown("a\xFF\xC3", 3, "a\\xff\\xc3", 9);
 }
 
+static void assert_cut(const char *text, size_t limit, const char *expected, size_t width)
+{
+    char *shown = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&shown, &size);
+    assert_non_null(stream);
+    assert_int_equal(plain_text_write_short(stream, text, strlen(text), limit), width);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(shown, expected);
+    free(shown);
+    assert_int_equal(plain_text_write_short(NULL, text, strlen(text), limit), width);
+}
+
+static void a_long_text_is_cut_between_its_characters(void **state)
+{
+    (void)state;
+    assert_cut("abcde", 5, "abcde", 5);
+    assert_cut("abcdef", 5, "abcd…", 5);
+    assert_cut("éééééé", 5, "éééé…", 5);
+    assert_cut("ab\n\n", 9, "ab\\u000a…", 9);
+    assert_cut("ab\nc\n", 8, "ab…", 3);
+    assert_cut("\xff\xff", 5, "\\xff…", 5);
+    assert_cut("abcdefghijklmnopqrstuvwxyz", 2, "a…", 2);
+}
+
 static void a_failure_is_described_in_one_line(void **state)
 {
     (void)state;
@@ -77,8 +102,11 @@ static void a_description_that_does_not_fit_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_characters_are_shown_as_they_are), cmocka_unit_test(what_a_terminal_obeys_is_escaped),
-        cmocka_unit_test(bytes_that_are_no_text_are_escaped),     cmocka_unit_test(a_failure_is_described_in_one_line),
+        cmocka_unit_test(plain_characters_are_shown_as_they_are),
+        cmocka_unit_test(what_a_terminal_obeys_is_escaped),
+        cmocka_unit_test(bytes_that_are_no_text_are_escaped),
+        cmocka_unit_test(a_long_text_is_cut_between_its_characters),
+        cmocka_unit_test(a_failure_is_described_in_one_line),
         cmocka_unit_test(a_description_that_does_not_fit_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,6 +388,31 @@ static void a_root_that_vanishes_and_comes_back_is_found_again(void **state)
     assert_true(told(world, descriptor, 500));
 }
 
+static void times_past_the_range_of_nanoseconds_saturate(void **state)
+{
+    struct stat facts = {.st_mtim = {.tv_sec = 15000000000, .tv_nsec = 5}, .st_ctim = {.tv_sec = -15000000000}};
+
+    (void)state;
+    assert_int_equal(store_identity_from(&facts).modified_ns, INT64_MAX);
+    assert_int_equal(store_identity_from(&facts).changed_ns, INT64_MIN);
+    facts.st_mtim.tv_sec = -1;
+    assert_int_equal(store_identity_from(&facts).modified_ns, -999999995);
+}
+
+static void files_of_names_that_are_too_long_are_not_there(void **state)
+{
+    struct world *world = *state;
+    char name[301];
+    char bytes[16];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(world->store->ops->remove(world->store, name, NULL), ZT_NOT_FOUND);
+    assert_int_equal(open_path(world, name, bytes), ZT_NOT_FOUND);
+    name[280] = '/';
+    assert_int_equal(world->store->ops->remove(world->store, name, NULL), ZT_NOT_FOUND);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -406,6 +431,8 @@ int main(void)
         TEST(leftovers_of_the_dead_are_swept_and_those_of_the_living_kept),
         TEST(removed_files_stay_readable_to_who_has_them_open),
         cmocka_unit_test(open_of_a_root_that_is_none_says_why),
+        TEST(times_past_the_range_of_nanoseconds_saturate),
+        TEST(files_of_names_that_are_too_long_are_not_there),
         TEST(changes_are_told_at_once),
         TEST(hidden_files_tell_nothing),
         TEST(the_timer_asks_for_a_scan_within_three_seconds),
