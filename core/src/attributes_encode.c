@@ -10,7 +10,10 @@
 /* zTensor 2's bound on names, which the keys at the top are. */
 #define KEY_MAX_BYTES 1024
 #define TAG_MAJOR     0xC0
-#define UNDEFINED     0xF7
+#define SIMPLE        0xE0
+/* Values from here on stand in a byte after the head. */
+#define SIMPLE_FOLLOWS 24
+#define UNDEFINED      0xF7
 
 struct encoder {
     struct zt_cbor_reader reader;
@@ -290,6 +293,20 @@ static enum zt_status put_undefined(struct encoder *encoder)
     return ZT_OK;
 }
 
+/* A simple value without a meaning, in one byte or two (RFC 8949 section 3.3). */
+static enum zt_status put_simple(struct encoder *encoder, uint64_t value)
+{
+    const uint8_t wide[2] = {SIMPLE | SIMPLE_FOLLOWS, (uint8_t)value};
+
+    if (encoder->form != ZT_ATTRIBUTES_ZT1)
+        return refuse(encoder, "a simple value");
+    if (value < SIMPLE_FOLLOWS)
+        zt_buffer_append(encoder->buffer, &(uint8_t){SIMPLE | (uint8_t)value}, 1);
+    else
+        zt_buffer_append(encoder->buffer, wide, sizeof wide);
+    return ZT_OK;
+}
+
 static enum zt_status put_item(struct encoder *encoder, const struct zt_cbor_item *item)
 {
     struct zt_buffer *buffer = encoder->buffer;
@@ -321,6 +338,8 @@ static enum zt_status put_item(struct encoder *encoder, const struct zt_cbor_ite
         return ZT_OK;
     case ZT_CBOR_UNDEFINED:
         return put_undefined(encoder);
+    case ZT_CBOR_SIMPLE:
+        return put_simple(encoder, item->value);
     case ZT_CBOR_FLOAT:
         zt_cbor_put_float(buffer, item->number);
         return ZT_OK;

@@ -360,7 +360,8 @@ static void zt2_refuses_attributes_it_cannot_hold(void **state)
     static const struct {
         const char *bytes;
         size_t length;
-    } maps[] = {{"\xA1\x61t\xC1\x01", 5}, {"\xA1\x61u\xF7", 4}, {"\xA1\x60\x01", 3}, {"\xA1\x62k\0\x01", 5}};
+    } maps[] = {{"\xA1\x61t\xC1\x01", 5}, {"\xA1\x61u\xF7", 4}, {"\xA1\x61s\xE1", 4},
+                {"\xA1\x61s\xF8\xFF", 5}, {"\xA1\x60\x01", 3},  {"\xA1\x62k\0\x01", 5}};
     struct zt_buffer out = {0};
 
     (void)state;
