@@ -1,6 +1,6 @@
 # The verbs of daily work. `make` alone lists them; what they do stands in the scripts they call.
 .DEFAULT_GOAL := help
-.PHONY: help serve test build lint bench fuzz image clean
+.PHONY: help serve test build install lint bench fuzz image clean
 
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,14 +14,17 @@ test: ## Install what the tests need, build, and run every test
 build: ## Build into build/, with what is installed
 	@deploy/build.sh build
 
+install: ## Build and install program and library below PREFIX (default /usr/local; DESTDIR before it)
+	@deploy/install.sh
+
 lint: ## Check layout, layers, scripts and public headers, and look for bugs
 	@tests/lint/run.sh
 
 bench: ## Measure against nginx
 	@tests/bench/run.sh
 
-fuzz: ## Fuzz the readers (comes later)
-	@echo "make fuzz: comes in a later release"; exit 2
+fuzz: ## Fuzz every reader and parser, each for a minute (FUZZ_SECONDS=60)
+	@tests/fuzz/run.sh
 
 image: ## Make a container image (comes later)
 	@echo "make image: comes in a later release"; exit 2

@@ -1,17 +1,80 @@
 #!/usr/bin/env bash
-# tests/install/run.sh BUILD COMPILER [FLAG...]: installs the build into a folder of its own, then compiles, links and
-# runs a program with nothing but what pkg-config says there.
+# tests/install/run.sh BUILD COMPILER [FLAG...]: installs the build into a folder of its own, then builds and runs the
+# documentation's example with nothing but what stands there: by pkg-config and by CMake, shared and static. Then looks
+# at what the shared library shows, and that DESTDIR is honoured.
 set -euo pipefail
-build=$1 compiler=$2
+build=$(realpath "$1") compiler=$2
 shift 2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+example=$here/../../docs/example.c
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" >/dev/null
-pkgconfig=$(dirname "$(find "$prefix" -name zt.pc)")
-# The file states the prefix that was configured; this installation stands elsewhere.
-flags=$(PKG_CONFIG_PATH=$pkgconfig pkg-config --define-prefix --cflags --libs zt)
-# shellcheck disable=SC2086 # one word a flag
-"$compiler" -std=c17 -Wall -Wextra -Werror "$@" "$here/uses_library.c" $flags -o "$prefix/uses_library"
-"$prefix/uses_library"
+libraries=$(dirname "$(find "$prefix" -name libzt.a)")
+"$build/ztserve-example" "$prefix/model.zt"
+"$prefix/bin/ztserve" ls "$prefix/model.zt" >/dev/null
 "$prefix/bin/ztserve" --version
+# The sanitizers of a sanitized build complain about programs of a few lines as about any other.
+strict=(-std=c17 -Wall -Wextra -Werror)
+
+# zt_flags [--static]: what pkg-config says. The file states the prefix that was configured; this one stands elsewhere.
+zt_flags()
+{
+    PKG_CONFIG_PATH=$libraries/pkgconfig pkg-config --define-prefix --cflags --libs "$@" zt
+}
+
+# run_example PROGRAM: lists the objects, maps one; and tells what is no tensor file.
+run_example()
+{
+    local program=$1
+    LD_LIBRARY_PATH=$libraries "$program" "$prefix/model.zt" >"$prefix/listing"
+    grep -q '\[' "$prefix/listing"
+    grep -q '^first value: ' "$prefix/listing"
+    if LD_LIBRARY_PATH=$libraries "$program" "$program" 2>"$prefix/message"; then
+        echo "$program opened itself" >&2
+        exit 1
+    fi
+    grep -q 'of no known format' "$prefix/message"
+}
+
+# by_pkg_config NAME LINE SOURCE [FLAG...]
+by_pkg_config()
+{
+    local name=$1 line=$2 source=$3
+    shift 3
+    # shellcheck disable=SC2086 # one word a flag
+    "$compiler" "${strict[@]}" "$@" "$source" $line -o "$prefix/$name"
+}
+
+shared=$(zt_flags)
+static=$(zt_flags --static)
+by_pkg_config example-shared "$shared" "$example" "$@"
+by_pkg_config example-static "${static/-lzt /-l:libzt.a }" "$example" "$@"
+by_pkg_config uses_library "$shared" "$here/uses_library.c" "$@"
+LD_LIBRARY_PATH=$libraries "$prefix/uses_library"
+LD_LIBRARY_PATH=$libraries ldd "$prefix/example-shared" | grep -q 'libzt\.so\.'
+if ldd "$prefix/example-static" | grep -q 'libzt\.so'; then
+    echo 'the static library was not taken' >&2
+    exit 1
+fi
+
+cmake -S "$here/consumer" -B "$prefix/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DEXAMPLE="$example" \
+    -DCMAKE_C_COMPILER="$compiler" -DCMAKE_C_FLAGS="$*" >/dev/null
+cmake --build "$prefix/consumer" >/dev/null
+for program in "$prefix"/example-* "$prefix"/consumer/example-zt "$prefix"/consumer/example-zt_static; do
+    run_example "$program"
+done
+
+# Nothing is exported but what the headers declare (and what a sanitizer adds).
+nm -D --defined-only "$libraries/libzt.so" |
+    awk '$3 !~ /^_/ {print $3}' | sort >"$prefix/exported"
+grep -ohE '\bzt_[a-z0-9_]+\(' "$prefix"/include/zt/*.h | tr -d '(' | sort -u >"$prefix/declared"
+if hidden=$(comm -23 "$prefix/exported" "$prefix/declared") && [ -n "$hidden" ]; then
+    echo "exported, but in no header: $hidden" >&2
+    exit 1
+fi
+grep -q '^zt_model_open$' "$prefix/exported"
+
+DESTDIR=$prefix/staged cmake --install "$build" --prefix /opt/zt >/dev/null
+[ -x "$prefix/staged/opt/zt/bin/ztserve" ]
+[ -f "$prefix/staged/opt/zt/include/zt/model.h" ]

@@ -18,7 +18,7 @@ check()
 
 check_layout()
 {
-    find core config server tests deploy -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+    find core config server tests deploy docs -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
 }
 
 check_scripts()

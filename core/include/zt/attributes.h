@@ -4,6 +4,7 @@
 
 #include "zt/status.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -20,4 +21,5 @@ enum zt_status zt_attributes_write_json(struct zt_text value,
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -8,6 +8,7 @@
 #include "zt/verify.h"
 #include "zt/writer.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -40,4 +41,5 @@ enum zt_status zt_model_convert(const struct zt_conversion *conversion, const st
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -8,6 +8,7 @@
 
 #include "zt/model.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -58,4 +59,5 @@ void zt_frames_free(struct zt_frames *frames);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

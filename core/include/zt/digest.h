@@ -9,6 +9,7 @@
 
 #include "zt/status.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -67,4 +68,5 @@ void zt_xxh3_128(const void *bytes, size_t length, uint64_t out_words[2]);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

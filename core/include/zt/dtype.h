@@ -8,6 +8,7 @@
 
 #include "zt/status.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -71,4 +72,5 @@ unsigned zt_element_bits(enum zt_dtype dtype, enum zt_logical logical);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

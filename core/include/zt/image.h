@@ -9,6 +9,7 @@
 #include "zt/digest.h"
 #include "zt/project.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -56,4 +57,5 @@ void zt_image_free(struct zt_image *image);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -11,6 +11,7 @@
 #include "zt/source.h"
 #include "zt/status.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -189,4 +190,5 @@ static inline struct zt_text zt_component_name(const struct zt_component *compon
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

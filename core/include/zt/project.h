@@ -8,6 +8,7 @@
 
 #include "zt/model.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -64,4 +65,5 @@ const char *zt_target_name(enum zt_target target);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -9,6 +9,7 @@
 #include "zt/digest.h"
 #include "zt/model.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -49,4 +50,5 @@ enum zt_status zt_source_digest(struct zt_source *source, enum zt_digest_algorit
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -9,6 +9,7 @@
 
 #include "zt/status.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -55,4 +56,5 @@ int zt_source_descriptor(const struct zt_source *source);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -9,6 +9,7 @@
 #include "zt/digest.h"
 #include "zt/shards.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -78,4 +79,5 @@ enum zt_status zt_content_digest(const struct zt_model *model, enum zt_digest_al
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

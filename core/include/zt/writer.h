@@ -15,6 +15,7 @@
 
 #include "zt/image.h"
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -65,4 +66,5 @@ void zt_writer_free(struct zt_writer *writer);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif
