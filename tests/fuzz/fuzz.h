@@ -1,0 +1,40 @@
+/* What the fuzz targets share. Each target_*.c defines LLVMFuzzerTestOneInput; libFuzzer calls it with inputs of its
+ * own (tests/fuzz/run.sh), replay.c with files that are kept. A broken promise ends the program. */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include "zt/model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+/* Tells what broke and aborts, so that the input is kept. */
+_Noreturn void fuzz_broken(const char *file, int line, const char *promise);
+#define FUZZ_ASSERT(promise) ((promise) ? (void)0 : fuzz_broken(__FILE__, __LINE__, #promise))
+
+/* --- containers --- */
+
+typedef enum zt_status fuzz_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error);
+
+/* Opens the bytes by one reader and, where they open, does with the model what can be done with it: names, bounds,
+ * attributes, decoding, digests, content rules, canonical form. */
+void fuzz_container(const uint8_t *bytes, size_t length, fuzz_open *open);
+
+/* The same as they are, and once more when repair, given a copy, says that it has put something right in it. */
+void fuzz_container_repaired(const uint8_t *bytes, size_t length, fuzz_open *open,
+                             bool (*repair)(uint8_t *bytes, size_t length));
+
+/* What a failure must look like whichever function it came from. limit: the length of the file. */
+void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t limit);
+
+/* --- repairs: what an attacker would put right too, so that no hash keeps the fuzzer out --- */
+
+bool fuzz_repair_zt2(uint8_t *bytes, size_t length);
+bool fuzz_repair_mag(uint8_t *bytes, size_t length);
+bool fuzz_repair_zip(uint8_t *bytes, size_t length);
+
+/* --- texts --- */
+
+/* The input as a C string (cut at a NUL), to be freed. */
+char *fuzz_string(const uint8_t *bytes, size_t length);
+
+#endif

@@ -1,0 +1,114 @@
+/* Hashes and positions put right in a file that the fuzzer has changed. */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "formats/little_endian.h"
+#include "formats/mag_m3.h"
+#include "formats/mag_records.h"
+#include "zt/digest.h"
+
+static void put(uint8_t *bytes, uint64_t value, unsigned width)
+{
+    for (unsigned i = 0; i < width; i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* --- zTensor 2: the manifest reaches to the footer, which holds its hash --- */
+
+#define ZT2_FOOTER 40
+
+bool fuzz_repair_zt2(uint8_t *bytes, size_t length)
+{
+    if (length < ZT2_FOOTER)
+        return false;
+    uint8_t *footer = bytes + length - ZT2_FOOTER;
+    uint64_t offset = load_le64(footer);
+    uint64_t end = length - ZT2_FOOTER;
+
+    if (offset > end)
+        return false;
+    put(footer + 8, end - offset, 8);
+    put(footer + 16, zt_xxh3(bytes + offset, (size_t)(end - offset)), 8);
+    return true;
+}
+
+/* --- .mag: the records' checksum --- */
+
+#define M3_CHECKSUM_AT  16
+#define M3_COVERED_FROM 20
+
+static bool repair_snapshot(uint8_t *bytes, size_t length)
+{
+    for (size_t at = length - 4; at > MAG_M3_HEAD_BYTES; at--) {
+        if (memcmp(bytes + at, "BUF!", 4) == 0) {
+            put(bytes + M3_CHECKSUM_AT, zt_crc32c(0, bytes + M3_COVERED_FROM, at - M3_COVERED_FROM), 4);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool repair_records(uint8_t *bytes, size_t length, const struct mag_layout *layout)
+{
+    struct mag_header header;
+    struct zt_source *source;
+    uint64_t end;
+
+    FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, NULL) == ZT_OK);
+    bool is_whole = mag_header_read(source, &header, NULL) == ZT_OK &&
+                    mag_records_walk(layout, &header, source, NULL, &end, NULL) == ZT_OK;
+    zt_source_close(source);
+    if (is_whole)
+        put(bytes + MAG_CHECKSUM_AT, zt_crc32c(0, bytes + MAG_CHECKSUM_AT + 4, (size_t)end - MAG_CHECKSUM_AT - 4), 4);
+    return is_whole;
+}
+
+bool fuzz_repair_mag(uint8_t *bytes, size_t length)
+{
+    if (length < MAG_M3_HEAD_BYTES + 4)
+        return false;
+    if (load_le32(bytes + 4) == 100)
+        return repair_snapshot(bytes, length);
+    return repair_records(bytes, length, &mag_m1) || repair_records(bytes, length, &mag_m2);
+}
+
+/* --- ZIP: where the directory lies, and the entries --- */
+
+#define END_BYTES    22
+#define RECORD_BYTES 46
+
+static size_t find(const uint8_t *bytes, size_t from, size_t length, const char *signature)
+{
+    for (size_t at = from; at + 4 <= length; at++) {
+        if (memcmp(bytes + at, signature, 4) == 0)
+            return at;
+    }
+    return length;
+}
+
+/* The n-th record is that of the n-th local header. */
+static void repair_records_of_zip(uint8_t *bytes, size_t directory, size_t length)
+{
+    size_t local = find(bytes, 0, directory, "PK\3\4");
+    size_t record = directory;
+
+    while (record + RECORD_BYTES <= length && local < directory) {
+        put(bytes + record + 42, local, 4);
+        local = find(bytes, local + 4, directory, "PK\3\4");
+        record = find(bytes, record + 4, length, "PK\1\2");
+    }
+}
+
+bool fuzz_repair_zip(uint8_t *bytes, size_t length)
+{
+    size_t directory = find(bytes, 0, length, "PK\1\2");
+    size_t end = find(bytes, directory, length, "PK\5\6");
+
+    if (end + END_BYTES > length)
+        return false;
+    put(bytes + end + 12, end - directory, 4);
+    put(bytes + end + 16, directory, 4);
+    repair_records_of_zip(bytes, directory, end);
+    return true;
+}

@@ -1,0 +1,65 @@
+/* fuzz-seeds FOLDER: writes the seeds of every fuzz target, each into the folder named after its target. */
+#include "seeds.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *folder;
+
+static void make_folder(const char *path)
+{
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        perror(path);
+        exit(1);
+    }
+}
+
+void seed_put(const char *target, const char *name, const void *bytes, size_t length)
+{
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, target);
+    make_folder(path);
+    snprintf(path, sizeof path, "%s/%s/%s", folder, target, name);
+    file = fopen(path, "wb");
+    if (file == NULL || fwrite(bytes, 1, length, file) != length || fclose(file) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+void seed_put_text(const char *target, const char *name, const char *text)
+{
+    seed_put(target, name, text, strlen(text));
+}
+
+/* The folder and those it lies in. */
+static void make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        make_folder(path);
+        *slash = '/';
+    }
+    make_folder(path);
+}
+
+int main(int count, char **arguments)
+{
+    if (count != 2 || arguments[1][0] == '\0') {
+        fputs("usage: fuzz-seeds FOLDER\n", stderr);
+        return 2;
+    }
+    make_folders(arguments[1]);
+    folder = arguments[1];
+    seeds_zt();
+    seeds_mag();
+    seeds_neighbours();
+    seeds_decoder();
+    seeds_texts();
+    return 0;
+}

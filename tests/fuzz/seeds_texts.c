@@ -1,0 +1,92 @@
+/* Seeds of the decoders and of what reads texts: fields and targets of requests, JSON, CBOR. */
+#include "seeds.h"
+
+#include <string.h>
+
+#include "cbor_text.h"
+#include "handmade.h"
+
+/* --- decoders (target_decoder.c says what the first eight bytes are) --- */
+
+static void put_stored(const char *name, const uint8_t head[8], const struct bytes *stored)
+{
+    struct bytes input = {NULL, 0};
+
+    bytes_append(&input, head, 8);
+    bytes_append(&input, stored->at, stored->length);
+    seed_put("decoder", name, input.at, input.length);
+    bytes_free(&input);
+}
+
+void seeds_decoder(void)
+{
+    static const uint8_t plain[600] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct bytes stored = {NULL, 0};
+
+    bytes_append(&stored, plain, 96);
+    put_stored("raw", (const uint8_t[8]){0, 1, 1}, &stored);
+    /* f32, big-endian, Fortran order, 2 × 3 × 4 */
+    put_stored("fortran", (const uint8_t[8]){0, 1, 1 | 2 | 4 | 3 << 3, 2, 3, 4}, &stored);
+    bytes_free(&stored);
+    bytes_append_zstd(&stored, plain, sizeof plain, true);
+    put_stored("zstd", (const uint8_t[8]){1, 11, 0, 0, 0, 0, 2, 88}, &stored);
+    put_stored("zstd-unknown", (const uint8_t[8]){1, 11, 4}, &stored);
+    bytes_free(&stored);
+    bytes_append_seekable(&stored, plain, sizeof plain, 256);
+    put_stored("seekable", (const uint8_t[8]){2, 11, 0, 0, 0, 0, 2, 88}, &stored);
+    bytes_free(&stored);
+    /* One stored block of 24 bytes; 6 × 4 bytes of u8 in Fortran order, and 3 × 4 u16 big-endian. */
+    bytes_append(&stored, "\1\x18\0\xE7\xFF", 5);
+    bytes_append(&stored, plain, 24);
+    put_stored("deflate-fortran", (const uint8_t[8]){3, 11, 2 | 2 << 3, 6, 4}, &stored);
+    put_stored("deflate-swapped", (const uint8_t[8]){3, 10, 1 | 2 << 3, 3, 4}, &stored);
+    bytes_free(&stored);
+}
+
+/* --- texts --- */
+
+static const struct {
+    const char *target;
+    const char *name;
+    const char *text;
+} texts[] = {
+    {"json", "values",
+     "{\"a\":[1,-2.5e3,true,false,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":18446744073709551615}}"},
+    {"json", "deep", "[[[[[[[[{\"a\":[]}]]]]]]]]"},
+    {"ranges", "one", "3bytes=0-99"},
+    {"ranges", "many", "3bytes=0-0, 5-9,-3, 100-"},
+    {"path", "object", "/v1/models/a%2Fb/objects/x%20y/components/data"},
+    {"path", "absolute", "http://host:80/v1/models?prefix=a"},
+    {"path", "files", "/v1/models/m/files/a/b/c.zt"},
+    {"conditional", "tags", "0\"a\", W/\"b\" , \"c\""},
+    {"conditional", "any", "1*"},
+    {"conditional", "fixdate", "2Sun, 06 Nov 1994 08:49:37 GMT"},
+    {"conditional", "rfc850", "3Sunday, 06-Nov-94 08:49:37 GMT"},
+    {"conditional", "asctime", "2Sun Nov  6 08:49:37 1994"},
+    {"digest_fields", "sha256", "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:"},
+    {"digest_fields", "members", "sha-512=:YQ==:;a=1, md5=?1, list=(1 \"a\" tok;q=0.5), sha-256=10"},
+    {"query", "pairs", "/a?prefix=x%2Fy&match=*.w&a&a=1&=2&%61=3"},
+    {"glob", "classes",
+     "a*[b-d][!x]?\nab\xC3\xA9"
+     "cde"},
+    {"glob", "stars", "*a*b\naaab"},
+};
+
+static void put_cbor(const char *name, char profile, const char *text)
+{
+    struct zt_buffer buffer = {0};
+
+    zt_buffer_append(&buffer, &profile, 1);
+    cbor_text_append(&buffer, text);
+    seed_put("cbor", name, buffer.bytes, buffer.length);
+    zt_buffer_free(&buffer);
+}
+
+void seeds_texts(void)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        seed_put_text(texts[i].target, texts[i].name, texts[i].text);
+    put_cbor("lenient", 1, "{\"b\":[1,-2,2.5,null,true,h'0102'],\"a\":{\"c\":\"text\"}}");
+    put_cbor("old", 0, "[{\"name\":\"x\"},{\"name\":\"y\"}]");
+    put_cbor("strict", 2, "{\"a\":1,\"b\":[{},[]],\"aa\":2.5}");
+}
