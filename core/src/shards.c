@@ -35,18 +35,14 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     return path;
 }
 
-/* Puts the shard's name in front of what its reader said of it. */
+/* Puts the shard's name in front of what its reader said of it. Objects of the shard's own manifest, if any, are not
+ * the model's: their names go. */
 static enum zt_status name_shard(const struct zt_shard *shard, enum zt_status status, struct zt_error *error)
 {
-    char said[sizeof error->message];
-
     if (error == NULL)
         return status;
-    memcpy(said, error->message, sizeof said);
-    snprintf(error->message, sizeof error->message, "shard %.*s: %.180s", (int)shard->name_length, shard->name, said);
-    /* Objects of the shard's own manifest, if any, are not the model's. */
-    zt_error_at(error, (struct zt_text){"", 0}, (struct zt_text){"", 0});
-    return status;
+    return zt_fail(error, status, error->rule, error->offset, "shard %.*s: %s", (int)shard->name_length, shard->name,
+                   error->message);
 }
 
 enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source, struct zt_error *error)

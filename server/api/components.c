@@ -210,23 +210,10 @@ static void set_fields(struct request *request, const struct view *view)
     add_field(request, "ZT-Format", field_text(request, view->object->format, view->object->format_length));
 }
 
-static enum outcome refuse_shard(struct request *request, const struct view *view)
-{
-    const struct zt_shard *shard = &request->generation->model->shards[view->component->shard - 1];
-    char message[160];
-    snprintf(message, sizeof message, "its bytes are in the shard %.*s, and models of several files are not served yet",
-             (int)(shard->name_length < 64 ? shard->name_length : 64), shard->name);
-    return refuse(request, PROBLEM_NOT_REPRESENTABLE, ZT_UNSUPPORTED, message);
-}
-
 /* What can be told without reading a byte. True: replied. */
 static bool refuse_early(struct request *request, const struct view *view)
 {
     const struct zt_component *component = view->component;
-    if (component->shard != 0) {
-        refuse_shard(request, view);
-        return true;
-    }
     if (view->stored) {
         return false;
     }
@@ -278,7 +265,9 @@ enum outcome component_get(struct request *request)
     set_fields(request, view);
     representation_step(&request->reply, step_verify);
     if (view->stored || zt_component_is_plain(component)) {
-        representation_source(&request->reply, request->generation->source, component->offset, component->length);
+        const struct zt_files files = generation_files(request->generation);
+        representation_source(&request->reply, zt_files_source(&files, component), component->offset,
+                              component->length);
     } else {
         representation_step(&request->reply, step_decode);
     }

@@ -274,10 +274,7 @@ static void note_stale(struct catalog *catalog, const char *path)
  * as well: whoever writes can set the other one back. */
 static bool is_stale(const struct generation *generation)
 {
-    struct file_identity now;
-
-    return generation->source != NULL && store_identity_of(generation->source, &now) &&
-           !catalog_identity_equal(&now, &generation->identity);
+    return !generation_is_same(generation, store_identity_equal);
 }
 
 /* Lets the waiter wait for the next round; stale is the path to be opened anew, or NULL. */

@@ -33,6 +33,11 @@ static int64_t now_ns(clockid_t clock)
 
 /* --- parking: more files than descriptors --- */
 
+static size_t open_files(const struct generation *generation)
+{
+    return atomic_load(&generation->parked) ? 0 : generation_open_files(generation);
+}
+
 /* Closes the files of generations that only the index holds, until few enough are open. The index's write lock is held,
  * so that nobody can come to hold one meanwhile. */
 static void park_some(struct catalog_content *content)
@@ -41,17 +46,18 @@ static void park_some(struct catalog_content *content)
 
     /* Counted anew: what was dropped while somebody opened it again makes the count drift. */
     for (size_t i = 0; i < content->index.count; i++)
-        open_count += !atomic_load(&content->index.by_path[i]->parked);
+        open_count += open_files(content->index.by_path[i]);
     atomic_store(&content->open_count, open_count);
     for (size_t i = 0; i < content->index.count && atomic_load(&content->open_count) > content->open_most / 2; i++) {
         struct generation *generation = content->index.by_path[i];
 
         if (atomic_load(&generation->references) != 1 || generation->source == NULL)
             continue;
+        atomic_fetch_sub(&content->open_count, generation_open_files(generation));
         zt_source_close(generation->source);
         generation->source = NULL;
+        shard_files_park(&generation->shards);
         atomic_store(&generation->parked, true);
-        atomic_fetch_sub(&content->open_count, 1);
     }
 }
 
@@ -78,12 +84,12 @@ static bool open_again(struct catalog_content *content, struct generation *gener
 
     if (store->ops->open(store, generation->path, &source, &identity, NULL) != ZT_OK)
         return false;
-    if (!same_bytes(&identity, &generation->identity)) {
+    if (!same_bytes(&identity, &generation->identity) || !shard_files_unpark(&generation->shards, store)) {
         zt_source_close(source);
         return false;
     }
     generation->source = source;
-    atomic_fetch_add(&content->open_count, 1);
+    atomic_fetch_add(&content->open_count, generation_open_files(generation));
     atomic_store(&generation->parked, false);
     return true;
 }
@@ -153,13 +159,21 @@ static void tell_shadowed(const struct catalog_content *content, const struct ge
     }
 }
 
+/* Whether what was opened says nothing else than what is known: the tag covers shards, too, and errors that they cause
+ * come and go without a change of the file itself. */
+static bool is_known(const struct generation *opened, const struct generation *known)
+{
+    return store_identity_equal(&opened->identity, &known->identity) && strcmp(opened->etag, known->etag) == 0 &&
+           strcmp(opened->error.message, known->error.message) == 0;
+}
+
 /* Opens a file anew. False when the index need not change. */
 static bool open_file(struct catalog_content *content, const struct catalog_file *file,
                       struct catalog_change *out_change)
 {
     struct zt_text path = {file->path, strlen(file->path)};
     const struct generation *known = catalog_index_find_path(&content->index, path);
-    struct generation *opened = generation_open(content->server->store, file->path);
+    struct generation *opened = generation_open(content->server->store, file->path, &content->search);
 
     if (opened != NULL && opened->source == NULL) {
         /* What cannot be opened has the identity that the listing tells; what is not even listed is gone. */
@@ -171,7 +185,7 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     }
     if (opened == NULL && known == NULL)
         return false;
-    if (opened != NULL && known != NULL && catalog_identity_equal(&opened->identity, &known->identity)) {
+    if (opened != NULL && known != NULL && is_known(opened, known)) {
         generation_release(opened);
         return false;
     }
@@ -183,7 +197,7 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     return true;
 }
 
-static void apply(struct catalog_content *content, const struct catalog_change *changes, size_t count)
+static bool apply(struct catalog_content *content, const struct catalog_change *changes, size_t count)
 {
     struct generation *dropped[BATCH_FILES_MAX];
     size_t dropped_count = 0;
@@ -194,8 +208,7 @@ static void apply(struct catalog_content *content, const struct catalog_change *
     pthread_rwlock_unlock(&content->index_lock);
     for (size_t i = 0; i < dropped_count; i++) {
         /* What was dropped while parked has no file; an open one leaves the count, whoever still reads it. */
-        if (!atomic_load(&dropped[i]->parked) && dropped[i]->source != NULL)
-            atomic_fetch_sub(&content->open_count, 1);
+        atomic_fetch_sub(&content->open_count, open_files(dropped[i]));
         generation_release(dropped[i]);
     }
     if (!done)
@@ -204,11 +217,54 @@ static void apply(struct catalog_content *content, const struct catalog_change *
         if (!done)
             generation_release(changes[i].generation);
         else if (changes[i].generation != NULL) {
-            atomic_fetch_add(&content->open_count, changes[i].generation->source != NULL);
+            atomic_fetch_add(&content->open_count, generation_open_files(changes[i].generation));
             tell_shadowed(content, changes[i].generation);
         }
     }
     park_excess(content);
+    return done;
+}
+
+/* --- models over several files --- */
+
+static bool concern(const struct generation *generation, const struct catalog_change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct generation *now = changes[i].generation;
+
+        if (now != generation &&
+            shard_files_concern(&generation->shards, changes[i].path, now != NULL ? &now->identity : NULL))
+            return true;
+    }
+    return false;
+}
+
+/* Opens the models anew that may have got or lost a shard by the changes just shown. Those themselves are no changes to
+ * any other model's shards. */
+static void follow_shards(struct catalog_content *content, const struct catalog_change *changes, size_t count)
+{
+    struct catalog_files concerned = {NULL, 0, 0};
+    bool added = true;
+    size_t at = 0;
+
+    for (size_t i = 0; added && i < content->index.count; i++) {
+        const struct generation *generation = content->index.by_path[i];
+
+        if (generation->shards.count > 0 && concern(generation, changes, count))
+            added = catalog_files_add(&concerned, generation->path, &generation->identity);
+    }
+    if (!added)
+        log_write(LOG_LEVEL_ERROR, "no memory to look for the models of changed shards");
+    while (at < concerned.count) {
+        struct catalog_change models[BATCH_FILES_MAX];
+        size_t changed = 0;
+
+        for (size_t end = at + BATCH_FILES_MAX; at < concerned.count && at < end; at++)
+            changed += open_file(content, &concerned.items[at], &models[changed]);
+        if (changed > 0)
+            (void)apply(content, models, changed);
+    }
+    catalog_files_free(&concerned);
 }
 
 size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files, size_t count)
@@ -222,8 +278,8 @@ size_t catalog_content_update(struct catalog_content *content, const struct cata
     pthread_mutex_lock(&content->update);
     while (at < count && at < most && now_ns(CLOCK_MONOTONIC) - begun_ns < BATCH_NS_MAX)
         changed += open_file(content, &files[at++], &changes[changed]);
-    if (changed > 0)
-        apply(content, changes, changed);
+    if (changed > 0 && apply(content, changes, changed))
+        follow_shards(content, changes, changed);
     pthread_mutex_unlock(&content->update);
     return at;
 }
@@ -316,9 +372,21 @@ static size_t most_open(void)
     return files.rlim_cur < OPEN_SHARE ? 1 : (size_t)(files.rlim_cur / OPEN_SHARE);
 }
 
+/* A shard that is hashed to be recognised keeps nobody waiting at the end. */
+static bool goes_on(void *context, uint64_t bytes)
+{
+    const struct catalog_content *content = context;
+
+    (void)bytes;
+    return !atomic_load(&content->server->draining);
+}
+
 void catalog_content_init(struct catalog_content *content, struct server *server)
 {
     content->server = server;
+    content->hashing = (struct zt_progress){goes_on, content};
+    content->search =
+        (struct shard_search){.store = server->store, .index = &content->index, .progress = &content->hashing};
     content->open_most = most_open();
     pthread_mutex_init(&content->parking, NULL);
     pthread_mutex_init(&content->update, NULL);
@@ -328,6 +396,7 @@ void catalog_content_init(struct catalog_content *content, struct server *server
 void catalog_content_clear(struct catalog_content *content)
 {
     catalog_index_clear(&content->index);
+    shard_search_clear(&content->search);
     pthread_mutex_destroy(&content->parking);
     pthread_mutex_destroy(&content->update);
     pthread_rwlock_destroy(&content->index_lock);

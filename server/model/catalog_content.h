@@ -3,13 +3,17 @@
 #define MODEL_CATALOG_CONTENT_H
 
 #include "model/catalog_scan.h"
+#include "model/shard_search.h"
 #include "runtime/server.h"
+#include "zt/verify.h"
 
 struct catalog_content {
     struct server *server;
     pthread_mutex_t update; /* held by whoever opens files and changes the index */
     pthread_rwlock_t index_lock;
     struct catalog_index index;
+    struct shard_search search; /* under update */
+    struct zt_progress hashing;
     atomic_bool loaded; /* the first scan is done */
     pthread_mutex_t parking;
     atomic_size_t open_count; /* generations of the index that hold their file open, about */

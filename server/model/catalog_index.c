@@ -45,8 +45,7 @@ static struct zt_text path_of(const struct generation *generation)
     return (struct zt_text){generation->path, strlen(generation->path)};
 }
 
-/* The first place that is not before the path. */
-static size_t path_lower_bound(const struct catalog_index *index, struct zt_text path)
+size_t catalog_index_path_bound(const struct catalog_index *index, struct zt_text path)
 {
     size_t low = 0;
     size_t high = index->count;
@@ -137,7 +136,7 @@ bool catalog_index_apply(struct catalog_index *index, const struct catalog_chang
 
 struct generation *catalog_index_find_path(const struct catalog_index *index, struct zt_text path)
 {
-    size_t at = path_lower_bound(index, path);
+    size_t at = catalog_index_path_bound(index, path);
 
     if (at == index->count || catalog_text_compare(path_of(index->by_path[at]), path) != 0)
         return NULL;

@@ -26,6 +26,9 @@ bool catalog_index_apply(struct catalog_index *index, const struct catalog_chang
 struct generation *catalog_index_find_path(const struct catalog_index *index, struct zt_text path);
 struct generation *catalog_index_find_name(const struct catalog_index *index, struct zt_text name);
 
+/* The place in by_path of the first file that is not before the path. */
+size_t catalog_index_path_bound(const struct catalog_index *index, struct zt_text path);
+
 /* The place in by_name of the first generation whose name is not before the given one. */
 size_t catalog_index_lower_bound(const struct catalog_index *index, struct zt_text name);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool files_add(struct catalog_files *files, const char *path, const struct file_identity *identity)
+bool catalog_files_add(struct catalog_files *files, const char *path, const struct file_identity *identity)
 {
     struct catalog_file file = {.path = strdup(path), .listed = identity != NULL};
 
@@ -38,7 +38,7 @@ static bool take_file(void *context, const char *path, const struct file_identit
 {
     struct listing *listing = context;
 
-    listing->out_of_memory = !files_add(&listing->files, path, identity);
+    listing->out_of_memory = !catalog_files_add(&listing->files, path, identity);
     return !listing->out_of_memory;
 }
 
@@ -64,12 +64,6 @@ enum zt_status catalog_files_list(struct store *store, struct catalog_files *out
     return ZT_OK;
 }
 
-bool catalog_identity_equal(const struct file_identity *a, const struct file_identity *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&
-           a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
-}
-
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,
                            struct catalog_files *out_changed)
 {
@@ -86,9 +80,9 @@ bool catalog_files_compare(const struct catalog_files *files, const struct catal
 
         assert(is_gone || file != NULL);
         if (is_gone)
-            added = files_add(&changed, known->path, NULL);
-        else if (!is_known || !catalog_identity_equal(&file->identity, &known->identity))
-            added = files_add(&changed, file->path, &file->identity);
+            added = catalog_files_add(&changed, known->path, NULL);
+        else if (!is_known || !store_identity_equal(&file->identity, &known->identity))
+            added = catalog_files_add(&changed, file->path, &file->identity);
         i += !is_gone;
         at += is_gone || is_known;
     }

@@ -23,8 +23,9 @@ enum zt_status catalog_files_list(struct store *store, struct catalog_files *out
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,
                            struct catalog_files *out_changed);
 
-void catalog_files_free(struct catalog_files *files);
+/* Adds a file at the end; identity is NULL for one that is not listed. False when memory is out. */
+bool catalog_files_add(struct catalog_files *files, const char *path, const struct file_identity *identity);
 
-bool catalog_identity_equal(const struct file_identity *a, const struct file_identity *b);
+void catalog_files_free(struct catalog_files *files);
 
 #endif

@@ -239,13 +239,14 @@ static enum zt_status decode(const struct decoding *decoding, struct decoded *ou
 {
     const struct generation *generation = decoding->generation;
     const struct zt_component *component = &generation->model->components[decoding->component];
+    const struct zt_files files = generation_files(generation);
     struct zt_decoder *decoder = NULL;
     struct decoded_sink sink;
     uint64_t length;
     enum zt_status status;
 
     decoded_sink_init(&sink, decoding->cache->server->config);
-    status = zt_decoder_open(component, generation->source, &decoder, error);
+    status = zt_decoder_open(component, zt_files_source(&files, component), &decoder, error);
     if (status == ZT_OK)
         status = pump(decoding, decoder, &sink, error);
     length = sink.length;
@@ -345,8 +346,6 @@ static enum zt_status check_request(const struct decoded_cache *cache, const str
 {
     uint64_t limit = (uint64_t)cache->server->config->limits.decoded_bytes;
 
-    if (component->shard != 0)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the component lies in another file");
     if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "decoded it is larger than the server allows");
     if (atomic_load(&cache->stopping))

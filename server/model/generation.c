@@ -14,6 +14,20 @@
 /* Raised whenever the JSON form of a manifest changes, so that caches ask anew (http-api, section 3). */
 #define JSON_FORM_REVISION 2
 
+static void add_shard(uint64_t words[2], const struct file_identity *identity)
+{
+    const uint64_t facts[] = {
+        words[0],
+        words[1],
+        identity->inode,
+        identity->size_bytes,
+        (uint64_t)identity->modified_ns,
+        (uint64_t)identity->changed_ns,
+    };
+
+    zt_xxh3_128(facts, sizeof facts, words);
+}
+
 /* The time of change is in it because whoever writes can set that of modification back. The device's number is not: it
  * may change when a machine starts anew. */
 static void make_etag(struct generation *generation)
@@ -32,12 +46,27 @@ static void make_etag(struct generation *generation)
     uint64_t words[2];
 
     zt_xxh3_128(facts, sizeof facts, words);
+    for (uint32_t i = 0; i < generation->shards.count; i++)
+        add_shard(words, &generation->shards.items[i].identity);
     snprintf(generation->etag, sizeof generation->etag, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
+}
+
+/* A model without one of its shards cannot be read: what it would show could not be had. */
+static enum zt_status open_shards(struct generation *generation, struct store *store, struct shard_search *search)
+{
+    enum zt_status status =
+        shard_files_open(&generation->shards, store, generation->path, generation->model, search, &generation->error);
+
+    if (status != ZT_OK) {
+        zt_model_free(generation->model);
+        generation->model = NULL;
+    }
+    return status;
 }
 
 /* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and ZT_NO_MEMORY when there
  * is to be no generation at all. */
-static enum zt_status read_file(struct generation *generation, struct store *store)
+static enum zt_status read_file(struct generation *generation, struct store *store, struct shard_search *search)
 {
     struct zt_error *error = &generation->error;
     enum zt_status status =
@@ -48,6 +77,8 @@ static enum zt_status read_file(struct generation *generation, struct store *sto
         return status;
     if (status == ZT_OK)
         status = zt_model_open(generation->source, &generation->model, error);
+    if (status == ZT_OK && generation->model->shard_count > 0)
+        status = open_shards(generation, store, search);
     if (status != ZT_OK) {
         error->status = status;
         return status == ZT_NO_MEMORY ? ZT_NO_MEMORY : ZT_OK;
@@ -58,7 +89,7 @@ static enum zt_status read_file(struct generation *generation, struct store *sto
     return generation->states != NULL ? ZT_OK : ZT_NO_MEMORY;
 }
 
-struct generation *generation_open(struct store *store, const char *path)
+struct generation *generation_open(struct store *store, const char *path, struct shard_search *search)
 {
     struct generation *generation = calloc(1, sizeof *generation);
     unsigned rank;
@@ -70,7 +101,7 @@ struct generation *generation_open(struct store *store, const char *path)
     generation->path = strdup(path);
     generation->manifest = manifest_cache_new();
     if (generation->path == NULL || generation->manifest == NULL ||
-        !model_path_split(path, &generation->name_length, &rank) || read_file(generation, store) != ZT_OK) {
+        !model_path_split(path, &generation->name_length, &rank) || read_file(generation, store, search) != ZT_OK) {
         generation_release(generation);
         return NULL;
     }
@@ -101,6 +132,7 @@ void generation_release(void *thing)
     manifest_cache_free(generation->manifest);
     free(generation->states);
     zt_model_free(generation->model);
+    shard_files_free(&generation->shards);
     zt_source_close(generation->source);
     free(generation->path);
     free(generation);
@@ -109,6 +141,28 @@ void generation_release(void *thing)
 struct zt_text generation_name(const struct generation *generation)
 {
     return (struct zt_text){generation->path, generation->name_length};
+}
+
+struct zt_files generation_files(const struct generation *generation)
+{
+    return (struct zt_files){generation->source, generation->shards.sources};
+}
+
+size_t generation_open_files(const struct generation *generation)
+{
+    size_t shards = generation->model != NULL ? generation->shards.count : 0;
+
+    return (generation->source != NULL) + shards;
+}
+
+bool generation_is_same(const struct generation *generation, identity_comparison *equal)
+{
+    struct file_identity now;
+
+    if (generation->source != NULL && store_identity_of(generation->source, &now) &&
+        !equal(&now, &generation->identity))
+        return false;
+    return shard_files_are_same(&generation->shards, equal);
 }
 
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size)

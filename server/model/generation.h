@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "model/shard_files.h"
 #include "model/store.h"
 #include "runtime/workers.h"
 #include "zt/model.h"
@@ -35,8 +36,9 @@ struct generation {
      * descriptors than files. What catalog_find and catalog_update hand out is never parked. */
     struct zt_source *source;
     atomic_bool parked;
-    struct zt_model *model; /* NULL when the file cannot be read: error says why */
-    struct zt_error error;  /* status ZT_DATA_SHARD: not a model, not listed, still a file */
+    struct zt_model *model; /* NULL when the file cannot be read, or a shard of it: error says why */
+    struct shard_files shards;
+    struct zt_error error; /* status ZT_DATA_SHARD: not a model, not listed, still a file */
     /* Of this version of the file and the form in which this release shows it: the whole, uncoded manifest's ETag.
      * Quoted, e.g. "\"0123456789abcdef0123456789abcdef\"". Derived tags insert "-suffix" before the last quote. */
     char etag[GENERATION_ETAG_SIZE];
@@ -56,14 +58,24 @@ struct generation {
 };
 
 /* Opens and validates a stored file; an unreadable one is a generation too (model NULL). NULL when the file is gone,
- * its path cannot name a model, or memory is out. May take long: not on a loop. */
-struct generation *generation_open(struct store *store, const char *path);
+ * its path cannot name a model, or memory is out. search, which may be NULL, finds shards that are no siblings. May
+ * take long: not on a loop. */
+struct generation *generation_open(struct store *store, const char *path, struct shard_search *search);
 
 struct generation *generation_hold(struct generation *generation);
 /* Takes NULL; void * so that it fits request_hold. Frees with the last reference. */
 void generation_release(void *generation);
 
 struct zt_text generation_name(const struct generation *generation);
+
+/* Its own file and those of its shards, borrowed. */
+struct zt_files generation_files(const struct generation *generation);
+
+/* Descriptors that it holds while it is not parked. */
+size_t generation_open_files(const struct generation *generation);
+
+/* Whether all its files still are what they were when they were opened. */
+bool generation_is_same(const struct generation *generation, identity_comparison *equal);
 
 /* A tag derived from the generation's: "\"<base>-<suffix>\"". */
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size);

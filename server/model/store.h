@@ -65,6 +65,8 @@ struct store {
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);
 
+bool store_identity_equal(const struct file_identity *a, const struct file_identity *b);
+
 /* The identity that an open file of a store has now. False for a source that is no file. */
 bool store_identity_of(struct zt_source *source, struct file_identity *out_identity);
 

@@ -170,6 +170,12 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
     return ZT_OK;
 }
 
+bool store_identity_equal(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&
+           a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+}
+
 bool store_identity_of(struct zt_source *source, struct file_identity *out_identity)
 {
     int descriptor = zt_source_descriptor(source);

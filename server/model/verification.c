@@ -14,7 +14,7 @@ static enum component_state initial_state(const struct zt_model *model, const st
 
     if (component->digest == NULL)
         return COMPONENT_UNDIGESTED;
-    if (component->shard != 0 || zt_component_digest(model, component, &digest, NULL) != ZT_OK)
+    if (zt_component_digest(model, component, &digest, NULL) != ZT_OK)
         return COMPONENT_UNSUPPORTED;
     if (!zt_digest_covers_stored(model) && component->encoding == ZT_ENCODING_UNKNOWN)
         return COMPONENT_UNSUPPORTED;

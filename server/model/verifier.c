@@ -201,14 +201,16 @@ static enum component_state state_of(enum zt_verdict verdict)
     return COMPONENT_UNSUPPORTED;
 }
 
-/* Whether the file was written to since the generation was opened. A verdict about other bytes than those of the
+static bool is_unwritten(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->size_bytes == b->size_bytes && a->modified_ns == b->modified_ns;
+}
+
+/* Whether a file was written to since the generation was opened. A verdict about other bytes than those of the
  * generation must not be kept as one about them. */
 static bool is_outdated(const struct generation *generation)
 {
-    struct file_identity now;
-
-    return store_identity_of(generation->source, &now) &&
-           (now.size_bytes != generation->identity.size_bytes || now.modified_ns != generation->identity.modified_ns);
+    return !generation_is_same(generation, is_unwritten);
 }
 
 static void tell_corrupt(const struct check *check, const struct zt_component_check *result)
@@ -251,6 +253,8 @@ static void run_check(struct check *check)
 {
     struct generation *generation = check->generation;
     const struct zt_model *model = generation->model;
+    const struct zt_component *component = &model->components[check->component];
+    const struct zt_files files = generation_files(generation);
     struct zt_progress progress = {advance, check};
     struct zt_component_check result = {.verdict = ZT_VERDICT_UNSUPPORTED};
     struct zt_error error;
@@ -259,8 +263,7 @@ static void run_check(struct check *check)
     enum zt_status status;
 
     zt_error_clear(&error);
-    status =
-        zt_component_check(model, &model->components[check->component], generation->source, &progress, &result, &error);
+    status = zt_component_check(model, component, zt_files_source(&files, component), &progress, &result, &error);
     if (status == ZT_OK && is_outdated(generation))
         status = zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)

@@ -83,7 +83,7 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
     struct generation *generation = run->generation;
     const struct zt_model *model = generation->model;
     const struct zt_object *object = &model->objects[index];
-    const struct zt_files files = {generation->source, NULL};
+    const struct zt_files files = generation_files(generation);
     const struct zt_component *component;
     struct zt_error error;
     enum zt_status status;

@@ -34,7 +34,7 @@ static struct generation *make(struct world *world, const char *path, size_t len
     container_free(&container);
     bytes_free(&stored);
     free(plain);
-    generation = generation_open(world->server.store, path);
+    generation = generation_open(world->server.store, path, NULL);
     assert_non_null(generation);
     assert_non_null(generation->model);
     return generation;
@@ -100,7 +100,7 @@ static void one_decoding_serves_many(void **state)
     decoded_release(second);
     /* Another opening of the same version is the same to the cache. */
     generation_release(generation);
-    generation = generation_open(world->server.store, "m.zt");
+    generation = generation_open(world->server.store, "m.zt", NULL);
     assert_int_equal(ask(world, generation, &second, &error), DECODED_READY);
     assert_ptr_equal(first, second);
     decoded_release(second);

@@ -8,7 +8,7 @@ enum { A, B, C, D };
 /* Opens and adopts, as the catalog does. */
 static struct generation *adopt(struct world *world, const char *path)
 {
-    struct generation *generation = generation_open(world->server.store, path);
+    struct generation *generation = generation_open(world->server.store, path, NULL);
 
     assert_non_null(generation);
     assert_non_null(generation->model);
@@ -369,7 +369,7 @@ static void many_may_ask_at_once(void **state)
 
     world_model(world, "m.zt", false);
     for (int round = 0; round < 10; round++) {
-        struct crowd crowd = {world, generation_open(world->server.store, "m.zt")};
+        struct crowd crowd = {world, generation_open(world->server.store, "m.zt", NULL)};
 
         world_command(world, "rm -f .ztserve/verified/*");
         verifier_adopt(world->server.verifier, crowd.generation);
