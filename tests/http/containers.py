@@ -257,9 +257,9 @@ def placed_2(layout, name, role, component):
     return part_2(component, offset)
 
 
-def zt2(objects, attributes=None, fields=None):
-    """A zTensor 2 file, its manifest in deterministic CBOR."""
-    layout = Layout(MAGIC_2, ALIGNMENT_2)
+def zt2(objects, attributes=None, fields=None, after=b""):
+    """A zTensor 2 file, its manifest in deterministic CBOR. `after`: an earlier generation, to which it is appended."""
+    layout = Layout(after or MAGIC_2, ALIGNMENT_2)
     shown = {}
     for name, made in objects.items():
         parts = {role: placed_2(layout, name, role, component) for role, component in made.components.items()}
