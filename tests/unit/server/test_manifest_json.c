@@ -122,7 +122,7 @@ static void each_component_has_a_reference_of_its_own(void **state)
     zt_model_free(model);
 }
 
-/* "\\0" is the U+0000 of these texts; the reader takes both names. */
+/* "\0" is the U+0000 of these texts; the reader takes both names. */
 static void names_that_no_url_can_reach_have_no_reference(void **state)
 {
     (void)state;
