@@ -44,6 +44,7 @@ static void upload_free(struct upload *upload)
 {
     upload->server->store->ops->abandon(upload->stored);
     upload_hash_free(upload);
+    free(upload->verdicts);
     free(upload);
 }
 
