@@ -2,6 +2,8 @@
  * whoever wants to look at a broken one. What the catalog does not know is not there. */
 #include "api/files.h"
 
+#include <string.h>
+
 #include "http/problem.h"
 #include "model/catalog.h"
 
@@ -31,6 +33,10 @@ enum outcome files_get(struct request *request)
     reply->cache_control = "no-cache";
     reply->media_type = "application/octet-stream";
     reply->ranges = true;
+    if (atomic_load(&generation->has_file_sha256)) {
+        reply->has_sha256 = true;
+        memcpy(reply->sha256, generation->file_sha256, sizeof reply->sha256);
+    }
     representation_source(reply, generation->source, 0, zt_source_size(generation->source));
     return OUTCOME_READY;
 }

@@ -98,6 +98,19 @@ static int wait_for_end(const struct serving *serving, int timeout_ms)
     return number;
 }
 
+static void tell_empty(const struct config *config, const char *address, size_t misfits)
+{
+    char names[64] = "";
+    if (misfits > 0) {
+        snprintf(names, sizeof names,
+                 misfits == 1 ? " (%zu file has a name that does not fit)" : " (%zu files have names that do not fit)",
+                 misfits);
+    }
+    log_write(LOG_LEVEL_INFO, "%s holds no models yet%s: put files into it%s%s%s", config->root, names,
+              config->writable ? ", or upload one: curl -T model.zt http://" : "", config->writable ? address : "",
+              config->writable ? "/v1/models/model" : "");
+}
+
 static void announce(const struct serving *serving)
 {
     const struct config *config = instance_config(serving->instance);
@@ -105,9 +118,7 @@ static void announce(const struct serving *serving)
     printf("ztserve: serving %s on http://%s\n", config->root, address);
     fflush(stdout);
     if (!instance_has_models(serving->instance)) {
-        log_write(LOG_LEVEL_INFO, "%s holds no models yet: put files into it%s%s%s", config->root,
-                  config->writable ? ", or upload one: curl -T model.zt http://" : "", config->writable ? address : "",
-                  config->writable ? "/v1/models/model" : "");
+        tell_empty(config, address, instance_misfits(serving->instance));
     }
 }
 

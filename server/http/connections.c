@@ -1,7 +1,10 @@
 /* A list of all connections, and three of deadlines. */
 #include "http/connections.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -37,6 +40,31 @@ bool connection_has_unread(const struct connection *connection)
     return connection->refused_early || (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
 }
 
+/* The kernel's TCP_ESTABLISHED; <netinet/tcp.h> has the name, but not the count of bytes. */
+#define STATE_ESTABLISHED 1
+
+static bool tcp_facts(const struct connection *connection, struct tcp_info *out_facts)
+{
+    socklen_t length = sizeof(*out_facts);
+
+    memset(out_facts, 0, sizeof(*out_facts));
+    return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_facts, &length) == 0;
+}
+
+uint64_t connection_acknowledged(const struct connection *connection)
+{
+    struct tcp_info facts;
+
+    return tcp_facts(connection, &facts) ? facts.tcpi_bytes_acked : 0;
+}
+
+bool connection_is_established(const struct connection *connection)
+{
+    struct tcp_info facts;
+
+    return tcp_facts(connection, &facts) && facts.tcpi_state == STATE_ESTABLISHED;
+}
+
 void connections_remove(struct connections *connections, struct connection *connection)
 {
     if (connection == NULL)
@@ -61,8 +89,12 @@ static void cut_due(struct deadlines *list, uint64_t now_ms)
 {
     struct deadline *due;
 
-    while ((due = deadlines_take_due(list, now_ms)) != NULL)
-        shutdown(((struct connection *)due)->descriptor, SHUT_RDWR);
+    while ((due = deadlines_take_due(list, now_ms)) != NULL) {
+        struct connection *connection = (struct connection *)due;
+
+        connection->timed_out = true;
+        shutdown(connection->descriptor, SHUT_RDWR);
+    }
 }
 
 void connections_cut_due(struct connections *connections, uint64_t now_ms)

@@ -17,7 +17,9 @@ struct connection {
     struct connection *before;
     struct connection *after;
     int descriptor;
+    uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
     bool suspended;
+    bool timed_out;     /* cut since it took too long */
     bool refused_early; /* the answer went out before the body was read */
 };
 
@@ -36,6 +38,12 @@ struct connection *connections_add(struct connections *connections, int descript
 
 /* Whether bytes wait to be read, or are to be expected: a body that was refused. */
 bool connection_has_unread(const struct connection *connection);
+
+/* Bytes that the client's system has received in all; 0 where the kernel does not tell. */
+uint64_t connection_acknowledged(const struct connection *connection);
+
+/* Whether nobody has closed it, so that bytes could go both ways still. */
+bool connection_is_established(const struct connection *connection);
 
 /* Frees it. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);

@@ -115,6 +115,7 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
 {
     struct request_state *state = request_state(request);
 
+    state->body_received += length;
     /* No answer can be sent in the middle of a body: after a refusal the rest is read and dropped. */
     if (!request->replied && state->operation != NULL && state->operation->receive != NULL) {
         state->operation->receive(request, bytes, length);

@@ -237,20 +237,32 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     return answer(connection, request);
 }
 
+static enum ending ending_of(const struct request *request, enum MHD_RequestTerminationCode code)
+{
+    const struct connection *connection = request->connection;
+
+    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        return ENDING_WHOLE;
+    if (connection->mhd->cutting)
+        return ENDING_DRAIN;
+    if (code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED || connection->timed_out)
+        return ENDING_TIMEOUT;
+    if (code == MHD_REQUEST_TERMINATED_WITH_ERROR && request_state_const(request)->phase == PHASE_HEADER)
+        return ENDING_REFUSED;
+    return connection_is_established(connection) ? ENDING_SERVER : ENDING_CLIENT;
+}
+
 static void on_completed(void *context, struct MHD_Connection *handle, void **request_context,
                          enum MHD_RequestTerminationCode code)
 {
     struct mhd *mhd = context;
     struct request *request = *request_context;
-    const struct answer *sent;
 
     (void)handle;
     if (request == NULL)
         return;
     *request_context = NULL;
-    sent = &request_state(request)->answer;
-    trace_log(request,
-              code == MHD_REQUEST_TERMINATED_COMPLETED_OK && sent->segment_count > 0 ? sent->content_length : 0);
+    trace_end(request, ending_of(request, code));
     deadline_set(&request->connection->deadline, &mhd->connections.next_header, mhd->now_ms);
     request_free(request);
     atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);

@@ -56,6 +56,7 @@ struct request_state {
     /* A query parameter that was asked for and has an escape which is none. */
     const char *malformed_parameter;
     uint64_t body_length; /* declared; UINT64_MAX: chunked */
+    uint64_t body_received;
     uint64_t body_dropped;
     struct byte_range range; /* of the representation, when ranged */
     bool ranged;
@@ -64,7 +65,8 @@ struct request_state {
 
     /* The connection's (mhd.c, sender.c). */
     enum request_phase phase;
-    uint8_t *loaded; /* segments that were read by a worker */
+    uint64_t head_bytes; /* of the answer's status line and fields */
+    uint8_t *loaded;     /* segments that were read by a worker */
 
     struct held holds[REQUEST_HOLDS];
     unsigned hold_count;

@@ -246,23 +246,42 @@ static struct MHD_Response *body_response(struct request *request, struct answer
     return response;
 }
 
-static bool add_fields(struct MHD_Response *response, const struct answer *answer, bool close)
+/* What the library puts before and behind the fields: status line, Date, Content-Length, the empty line. */
+static uint64_t frame_bytes(const struct answer *answer)
 {
-    for (unsigned i = 0; i < answer->field_count; i++)
-        if (MHD_add_response_header(response, answer->fields[i].name, answer->fields[i].value) != MHD_YES)
+    static const char frame[] = "HTTP/1.1 200 \r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n";
+    uint64_t bytes = sizeof(frame) - 1 + strlen(MHD_get_reason_phrase_for(answer->status));
+
+    for (uint64_t left = answer->content_length; left > 9; left /= 10)
+        bytes++;
+    return bytes;
+}
+
+/* Adds to *bytes what the fields take on the wire. */
+static bool add_fields(struct MHD_Response *response, const struct answer *answer, bool close, uint64_t *bytes)
+{
+    for (unsigned i = 0; i < answer->field_count; i++) {
+        const struct field *field = &answer->fields[i];
+
+        if (MHD_add_response_header(response, field->name, field->value) != MHD_YES)
             return false;
+        *bytes += strlen(field->name) + strlen(": \r\n") + strlen(field->value);
+    }
+    *bytes += close ? strlen("Connection: close\r\n") : 0;
     return !close || MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
 }
 
 struct MHD_Response *sender_response(struct request *request, bool close)
 {
-    struct answer *answer = &request_state(request)->answer;
+    struct request_state *state = request_state(request);
+    struct answer *answer = &state->answer;
     struct MHD_Response *response =
         answer->segment_count == 0 ? bodiless_response(answer->content_length) : body_response(request, answer);
 
     if (response == NULL)
         return NULL;
-    if (!add_fields(response, answer, close || answer->close)) {
+    state->head_bytes = frame_bytes(answer);
+    if (!add_fields(response, answer, close || answer->close, &state->head_bytes)) {
         MHD_destroy_response(response);
         return NULL;
     }

@@ -1,5 +1,5 @@
-/* Names of requests. Those made here are 64 bits from a per-thread sequence that nobody can guess the start of; they
- * need to be distinct, not secret. */
+/* Names of requests, and their lines in the log. Names made here are 64 bits from a per-thread sequence that nobody can
+ * guess the start of; they need to be distinct, not secret. */
 #include "http/trace.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "http/connections.h"
 #include "http/request_state.h"
 #include "runtime/log.h"
 
@@ -80,20 +81,92 @@ uint64_t trace_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void trace_log(struct request *request, uint64_t bytes_sent)
+static const struct {
+    const char *reason;
+    unsigned status; /* of a request that has no answer */
+} endings[] = {
+    [ENDING_WHOLE] = {NULL, 0},
+    [ENDING_REFUSED] = {NULL, 400},
+    [ENDING_TIMEOUT] = {"timeout", 408},
+    [ENDING_DRAIN] = {"drain", 503},
+    [ENDING_CLIENT] = {"client gone", 499},
+    [ENDING_SERVER] = {"ended by the server", 500},
+};
+
+/* What the client has of the answer's body: less than all of it, or the answer would not have been cut. */
+static uint64_t sent_bytes(const struct request_state *state)
+{
+    const struct connection *connection = state->request.connection;
+    const uint64_t before = connection->answered_bytes + state->head_bytes;
+    const uint64_t acknowledged = connection_acknowledged(connection);
+    const uint64_t sent = acknowledged > before ? acknowledged - before : 0;
+
+    return sent < state->answer.content_length ? sent : state->answer.content_length;
+}
+
+static struct log_cut cut_of(const struct request_state *state, enum ending ending)
+{
+    switch (state->phase) {
+    case PHASE_HEADER:
+        return (struct log_cut){endings[ending].reason, "header", 0, UINT64_MAX};
+    case PHASE_BODY:
+        if (state->body_received < state->body_length)
+            return (struct log_cut){endings[ending].reason, "body", state->body_received, state->body_length};
+        break;
+    case PHASE_LOADING:
+        break;
+    case PHASE_QUEUED:
+        if (state->answer.segment_count > 0)
+            return (struct log_cut){endings[ending].reason, "answer", sent_bytes(state), state->answer.content_length};
+        break;
+    }
+    return (struct log_cut){endings[ending].reason, "answer", 0, UINT64_MAX};
+}
+
+static uint64_t bytes_of(const struct request_state *state, const struct log_cut *cut)
+{
+    if (state->phase != PHASE_QUEUED || state->answer.segment_count == 0)
+        return 0;
+    return cut->reason != NULL ? cut->done_bytes : state->answer.content_length;
+}
+
+static void log_line(struct request *request, enum ending ending)
 {
     const struct request_state *state = request_state(request);
+    struct log_cut cut = {0};
 
     if (!log_enabled(LOG_LEVEL_INFO))
         return;
+    /* The library refused the header. */
+    if (state->phase == PHASE_HEADER)
+        make_id(request->id);
+    if (endings[ending].reason != NULL)
+        cut = cut_of(state, ending);
     log_request(&(struct log_request_line){
         .request_id = request->id,
         .trace_id = state->trace_id,
-        .method = method_name(request->method),
+        .method = state->phase != PHASE_HEADER ? method_name(request->method) : "-",
         .path = state->target,
         .route = request->route != NULL ? request->route->pattern : "",
-        .status = state->answer.status,
-        .bytes = bytes_sent,
+        .status = state->phase == PHASE_QUEUED ? state->answer.status : endings[ending].status,
+        .bytes = bytes_of(state, &cut),
         .duration_us = (trace_clock_ns() - state->started_ns) / 1000,
+        .cut = cut,
     });
+}
+
+/* What a later answer's bytes come after. */
+static void count_answered(const struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+
+    request->connection->answered_bytes += state->head_bytes;
+    if (state->answer.segment_count > 0)
+        request->connection->answered_bytes += state->answer.content_length;
+}
+
+void trace_end(struct request *request, enum ending ending)
+{
+    log_line(request, ending);
+    count_answered(request);
 }

@@ -49,6 +49,10 @@ struct generation {
     bool told;
     unsigned told_shadow;
 
+    /* An upload's: what it hashed on the way, set once; valid when has_file_sha256 is. In memory only. */
+    atomic_bool has_file_sha256;
+    uint8_t file_sha256[32];
+
     /* verifier.c's: one state a component, what failed, who waits. */
     _Atomic(unsigned char) *states;
     struct verification *verification;

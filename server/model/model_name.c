@@ -3,6 +3,7 @@
  * '/', and the extensions in their order of precedence. Since no part begins with a dot, no valid name holds "." or
  * "..". */
 #include <string.h>
+#include <strings.h>
 
 #include "model/store.h"
 
@@ -42,10 +43,29 @@ bool model_name_is_valid(struct zt_text name)
     return !at_start;
 }
 
-bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank)
+static const char *last_dot(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    const char *dot = strrchr(slash != NULL ? slash : path, '.');
+
+    return strrchr(slash != NULL ? slash : path, '.');
+}
+
+bool model_path_is_misfit(const char *path)
+{
+    const char *dot = last_dot(path);
+    size_t length;
+    unsigned rank;
+
+    for (size_t i = 0; dot != NULL && i < EXTENSION_COUNT; i++) {
+        if (strcasecmp(dot, extensions[i]) == 0)
+            return !model_path_split(path, &length, &rank);
+    }
+    return false;
+}
+
+bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank)
+{
+    const char *dot = last_dot(path);
 
     if (dot == NULL)
         return false;

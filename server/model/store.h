@@ -50,6 +50,8 @@ struct store_ops {
     void (*abandon)(struct stored_upload *upload);
     /* Durable. ZT_NOT_FOUND. */
     enum zt_status (*remove)(struct store *store, const char *path, struct zt_error *error);
+    /* How many files the last list left out that are like models in all but their names. From any thread. */
+    size_t (*misfits)(const struct store *store);
     /* A descriptor that becomes readable when something below the root may have changed, or -1; borrowed from the
      * store. changed() empties it and says whether to list anew; what is watched follows from the last list. */
     int (*watch)(struct store *store);
@@ -80,6 +82,10 @@ bool model_name_is_valid(struct zt_text name);
 /* Splits a path into a model's name (its first name_length bytes) and the rank of its extension (0 for ".zt", …).
  * False when it cannot be a model: unknown extension, or an invalid name. */
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank);
+
+/* Whether a path has an extension of ours, in whatever case, and still cannot be a model: somebody means it to be one.
+ */
+bool model_path_is_misfit(const char *path);
 
 /* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy"; NULL past the end. */
 const char *model_extension(unsigned rank);

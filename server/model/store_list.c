@@ -10,11 +10,24 @@
 
 #include "model/store_local.h"
 #include "runtime/log.h"
+#include "zt/digest.h"
 
 /* Folders reached through links, in one walk: links that fan out from level to level multiply. */
 #define LINKED_FOLDERS_MAX 10000
 /* Folders in all. */
 #define FOLDERS_MAX 1000000
+
+/* Names that do not fit, told one by one; the rest is counted. */
+#define MISFITS_TOLD_MAX 20
+
+/* What cannot be a model because of its name: the first of them, and a sum over all that tells whether they are the
+ * same as the last time, in whatever order they come. */
+struct misfits {
+    char *lines[MISFITS_TOLD_MAX];
+    size_t count;
+    size_t files;
+    uint64_t sum;
+};
 
 /* A folder that is known and read, or still to be read. */
 struct folder {
@@ -32,6 +45,7 @@ struct walk {
     size_t count;
     size_t capacity;
     size_t linked;
+    struct misfits misfits;
     bool stopped;
     bool out_of_memory;
 };
@@ -75,11 +89,43 @@ static void add_folder(struct walk *walk, const char *path, size_t parent)
     walk->folders[walk->count++] = folder;
 }
 
+static void note_misfit(struct misfits *misfits, const char *path, bool is_folder)
+{
+    char **line = misfits->count < MISFITS_TOLD_MAX ? &misfits->lines[misfits->count] : NULL;
+
+    misfits->count++;
+    misfits->files += !is_folder;
+    misfits->sum += zt_xxh3(path, strlen(path));
+    if (line != NULL && asprintf(line, is_folder ? "folder %s is not looked into" : "%s is not served", path) < 0)
+        *line = NULL;
+}
+
+/* Once for what is there: a scan every other second does not fill the log. Ends what was noted. */
+static void tell_misfits(struct local_store *local, struct misfits *misfits)
+{
+    bool is_new = misfits->sum != local->told_misfits;
+
+    for (size_t i = 0; i < misfits->count && i < MISFITS_TOLD_MAX; i++) {
+        if (is_new && misfits->lines[i] != NULL)
+            log_write(LOG_LEVEL_INFO,
+                      "%s: no model has such a name (parts of A-Z a-z 0-9 . _ - that begin with a letter or digit, at "
+                      "most %d bytes, and an extension in small letters)",
+                      misfits->lines[i], MODEL_NAME_MAX);
+        free(misfits->lines[i]);
+    }
+    if (is_new && misfits->count > MISFITS_TOLD_MAX)
+        log_write(LOG_LEVEL_INFO, "%zu more with such names", misfits->count - MISFITS_TOLD_MAX);
+    local->told_misfits = misfits->sum;
+    atomic_store(&local->misfits, misfits->files);
+}
+
 static void see_folder(struct walk *walk, size_t parent, const char *path, bool linked)
 {
     /* A name that is too long here only gets longer below. */
-    if (!model_name_is_valid((struct zt_text){path, strlen(path)}))
+    if (!model_name_is_valid((struct zt_text){path, strlen(path)})) {
+        note_misfit(&walk->misfits, path, true);
         return;
+    }
     if (walk->count >= FOLDERS_MAX || (linked && walk->linked >= LINKED_FOLDERS_MAX)) {
         tell_crowded(walk);
         return;
@@ -94,8 +140,10 @@ static void see_file(struct walk *walk, const char *path, const struct stat *fac
     size_t name_length;
     unsigned rank;
 
-    if (model_path_split(path, &name_length, &rank) && !walk->visit(walk->context, path, &identity))
-        walk->stopped = true;
+    if (model_path_split(path, &name_length, &rank))
+        walk->stopped = !walk->visit(walk->context, path, &identity);
+    else if (model_path_is_misfit(path))
+        note_misfit(&walk->misfits, path, false);
 }
 
 /* What a symbolic link leads to, if that lies below the root. */
@@ -225,6 +273,7 @@ enum zt_status store_local_list(struct store *store,
     for (size_t at = 0; at < walk.count && !walk.stopped && !walk.out_of_memory; at++)
         walk_folder(&walk, at);
     store_watch_end(&local->watch);
+    tell_misfits(local, &walk.misfits);
     for (size_t at = 0; at < walk.count; at++)
         free(walk.folders[at].path);
     free(walk.folders);

@@ -72,6 +72,11 @@ static enum zt_status local_remove(struct store *store, const char *path, struct
     return status;
 }
 
+static size_t local_misfits(const struct store *store)
+{
+    return atomic_load(&((const struct local_store *)store)->misfits);
+}
+
 static int local_watch(struct store *store)
 {
     return store_watch_descriptor(&((struct local_store *)store)->watch);
@@ -101,6 +106,7 @@ static const struct store_ops local_ops = {
     .publish = store_local_publish,
     .abandon = store_local_abandon,
     .remove = local_remove,
+    .misfits = local_misfits,
     .watch = local_watch,
     .changed = local_changed,
     .close = local_close,

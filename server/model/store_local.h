@@ -29,6 +29,9 @@ struct local_store {
     /* Told once each, so that a scan every other second does not fill the log. */
     atomic_bool told_missing;
     atomic_bool told_crowded;
+    /* store_list.c's: files of the last list whose names do not fit, and which names were told. */
+    atomic_size_t misfits;
+    uint64_t told_misfits;
 };
 
 /* A path of this store: relative, clean, short enough. */

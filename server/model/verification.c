@@ -26,8 +26,12 @@ struct verification *verification_new(struct generation *generation)
     const struct zt_model *model = generation->model;
     struct verification *verification = calloc(1, sizeof *verification);
 
-    if (verification == NULL)
+    if (verification != NULL)
+        verification->broken = calloc((size_t)model->component_count + 1, sizeof *verification->broken);
+    if (verification == NULL || verification->broken == NULL) {
+        free(verification);
         return NULL;
+    }
     pthread_mutex_init(&verification->lock, NULL);
     for (uint32_t i = 0; i < model->component_count; i++) {
         enum component_state state = initial_state(model, &model->components[i]);
@@ -66,6 +70,7 @@ void verification_free(struct verification *verification)
         verification->troubles = next;
     }
     pthread_mutex_destroy(&verification->lock);
+    free(verification->broken);
     free(verification);
 }
 
@@ -82,11 +87,26 @@ void verification_set(struct generation *generation, uint32_t component, enum co
 
     verification->counts[before]--;
     verification->counts[state]++;
+    if (verification->broken[component]) {
+        verification->broken_counts[before]--;
+        verification->broken_counts[state]++;
+    }
     if (is_verdict(before))
         verification->known_bytes -= length;
     if (is_verdict(state))
         verification->known_bytes += length;
     atomic_store(&generation->states[component], (unsigned char)state);
+}
+
+void verification_set_broken(struct generation *generation, uint32_t component, bool broken)
+{
+    struct verification *verification = generation->verification;
+    enum component_state state = atomic_load(&generation->states[component]);
+
+    if (verification->broken[component] == broken)
+        return;
+    verification->broken[component] = broken;
+    verification->broken_counts[state] += broken ? 1 : UINT32_MAX;
 }
 
 uint32_t verification_object_of(const struct zt_model *model, uint32_t component)
@@ -169,8 +189,12 @@ void verification_note_content(struct generation *generation, uint32_t object, u
                                const char *detail)
 {
     struct failure failure = {.object = object, .component = component};
+    const struct zt_object *of = &generation->model->objects[object];
 
     remove_failures(generation->verification, true, object);
+    for (uint32_t i = 0; i < of->component_count; i++)
+        verification_set_broken(generation, of->first_component + i,
+                                rule != NULL && of->first_component + i == component);
     if (rule == NULL)
         return;
     failure.rule = strdup(rule);
@@ -182,11 +206,26 @@ void verification_note_content(struct generation *generation, uint32_t object, u
 
 /* --- the report --- */
 
+/* In that state, and nothing wrong with them. */
+static uint32_t sound_count(const struct verification *verification, enum component_state state)
+{
+    return verification->counts[state] - verification->broken_counts[state];
+}
+
+static uint32_t failed_count(const struct verification *verification)
+{
+    uint32_t failed = sound_count(verification, COMPONENT_CORRUPT);
+
+    for (int state = 0; state < COMPONENT_STATES; state++)
+        failed += verification->broken_counts[state];
+    return failed;
+}
+
 static const char *state_word(const struct verification *verification)
 {
     if (verification->run != NULL)
         return "running";
-    if (verification->counts[COMPONENT_CORRUPT] > 0 || verification->failures != NULL)
+    if (failed_count(verification) > 0 || verification->failures != NULL)
         return "failed";
     if (verification->counts[COMPONENT_UNCHECKED] + verification->counts[COMPONENT_CHECKING] > 0)
         return "unverified";
@@ -246,10 +285,10 @@ static void write_counts(struct json *json, const struct verification *verificat
     json_key_string(json, "components");
     json_object_begin(json);
     write_number(json, "total", total);
-    write_number(json, "verified", verification->counts[COMPONENT_VERIFIED]);
-    write_number(json, "failed", verification->counts[COMPONENT_CORRUPT]);
-    write_number(json, "unsupported", verification->counts[COMPONENT_UNSUPPORTED]);
-    write_number(json, "undigested", verification->counts[COMPONENT_UNDIGESTED]);
+    write_number(json, "verified", sound_count(verification, COMPONENT_VERIFIED));
+    write_number(json, "failed", failed_count(verification));
+    write_number(json, "unsupported", sound_count(verification, COMPONENT_UNSUPPORTED));
+    write_number(json, "undigested", sound_count(verification, COMPONENT_UNDIGESTED));
     json_object_end(json);
     json_key_string(json, "bytes");
     json_object_begin(json);

@@ -46,6 +46,10 @@ struct trouble {
 struct verification {
     pthread_mutex_t lock;
     uint32_t counts[COMPONENT_STATES];
+    /* A byte a component: whether its content breaks a rule. That has no part in what is served, but whatever state the
+     * component is in, the report counts it as failed and as nothing else. */
+    bool *broken;
+    uint32_t broken_counts[COMPONENT_STATES];
     uint64_t stated_bytes; /* stored bytes of components that state a digest of a known kind */
     uint64_t known_bytes;  /* of those, whose verdict is known */
     struct failure *failures;
@@ -68,6 +72,7 @@ void verification_set(struct generation *generation, uint32_t component, enum co
 /* Replaces the component's digest failure, or removes it (expected NULL). Texts are copied. */
 void verification_note_digest(struct generation *generation, uint32_t component, const char *expected,
                               const char *actual);
+void verification_set_broken(struct generation *generation, uint32_t component, bool broken);
 /* Replaces what is known of an object's content, or removes it (rule NULL). */
 void verification_note_content(struct generation *generation, uint32_t object, uint32_t component, const char *rule,
                                const char *detail);

@@ -2,7 +2,8 @@
  * the hash of its path.
  *
  * Little-endian: magic, identity (inode, size, modified, changed), ETag, count of components, count of failures, a byte
- * a component, the failures, XXH3-64 of all before. Written beside and renamed; read with every length checked. */
+ * a component (its state; the highest bit where its content breaks a rule), the failures, XXH3-64 of all before.
+ * Written beside and renamed; read with every length checked. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 
 #define FOLDER_NAME "verified"
 /* The last digit is the version of this form. */
-#define MAGIC "ZTSVFY01"
+#define MAGIC "ZTSVFY02"
 /* XXH3-128 in hex and NUL. */
 #define NAME_SIZE   33
 #define NEW_PREFIX  ".new-"
@@ -28,6 +29,7 @@
 /* More than a file of 100 million components has. */
 #define FILE_MAX_BYTES ((uint64_t)1 << 28)
 #define TEXT_ABSENT    UINT32_MAX
+#define BROKEN         0x80
 
 static void name_of(const char *path, char out_name[NAME_SIZE])
 {
@@ -131,6 +133,7 @@ static void make_image(struct generation *generation, struct image *image)
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
         uint8_t state = atomic_load(&generation->states[i]);
 
+        state |= verification->broken[i] ? BROKEN : 0;
         put(image, &state, 1);
     }
     for (const struct failure *failure = verification->failures; failure != NULL; failure = failure->next)
@@ -281,10 +284,12 @@ static void recall_image(const uint8_t *bytes, size_t length, struct generation 
     }
     /* Only verdicts about what can be judged; the rest is told anew each time. */
     for (uint32_t i = 0; i < count; i++) {
-        bool verdict = states[i] == COMPONENT_VERIFIED || states[i] == COMPONENT_CORRUPT;
+        enum component_state state = states[i] & ~BROKEN;
+        bool verdict = state == COMPONENT_VERIFIED || state == COMPONENT_CORRUPT;
 
+        verification_set_broken(generation, i, (states[i] & BROKEN) != 0);
         if (verdict && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED)
-            verification_set(generation, i, states[i]);
+            verification_set(generation, i, state);
     }
 }
 

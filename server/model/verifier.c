@@ -447,6 +447,22 @@ void verifier_adopt(struct verifier *verifier, struct generation *generation)
         verifier_run_begin(verifier, generation, false);
 }
 
+void verifier_learn(struct verifier *verifier, struct generation *generation, const unsigned char *verdicts,
+                    uint32_t count)
+{
+    struct verification *verification = generation->verification;
+
+    if (verification == NULL || count != generation->model->component_count)
+        return;
+    pthread_mutex_lock(&verification->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        if (verdicts[i] == ZT_VERDICT_VERIFIED && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED)
+            verification_set(generation, i, COMPONENT_VERIFIED);
+    }
+    pthread_mutex_unlock(&verification->lock);
+    verifier_mark_dirty(verifier, generation);
+}
+
 void verifier_loaded(struct verifier *verifier, const char *const *paths, size_t count)
 {
     verification_sweep(&verifier->folder, paths, count);

@@ -33,6 +33,11 @@ void verification_free(struct verification *verification);
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
                                   struct waiter *waiter);
 
+/* Takes over verdicts (enum zt_verdict, one a component) that somebody found out about these very bytes, and remembers
+ * them: an upload's, which was read to its end before it got its name. What is known or being checked stays. */
+void verifier_learn(struct verifier *verifier, struct generation *generation, const unsigned char *verdicts,
+                    uint32_t count);
+
 /* POST verification: hashes every component anew, in the background; nothing when that is running already. Content
  * rules of layouts and types are checked too. */
 void verifier_start(struct verifier *verifier, struct generation *generation);

@@ -96,6 +96,9 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
     component = zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
     if (broken && component != NULL)
         number = zt_component_index(model, component);
+    /* A name too long for an error: the object is at fault all the same, and one component stands for it. */
+    else if (broken && object->component_count > 0)
+        number = object->first_component;
     if (number != NO_COMPONENT && atomic_load(&generation->states[number]) == COMPONENT_CORRUPT)
         broken = false;
     pthread_mutex_lock(&generation->verification->lock);

@@ -165,6 +165,12 @@ bool instance_has_models(const struct instance *instance)
     return count > 0;
 }
 
+size_t instance_misfits(const struct instance *instance)
+{
+    const struct store *store = instance->server.store;
+    return store->ops->misfits(store);
+}
+
 void instance_refresh(struct instance *instance)
 {
     catalog_refresh(instance->server.catalog);

@@ -23,6 +23,9 @@ const struct config *instance_config(const struct instance *instance);
 bool instance_is_loaded(const struct instance *instance);
 bool instance_has_models(const struct instance *instance);
 
+/* How many files there are whose names do not fit. */
+size_t instance_misfits(const struct instance *instance);
+
 /* Looks for new, changed and removed files. */
 void instance_refresh(struct instance *instance);
 

@@ -162,6 +162,39 @@ static void put_member(struct line *line, const char *name, const char *value, s
     put_text(line, "\"");
 }
 
+static void put_cut_json(struct line *line, const struct log_cut *cut)
+{
+    char numbers[96];
+
+    put_text(line, ",\"cut\":true");
+    put_member(line, "end", cut->reason, 64);
+    put_member(line, "during", cut->during, 64);
+    snprintf(numbers, sizeof(numbers), ",\"done_bytes\":%" PRIu64, cut->done_bytes);
+    put_text(line, numbers);
+    if (cut->total_bytes != UINT64_MAX) {
+        snprintf(numbers, sizeof(numbers), ",\"total_bytes\":%" PRIu64, cut->total_bytes);
+        put_text(line, numbers);
+    }
+}
+
+/* " cut after 12 of 34 bytes of the answer: timeout" */
+static void put_cut_text(struct line *line, const struct log_cut *cut)
+{
+    char numbers[96];
+
+    snprintf(numbers, sizeof(numbers), " cut after %" PRIu64, cut->done_bytes);
+    put_text(line, numbers);
+    if (cut->total_bytes != UINT64_MAX) {
+        snprintf(numbers, sizeof(numbers), " of %" PRIu64, cut->total_bytes);
+        put_text(line, numbers);
+    }
+    put_text(line, (cut->total_bytes != UINT64_MAX ? cut->total_bytes : cut->done_bytes) == 1 ? " byte" : " bytes");
+    put_text(line, " of the ");
+    put_text(line, cut->during);
+    put_text(line, ": ");
+    put_text(line, cut->reason);
+}
+
 static void put_request_json(struct line *line, const struct log_request_line *request)
 {
     char numbers[128];
@@ -172,9 +205,12 @@ static void put_request_json(struct line *line, const struct log_request_line *r
     put_member(line, "method", request->method, 32);
     put_member(line, "path", request->path, PATH_SHOWN);
     put_member(line, "route", request->route, 256);
-    snprintf(numbers, sizeof(numbers), ",\"status\":%u,\"bytes\":%" PRIu64 ",\"duration_ms\":%" PRIu64 ".%03u}",
+    snprintf(numbers, sizeof(numbers), ",\"status\":%u,\"bytes\":%" PRIu64 ",\"duration_ms\":%" PRIu64 ".%03u",
              request->status, request->bytes, request->duration_us / 1000, (unsigned)(request->duration_us % 1000));
     put_text(line, numbers);
+    if (request->cut.reason != NULL)
+        put_cut_json(line, &request->cut);
+    put_text(line, "}");
 }
 
 static void put_request_text(struct line *line, const struct log_request_line *request)
@@ -188,6 +224,8 @@ static void put_request_text(struct line *line, const struct log_request_line *r
              request->duration_us / 1000, (unsigned)(request->duration_us % 1000));
     put_text(line, numbers);
     put_escaped(line, request->request_id, 256, false);
+    if (request->cut.reason != NULL)
+        put_cut_text(line, &request->cut);
 }
 
 void log_request(const struct log_request_line *request)

@@ -15,6 +15,14 @@ bool log_enabled(enum log_level level);
 /* One line; control characters are escaped, so that a client's text cannot make lines of its own. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* How a request ended before its end. */
+struct log_cut {
+    const char *reason; /* "timeout"; NULL: it was not cut */
+    const char *during; /* of what: "header", "body", "answer" */
+    uint64_t done_bytes;
+    uint64_t total_bytes; /* UINT64_MAX: nobody knows */
+};
+
 struct log_request_line {
     const char *request_id;
     const char *trace_id; /* "" without a traceparent */
@@ -24,6 +32,7 @@ struct log_request_line {
     unsigned status;
     uint64_t bytes;
     uint64_t duration_us;
+    struct log_cut cut;
 };
 
 /* One line a request, at level info. */

@@ -1,6 +1,7 @@
-/* The last byte is there: hash, validate with the reader that serves, check the digests that the file states, publish.
- * One function a step; the first that refuses ends it. */
+/* The last byte is there: hash, validate with the reader that serves, check the digests that the file states and then
+ * the rules of its content, publish. One function a step; the first that refuses ends it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "upload/upload_state.h"
@@ -42,6 +43,8 @@ static bool check_component(struct upload *upload, const struct zt_model *model,
 {
     struct zt_component_check check;
     struct zt_error error;
+    unsigned char *verdict = &upload->verdicts[zt_component_index(model, component)];
+    *verdict = ZT_VERDICT_UNDIGESTED;
     /* What lies in a shard is checked when that shard is there. */
     if (component->digest == NULL || component->shard != 0) {
         return true;
@@ -49,6 +52,7 @@ static bool check_component(struct upload *upload, const struct zt_model *model,
     if (zt_component_check(model, component, source, NULL, &check, &error) != ZT_OK) {
         return upload_fail(upload, PROBLEM_INTERNAL, &error);
     }
+    *verdict = (unsigned char)check.verdict;
     return check.verdict != ZT_VERDICT_FAILED || refuse_digest(upload, object, component, &check);
 }
 
@@ -66,6 +70,31 @@ static bool check_digests(struct upload *upload, const struct zt_model *model, s
     return true;
 }
 
+/* What no rule can judge here (an unknown encoding, bytes in a shard) is no reason to refuse. */
+static bool check_contents(struct upload *upload, const struct zt_model *model, struct zt_source *source)
+{
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        struct zt_error error;
+        enum zt_status status = zt_object_check(model, &model->objects[i], source, &error);
+        if (status != ZT_OK && status != ZT_UNSUPPORTED) {
+            return refuse_model(upload, &error);
+        }
+    }
+    return true;
+}
+
+static bool check_data(struct upload *upload, const struct zt_model *model, struct zt_source *source)
+{
+    struct zt_error error;
+    upload->verdict_count = model->component_count;
+    upload->verdicts = calloc((size_t)model->component_count + 1, 1);
+    if (upload->verdicts == NULL) {
+        zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to check the model");
+        return refuse_model(upload, &error);
+    }
+    return check_digests(upload, model, source) && check_contents(upload, model, source);
+}
+
 /* *out_model is NULL for a data shard, which has nothing to check. */
 static bool open_model(struct upload *upload, struct zt_source **out_source, struct zt_model **out_model)
 {
@@ -74,6 +103,7 @@ static bool open_model(struct upload *upload, struct zt_source **out_source, str
         return upload_fail_store(upload, &error);
     }
     *out_model = NULL;
+    upload->has_identity = store_identity_of(*out_source, &upload->identity);
     enum zt_status status = zt_model_open(*out_source, out_model, &error);
     return status == ZT_OK || status == ZT_DATA_SHARD || refuse_model(upload, &error);
 }
@@ -86,7 +116,7 @@ static bool validate_and_publish(struct upload *upload)
         return false;
     }
     const char *extension = extension_of(model);
-    bool valid = model == NULL || check_digests(upload, model, source);
+    bool valid = model == NULL || check_data(upload, model, source);
     zt_model_free(model);
     return valid && upload_publish(upload, extension);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/verifier.h"
 #include "runtime/log.h"
 #include "upload/upload_state.h"
 
@@ -176,6 +177,23 @@ static void remove_others(struct upload *upload, const char *extension)
     }
 }
 
+/* Only about the very file that was checked: somebody may have put another into its place since. The time of change is
+ * that of the link. */
+static void hand_over(const struct upload *upload, struct generation *generation)
+{
+    const struct file_identity *mine = &upload->identity;
+    const struct file_identity *shown = &generation->identity;
+    if (!upload->has_identity || mine->device != shown->device || mine->inode != shown->inode ||
+        mine->size_bytes != shown->size_bytes || mine->modified_ns != shown->modified_ns) {
+        return;
+    }
+    if (upload->verdicts != NULL) {
+        verifier_learn(upload->server->verifier, generation, upload->verdicts, upload->verdict_count);
+    }
+    memcpy(generation->file_sha256, upload->sha256, sizeof generation->file_sha256);
+    atomic_store(&generation->has_file_sha256, true);
+}
+
 bool upload_publish(struct upload *upload, const char *extension)
 {
     struct turn turn = {.name = upload->name};
@@ -188,6 +206,9 @@ bool upload_publish(struct upload *upload, const char *extension)
         remove_others(upload, extension);
         struct generation *generation = catalog_update(upload->server->catalog, path);
         snprintf(upload->etag, sizeof upload->etag, "%s", generation != NULL ? generation->etag : "");
+        if (generation != NULL) {
+            hand_over(upload, generation);
+        }
         generation_release(generation);
     }
     turn_end(&turn);

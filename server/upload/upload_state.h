@@ -37,6 +37,12 @@ struct upload {
     atomic_uint_fast64_t received;
     enum upload_state state;
     struct upload_hash hash;
+    /* What validation found out, for the server not to find it out again: whose bytes, and a verdict a component (NULL
+     * for a data shard). */
+    bool has_identity;
+    struct file_identity identity;
+    unsigned char *verdicts;
+    uint32_t verdict_count;
     /* FAILED, or the failure kept while the rest of the body is thrown away. */
     bool has_failed;
     bool has_given_up; /* what was stored is gone, or about to go */

@@ -5,7 +5,18 @@ import time
 
 import pytest
 
-from containers import dense, digest_text, pattern, zt01, zt1, zt10, zt2
+from containers import (
+    dense,
+    dense_encoded,
+    digest_text,
+    pattern,
+    zstd_dense,
+    zstd_frame,
+    zt01,
+    zt1,
+    zt10,
+    zt2,
+)
 from uploads import OTHER, SMALL, assert_absent, content_of, digest_field, files_of, put
 from wire import (
     Connection,
@@ -22,6 +33,7 @@ from wire import (
     read_until_closed,
     segment,
     talk,
+    verification,
 )
 
 LIMIT = 4 << 20
@@ -108,6 +120,40 @@ def test_wrong_digest_in_the_file_is_refused(server, folder, name, build, digest
     file = build({"w": dense(pattern(1000), digest=digest)})
     assert_problem(put(server, name, file.flipped("w", at=500)), 422, "digest-mismatch")
     assert_absent(server, folder, name)
+
+
+def bool_of_two(build, digest):
+    return build({"ok": dense(b"1"), "w": dense(b"\x00\x02", "u8", [2], type="bool", digest=digest)})
+
+
+def short_zstd(digest):
+    """Decodes to one byte fewer than the manifest says."""
+    data = pattern(1000)
+    return zt1({"w": dense_encoded(data + b"x", zstd_frame(data), "zstd", digest=digest)})
+
+
+BROKEN_CONTENT = {
+    "bool-1": lambda: bool_of_two(zt1, "sha256"),
+    "bool-2": lambda: bool_of_two(zt2, "xxh3"),
+    "bool-undigested": lambda: bool_of_two(zt1, None),
+    "zstd-length": lambda: short_zstd("sha256"),
+    "zstd-length-undigested": lambda: short_zstd(None),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_CONTENT)
+def test_content_that_breaks_a_rule_is_refused(server, folder, name, kind):
+    file = BROKEN_CONTENT[kind]()
+    problem = assert_problem(put(server, name, file), 422, "invalid-model")
+    assert problem["rule"]
+    assert (problem["object"], problem["component"]) == ("w", "data")
+    assert problem["offset"] >= file.offsets["w", "data"]
+    assert_absent(server, folder, name)
+
+
+def test_wrong_digest_is_told_before_broken_content(server, name):
+    objects = {"a": dense(b"\x02", type="bool"), "w": dense(b"1", digest="crc32c:0x00000000")}
+    assert_problem(put(server, name, zt1(objects)), 422, "digest-mismatch")
 
 
 def test_unknown_digest_in_the_file_is_taken(server, name):
@@ -292,6 +338,30 @@ def test_uploaded_model_is_verified_already(server, name):
     assert get(server, component_path(name, "w"))["Repr-Digest"] == digest_field("sha-256", pattern(1000))
     stated = manifest(server, name)["objects"]["w"]["components"]["data"]["digest"]
     assert stated == digest_text("sha256", pattern(1000))
+
+
+def test_verdicts_of_the_upload_are_kept(server, name):
+    objects = {"w": dense(pattern(1000)), "x": zstd_dense(pattern(500), digest="crc32c")}
+    put(server, name, zt1(objects))
+    state = verification(server, name)
+    assert state["state"] == "verified"
+    assert state["components"] == {"total": 2, "verified": 2, "failed": 0, "unsupported": 0, "undigested": 0}
+    assert state["bytes"]["hashed"] == state["bytes"]["total"] > 0
+
+
+def test_verdicts_of_the_upload_survive_a_restart(start_server, tmp_path):
+    first = start_server(tmp_path, "--writable")
+    assert put(first, "m", SMALL).status == 201
+    assert first.stop() == 0
+    assert verification(start_server(tmp_path), "m")["state"] == "verified"
+
+
+def test_uploaded_file_has_its_digest(server, name):
+    for file in (SMALL, OTHER):
+        put(server, name, file)
+        answer = get(server, f"/files/{name}.zt")
+        assert answer.body == file
+        assert answer["Repr-Digest"] == digest_field("sha-256", file)
 
 
 def test_uploads_survive_a_restart(start_server, tmp_path):

@@ -294,3 +294,37 @@ def test_content_rules_fail_verification(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(zt2({"flags": dense(b"\x00\x02", "u8", [2], type="bool", digest="xxh3")}))
     server = start_server(tmp_path)
     assert verify(server, "m")["state"] == "failed"
+    state = verify(server, "m")
+    assert state["components"] == {"total": 1, "verified": 0, "failed": 1, "unsupported": 0, "undigested": 0}
+    assert [failure["component"] for failure in state["failures"]] == ["data"]
+    assert get(server, component_path("m", "flags")).body == b"\x00\x02"
+    assert server.stop() == 0
+    again = verification(start_server(tmp_path), "m")
+    assert (again["state"], again["components"], again["failures"]) == (
+        state["state"],
+        state["components"],
+        state["failures"],
+    )
+
+
+def test_what_cannot_be_judged_is_counted_from_the_start(start_server, tmp_path):
+    objects = {
+        "known": dense(b"1"),
+        "none": dense(b"2", digest=None),
+        "unknown": dense(b"3", digest="md5:00"),
+    }
+    (tmp_path / "m.zt").write_bytes(zt1(objects))
+    fresh = verification(start_server(tmp_path), "m")
+    assert fresh["components"] == {"total": 3, "verified": 0, "failed": 0, "unsupported": 1, "undigested": 1}
+    assert fresh["state"] == "unverified"
+
+
+@pytest.mark.parametrize("digest", ["xxh3:0000000000000000", "md5:00", None])
+def test_component_that_fails_in_two_ways_is_counted_once(start_server, tmp_path, digest):
+    objects = {"flags": dense(b"\x00\x02", "u8", [2], type="bool", digest=digest), "good": dense(b"1", digest="xxh3")}
+    (tmp_path / "m.zt").write_bytes(zt1(objects))
+    server = start_server(tmp_path)
+    for _ in range(2):
+        state = verify(server, "m")
+        assert state["components"] == {"total": 2, "verified": 1, "failed": 1, "unsupported": 0, "undigested": 0}
+        assert {failure["object"] for failure in state["failures"]} == {"flags"}

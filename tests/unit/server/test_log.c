@@ -58,6 +58,16 @@ static void speak_of_a_request(void)
                                            .duration_us = 1234});
 }
 
+static void speak_of_cuts(void)
+{
+    struct log_request_line line = {.request_id = "id", .trace_id = "", .method = "GET", .path = "/", .route = "/"};
+
+    line.cut = (struct log_cut){"timeout", "answer", 12, 34};
+    log_request(&line);
+    line.cut = (struct log_cut){"client gone", "body", 5, UINT64_MAX};
+    log_request(&line);
+}
+
 static void control_characters_are_escaped(void **state)
 {
     (void)state;
@@ -96,6 +106,20 @@ static void requests_are_told_with_their_members(void **state)
                            "\"bytes\":7,\"duration_ms\":1.234}\n"));
 }
 
+static void cut_requests_are_told_with_how_far_they_came(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_of_cuts);
+    assert_non_null(strstr(written, "\"duration_ms\":0.000,\"cut\":true,\"end\":\"timeout\",\"during\":\"answer\","
+                                    "\"done_bytes\":12,\"total_bytes\":34}\n"));
+    assert_non_null(strstr(written, "\"end\":\"client gone\",\"during\":\"body\",\"done_bytes\":5}\n"));
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_cuts);
+    assert_non_null(strstr(written, " id cut after 12 of 34 bytes of the answer: timeout\n"));
+    assert_non_null(strstr(written, " id cut after 5 bytes of the body: client gone\n"));
+}
+
 static void levels_below_the_configured_are_silent(void **state)
 {
     (void)state;
@@ -113,6 +137,7 @@ int main(void)
         cmocka_unit_test(json_escapes_quotes_and_bytes_that_are_no_text),
         cmocka_unit_test(long_lines_are_cut_and_still_end),
         cmocka_unit_test(requests_are_told_with_their_members),
+        cmocka_unit_test(cut_requests_are_told_with_how_far_they_came),
         cmocka_unit_test(levels_below_the_configured_are_silent),
     };
 

@@ -147,12 +147,40 @@ static void a_run_reports_broken_content_rules(void **state)
         if (i == 0)
             verifier_start(world->server.verifier, generation);
         wait_until_run_ends(world, generation);
-        assert_report_holds(world, generation, "{\"state\":\"failed\"");
+        assert_report_holds(world, generation,
+                            "{\"state\":\"failed\",\"components\":{\"total\":1,\"verified\":0,\"failed\":1,"
+                            "\"unsupported\":0,\"undigested\":0}");
         assert_report_holds(world, generation,
                             "{\"object\":\"x\",\"component\":\"data\",\"expected\":null,\"actual\":null,\"rule\":\"");
         generation_release(generation);
         restart(world);
     }
+}
+
+static void verdicts_of_others_are_learned_and_remembered(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    unsigned char verdicts[] = {ZT_VERDICT_VERIFIED, ZT_VERDICT_VERIFIED, ZT_VERDICT_UNDIGESTED,
+                                ZT_VERDICT_UNSUPPORTED};
+
+    world_model(world, "m.zt", false);
+    generation = adopt(world, "m.zt");
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    verifier_learn(world->server.verifier, generation, verdicts, 3);
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+    verifier_learn(world->server.verifier, generation, verdicts, 4);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_VERIFIED);
+        assert_int_equal(atomic_load(&generation->states[B]), COMPONENT_CORRUPT);
+        assert_int_equal(atomic_load(&generation->states[C]), COMPONENT_UNDIGESTED);
+        assert_int_equal(atomic_load(&generation->states[D]), COMPONENT_UNSUPPORTED);
+        assert_report_holds(world, generation, "\"hashed\":32}");
+        generation_release(generation);
+        restart(world);
+        generation = adopt(world, "m.zt");
+    }
+    generation_release(generation);
 }
 
 static void verdicts_survive_a_restart(void **state)
@@ -393,6 +421,7 @@ int main(void)
         WORLD_TEST(a_run_checks_everything_anew),
         WORLD_TEST(a_run_keeps_what_is_corrupt_from_being_served),
         WORLD_TEST(a_run_reports_broken_content_rules),
+        WORLD_TEST(verdicts_of_others_are_learned_and_remembered),
         WORLD_TEST(verdicts_survive_a_restart),
         WORLD_TEST(verdicts_are_written_within_a_second),
         WORLD_TEST(verdicts_on_other_bytes_are_not_recalled),

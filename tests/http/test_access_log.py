@@ -1,0 +1,167 @@
+"""The line that every request leaves in the log, also where it was cut, or refused before the server saw it."""
+
+import json
+import signal
+import socket
+
+import pytest
+
+from containers import dense, pattern, zt1
+from wire import (
+    component_path,
+    connect,
+    eventually,
+    get,
+    read_exactly,
+    read_head,
+    read_until_closed,
+    talk,
+)
+
+# More than the buffers of both ends hold.
+BIG = pattern(48 << 20)
+READ = 3 << 20
+
+
+@pytest.fixture
+def start(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt1({"w": dense(BIG), "s": dense(b"12")}))
+
+    def start_with(form="json", *arguments, **environment):
+        return start_server(tmp_path, "--log-format", form, *arguments, environment=environment)
+
+    return start_with
+
+
+def request_line(server, path, status=None):
+    """The line of the one request for a path, once it is there."""
+
+    def look():
+        lines = (json.loads(line) for line in server.log_lines if '"request_id"' in line)
+        return next((line for line in lines if line["path"] == path and status in (None, line["status"])), None)
+
+    return eventually(look)
+
+
+def begin_download(server, path, requests_before=0):
+    """A download of which some was read, after so many other requests on its connection."""
+    connection = connect(server, receive_buffer=65536)
+    for _ in range(requests_before):
+        connection.sendall(f"GET {component_path('m', 's')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        _, fields, begun = read_head(connection)
+        read_exactly(connection, int(fields["content-length"]), begun)
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    _, _, begun = read_head(connection)
+    assert len(read_exactly(connection, READ, begun)) == READ
+    return connection
+
+
+def reset(connection):
+    """Closes it at once, as a killed client's system does."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+    connection.close()
+
+
+def assert_cut(line, reason, during):
+    assert (line["cut"], line["end"], line["during"]) == (True, reason, during), line
+
+
+def assert_download_cut(line, reason, total=len(BIG)):
+    assert_cut(line, reason, "answer")
+    assert line["status"] == 200 and line["total_bytes"] == total
+    assert READ <= line["bytes"] == line["done_bytes"] < READ + (4 << 20), line
+
+
+def test_whole_answers_are_not_cut(start):
+    server = start()
+    get(server, component_path("m", "w"))
+    line = request_line(server, component_path("m", "w"))
+    assert line["bytes"] == len(BIG) and "cut" not in line and "end" not in line
+
+
+@pytest.mark.parametrize("before", [0, 300])
+def test_download_cut_by_its_client_tells_how_far_it_came(start, before):
+    server = start()
+    for path in (component_path("m", "w"), "/files/m.zt"):
+        reset(begin_download(server, path, before))
+        line = request_line(server, path)
+        assert_download_cut(line, "client gone", line["total_bytes"])
+
+
+def test_download_cut_by_the_drain_tells_how_far_it_came(start):
+    server = start(ZTSERVE_DRAIN_S="0")
+    connection = begin_download(server, component_path("m", "w"))
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    connection.close()
+    assert_download_cut(request_line(server, component_path("m", "w")), "drain")
+
+
+def test_download_that_nobody_reads_is_cut_as_a_timeout(start):
+    server = start(ZTSERVE_LIMITS_IDLE_TIMEOUT_S="1")
+    connection = begin_download(server, component_path("m", "w"))
+    assert_download_cut(request_line(server, component_path("m", "w")), "timeout")
+    connection.close()
+
+
+def test_text_lines_tell_it_too(start):
+    server = start("text")
+    reset(begin_download(server, component_path("m", "w")))
+    line = eventually(lambda: next((line for line in server.log_lines if "/objects/w" in line), None))
+    assert " 200 " in line
+    assert " cut after " in line and line.endswith(f" of {len(BIG)} bytes of the answer: client gone")
+
+
+def upload(server, sent, fields="Content-Length: 1000"):
+    connection = connect(server)
+    connection.sendall(f"PUT /v1/models/u HTTP/1.1\r\nHost: x\r\n{fields}\r\n\r\n".encode() + sent)
+    return connection
+
+
+def test_stalled_upload_is_a_timeout(start):
+    server = start("json", "--writable", ZTSERVE_LIMITS_IDLE_TIMEOUT_S="1")
+    with upload(server, b"x" * 10) as connection:
+        read_until_closed(connection)
+    line = request_line(server, "/v1/models/u")
+    assert_cut(line, "timeout", "body")
+    assert (line["method"], line["status"], line["bytes"]) == ("PUT", 408, 0)
+    assert (line["done_bytes"], line["total_bytes"]) == (10, 1000)
+
+
+def test_upload_that_its_client_gave_up_is_told(start):
+    server = start("json", "--writable")
+    connection = upload(server, b"5\r\nabcde\r\n", "Transfer-Encoding: chunked")
+    connection.close()
+    line = request_line(server, "/v1/models/u")
+    assert_cut(line, "client gone", "body")
+    assert line["status"] == 499 and line["done_bytes"] == 5 and "total_bytes" not in line
+
+
+def test_header_that_does_not_end_is_a_timeout(start):
+    server = start(ZTSERVE_LIMITS_HEADER_TIMEOUT_S="1")
+    with connect(server) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        read_until_closed(connection)
+    line = request_line(server, "/healthz")
+    assert_cut(line, "timeout", "header")
+    assert (line["method"], line["status"]) == ("-", 408) and line["request_id"]
+
+
+@pytest.mark.parametrize("end", [socket.socket.close, reset])
+def test_header_that_its_client_did_not_end_is_told(start, end):
+    server = start()
+    connection = connect(server)
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+    end(connection)
+    line = request_line(server, "/healthz")
+    assert_cut(line, "client gone", "header")
+    assert line["status"] == 499
+
+
+@pytest.mark.parametrize("field", ["Content-Length: abc", "Content-Length: 99999999999999999999", "Nonsense"])
+def test_what_the_library_refuses_is_logged_as_400(start, field):
+    server = start()
+    talk(server, f"POST /refused HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n".encode())
+    line = request_line(server, "/refused")
+    assert line["status"] == 400 and line["request_id"], line
+    assert line["method"] in ("-", "POST") and "cut" not in line
