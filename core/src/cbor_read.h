@@ -82,6 +82,9 @@ enum zt_status zt_cbor_skip(struct zt_cbor_reader *reader, struct zt_error *erro
 
 /* Skips one whole value and gives its encoded bytes, borrowed from the reader's. */
 enum zt_status zt_cbor_skip_span(struct zt_cbor_reader *reader, struct zt_text *out_span, struct zt_error *error);
+/* The same for a value that was validated before: takes no memory, so that none can be out, and does not look for keys
+ * that occur twice. */
+enum zt_status zt_cbor_pass_span(struct zt_cbor_reader *reader, struct zt_text *out_span, struct zt_error *error);
 
 /* Enters the array or map whose head was just read as item. Every walk is driven to its end by zt_cbor_more, which
  * counts depth. */

@@ -190,13 +190,14 @@ void zt_cbor_keys_free(struct zt_cbor_keys *keys)
 
 static enum zt_status skip_value(struct zt_cbor_reader *reader, struct zt_cbor_keys *keys, struct zt_error *error);
 
-/* Goes through a map's next key: in ZT2 its order is checked, otherwise it is remembered for the end of the map. */
+/* Goes through a map's next key: in ZT2 its order is checked, otherwise it is remembered for the end of the map. keys
+ * is NULL where the map was validated before: then nothing is remembered, and no memory can be out. */
 static enum zt_status skip_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk, struct zt_cbor_keys *keys,
                                struct zt_error *error)
 {
     struct zt_cbor_item key;
     enum zt_status status = zt_cbor_key(reader, walk, &key, error);
-    if (status == ZT_OK && reader->profile != ZT_CBOR_ZT2) {
+    if (status == ZT_OK && keys != NULL && reader->profile != ZT_CBOR_ZT2) {
         status = zt_cbor_keys_add(keys, reader, &key, error);
     }
     return status;
@@ -206,7 +207,7 @@ static enum zt_status skip_items(struct zt_cbor_reader *reader, const struct zt_
                                  struct zt_cbor_keys *keys, struct zt_error *error)
 {
     struct zt_cbor_walk walk;
-    size_t first_key = keys->count;
+    size_t first_key = keys != NULL ? keys->count : 0;
     bool more;
     enum zt_status status = zt_cbor_enter(reader, item, &walk, error);
     while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK && more) {
@@ -217,7 +218,7 @@ static enum zt_status skip_items(struct zt_cbor_reader *reader, const struct zt_
             status = skip_value(reader, keys, error);
         }
     }
-    return status == ZT_OK ? zt_cbor_keys_check(keys, first_key, reader, error) : status;
+    return status == ZT_OK && keys != NULL ? zt_cbor_keys_check(keys, first_key, reader, error) : status;
 }
 
 /* Calls itself at most as deep as the profile lets values nest. */
@@ -258,6 +259,16 @@ enum zt_status zt_cbor_skip_span(struct zt_cbor_reader *reader, struct zt_text *
     return status;
 }
 
+enum zt_status zt_cbor_pass_span(struct zt_cbor_reader *reader, struct zt_text *out_span, struct zt_error *error)
+{
+    size_t start = reader->position;
+    enum zt_status status = skip_value(reader, NULL, error);
+    if (status == ZT_OK) {
+        *out_span = (struct zt_text){(const char *)reader->bytes + start, reader->position - start};
+    }
+    return status;
+}
+
 /* --- looking up --- */
 
 static bool is_key(const struct zt_cbor_item *item, const char *key)
@@ -282,7 +293,7 @@ static bool find_key(struct zt_cbor_reader *reader, const char *key)
         if (is_key(&item, key)) {
             return true;
         }
-        if (zt_cbor_skip(reader, NULL) != ZT_OK) {
+        if (skip_value(reader, NULL, NULL) != ZT_OK) {
             return false;
         }
     }

@@ -45,7 +45,7 @@ static bool attribute_map(struct zt_text map, const char *key, struct zt_text *o
 
     if (!attribute(map, key, &item) || item.kind != ZT_CBOR_MAP || !zt_cbor_map_find(map, key, &reader))
         return false;
-    return zt_cbor_skip_span(&reader, out_map, &ignored) == ZT_OK;
+    return zt_cbor_pass_span(&reader, out_map, &ignored) == ZT_OK;
 }
 
 static bool attribute_is(struct zt_text map, const char *key, const char *value)
