@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cbor_text.h"
 #include "container.h"
 #include "gguf_file.h"
 #include "safetensors_file.h"
@@ -50,28 +51,56 @@ static void put_container(const char *target, const char *name, enum container_v
     container_free(&container);
 }
 
-#define ZT2_AT                        8192
+#define ZT2_AT                        12288
 #define ZT2(objects)                  "{\"objects\":{" objects "}}"
 #define BLOB(name, dtype, at, length) "\"" name "\":{\"blob\":[" #at "," #length "],\"dtype\":\"" dtype "\"}"
 #define ZT2_OBJECT_OF(name, layout, shape, parts) \
     "\"" name "\":{\"parts\":{" parts "},\"shape\":" shape ",\"layout\":\"" layout "\"}"
+
+#define WITH(name, layout, shape, attributes, parts) \
+    "\"" name "\":{\"parts\":{" parts "},\"shape\":" shape ",\"layout\":\"" layout "\",\"attributes\":{" attributes "}}"
+#define SCALES "\"scales\":{\"blob\":[8192,2],\"type\":\"f8_e8m0\",\"dtype\":\"u8\"}"
 
 static const struct {
     const char *name;
     const char *manifest;
 } zt2_manifests[] = {
     {"dense", ZT2(ZT2_OBJECT_OF("a", "dense", "[8]", BLOB("data", "u8", 4096, 8)))},
+    {"bool", ZT2("\"a\":{\"parts\":{\"data\":{\"blob\":[4096,8],\"type\":\"bool\",\"dtype\":\"u8\",\"digest\":"
+                 "\"xxh3:0011223344556677\"}},\"shape\":[2,4],\"layout\":\"dense\"}")},
     {"csr", ZT2(ZT2_OBJECT_OF(
                 "a", "zt.sparse_csr/1", "[1,8]",
-                BLOB("indptr", "u32", 4096, 8) "," BLOB("values", "u8", 4096, 0) "," BLOB("indices", "u32", 4096, 0)))},
+                BLOB("indptr", "u32", 4096, 8) "," BLOB("values", "u8", 8192, 0) "," BLOB("indices", "u32", 8192, 0)))},
     {"coo", ZT2(ZT2_OBJECT_OF("a", "zt.sparse_coo/1", "[8,8]",
-                              BLOB("coords", "u32", 4096, 8) "," BLOB("values", "u8", 4096, 1)))},
-    {"gguf", ZT2(ZT2_OBJECT_OF("a", "gguf.q8_0/1", "[32]", BLOB("data", "u8", 4096, 34)))},
+                              BLOB("coords", "u32", 4096, 8) "," BLOB("values", "u8", 8192, 1)))},
+    {"gguf",
+     ZT2(WITH("a", "gguf.q8_0/1", "[32]", "\"block_bytes\":34,\"elems_per_block\":32", BLOB("data", "u8", 4096, 34)))},
+    {"mx", ZT2(WITH("a", "zt.mx/1", "[2,32]", "\"block_size\":32,\"scale_form\":\"e8m0_exponent\"",
+                    "\"data\":{\"blob\":[4096,32],\"type\":\"f4_e2m1\",\"dtype\":\"u8\"}," SCALES))},
+    {"quant", ZT2(WITH("a", "zt.quant_group/1", "[16,8]",
+                       "\"axis\":0,\"bits\":4,\"packing\":{\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":8},"
+                       "\"group_size\":8,\"scale_form\":\"f16_factors\",\"zero_point\":{\"form\":\"none\"}",
+                       BLOB("data", "i32", 4096, 64) "," BLOB("scales", "f16", 8192, 32)))},
     {"seekable", "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[4096,17],\"dtype\":\"u8\",\"encoding\":"
                  "\"zt.zstd-seekable/1\",\"decoded_length\":0}},\"shape\":[0],\"layout\":\"dense\"}}}"},
     {"shard", "{\"shards\":{\"s\":{\"size\":8192,\"digest\":\"xxh3:78af5f94892f3950\"}},\"objects\":{\"a\":{\"parts\":{"
               "\"data\":{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}},\"shape\":[8],\"layout\":\"dense\"}}}"},
 };
+
+/* The manifest alone, for target_canonical.c. */
+static void put_canonical(const char *name, const char *manifest)
+{
+    struct zt_buffer encoded = {0};
+
+    cbor_text_append(&encoded, manifest);
+    seed_put("canonical", name, encoded.bytes, encoded.length);
+    zt_buffer_free(&encoded);
+}
+
+#define ONES "\"digest\":\"xxh3:71e702e0b0fb1d66\""
+#define TWOS "\"digest\":\"xxh3:e4952c07c3685efe\""
+#define CANONICAL(at, digest) \
+    "{\"parts\":{\"data\":{\"blob\":[" at ",8],\"dtype\":\"u8\"," digest "}},\"shape\":[8],\"layout\":\"dense\"}"
 
 static void put_zt2(void)
 {
@@ -82,6 +111,10 @@ static void put_zt2(void)
         seed_put("zt2", zt2_manifests[i].name, file.bytes, file.length);
     }
     zt2_file_free(&file);
+    put_canonical("two", ZT2("\"a\":" CANONICAL("65536", ONES) ",\"b\":" CANONICAL("131072", TWOS)));
+    put_canonical("shared",
+                  "{\"objects\":{\"a\":" CANONICAL("65536", ONES) ",\"b\":" CANONICAL(
+                      "131072", TWOS) ",\"c\":" CANONICAL("65536", ONES) "},\"attributes\":{\"k\":[1.5,null]}}");
 }
 
 static const struct {

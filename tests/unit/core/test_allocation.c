@@ -7,56 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocation.h"
 #include "handmade.h"
-#include "sanitized.h"
 #include "zt/verify.h"
 
 /* More allocations than any of the calls makes. */
 #define CALLS_MAX 200
-
-static long countdown = -1; /* the allocation to fail; negative: none */
-static long outstanding;
-
-#ifndef ZT_SANITIZED
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-void __libc_free(void *block);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-static void *counted(void *block)
-{
-    outstanding += block != NULL;
-    return block;
-}
-
-void *malloc(size_t size)
-{
-    return fails_now() ? NULL : counted(__libc_malloc(size));
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : counted(__libc_calloc(count, size));
-}
-
-void *realloc(void *block, size_t size)
-{
-    if (fails_now())
-        return NULL;
-    return block == NULL ? counted(__libc_realloc(block, size)) : __libc_realloc(block, size);
-}
-
-void free(void *block)
-{
-    outstanding -= block != NULL;
-    __libc_free(block);
-}
-#endif
 
 static enum zt_status check_digest(struct handmade *made)
 {
@@ -94,10 +50,9 @@ static enum zt_status call_failing(enum zt_status (*call)(struct handmade *made)
 {
     enum zt_status status;
 
-    countdown = n;
+    allocation_fail(n);
     status = call(made);
-    *out_met = countdown < 0;
-    countdown = -1;
+    *out_met = allocation_end();
     return status;
 }
 
@@ -112,9 +67,9 @@ static void assert_survives(enum zt_status (*call)(struct handmade *made), struc
         bool met;
 
         call_failing(call, made, n, &met);
-        before = outstanding;
+        before = allocation_outstanding();
         status = call_failing(call, made, n, &met);
-        assert_int_equal(outstanding, before);
+        assert_int_equal(allocation_outstanding(), before);
         if (!met) {
             assert_int_equal(status, ZT_OK);
             assert_true(n > 2);

@@ -7,56 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sanitized.h"
+#include "allocation.h"
 #include "written.h"
 
 /* More allocations than any conversion here makes. */
 #define CALLS_MAX 2000
 #define SINK_SIZE 1048576
-
-static long countdown = -1; /* the allocation to fail; negative: none */
-static long outstanding;
-
-#ifndef ZT_SANITIZED
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-void __libc_free(void *block);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-static void *counted(void *block)
-{
-    outstanding += block != NULL;
-    return block;
-}
-
-void *malloc(size_t size)
-{
-    return fails_now() ? NULL : counted(__libc_malloc(size));
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : counted(__libc_calloc(count, size));
-}
-
-void *realloc(void *block, size_t size)
-{
-    if (fails_now())
-        return NULL;
-    return block == NULL ? counted(__libc_realloc(block, size)) : __libc_realloc(block, size);
-}
-
-void free(void *block)
-{
-    outstanding -= block != NULL;
-    __libc_free(block);
-}
-#endif
 
 /* What was written is kept here, so that the sink itself allocates nothing. */
 static uint8_t output[SINK_SIZE];
@@ -93,7 +49,7 @@ static enum zt_status convert(const struct written *from, enum zt_target target,
 
 static enum zt_status convert_failing(const struct written *from, enum zt_target target, bool zstd, long n)
 {
-    countdown = n;
+    allocation_fail(n);
     enum zt_status status = convert(from, target, zstd);
     return status;
 }
@@ -105,11 +61,10 @@ static void assert_survives(const struct written *from, enum zt_target target, b
     size_t whole = output_length;
     for (long n = 0; n < CALLS_MAX; n++) {
         convert_failing(from, target, zstd, n);
-        long before = outstanding;
+        long before = allocation_outstanding();
         enum zt_status status = convert_failing(from, target, zstd, n);
-        bool met = countdown < 0;
-        countdown = -1;
-        assert_int_equal(outstanding, before);
+        bool met = allocation_end();
+        assert_int_equal(allocation_outstanding(), before);
         assert_true(status == ZT_NO_MEMORY || (status == ZT_OK && output_length == whole));
         if (!met) {
             assert_true(n > 10);
