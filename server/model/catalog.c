@@ -274,7 +274,7 @@ static void note_stale(struct catalog *catalog, const char *path)
  * as well: whoever writes can set the other one back. */
 static bool is_stale(const struct generation *generation)
 {
-    return !generation_is_same(generation, store_identity_equal);
+    return !generation_is_same(generation);
 }
 
 /* Lets the waiter wait for the next round; stale is the path to be opened anew, or NULL. */

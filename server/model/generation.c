@@ -155,7 +155,7 @@ size_t generation_open_files(const struct generation *generation)
     return (generation->source != NULL) + shards;
 }
 
-bool generation_is_same(const struct generation *generation, identity_comparison *equal)
+static bool all_files_are(const struct generation *generation, identity_comparison *equal)
 {
     struct file_identity now;
 
@@ -163,6 +163,22 @@ bool generation_is_same(const struct generation *generation, identity_comparison
         !equal(&now, &generation->identity))
         return false;
     return shard_files_are_same(&generation->shards, equal);
+}
+
+bool generation_is_same(const struct generation *generation)
+{
+    return all_files_are(generation, store_identity_equal);
+}
+
+/* A file that was renamed or removed meanwhile holds the same bytes. */
+static bool is_unwritten(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->size_bytes == b->size_bytes && a->modified_ns == b->modified_ns;
+}
+
+bool generation_is_unwritten(const struct generation *generation)
+{
+    return all_files_are(generation, is_unwritten);
 }
 
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size)

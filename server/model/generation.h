@@ -78,8 +78,9 @@ struct zt_files generation_files(const struct generation *generation);
 /* Descriptors that it holds while it is not parked. */
 size_t generation_open_files(const struct generation *generation);
 
-/* Whether all its files still are what they were when they were opened. */
-bool generation_is_same(const struct generation *generation, identity_comparison *equal);
+/* Whether all its files still are what they were when they were opened; and whether none was written to since. */
+bool generation_is_same(const struct generation *generation);
+bool generation_is_unwritten(const struct generation *generation);
 
 /* A tag derived from the generation's: "\"<base>-<suffix>\"". */
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size);

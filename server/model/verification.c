@@ -71,6 +71,7 @@ void verification_free(struct verification *verification)
     }
     pthread_mutex_destroy(&verification->lock);
     free(verification->broken);
+    free(verification->shards);
     free(verification);
 }
 

@@ -56,7 +56,8 @@ struct verification {
     uint32_t failure_count;
     struct check *checks;
     struct trouble *troubles;
-    struct run *run; /* over all components */
+    struct shard_knowledge *shards; /* verifier_shards.c's; NULL until one is asked for */
+    struct run *run;                /* over all components */
     uint64_t (*run_bytes)(const struct run *run);
     /* The verifier's, under its lock. */
     bool dirty;

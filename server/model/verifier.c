@@ -13,6 +13,7 @@
 
 #include "model/state_folder.h"
 #include "model/verifier_runs.h"
+#include "model/verifier_shards.h"
 #include "runtime/log.h"
 
 /* Verdicts are written down together, that long after the first. */
@@ -201,18 +202,6 @@ static enum component_state state_of(enum zt_verdict verdict)
     return COMPONENT_UNSUPPORTED;
 }
 
-static bool is_unwritten(const struct file_identity *a, const struct file_identity *b)
-{
-    return a->size_bytes == b->size_bytes && a->modified_ns == b->modified_ns;
-}
-
-/* Whether a file was written to since the generation was opened. A verdict about other bytes than those of the
- * generation must not be kept as one about them. */
-static bool is_outdated(const struct generation *generation)
-{
-    return !generation_is_same(generation, is_unwritten);
-}
-
 static void tell_corrupt(const struct check *check, const struct zt_component_check *result)
 {
     const struct generation *generation = check->generation;
@@ -264,7 +253,8 @@ static void run_check(struct check *check)
 
     zt_error_clear(&error);
     status = zt_component_check(model, component, zt_files_source(&files, component), &progress, &result, &error);
-    if (status == ZT_OK && is_outdated(generation))
+    /* A verdict about other bytes than those of the generation must not be kept as one about them. */
+    if (status == ZT_OK && !generation_is_unwritten(generation))
         status = zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
         tell_corrupt(check, &result);
@@ -328,16 +318,30 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     return COMPONENT_CHECKING;
 }
 
+/* What states no digest is believed, but in a shard: there the shard's own covers it. */
+static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                           struct waiter *waiter)
+{
+    const uint32_t shard = generation->model->components[component].shard;
+    enum component_state state = COMPONENT_VERIFIED;
+
+    if (shard != 0)
+        state = verifier_ask_shard(verifier, generation, shard - 1, waiter);
+    return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ? state : COMPONENT_UNDIGESTED;
+}
+
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
                                   struct waiter *waiter)
 {
     enum component_state state = atomic_load(&generation->states[component]);
     struct check *begun = NULL;
 
+    if (verifier->server->config->verify == CONFIG_VERIFY_OFF)
+        return state == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : state;
+    if (state == COMPONENT_UNDIGESTED)
+        return ask_undigested(verifier, generation, component, waiter);
     if (state != COMPONENT_UNCHECKED && state != COMPONENT_CHECKING)
         return state;
-    if (verifier->server->config->verify == CONFIG_VERIFY_OFF)
-        return COMPONENT_UNCHECKED;
     /* Without memory for what is to be known, nothing is known, and nothing served. */
     if (generation->verification == NULL)
         return COMPONENT_CORRUPT;

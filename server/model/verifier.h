@@ -29,7 +29,8 @@ void verification_free(struct verification *verification);
 /* What is known of a component. COMPONENT_CHECKING: it is being checked (begun by this call if need be) and waiter will
  * be woken; several may wait for one check. With verify: off never CHECKING: UNCHECKED is served as it is, but what is
  * known to be CORRUPT is still CORRUPT. Without verify: off never UNCHECKED: a component that cannot be checked because
- * its bytes cannot be read is answered as CORRUPT, for a second, and is then tried again. */
+ * its bytes cannot be read is answered as CORRUPT, for a second, and is then tried again. What lies in a shard and
+ * states no digest of its own is CORRUPT when the shard has not the digest that the model states for it. */
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
                                   struct waiter *waiter);
 

@@ -73,9 +73,10 @@ static bool check_digests(struct upload *upload, const struct zt_model *model, s
 /* What no rule can judge here (an unknown encoding, bytes in a shard) is no reason to refuse. */
 static bool check_contents(struct upload *upload, const struct zt_model *model, struct zt_source *source)
 {
+    const struct zt_files files = {source, NULL};
     for (uint32_t i = 0; i < model->object_count; i++) {
         struct zt_error error;
-        enum zt_status status = zt_object_check(model, &model->objects[i], source, &error);
+        enum zt_status status = zt_object_check(model, &model->objects[i], &files, &error);
         if (status != ZT_OK && status != ZT_UNSUPPORTED) {
             return refuse_model(upload, &error);
         }

@@ -2,6 +2,7 @@
 served is always of one version of all of them."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -278,6 +279,46 @@ def test_wrong_bytes_in_a_shard_of_the_right_size_are_never_served(start_server,
     assert [failure["object"] for failure in known["failures"]] == ["in"]
     publish(tmp_path / "m-w.zt", shard)
     eventually(lambda: content(server, "m") == DATA)
+
+
+def test_part_without_a_digest_is_believed_only_in_the_right_shard(start_server, tmp_path):
+    """The shard's own digest covers it."""
+    shard, model = pair(digest=None)
+    server = serve(start_server, tmp_path, m=model, m__w=shard.with_bit_flipped(shard.offsets[0]))
+    assert_problem(get(server, component_path("m", "in")), 500, "corrupt-component")
+    assert_problem(get(server, component_path("m", "in") + "?representation=stored"), 500, "corrupt-component")
+    assert content(server, "m", "own") == OWN
+    publish(tmp_path / "m-w.zt", shard)
+    eventually(lambda: content(server, "m") == DATA)
+    assert verify(server, "m")["components"]["undigested"] == 1
+    assert verification(server, "m")["state"] == "verified"
+
+
+def test_part_without_a_digest_is_served_unseen_where_nothing_is_verified(start_server, tmp_path):
+    shard, model = pair(digest=None)
+    (tmp_path / "m.zt").write_bytes(model)
+    (tmp_path / "m-w.zt").write_bytes(shard.with_bit_flipped(shard.offsets[0]))
+    assert content(start_server(tmp_path, "--verify", "off"), "m") == DATA
+
+
+def test_part_of_a_shard_of_an_unknown_digest_is_served(start_server, tmp_path):
+    shard, _ = pair()
+    inside = dense_in_shard("w", shard.offsets[1], DATA, digest=None)
+    model = zt2({"in": inside}, fields={"shards": {"w": {"size": len(shard), "digest": "blake3:00"}}})
+    server = serve(start_server, tmp_path, m=model, m__w=shard)
+    assert content(server, "m") == DATA
+
+
+def test_many_who_ask_at_once_wait_for_one_look_at_the_shard(start_server, tmp_path):
+    data = pattern(BIG_BYTES, seed=24)
+    shard = zt2_data_shard(data)
+    names = [f"t{number}" for number in range(40)]
+    at = shard.offsets[0]
+    parts = {name: dense_in_shard("w", at, data, digest=None) for name in names}
+    server = serve(start_server, tmp_path, m=model_of({"w": shard}, parts), m__w=shard)
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda name: get(server, component_path("m", name), Range="bytes=0-9"), names))
+    assert {(answer.status, answer.body) for answer in answers} == {(206, data[:10])}
 
 
 # --- by content ---
