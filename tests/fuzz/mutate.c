@@ -95,7 +95,12 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t capacity, u
     struct region region;
 
     /* One in four goes anywhere. */
-    if (seed % 4 != 0 && length < capacity && locate(bytes, length, &region))
+    if (seed % 4 == 0 || length == 0 || length >= capacity)
+        return LLVMFuzzerMutate(bytes, length, capacity);
+    if (locate(bytes, length, &region))
         return mutate_region(bytes, length, capacity, &region);
+    /* Inputs of target_convert.c have a byte before the file. */
+    if (locate(bytes + 1, length - 1, &region))
+        return 1 + mutate_region(bytes + 1, length - 1, capacity - 1, &region);
     return LLVMFuzzerMutate(bytes, length, capacity);
 }

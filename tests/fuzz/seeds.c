@@ -2,10 +2,14 @@
 #include "seeds.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* With and without compression. */
+#define CONVERT_TARGETS 14
 
 static const char *folder;
 
@@ -17,7 +21,7 @@ static void make_folder(const char *path)
     }
 }
 
-void seed_put(const char *target, const char *name, const void *bytes, size_t length)
+static void put_file(const char *target, const char *name, const void *bytes, size_t length)
 {
     char path[4096];
     FILE *file;
@@ -30,6 +34,36 @@ void seed_put(const char *target, const char *name, const void *bytes, size_t le
         perror(path);
         exit(1);
     }
+}
+
+static bool is_container(const char *target)
+{
+    static const char *const containers[] = {"zt01", "zt1", "zt2", "mag", "safetensors", "gguf", "npy", "npz"};
+    for (size_t i = 0; i < sizeof containers / sizeof *containers; i++) {
+        if (strcmp(containers[i], target) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A container is a seed of target_convert.c too, for another format each. */
+void seed_put(const char *target, const char *name, const void *bytes, size_t length)
+{
+    static char convert_to;
+    char convert_name[256];
+    char *input;
+
+    put_file(target, name, bytes, length);
+    if (!is_container(target))
+        return;
+    input = malloc(length + 1);
+    if (input == NULL)
+        exit(1);
+    input[0] = convert_to++ % CONVERT_TARGETS;
+    memcpy(input + 1, bytes, length);
+    snprintf(convert_name, sizeof convert_name, "%s-%s", target, name);
+    put_file("convert", convert_name, input, length + 1);
+    free(input);
 }
 
 void seed_put_text(const char *target, const char *name, const char *text)
