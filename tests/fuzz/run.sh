@@ -54,7 +54,8 @@ packages_install build test clang
 targets=("$@")
 [ $# -gt 0 ] || mapfile -t targets < <(basename -s .c tests/fuzz/target_*.c | sed 's/^target_//')
 build_targets
-export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+# The quarantine counts as memory of the target otherwise.
+export ASAN_OPTIONS=detect_leaks=1:quarantine_size_mb=64 UBSAN_OPTIONS=print_stacktrace=1
 failed=0
 running=0
 for name in "${targets[@]}"; do
