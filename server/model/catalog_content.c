@@ -197,6 +197,27 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     return true;
 }
 
+/* Opens files for a while, and no more than may be open; returns how many were dealt with. */
+static size_t open_batch(struct catalog_content *content, const struct catalog_file *files, size_t count,
+                         struct catalog_change *out_changes, size_t *out_changed)
+{
+    const int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
+    size_t opened = 0;
+    size_t changed = 0;
+    size_t at = 0;
+
+    while (at < count && changed < BATCH_FILES_MAX && opened < content->open_most &&
+           now_ns(CLOCK_MONOTONIC) - begun_ns < BATCH_NS_MAX) {
+        if (!open_file(content, &files[at++], &out_changes[changed]))
+            continue;
+        if (out_changes[changed].generation != NULL)
+            opened += generation_open_files(out_changes[changed].generation);
+        changed++;
+    }
+    *out_changed = changed;
+    return at;
+}
+
 static bool apply(struct catalog_content *content, const struct catalog_change *changes, size_t count)
 {
     struct generation *dropped[BATCH_FILES_MAX];
@@ -257,10 +278,9 @@ static void follow_shards(struct catalog_content *content, const struct catalog_
         log_write(LOG_LEVEL_ERROR, "no memory to look for the models of changed shards");
     while (at < concerned.count) {
         struct catalog_change models[BATCH_FILES_MAX];
-        size_t changed = 0;
+        size_t changed;
 
-        for (size_t end = at + BATCH_FILES_MAX; at < concerned.count && at < end; at++)
-            changed += open_file(content, &concerned.items[at], &models[changed]);
+        at += open_batch(content, concerned.items + at, concerned.count - at, models, &changed);
         if (changed > 0)
             (void)apply(content, models, changed);
     }
@@ -270,14 +290,11 @@ static void follow_shards(struct catalog_content *content, const struct catalog_
 size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files, size_t count)
 {
     struct catalog_change changes[BATCH_FILES_MAX];
-    int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
-    size_t most = content->open_most < BATCH_FILES_MAX ? content->open_most : BATCH_FILES_MAX;
-    size_t changed = 0;
-    size_t at = 0;
+    size_t changed;
+    size_t at;
 
     pthread_mutex_lock(&content->update);
-    while (at < count && at < most && now_ns(CLOCK_MONOTONIC) - begun_ns < BATCH_NS_MAX)
-        changed += open_file(content, &files[at++], &changes[changed]);
+    at = open_batch(content, files, count, changes, &changed);
     if (changed > 0 && apply(content, changes, changed))
         follow_shards(content, changes, changed);
     pthread_mutex_unlock(&content->update);

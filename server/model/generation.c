@@ -196,9 +196,22 @@ const char *generation_format(const struct generation *generation)
     return generation->path + generation->name_length + 1;
 }
 
+/* Of all its files: what lies in a shard changed when that did. */
+static int64_t last_modified_ns(const struct generation *generation)
+{
+    int64_t last_ns = generation->identity.modified_ns;
+
+    for (uint32_t i = 0; generation->model != NULL && i < generation->shards.count; i++) {
+        int64_t modified_ns = generation->shards.items[i].identity.modified_ns;
+
+        last_ns = modified_ns > last_ns ? modified_ns : last_ns;
+    }
+    return last_ns;
+}
+
 time_t generation_modified(const struct generation *generation)
 {
-    int64_t modified_ns = generation->identity.modified_ns;
+    int64_t modified_ns = last_modified_ns(generation);
     /* Whole seconds, downwards, also before 1970. */
     time_t seconds = (time_t)(modified_ns / 1000000000 - (modified_ns % 1000000000 < 0));
     time_t now = time(NULL);

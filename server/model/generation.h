@@ -88,7 +88,8 @@ void generation_etag(const struct generation *generation, const char *suffix, ch
 /* "zt", "safetensors" …; of an unreadable file the format its extension tells. */
 const char *generation_format(const struct generation *generation);
 
-/* For Last-Modified: in whole seconds, and now for a file that says it is of the future (RFC 9110 section 8.8.2.1). */
+/* For Last-Modified: that of the file, or shard, which was modified last; in whole seconds, and now for a file that
+ * says it is of the future (RFC 9110 section 8.8.2.1). */
 time_t generation_modified(const struct generation *generation);
 
 #endif

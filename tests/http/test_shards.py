@@ -1,8 +1,10 @@
 """zTensor 2 models over several files: where shards are found, what is said while one is missing, and that what is
 served is always of one version of all of them."""
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -242,6 +244,27 @@ def test_shard_that_goes_makes_the_model_unreadable(start_server, tmp_path):
     eventually(lambda: is_missing(server, "m"))
     publish(tmp_path / "m-w.zt", shard)
     eventually(lambda: content(server, "m") == DATA)
+
+
+def test_more_shards_than_are_served_are_told(start_server, tmp_path):
+    entry = {"size": 48, "digest": "xxh3:0000000000000000"}
+    model = zt2({"own": dense(OWN)}, fields={"shards": {f"s{number}": entry for number in range(1025)}})
+    problem = assert_problem(get(serve(start_server, tmp_path, m=model), model_path("m")), 422, "invalid-model")
+    assert problem["detail"].startswith("1025 shards are more than the 1024")
+
+
+def test_date_is_that_of_the_file_that_changed_last(start_server, tmp_path):
+    shard, model = pair()
+    (tmp_path / "m.zt").write_bytes(model)
+    (tmp_path / "m-w.zt").write_bytes(shard)
+    os.utime(tmp_path / "m.zt", (1_700_000_000, 1_700_000_000))
+    os.utime(tmp_path / "m-w.zt", (1_700_086_400, 1_700_086_400))
+    server = start_server(tmp_path)
+    date = get(server, component_path("m", "in"))["Last-Modified"]
+    assert parsedate_to_datetime(date).timestamp() == 1_700_086_400
+    asked = "Tue, 14 Nov 2023 23:00:00 GMT"
+    assert get(server, component_path("m", "in"), If_Modified_Since=asked).status == 200
+    assert get(server, component_path("m", "in"), If_Modified_Since=date).status == 304
 
 
 # --- wrong ones ---

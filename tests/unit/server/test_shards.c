@@ -42,6 +42,32 @@ static void write_model(const struct world *world, const char *path, const struc
     zt2_file_free(&file);
 }
 
+/* A model "<name>.zt" of so many shards, which are files of the same bytes, and no objects. */
+static void write_many(const struct world *world, const char *name, unsigned count)
+{
+    struct zt2_file shard = make_shard(SHARD_DATA);
+    struct zt2_file file = {0};
+    char digest[ZT_DIGEST_TEXT_SIZE];
+    char manifest[4096];
+    char path[64];
+    size_t used;
+
+    digest_of(&shard, digest);
+    used = (size_t)snprintf(manifest, sizeof manifest, "{\"shards\":{");
+    for (unsigned i = 0; i < count; i++) {
+        used += (size_t)snprintf(manifest + used, sizeof manifest - used, "%s\"%02u\":{\"size\":%zu,\"digest\":\"%s\"}",
+                                 i > 0 ? "," : "", i, shard.length, digest);
+        snprintf(path, sizeof path, "%s-%02u.zt", name, i);
+        world_write(world, path, shard.bytes, shard.length);
+    }
+    snprintf(manifest + used, sizeof manifest - used, "},\"objects\":{}}");
+    zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
+    snprintf(path, sizeof path, "%s.zt", name);
+    world_write(world, path, file.bytes, file.length);
+    zt2_file_free(&file);
+    zt2_file_free(&shard);
+}
+
 static void write_pair(const struct world *world, const char *model_path, const char *shard_path)
 {
     struct zt2_file shard = make_shard(SHARD_DATA);
@@ -199,6 +225,34 @@ static void models_with_shards_are_parked_and_opened_again(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
+static void models_of_many_shards_do_not_use_up_the_descriptors(void **state)
+{
+    struct world *world = *state;
+    struct rlimit before;
+    struct rlimit few;
+
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = 100;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    world_stop(world);
+    write_many(world, "m0", 20);
+    world_command(world, "for i in $(seq 1 30); do for f in m0*; do cp $f m$i${f#m0}; done; done");
+    world_start(world);
+    catalog_wait_loaded(world->server.catalog);
+    for (int i = 0; i <= 30; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "m%d", i);
+        struct generation *found = world_find(world, name);
+        assert_non_null(found);
+        assert_string_equal(found->error.message, "");
+        assert_int_equal(generation_open_files(found), 21);
+        generation_release(found);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
 static void a_parked_model_whose_shard_changed_is_opened_anew(void **state)
 {
     struct world *world = *state;
@@ -228,6 +282,7 @@ int main(void)
         WORLD_TEST(changes_concern_who_has_or_wants_the_file),
         WORLD_TEST(content_is_searched_by_size_first_and_hashed_once),
         WORLD_TEST(models_with_shards_are_parked_and_opened_again),
+        WORLD_TEST(models_of_many_shards_do_not_use_up_the_descriptors),
         WORLD_TEST(a_parked_model_whose_shard_changed_is_opened_anew),
     };
 
