@@ -12,6 +12,8 @@
 #define HEAD        8
 #define DECODED_MAX ((size_t)4 << 20)
 #define RANK_MAX    3
+/* Arrays are small, so that many are tried: one in Fortran order is held up to 64 MiB. */
+#define EXTENTS 64
 
 struct input {
     struct zt_component part;
@@ -30,8 +32,8 @@ static bool arrange(struct input *input, const uint8_t *head)
     input->arrangement.shape = input->shape;
     input->arrangement.lead_bytes = head[6];
     for (unsigned i = 0; i < input->arrangement.rank; i++) {
-        input->shape[i] = head[3 + i];
-        bytes *= head[3 + i];
+        input->shape[i] = head[3 + i] % EXTENTS;
+        bytes *= input->shape[i];
     }
     input->part.arrangement = &input->arrangement;
     input->part.decoded_length = bytes;
