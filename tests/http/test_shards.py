@@ -141,6 +141,15 @@ def test_parts_of_one_object_may_lie_in_several_files(start_server, tmp_path):
     assert verify(server, "m")["state"] == "verified"
 
 
+def test_content_that_lies_in_a_shard_is_judged(start_server, tmp_path):
+    shard = zt2_data_shard(b"\0\1\2")
+    model = model_of({"w": shard}, {"flags": dense_in_shard("w", shard.offsets[0], b"\0\1\2", type="bool")})
+    server = serve(start_server, tmp_path, m=model, m__w=shard)
+    known = verify(server, "m")
+    assert known["state"] == "failed"
+    assert [(failure["object"], failure["rule"]) for failure in known["failures"]] == [("flags", "zt2 §6 LayoutData")]
+
+
 def test_shards_in_a_folder_are_found_there(start_server, tmp_path):
     shard, model = pair()
     (tmp_path / "deep").mkdir()
@@ -220,6 +229,18 @@ def test_shard_that_is_found_by_content_later_makes_the_model_readable(server, t
     eventually(lambda: content(server, "m") == DATA)
 
 
+def test_the_next_missing_shard_is_named_once_the_first_is_there(server, tmp_path):
+    first, second = zt2_data_shard(DATA), zt2_data_shard(OWN)
+    objects = {"a": dense_in_shard("1", first.offsets[0], DATA), "b": dense_in_shard("2", second.offsets[0], OWN)}
+    publish(tmp_path / "m.zt", model_of({"1": first, "2": second}, objects))
+    eventually(lambda: is_missing(server, "m", "1"))
+    publish(tmp_path / "m-1.zt", first)
+    eventually(lambda: is_missing(server, "m", "2"))
+    publish(tmp_path / "m-2.zt", second)
+    eventually(lambda: content(server, "m", "a") == DATA)
+    assert content(server, "m", "b") == OWN
+
+
 @pytest.mark.parametrize("order", [("m-w", "m"), ("m", "m-w")])
 def test_files_may_be_put_in_any_order(writable, order):
     shard, model = pair()
@@ -279,6 +300,15 @@ def test_shard_of_another_size_is_refused(start_server, tmp_path):
     assert "error" in entry_of(server, "m")
     publish(tmp_path / "m-w.zt", shard)
     eventually(lambda: content(server, "m") == DATA)
+
+
+def test_what_is_said_of_a_missing_shard_follows_what_comes(server, tmp_path):
+    publish(tmp_path / "m.zt", pair()[1])
+    eventually(lambda: is_missing(server, "m"))
+    publish(tmp_path / "m-w.zt", zt2_data_shard(b"of another size"))
+    eventually(lambda: "shard w has" in get(server, model_path("m")).json()["detail"])
+    (tmp_path / "m-w.zt").unlink()
+    eventually(lambda: is_missing(server, "m"))
 
 
 def test_shard_that_is_no_container_is_refused(start_server, tmp_path):
