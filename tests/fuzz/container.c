@@ -237,7 +237,9 @@ void fuzz_container(const uint8_t *bytes, size_t length, fuzz_open *open)
 
     FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, &error) == ZT_OK);
     zt_error_clear(&error);
+    fuzz_hold_at_most(length);
     enum zt_status status = open(source, &model, &error);
+    FUZZ_ASSERT(fuzz_held());
     if (status == ZT_OK) {
         check_model(model, length);
         check_data(model, source);

@@ -26,6 +26,10 @@ void fuzz_container_repaired(const uint8_t *bytes, size_t length, fuzz_open *ope
 /* What a failure must look like whichever function it came from. limit: the length of the file. */
 void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t limit);
 
+/* From here to fuzz_held memory is watched; that tells whether it stayed within what the file's length allows. */
+void fuzz_hold_at_most(size_t file_length);
+bool fuzz_held(void);
+
 /* --- repairs: what an attacker would put right too, so that no hash keeps the fuzzer out --- */
 
 bool fuzz_repair_zt2(uint8_t *bytes, size_t length);
