@@ -282,7 +282,11 @@ static enum zt_status put_tag(struct encoder *encoder, uint64_t tag)
     if (encoder->buffer->failed)
         return no_memory(encoder->error);
     encoder->buffer->bytes[at] |= TAG_MAJOR;
-    return put_value(encoder);
+    /* A level of its own, as it is to the reader. */
+    encoder->level++;
+    enum zt_status status = put_value(encoder);
+    encoder->level--;
+    return status;
 }
 
 static enum zt_status put_undefined(struct encoder *encoder)

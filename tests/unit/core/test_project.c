@@ -378,6 +378,18 @@ static void zt2_refuses_attributes_it_cannot_hold(void **state)
     zt_buffer_free(&out);
 }
 
+static void tags_count_as_levels(void **state)
+{
+    static const char tagged[] = "\xA1\x61t\xC1\xC1\x01";
+    const struct zt_text map = {tagged, sizeof(tagged) - 1};
+    struct zt_buffer out = {0};
+
+    (void)state;
+    assert_int_equal(zt_attributes_encode(map, ZT_ATTRIBUTES_ZT1, 3, &out, &error), ZT_OK);
+    assert_int_equal(zt_attributes_encode(map, ZT_ATTRIBUTES_ZT1, 2, &out, &error), ZT_UNSUPPORTED);
+    zt_buffer_free(&out);
+}
+
 static void dense_targets_keep_what_they_can_and_count_the_rest(void **state)
 {
     struct zt_projection *made = NULL;
@@ -560,6 +572,7 @@ int main(void)
         cmocka_unit_test(attributes_are_in_the_order_of_the_target),
         cmocka_unit_test(attributes_have_shortest_heads_and_definite_lengths),
         cmocka_unit_test(zt2_refuses_attributes_it_cannot_hold),
+        cmocka_unit_test(tags_count_as_levels),
         cmocka_unit_test(dense_targets_keep_what_they_can_and_count_the_rest),
         cmocka_unit_test(dense_targets_refuse_what_is_not_dense),
         cmocka_unit_test(targets_refuse_types_they_have_not),
