@@ -19,7 +19,12 @@ static bool take_byte(struct walk *walk, char byte)
 /* CR LF, both overwritten. */
 static bool take_line_end(struct walk *walk)
 {
-    return take_byte(walk, '\0') && take_byte(walk, '\0');
+    static const char end[2];
+
+    if (walk->block->length - walk->at < sizeof(end) || memcmp(walk->block->bytes + walk->at, end, sizeof(end)) != 0)
+        return false;
+    walk->at += sizeof(end);
+    return true;
 }
 
 static bool take_text(struct walk *walk, const char *text, size_t length)
