@@ -27,6 +27,8 @@ static enum outcome reply_whole(struct request *request)
     switch (manifest_ask(request->server->workers, generation, request_waiter(request), &text)) {
     case MANIFEST_PENDING:
         return OUTCOME_WAITING;
+    case MANIFEST_TOO_LONG:
+        return problem_reply_too_long(request);
     case MANIFEST_FAILED:
         return problem_reply(request, PROBLEM_INTERNAL, "the manifest as JSON does not fit in memory");
     case MANIFEST_READY:

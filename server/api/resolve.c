@@ -135,8 +135,18 @@ struct json *request_json(struct request *request, bool pretty)
     return json;
 }
 
+enum outcome problem_reply_too_long(struct request *request)
+{
+    return problem_reply(
+        request, PROBLEM_NOT_REPRESENTABLE,
+        "as JSON the manifest is many times as long as in the file; select objects by match or prefix");
+}
+
 enum outcome reply_written(struct request *request, struct json *json)
 {
+    if (json->too_long) {
+        return problem_reply_too_long(request);
+    }
     if (json->failed) {
         return problem_reply(request, PROBLEM_INTERNAL, "the answer does not fit in memory");
     }

@@ -29,4 +29,7 @@ struct json *request_json(struct request *request, bool pretty);
 /* Makes the text of request_json the reply, 200. When writing it failed: a problem. */
 enum outcome reply_written(struct request *request, struct json *json);
 
+/* 422: a valid manifest whose JSON would be out of proportion (manifest_write). */
+enum outcome problem_reply_too_long(struct request *request);
+
 #endif

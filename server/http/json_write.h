@@ -14,6 +14,7 @@ struct json {
     size_t length;
     size_t capacity;
     bool failed;
+    bool too_long;    /* failed, and because its writer set it a bound: not for want of memory */
     bool pretty;      /* two spaces a level, a newline at the end; raw values stay on one line */
     bool after_value; /* a comma is due before the next one */
     bool after_key;

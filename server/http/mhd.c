@@ -20,6 +20,7 @@
 #include "http/capacity.h"
 #include "http/connections.h"
 #include "http/hangups.h"
+#include "http/header_block.h"
 #include "http/linger.h"
 #include "http/loop.h"
 #include "http/request_state.h"
@@ -30,6 +31,9 @@
 /* Stays with every connection and is cleared after every request, so it is small: the longest target and a header of
  * ordinary size. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
+
+/* From here on the library has levels of strictness, and refuses what header_block.h looks for. */
+#define STRICT_PARSER 0x00097701
 
 struct mhd {
     struct MHD_Daemon *daemon;
@@ -196,6 +200,22 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
     return request_add_header(context, field) ? MHD_YES : MHD_NO;
 }
 
+/* method and version are the library's pointers into the block that it parsed. */
+static bool header_is_hidden(const struct connection *connection, const struct request_state *state, const char *method,
+                             const char *version)
+{
+#if MHD_VERSION >= STRICT_PARSER
+    (void)connection, (void)state, (void)method, (void)version;
+    return false;
+#else
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const struct header_block block = {method, info != NULL ? info->header_size : 0, state->target_length, version};
+
+    return !header_block_is_plain(&block, state->headers, state->header_count);
+#endif
+}
+
 static enum MHD_Result queue_answer(struct connection *connection, struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -235,6 +255,7 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     state->phase = PHASE_BODY;
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
+    state->headers_hidden = header_is_hidden(connection, state, method, version);
     refused = exchange_begin(request);
     if (refused && (state->body_length > 0 || state->broken)) {
         connection->refused_early = true;
@@ -330,7 +351,7 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *context, cons
 
 /* --- the daemon --- */
 
-#if MHD_VERSION >= 0x00097701
+#if MHD_VERSION >= STRICT_PARSER
 #define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
 #else
 /* Strict, it closes the connection without an answer where a target has a blank, and answers in its own words, with two

@@ -82,7 +82,8 @@ struct request_state {
     void (*resume)(struct request *request);
     atomic_bool woken; /* without a loop (tests): all that request_wake does */
 
-    bool headers_cut; /* there were more than fit */
+    bool headers_cut;    /* there were more than fit */
+    bool headers_hidden; /* the library took something in them for what it is not */
     unsigned header_count;
     struct answer answer;
 

@@ -8,7 +8,7 @@
 /* Manifests up to this size are written within about 100 µs, so the loop does it itself. */
 #define INLINE_MANIFEST_BYTES 16384
 
-enum cache_state { CACHE_EMPTY, CACHE_WORKING, CACHE_DONE, CACHE_FAILED };
+enum cache_state { CACHE_EMPTY, CACHE_WORKING, CACHE_DONE, CACHE_TOO_LONG, CACHE_FAILED };
 
 struct manifest_cache {
     pthread_mutex_t lock;
@@ -55,7 +55,7 @@ static void write_whole(const struct generation *generation, struct json *json)
 static void settle(struct manifest_cache *cache, struct json *json)
 {
     if (json->failed) {
-        cache->state = CACHE_FAILED;
+        cache->state = json->too_long ? CACHE_TOO_LONG : CACHE_FAILED;
         json_free(json);
         return;
     }
@@ -127,6 +127,8 @@ enum manifest_answer manifest_ask(struct workers *workers, struct generation *ge
     } else if (cache->state == CACHE_DONE) {
         *out_text = (struct zt_text){cache->json.text, cache->json.length};
         answer = MANIFEST_READY;
+    } else if (cache->state == CACHE_TOO_LONG) {
+        answer = MANIFEST_TOO_LONG;
     } else {
         /* Memory may be there the next time. */
         cache->state = CACHE_EMPTY;

@@ -12,7 +12,7 @@
 
 /* One object's name is repeated in the hrefs of all its components, so a hostile manifest could be shown as a text many
  * times its size. Real ones grow by less than 20 times beside their fixed part. */
-#define GROWTH_LIMIT     256
+#define GROWTH_LIMIT     64
 #define TEXT_SLACK_BYTES (UINT64_C(4) << 20)
 #define NS_PER_SECOND    INT64_C(1000000000)
 
@@ -168,6 +168,7 @@ static void write_components(struct scribe *scribe, const struct zt_object *obje
     for (uint32_t i = 0; i < object->component_count && !scribe->json->failed; i++) {
         write_component(scribe, object, &components[i]);
         if (scribe->json->length > scribe->limit_bytes) {
+            scribe->json->too_long = true;
             scribe->json->failed = true;
         }
     }

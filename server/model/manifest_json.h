@@ -36,9 +36,9 @@ void manifest_write_object(struct json *json, const struct zt_model *model, cons
 void manifest_write_time(struct json *json, int64_t time_ns);
 
 /* The whole manifest of a generation, compact, made once and kept with it. READY: *out_text is borrowed from the
- * generation. WAITING: it is being made by a worker, waiter will be woken; ask again then. FAILED: see manifest_write.
+ * generation. PENDING: it is being made by a worker, waiter will be woken; ask again then. FAILED: see manifest_write.
  */
-enum manifest_answer { MANIFEST_READY, MANIFEST_PENDING, MANIFEST_FAILED };
+enum manifest_answer { MANIFEST_READY, MANIFEST_PENDING, MANIFEST_TOO_LONG, MANIFEST_FAILED };
 enum manifest_answer manifest_ask(struct workers *workers, struct generation *generation, struct waiter *waiter,
                                   struct zt_text *out_text);
 

@@ -209,7 +209,7 @@ static bool refuse_length(struct request *request, struct upload *upload)
         return true;
     }
     if (length != UINT64_MAX && length > most) {
-        problem_reply(request, PROBLEM_TOO_LARGE, "more than the %llu bytes that this server takes",
+        problem_reply(request, PROBLEM_TOO_LARGE, "larger than this server takes: upload.max_bytes is %llu",
                       (unsigned long long)most);
         return true;
     }

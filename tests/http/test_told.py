@@ -53,6 +53,14 @@ def test_file_whose_name_does_not_fit_is_told_once(start_server, tmp_path, name)
     assert "name" in empty and "1 file " in empty
 
 
+def test_folder_whose_name_does_not_fit_is_told_once(start_server, tmp_path):
+    (tmp_path / "my models").mkdir()
+    (tmp_path / "my models" / "m.zt").write_bytes(MODEL)
+    server = start_server(tmp_path)
+    settle(server, tmp_path)
+    assert len(lines_with(server, "my models is not looked into")) == 1, server.log
+
+
 def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
     for index in range(25):
         (tmp_path / f"bad {index}.zt").write_bytes(MODEL)

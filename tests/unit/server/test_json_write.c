@@ -49,8 +49,8 @@ static void pretty_text_is_indented(void **state)
     struct json json;
     json_init(&json, true);
     write_sample(&json);
-    assert_json(&json,
-                "{\n  \"a\": [\n    1,\n    null,\n    []\n  ],\n  \"b\": {},\n  \"c\": {\"x\":1},\n  \"d\": true\n}\n");
+    assert_json(
+        &json, "{\n  \"a\": [\n    1,\n    null,\n    []\n  ],\n  \"b\": {},\n  \"c\": {\"x\":1},\n  \"d\": true\n}\n");
 }
 
 static void strings_are_escaped(void **state)
