@@ -76,7 +76,11 @@ static void measure(struct zt_turn *turn, size_t block_max)
         turn->rows[i] = after;
     while (turn->rows[turn->split] > most)
         turn->split++;
-    turn->block_steps = turn->elements > 0 ? most / turn->rows[turn->split] : 0;
+    turn->block_steps = 0;
+    if (turn->elements > 0) {
+        assert(turn->rows[turn->split] > 0);
+        turn->block_steps = most / turn->rows[turn->split];
+    }
     if (turn->block_steps > shape[turn->split])
         turn->block_steps = shape[turn->split];
 }
