@@ -33,6 +33,11 @@ struct connection *connections_add(struct connections *connections, int descript
     return connection;
 }
 
+bool connection_awaits_client(const struct connection *connection)
+{
+    return connection->deadline.list != NULL;
+}
+
 bool connection_has_unread(const struct connection *connection)
 {
     int unread = 0;

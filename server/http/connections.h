@@ -9,11 +9,14 @@
 
 struct MHD_Connection;
 struct mhd;
+struct request;
 
 struct connection {
-    struct deadline deadline; /* first, so that one is the other */
+    struct deadline deadline; /* first, so that one is the other; set while the client is to send something */
+    struct deadline look;     /* of hangups.c: the client has shut down */
     struct mhd *mhd;
     struct MHD_Connection *handle;
+    struct request *request; /* begun and not finished */
     struct connection *before;
     struct connection *after;
     int descriptor;
@@ -35,6 +38,9 @@ void connections_init(struct connections *connections, const struct config *conf
 
 /* A new one, its deadline for the first header begun; NULL when memory is out. */
 struct connection *connections_add(struct connections *connections, int descriptor, uint64_t now_ms);
+
+/* Whether the server waits for a header or a body, not the client for an answer. */
+bool connection_awaits_client(const struct connection *connection);
 
 /* Whether bytes wait to be read, or are to be expected: a body that was refused. */
 bool connection_has_unread(const struct connection *connection);

@@ -31,7 +31,14 @@ static void check_framing(struct request *request)
         problem_reply(request, PROBLEM_HEADERS_TOO_LARGE, "there are more than %d header fields", REQUEST_FIELDS_MAX);
         return;
     }
-    framing_check(state->headers, state->header_count, &framing);
+    if (state->headers_hidden) {
+        state->broken = true;
+        problem_reply(
+            request, PROBLEM_INVALID_REQUEST,
+            "the header is not lines of \"name: value\" with CR LF at their ends, without NUL and not folded");
+        return;
+    }
+    framing_check(state->headers, state->header_count, state->http_1_0, &framing);
     state->body_length = framing.body_length;
     if (framing.verdict == FRAMING_SOUND)
         return;
@@ -55,8 +62,11 @@ static void check_target(struct request *request)
 
     if (request_state(request)->target_length > TARGET_MAX)
         problem_reply(request, PROBLEM_URI_TOO_LONG, "the target is longer than %d bytes", TARGET_MAX);
-    else if (!target_is_text(target))
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "the target holds a blank, a '#' or a control character");
+    if (request->replied || target_is_text(target))
+        return;
+    /* Others may see a shorter target with something behind it. */
+    request_state(request)->broken = true;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "the target holds a blank, a '#' or a control character");
 }
 
 /* What can be answered by a server whose catalog is not there yet; targets that lead nowhere too. */
@@ -285,7 +295,8 @@ struct answer *exchange_answer(struct request *request)
         state->range = (struct byte_range){0, request->reply.length};
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
     answer->content_length = state->range.length;
-    answer->close = state->broken;
+    /* The library takes trailers for what they are not, and shows nothing of them (docs/decisions/framing.md). */
+    answer->close = state->broken || state->body_length == UINT64_MAX;
     answer->segments = state->answer_segments;
     answer->segment_count = 0;
     if (request->method != METHOD_HEAD && !state->not_modified)

@@ -90,7 +90,7 @@ static bool parse_length(const struct header_field *field, uint64_t *out_length)
     return field->value_length > 0;
 }
 
-static const char *check_together(const struct seen *seen, uint64_t *out_length)
+static const char *check_together(const struct seen *seen, bool http_1_0, uint64_t *out_length)
 {
     *out_length = 0;
     if (seen->hosts > 1)
@@ -107,11 +107,16 @@ static const char *check_together(const struct seen *seen, uint64_t *out_length)
         *out_length = UINT64_MAX;
         if (seen->coding->value_length != strlen("chunked") || strcasecmp(seen->coding->value, "chunked") != 0)
             return "Transfer-Encoding is not chunked";
+        /* RFC 9112 section 6.1: what stands between may not know it and take the chunks for something else. */
+        if (http_1_0)
+            return "HTTP/1.0 has no Transfer-Encoding";
     }
+    if (seen->hosts == 0 && !http_1_0)
+        return "Host is missing";
     return NULL;
 }
 
-void framing_check(const struct header_field *fields, unsigned count, struct framing *out_framing)
+void framing_check(const struct header_field *fields, unsigned count, bool http_1_0, struct framing *out_framing)
 {
     struct seen seen = {0};
 
@@ -119,7 +124,7 @@ void framing_check(const struct header_field *fields, unsigned count, struct fra
     for (unsigned i = 0; i < count && out_framing->why == NULL; i++)
         out_framing->why = check_field(&fields[i], &seen);
     if (out_framing->why == NULL)
-        out_framing->why = check_together(&seen, &out_framing->body_length);
+        out_framing->why = check_together(&seen, http_1_0, &out_framing->body_length);
     if (out_framing->why != NULL) {
         out_framing->verdict = FRAMING_BROKEN;
     } else if (seen.expect != NULL && strcasecmp(seen.expect->value, "100-continue") != 0) {

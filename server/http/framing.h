@@ -19,6 +19,7 @@ struct framing {
     uint64_t body_length; /* UINT64_MAX: chunked */
 };
 
-void framing_check(const struct header_field *fields, unsigned count, struct framing *out_framing);
+/* http_1_0: the request is of that version, not of a later one. */
+void framing_check(const struct header_field *fields, unsigned count, bool http_1_0, struct framing *out_framing);
 
 #endif

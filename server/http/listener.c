@@ -100,8 +100,7 @@ static void format_address(const struct address *address, char *out_text, size_t
     snprintf(out_text, size, "%s:%u", host, (unsigned)ntohs(four->sin_port));
 }
 
-int listener_open(const char *listen_on, unsigned count, int *out_sockets, char *out_address, size_t address_size,
-                  char *error, size_t error_size)
+int listener_open(struct listener *listener, const char *listen_on, char *error, size_t error_size)
 {
     struct address address;
     unsigned opened = 0;
@@ -110,23 +109,23 @@ int listener_open(const char *listen_on, unsigned count, int *out_sockets, char 
         return -1;
     if (probe(&address) != 0)
         return fail(error, error_size, listen_on, strerrordesc_np(errno));
-    for (; opened < count; opened++) {
+    for (; opened < listener->count; opened++) {
         int descriptor = open_socket(&address, true);
 
         if (descriptor < 0)
             goto failed;
-        out_sockets[opened] = descriptor;
+        listener->sockets[opened] = descriptor;
         if (listen(descriptor, BACKLOG) != 0) {
             opened++;
             goto failed;
         }
     }
-    format_address(&address, out_address, address_size);
+    format_address(&address, listener->address, sizeof(listener->address));
     return 0;
 
 failed:
     fail(error, error_size, listen_on, strerrordesc_np(errno));
     while (opened > 0)
-        close(out_sockets[--opened]);
+        close(listener->sockets[--opened]);
     return -1;
 }

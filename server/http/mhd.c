@@ -19,6 +19,8 @@
 #include "http/address_limit.h"
 #include "http/capacity.h"
 #include "http/connections.h"
+#include "http/hangups.h"
+#include "http/header_block.h"
 #include "http/linger.h"
 #include "http/loop.h"
 #include "http/request_state.h"
@@ -30,16 +32,21 @@
  * ordinary size. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
+/* From here on the library has levels of strictness, and refuses what header_block.h looks for. */
+#define STRICT_PARSER 0x00097701
+
 struct mhd {
     struct MHD_Daemon *daemon;
     struct server *server;
     struct loop *loop;
     struct connections connections;
+    struct hangups hangups;
     struct linger_set *linger;
     uint64_t now_ms;
     unsigned address_limit;
     unsigned waiting;
     atomic_uint active;
+    bool closed; /* a connection was, in the last run */
     bool draining;
     bool cutting;
 };
@@ -66,6 +73,24 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
         return;
     connection->mhd = mhd;
     connection->handle = handle;
+    hangups_add(&mhd->hangups, connection);
+}
+
+static void finish_request(struct mhd *mhd, struct request *request, enum ending ending)
+{
+    request->connection->request = NULL;
+    trace_end(request, ending);
+    request_free(request);
+    atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
+}
+
+/* The library does not tell the end of a request that its memory for a header did not suffice for. */
+static void finish_forgotten(struct mhd *mhd, struct connection *connection)
+{
+    struct request *request = connection->request;
+
+    if (request != NULL)
+        finish_request(mhd, request, request_state(request)->phase == PHASE_HEADER ? ENDING_REFUSED : ENDING_SERVER);
 }
 
 static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)
@@ -74,7 +99,12 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
 
     if (mhd->address_limit > 0 && info != NULL)
         address_limit_leave(info->client_addr);
-    if (connection != NULL && !mhd->cutting && connection_has_unread(connection))
+    mhd->closed = true;
+    if (connection == NULL)
+        return;
+    finish_forgotten(mhd, connection);
+    hangups_remove(&mhd->hangups, connection);
+    if (!mhd->cutting && connection_has_unread(connection))
         linger_take(mhd->linger, connection->descriptor, mhd->now_ms);
     connections_remove(&mhd->connections, connection);
 }
@@ -127,6 +157,18 @@ static enum MHD_Result suspend(struct connection *connection)
 
 /* --- requests --- */
 
+/* The library parses arguments, which take far more of its small memory than the target does, and nobody asks it for
+ * them: request_query reads the copy. The text is in the library's own buffer, and what it reads of the query
+ * ends at a NUL: the cut is behind the '?', whose place it has noted already. The one target that is not in the buffer
+ * is the empty one. */
+static void hide_query(const char *target)
+{
+    char *query = strchr((char *)(uintptr_t)target, '?');
+
+    if (query != NULL)
+        query[1] = '\0';
+}
+
 /* The request line is in; the raw target is not seen again later. */
 static void *on_target(void *context, const char *target, struct MHD_Connection *handle)
 {
@@ -136,10 +178,13 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
 
     if (connection == NULL)
         return NULL;
+    finish_forgotten(mhd, connection);
     request = request_new(mhd->server, mhd->loop, target);
+    hide_query(target);
     if (request == NULL)
         return NULL;
     request->connection = connection;
+    connection->request = request;
     request_state(request)->resume = resume;
     request_state(request)->started_ns = trace_clock_ns();
     atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);
@@ -153,6 +198,22 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
 
     (void)kind;
     return request_add_header(context, field) ? MHD_YES : MHD_NO;
+}
+
+/* method and version are the library's pointers into the block that it parsed. */
+static bool header_is_hidden(const struct connection *connection, const struct request_state *state, const char *method,
+                             const char *version)
+{
+#if MHD_VERSION >= STRICT_PARSER
+    (void)connection, (void)state, (void)method, (void)version;
+    return false;
+#else
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const struct header_block block = {method, info != NULL ? info->header_size : 0, state->target_length, version};
+
+    return !header_block_is_plain(&block, state->headers, state->header_count);
+#endif
 }
 
 static enum MHD_Result queue_answer(struct connection *connection, struct request *request)
@@ -183,15 +244,18 @@ static enum MHD_Result answer(struct connection *connection, struct request *req
     return queue_answer(connection, request);
 }
 
-static enum MHD_Result on_header_end(struct connection *connection, struct request *request, const char *method)
+static enum MHD_Result on_header_end(struct connection *connection, struct request *request, const char *method,
+                                     const char *version)
 {
     struct request_state *state = request_state(request);
     bool refused;
 
     deadline_clear(&connection->deadline);
     request->method = method_parse(method);
+    state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     state->phase = PHASE_BODY;
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
+    state->headers_hidden = header_is_hidden(connection, state, method, version);
     refused = exchange_begin(request);
     if (refused && (state->body_length > 0 || state->broken)) {
         connection->refused_early = true;
@@ -223,12 +287,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
 
     (void)handle;
     (void)url;
-    (void)version;
     if (request == NULL || mhd->cutting)
         return MHD_NO;
     connection = request->connection;
     if (request_state(request)->phase == PHASE_HEADER)
-        return on_header_end(connection, request, method);
+        return on_header_end(connection, request, method, version);
     if (*length > 0)
         return on_body(connection, request, bytes, length);
     deadline_clear(&connection->deadline);
@@ -262,10 +325,8 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     if (request == NULL)
         return;
     *request_context = NULL;
-    trace_end(request, ending_of(request, code));
     deadline_set(&request->connection->deadline, &mhd->connections.next_header, mhd->now_ms);
-    request_free(request);
-    atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
+    finish_request(mhd, request, ending_of(request, code));
 }
 
 /* Names and query stay as they came: request.c and the router decode them. */
@@ -290,10 +351,12 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *context, cons
 
 /* --- the daemon --- */
 
-#if MHD_VERSION >= 0x00097701
-#define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL
+#if MHD_VERSION >= STRICT_PARSER
+#define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
 #else
-#define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT
+/* Strict, it closes the connection without an answer where a target has a blank, and answers in its own words, with two
+ * heads, where Host is missing; it is strict about nothing else. Both are refused by the exchange instead. */
+#define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT, 0
 #endif
 
 static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
@@ -304,7 +367,7 @@ static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
     return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept,
                             mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
                             MHD_OPTION_LISTEN_SOCKET, listen_socket, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS,
-                            1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
                             MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
                             capacity_connections(mhd->server), MHD_OPTION_CONNECTION_TIMEOUT,
                             (unsigned)config->limits.idle_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd,
@@ -323,6 +386,7 @@ static void free_mhd(struct mhd *mhd)
     if (mhd->daemon != NULL)
         MHD_stop_daemon(mhd->daemon);
     linger_free(mhd->linger);
+    hangups_end(&mhd->hangups);
     free(mhd);
 }
 
@@ -342,9 +406,10 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     mhd->loop = loop;
     mhd->now_ms = clock_ms();
     mhd->linger = linger_new();
-    if (mhd->linger != NULL)
+    if (hangups_init(&mhd->hangups) == 0 && mhd->linger != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
-    if (mhd->daemon == NULL || loop_watch(loop, linger_descriptor(mhd->linger), on_linger, mhd) != 0) {
+    if (mhd->daemon == NULL || loop_watch(loop, linger_descriptor(mhd->linger), on_linger, mhd) != 0 ||
+        loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0) {
         snprintf(error, error_size, "the HTTP library cannot be started");
         free_mhd(mhd);
         return NULL;
@@ -371,16 +436,22 @@ int mhd_timeout_ms(struct mhd *mhd)
     MHD_UNSIGNED_LONG_LONG library_ms;
     int timeout_ms = -1;
 
+    /* At its limit the library does not listen, and begins again only when it runs after a connection was closed. */
+    if (mhd->closed)
+        return 0;
     if (MHD_get_timeout(mhd->daemon, &library_ms) == MHD_YES)
         timeout_ms = library_ms < INT_MAX ? (int)library_ms : INT_MAX;
     timeout_ms = sooner(timeout_ms, connections_due_ms(&mhd->connections), mhd->now_ms);
+    timeout_ms = sooner(timeout_ms, hangups_due_ms(&mhd->hangups), mhd->now_ms);
     return sooner(timeout_ms, linger_due_ms(mhd->linger), mhd->now_ms);
 }
 
 void mhd_run(struct mhd *mhd)
 {
     mhd->now_ms = clock_ms();
+    mhd->closed = false;
     MHD_run(mhd->daemon);
+    hangups_run(&mhd->hangups, mhd->now_ms);
     connections_cut_due(&mhd->connections, mhd->now_ms);
     linger_run(mhd->linger, mhd->now_ms);
 }

@@ -53,6 +53,7 @@ struct request_state {
     unsigned step;     /* of reply.steps, the next */
     bool not_modified; /* 304: the client has it */
     bool broken;       /* where the request ends is in doubt: the connection must not go on */
+    bool http_1_0;     /* not 1.1 or later */
     /* A query parameter that was asked for and has an escape which is none. */
     const char *malformed_parameter;
     uint64_t body_length; /* declared; UINT64_MAX: chunked */
@@ -81,7 +82,8 @@ struct request_state {
     void (*resume)(struct request *request);
     atomic_bool woken; /* without a loop (tests): all that request_wake does */
 
-    bool headers_cut; /* there were more than fit */
+    bool headers_cut;    /* there were more than fit */
+    bool headers_hidden; /* the library took something in them for what it is not */
     unsigned header_count;
     struct answer answer;
 

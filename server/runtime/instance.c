@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -21,13 +22,11 @@
 /* The most a reserve chosen here takes, and its share of the disk. */
 #define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
 #define RESERVE_SHARE     20
-/* A host of 255 characters, brackets and a port fit. */
-#define ADDRESS_SIZE 300
 
 struct instance {
     struct config config;
     struct server server;
-    char address[ADDRESS_SIZE];
+    char address[LISTENER_ADDRESS_SIZE];
 };
 
 /* Processors this process may run on. */
@@ -90,19 +89,19 @@ static bool start_listening(struct instance *instance, char *error, size_t error
 {
     struct server *server = &instance->server;
     unsigned count = instance->config.threads > 0 ? (unsigned)instance->config.threads : processor_count();
-    int *sockets = calloc(count, sizeof *sockets);
+    struct listener listener = {.count = count, .sockets = calloc(count, sizeof(int))};
     bool started = false;
     server->loops = calloc(count, sizeof(struct loop *));
-    if (sockets == NULL || server->loops == NULL) {
+    if (listener.sockets == NULL || server->loops == NULL) {
         snprintf(error, error_size, "cannot start: out of memory");
         goto out;
     }
-    if (listener_open(instance->config.listen, count, sockets, instance->address, sizeof instance->address, error,
-                      error_size) == 0) {
-        started = start_loops(server, sockets, count, error, error_size);
+    if (listener_open(&listener, instance->config.listen, error, error_size) == 0) {
+        memcpy(instance->address, listener.address, sizeof instance->address);
+        started = start_loops(server, listener.sockets, count, error, error_size);
     }
 out:
-    free(sockets);
+    free(listener.sockets);
     return started;
 }
 

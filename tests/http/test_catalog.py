@@ -230,7 +230,7 @@ def test_file_cut_under_a_download_ends_the_connection_and_not_the_server(start_
 def test_component_of_a_cut_file_is_an_error(server, tmp_path):
     path = tmp_path / "cut.zt"
     publish(path, zt1({"w": dense(BIG[1]), "x": dense(b"1")}))
-    eventually(lambda: manifest(server, "cut"))
+    eventually(lambda: get(server, model_path("cut")).status == 200)
     os.truncate(path, 4096)
     answer = get(server, component_path("cut", "w"))
     assert answer.status in (422, 500)

@@ -112,22 +112,23 @@ const struct route routes[] = {
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
+static void add(struct request *request, const char *name, const char *value)
+{
+    const struct header_field field = {name, value, (uint32_t)strlen(name), (uint32_t)strlen(value)};
+
+    assert_true(request_add_header(request, field));
+}
+
 static struct request *ask(enum method method, const char *target)
 {
     struct request *request = request_new(&server, NULL, target);
 
     assert_non_null(request);
     request->method = method;
+    add(request, "Host", "x");
     steps_run = 0;
     received = 0;
     return request;
-}
-
-static void add(struct request *request, const char *name, const char *value)
-{
-    const struct header_field field = {name, value, (uint32_t)strlen(name), (uint32_t)strlen(value)};
-
-    assert_true(request_add_header(request, field));
 }
 
 /* Waits are over as soon as they begin. */

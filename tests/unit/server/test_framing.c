@@ -7,7 +7,7 @@
 
 #define MOST 4
 
-static struct framing check(const char *const fields[][2], unsigned count)
+static struct framing check(const char *const fields[][2], unsigned count, bool http_1_0)
 {
     struct header_field headers[MOST];
     struct framing framing;
@@ -16,12 +16,14 @@ static struct framing check(const char *const fields[][2], unsigned count)
     for (unsigned i = 0; i < count; i++)
         headers[i] = (struct header_field){fields[i][0], fields[i][1], (uint32_t)strlen(fields[i][0]),
                                            (uint32_t)strlen(fields[i][1])};
-    framing_check(headers, count, &framing);
+    framing_check(headers, count, http_1_0, &framing);
     return framing;
 }
 
-#define CHECK(...) \
-    check((const char *const[][2]){__VA_ARGS__}, sizeof((const char *const[][2]){__VA_ARGS__}) / (2 * sizeof(char *)))
+#define CHECK_VERSION(http_1_0, ...)                                                                                   \
+    check((const char *const[][2]){__VA_ARGS__}, sizeof((const char *const[][2]){__VA_ARGS__}) / (2 * sizeof(char *)), \
+          http_1_0)
+#define CHECK(...) CHECK_VERSION(false, __VA_ARGS__)
 
 static void plain_requests_are_sound(void **state)
 {
@@ -51,6 +53,20 @@ static void repeated_hosts_are_refused(void **state)
 {
     (void)state;
     assert_int_equal(CHECK({"Host", "x"}, {"host", "x"}).verdict, FRAMING_BROKEN);
+}
+
+static void missing_hosts_are_refused(void **state)
+{
+    (void)state;
+    assert_string_equal(CHECK({"Accept", "*/*"}).why, "Host is missing");
+    assert_int_equal(CHECK_VERSION(true, {"Accept", "*/*"}).verdict, FRAMING_SOUND);
+}
+
+static void codings_in_http_1_0_are_refused(void **state)
+{
+    (void)state;
+    assert_string_equal(CHECK_VERSION(true, {"Transfer-Encoding", "chunked"}).why, "HTTP/1.0 has no Transfer-Encoding");
+    assert_int_equal(CHECK_VERSION(true, {"Content-Length", "5"}).verdict, FRAMING_SOUND);
 }
 
 static void codings_other_than_chunked_are_refused(void **state)
@@ -87,7 +103,7 @@ static void names_that_hide_a_framing_are_refused(void **state)
 static void other_expectations_fail(void **state)
 {
     (void)state;
-    assert_int_equal(CHECK({"Expect", "200-ok"}).verdict, FRAMING_EXPECTATION);
+    assert_int_equal(CHECK({"Host", "x"}, {"Expect", "200-ok"}).verdict, FRAMING_EXPECTATION);
 }
 
 int main(void)
@@ -96,7 +112,8 @@ int main(void)
         cmocka_unit_test(plain_requests_are_sound),          cmocka_unit_test(two_framings_are_refused),
         cmocka_unit_test(repeated_hosts_are_refused),        cmocka_unit_test(codings_other_than_chunked_are_refused),
         cmocka_unit_test(lengths_that_are_none_are_refused), cmocka_unit_test(names_that_hide_a_framing_are_refused),
-        cmocka_unit_test(other_expectations_fail),
+        cmocka_unit_test(other_expectations_fail),           cmocka_unit_test(missing_hosts_are_refused),
+        cmocka_unit_test(codings_in_http_1_0_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

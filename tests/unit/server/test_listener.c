@@ -8,8 +8,18 @@
 
 #include "http/listener.h"
 
-static char address[64];
+static char address[LISTENER_ADDRESS_SIZE];
 static char error[600];
+
+static int open_sockets(const char *listen_on, unsigned count, int *sockets, char *out_address)
+{
+    struct listener listener = {.count = count, .sockets = sockets};
+    const int status = listener_open(&listener, listen_on, error, sizeof(error));
+
+    if (status == 0)
+        strcpy(out_address, listener.address);
+    return status;
+}
 
 static unsigned port_of(int descriptor)
 {
@@ -25,7 +35,7 @@ static void port_zero_is_the_same_for_all(void **state)
     int sockets[3];
 
     (void)state;
-    assert_int_equal(listener_open("127.0.0.1:0", 3, sockets, address, sizeof(address), error, sizeof(error)), 0);
+    assert_int_equal(open_sockets("127.0.0.1:0", 3, sockets, address), 0);
     assert_true(port_of(sockets[0]) > 0);
     assert_int_equal(port_of(sockets[0]), port_of(sockets[1]));
     assert_int_equal(port_of(sockets[0]), port_of(sockets[2]));
@@ -38,11 +48,11 @@ static void a_port_in_use_is_told(void **state)
 {
     int first[2];
     int second[2];
-    char taken[64];
+    char taken[LISTENER_ADDRESS_SIZE];
 
     (void)state;
-    assert_int_equal(listener_open("127.0.0.1:0", 2, first, taken, sizeof(taken), error, sizeof(error)), 0);
-    assert_int_equal(listener_open(taken, 2, second, address, sizeof(address), error, sizeof(error)), -1);
+    assert_int_equal(open_sockets("127.0.0.1:0", 2, first, taken), 0);
+    assert_int_equal(open_sockets(taken, 2, second, address), -1);
     assert_non_null(strstr(error, taken));
     assert_non_null(strstr(error, "in use"));
     close(first[0]);
@@ -54,7 +64,7 @@ static void an_address_of_another_machine_is_told(void **state)
     int sockets[1];
 
     (void)state;
-    assert_int_equal(listener_open("192.0.2.1:8080", 1, sockets, address, sizeof(address), error, sizeof(error)), -1);
+    assert_int_equal(open_sockets("192.0.2.1:8080", 1, sockets, address), -1);
     assert_non_null(strstr(error, "192.0.2.1:8080"));
 }
 
@@ -63,7 +73,7 @@ static void nonsense_is_told(void **state)
     int sockets[1];
 
     (void)state;
-    assert_int_equal(listener_open("127.0.0.1", 1, sockets, address, sizeof(address), error, sizeof(error)), -1);
+    assert_int_equal(open_sockets("127.0.0.1", 1, sockets, address), -1);
     assert_true(strlen(error) > 0);
 }
 

@@ -172,15 +172,15 @@ static const char *body(void)
 static int start(void **state)
 {
     int sockets[LOOPS];
-    char address[64];
+    struct listener listener = {.count = LOOPS, .sockets = sockets};
     char error[600];
 
     (void)state;
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
     server = (struct server){.config = &config, .workers = workers_start(2), .loops = loops, .loop_count = LOOPS};
-    if (listener_open("127.0.0.1:0", LOOPS, sockets, address, sizeof(address), error, sizeof(error)) != 0)
+    if (listener_open(&listener, "127.0.0.1:0", error, sizeof(error)) != 0)
         return -1;
-    port = (unsigned short)atoi(strrchr(address, ':') + 1);
+    port = (unsigned short)atoi(strrchr(listener.address, ':') + 1);
     for (unsigned i = 0; i < LOOPS; i++) {
         loops[i] = loop_start(&server, sockets[i], error, sizeof(error));
         if (loops[i] == NULL)

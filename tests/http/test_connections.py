@@ -1,0 +1,183 @@
+"""What a connection costs and when it ends: requests that the HTTP library gives up, clients that go away in the
+middle, and more clients than there may be connections.
+"""
+
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from containers import dense, pattern, zt1
+from wire import (
+    assert_problem,
+    component_path,
+    connect,
+    eventually,
+    get,
+    read_exactly,
+    read_head,
+    read_until_closed,
+    talk,
+)
+
+BIG = pattern(24 << 20)
+# Far beyond what anything here may take: who waits for a timeout fails.
+PATIENT = {"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "600", "ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "600", "ZTSERVE_DRAIN_S": "600"}
+SOON_S = 15
+# A client waits no longer for its turn when there is room.
+TURN_S = 5
+CLIENTS = 100
+
+# The connection goes on after the first request; the second begins and ends with the connection.
+UNFINISHED = {
+    "request line": b"GET /v1/mod",
+    "header": b"GET /v1/models HTTP/1.1\r\nHost: x\r\nX: ",
+    "second header": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: x\r\nX: ",
+    "whole request": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "body": b"PUT /v1/models/cut HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + b"x" * 1000,
+    "chunk": b"PUT /v1/models/cut HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\nxxx",
+    "no body": b"PUT /v1/models/cut HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+}
+
+
+@pytest.fixture
+def server(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt1({"w": dense(BIG), "s": dense(b"12")}))
+    return start_server(tmp_path, "--writable", environment=PATIENT)
+
+
+def descriptors(server):
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
+def assert_stops_soon(server):
+    began = time.monotonic()
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert time.monotonic() - began < SOON_S
+
+
+@pytest.mark.parametrize("pairs", [100, 1000, 3000])
+def test_header_too_long_for_the_library_leaves_nothing_behind(server, pairs):
+    """Its parts take more of the library's memory than the field does, and it then forgets to tell the end."""
+    cookie = "; ".join(["a=b"] * pairs)
+    for target in ("/healthz", "/nowhere"):
+        fields = f"Host: x\r\nCookie: {cookie}\r\nConnection: close\r\n"
+        received = talk(server, f"GET {target} HTTP/1.1\r\n{fields}\r\n".encode())
+        assert received == b"" or int(received.split()[1]) in (200, 404, 431), received[:100]
+    assert_stops_soon(server)
+    assert sum(f" {target} " in line for line in server.log_lines for target in ("/healthz", "/nowhere")) == 2
+
+
+@pytest.mark.parametrize("count", [65, 200, 800])
+def test_many_matches_reach_their_limit(server, count):
+    answer = get(server, "/v1/models/m?" + "&".join(["match=a"] * count))
+    assert "at most 64" in assert_problem(answer, 400, "invalid-request")["detail"]
+
+
+def test_query_of_thousands_of_parameters_is_read(server):
+    target = component_path("m", "s") + "?" + "a&" * 4000
+    received = talk(server, f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert received.startswith(b"HTTP/1.1 200 ") and received.endswith(b"\r\n\r\n12"), received
+    assert get(server, "/v1/models/m?" + "a&" * 4000 + "match=nothing").json()["objects"] == {}
+    assert_stops_soon(server)
+
+
+@pytest.mark.parametrize("part", UNFINISHED)
+def test_client_that_left_in_the_middle_is_noticed(server, part):
+    """The end of what it sent arrives with the bytes, or right behind them."""
+    get(server, "/healthz")
+    time.sleep(0.2)
+    before = descriptors(server)
+    for _ in range(CLIENTS):
+        with connect(server) as connection:
+            connection.sendall(UNFINISHED[part])
+    eventually(lambda: descriptors(server) <= before, within_s=SOON_S)
+    assert_stops_soon(server)
+
+
+@pytest.mark.parametrize("part", UNFINISHED)
+def test_half_closed_client_in_the_middle_is_let_go(server, part):
+    for _ in range(10):
+        with connect(server) as connection:
+            connection.sendall(UNFINISHED[part])
+            connection.shutdown(socket.SHUT_WR)
+            connection.settimeout(SOON_S)
+            read_until_closed(connection)
+
+
+def test_half_closed_client_gets_its_slow_answer(server):
+    request = f"GET {component_path('m', 'w')} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    with connect(server, receive_buffer=4096) as connection:
+        connection.sendall(request + request)
+        connection.shutdown(socket.SHUT_WR)
+        time.sleep(1)
+        for _ in range(2):
+            status, fields = read_head_exactly(connection)
+            assert status == 200
+            assert read_exactly(connection, int(fields["content-length"])) == BIG
+        assert read_until_closed(connection) == b""
+
+
+def read_head_exactly(connection):
+    """As read_head, without taking of what may be another answer."""
+    received = b""
+    while not received.endswith(b"\r\n\r\n"):
+        received += connection.recv(1)
+    lines = received.decode("latin-1").split("\r\n")[:-2]
+    fields = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines[1:])}
+    return int(lines[0].split()[1]), fields
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_half_closed_client_gets_its_upload_confirmed(server, tmp_path, chunked):
+    data = zt1({"w": dense(pattern(3_000_000))})
+    field = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(data)}"
+    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if chunked else data
+    with connect(server) as connection:
+        connection.sendall(f"PUT /v1/models/u HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n".encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        assert read_head(connection)[0] == 201
+    assert (tmp_path / "u.zt").read_bytes() == data
+
+
+@pytest.mark.parametrize("count", [8, 12, 24])
+def test_after_the_limit_of_connections_the_next_is_served(start_server, tmp_path, count):
+    server = start_server(tmp_path, environment={**PATIENT, "ZTSERVE_LIMITS_CONNECTIONS": "8"})
+    connections = [connect(server) for _ in range(count)]
+    for connection in connections:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    time.sleep(0.5)
+    for connection in connections:
+        connection.close()
+    for _ in range(8):
+        with connect(server) as connection:
+            connection.settimeout(TURN_S)
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert read_head(connection)[0] == 200
+
+
+def test_http_1_0_has_no_chunks(server):
+    for line in ("GET /healthz", "PUT /v1/models/u"):
+        received = talk(
+            server,
+            f"{line} HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+            + b"0\r\n\r\nGET /version HTTP/1.0\r\n\r\n",
+        )
+        assert received.count(b"HTTP/1.1 ") == 1 and int(received.split()[1]) == 400, received
+
+
+@pytest.mark.parametrize("line", ["GET /ver sion HTTP/1.1", "GET /version  HTTP/1.0 HTTP/1.1", "GET /a\tb HTTP/1.1"])
+def test_blank_in_the_target_is_answered_and_closed(server, line):
+    received = talk(server, f"{line}\r\nHost: x\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert received.count(b"HTTP/1.1 ") == 1 and int(received.split()[1]) == 400, received
+    assert b"application/problem+json" in received
+
+
+def test_missing_host_is_one_answer(server):
+    received = talk(server, b"GET /version HTTP/1.1\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert received.count(b"HTTP/1.1 ") == 1 and int(received.split()[1]) == 400, received
+    assert b"application/problem+json" in received
+    assert talk(server, b"GET /version HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
