@@ -43,8 +43,8 @@ def has_small_floats(expected):
 def test_ztensor_1_2_reads_what_becomes_of_them(written, tmp_path, compression):
     for path, expected in written.items():
         made = convert(path, tmp_path / f"{path.stem}.zt", "--to", "zt", *compression)
-        if set(digests(expected)) != set(expected) or "packed" in expected:
-            continue  # its client reads dense tensors only, and none of less than a byte an element
+        if set(digests(expected)) != set(expected) or path.stem in ("packed", "complex"):
+            continue  # its client reads dense tensors only, and takes none for smaller or larger than their dtype
         read = read_with("1.2.3", made)
         # It has no bfloat16 in numpy: such a tensor is read as numbers of the same bits, or not at all.
         wanted = digests(expected)
