@@ -59,3 +59,30 @@ def test_the_configuration_table_has_every_key_with_its_default():
     table = dict(re.findall(r"^\| `([a-z_.]+)` \| (\S+) \|", README, re.MULTILINE))
     shown = {key: "—" if value is None else f"`{json.dumps(value).strip(chr(34))}`" for key, value in keys_of(defaults)}
     assert table == shown
+
+
+def section(heading):
+    return README.split(f"## {heading}", 1)[1].split("\n## ", 1)[0]
+
+
+def test_every_command_is_told(ztserve):
+    told = set(re.findall(r"^\| `ztserve ([a-z-]+)", section("Commands"), re.MULTILINE))
+    assert told == set(re.findall(r"^  ztserve ([a-z-]+) ", ztserve("--help").output, re.MULTILINE)) - {"--help"}
+
+
+def test_every_format_that_is_converted_to_is_told(ztserve):
+    described = re.search(r"^  --to FORMAT +(.*)$", ztserve("--help").output, re.MULTILINE).group(1)
+    names = re.split(r", | or ", re.sub(r" \(.*?\)", "", described))
+    assert re.search(r"--to (\S+?)`", section("Commands")).group(1).split(r"\|") == names
+
+
+def test_the_packages_of_the_tests_are_told_by_version():
+    pinned = re.findall(r'"([a-z]+)==([0-9.]+)"', (TOP / "tests" / "interop" / "environments.py").read_text())
+    told = section("How it is tested, and how fast it is")
+    assert pinned
+    assert [name for name, release in pinned if f"`{name}`" not in told or release not in told] == []
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (TOP / target).exists(), target

@@ -68,6 +68,8 @@ static void check_attributes(struct zt_text attributes)
     struct json_text json = {0, 0};
     struct zt_error error;
 
+    /* A map, without a tag before it: CBOR's major type 5. */
+    FUZZ_ASSERT(attributes.length == 0 || (unsigned char)attributes.bytes[0] >> 5 == 5);
     FUZZ_ASSERT(zt_attributes_write_json(attributes, count_json, &json, &error) == ZT_OK);
     FUZZ_ASSERT(json.length >= 2 && json.last == '}');
 }

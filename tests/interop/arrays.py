@@ -54,6 +54,31 @@ def coo_matrix():
     return values, coords, (3, 5)
 
 
+# What a numpy dtype is called in the manifest, where its type is not a dtype's own name: dtype and type.
+TYPES = {
+    "bool": ("bool", "bool"),
+    "complex64": ("f32", "complex64"),
+    "complex128": ("f64", "complex128"),
+    "bfloat16": ("bf16", "bf16"),
+    "float8_e4m3fn": ("u8", "f8_e4m3fn"),
+    "float8_e5m2": ("u8", "f8_e5m2"),
+    "float8_e4m3fnuz": ("u8", "f8_e4m3fnuz"),
+    "float8_e5m2fnuz": ("u8", "f8_e5m2fnuz"),
+    "float8_e8m0fnu": ("u8", "f8_e8m0"),
+}
+
+
+def types_of(array):
+    """dtype and type as the manifest shows them."""
+    kind = f"{array.dtype.kind}{8 * array.dtype.itemsize}"
+    return TYPES.get(array.dtype.name, (kind, kind))
+
+
+def little_endian(array):
+    """The bytes a server must answer: row-major and little-endian, whatever the array in memory is."""
+    return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+
+
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
@@ -71,6 +96,22 @@ class Expectation:
     def dense_contiguous(self, name, array):
         """As the clients before 2 write it: they make arrays contiguous by numpy, which turns a scalar into shape [1]."""
         self.dense(name, array, np.ascontiguousarray(array).shape)
+
+    def typed(self, name, array):
+        """A dense tensor whose types the manifest must tell; its bytes are those of the little-endian array."""
+        self.add(name, array.shape, {"data": np.frombuffer(little_endian(array), np.uint8)})
+        self.objects[name]["types"] = {"data": types_of(array)}
+        self.objects[name]["format"] = "dense"
+
+    def stored(self, name, shape, data, types, form="dense", attributes=None):
+        """A tensor of bytes that numpy has no type for."""
+        self.add(name, shape, {"data": np.frombuffer(data, np.uint8)})
+        self.objects[name].update(types={"data": types}, format=form, attributes=attributes or {})
+
+    def attributes(self, attributes):
+        """What the manifest shows for the whole file."""
+        with open(self.path + ".attributes.json", "w", encoding="utf-8") as file:
+            json.dump(attributes, file)
 
     def add(self, name, shape, components):
         self.objects[name] = {

@@ -208,8 +208,16 @@ enum zt_status zt_field_attributes(struct zt_cbor_reader *reader, const struct z
                                    struct zt_text *out_span, struct zt_error *error)
 {
     struct zt_cbor_keys keys = {0};
-    size_t start = reader->position;
-    enum zt_status status = read_attributes(reader, field, &keys, error);
+    struct zt_cbor_reader ahead = *reader;
+    struct zt_cbor_item item;
+    enum zt_status status = zt_cbor_next_untagged(&ahead, &item, error);
+    if (status != ZT_OK) {
+        return status;
+    }
+    /* Tags before the map are no part of it: whoever reads a model's attributes finds a map. */
+    size_t start = (size_t)(item.offset - reader->base_offset);
+    reader->position = start;
+    status = read_attributes(reader, field, &keys, error);
     zt_cbor_keys_free(&keys);
     if (status == ZT_OK) {
         *out_span = (struct zt_text){(const char *)reader->bytes + start, reader->position - start};

@@ -76,7 +76,7 @@ bool zt_field_null(struct zt_cbor_reader *reader);
 enum zt_status zt_manifest_begins(struct zt_source *source, uint64_t offset, unsigned major,
                                   const struct zt_family_rules *rules, struct zt_error *error);
 
-/* A map with text keys, as encoded. */
+/* A map with text keys, as encoded, without the tags before it. */
 enum zt_status zt_field_attributes(struct zt_cbor_reader *reader, const struct zt_field *field,
                                    struct zt_text *out_span, struct zt_error *error);
 /* Adds the dimensions to the object added last. Rule shape: more than 64, or a product past 64 bits. */

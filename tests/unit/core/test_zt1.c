@@ -211,6 +211,18 @@ static void open_passes_over_unknown_fields_and_tags(void **state)
     zt_model_free(model);
 }
 
+static void attributes_are_the_map_without_tags_before_it(void **state)
+{
+    (void)state;
+    struct zt_model *model =
+        opened(CONTAINER_ZT1, 16,
+               "{\"version\":\"1.2.0\",\"attributes\":!d2d9d9f7a1616101,\"objects\":{\"x\":{\"shape\":[4],\"format\":"
+               "\"dense\",\"attributes\":!c9a1616202,\"components\":{\"data\":" COMPONENT "}}}}");
+    assert_text(model->attributes.bytes, model->attributes.length, "\xA1\x61\x61\x01");
+    assert_text((const char *)model->objects[0].attributes, model->objects[0].attributes_length, "\xA1\x61\x62\x02");
+    zt_model_free(model);
+}
+
 static void open_reads_1_0_by_its_tail(void **state)
 {
     (void)state;
@@ -468,6 +480,7 @@ int main(void)
         cmocka_unit_test(open_derives_the_decoded_length_of_dense_zstd),
         cmocka_unit_test(open_allows_identical_and_empty_ranges),
         cmocka_unit_test(open_passes_over_unknown_fields_and_tags),
+        cmocka_unit_test(attributes_are_the_map_without_tags_before_it),
         cmocka_unit_test(open_reads_1_0_by_its_tail),
         cmocka_unit_test(open_refuses_a_broken_schema),
         cmocka_unit_test(open_refuses_a_broken_1_0_schema),

@@ -1,0 +1,167 @@
+"""ls and verify over every format: what a table says of each, and which damage is found in which."""
+
+import json
+
+import pytest
+
+from containers import dense, zt01, zt1, zt10, zt2
+from neighbours import deflated_npz, gguf, mag, npy, npz, safetensors
+
+# Zeros and ones: all of them can hold those.
+DATA = bytes(index % 3 % 2 for index in range(3000))
+# A file, how its format is told, and the row of its one component.
+FORMATS = {
+    "zt 0.1": (zt01({"w": dense(DATA)}), "zt 0.1.0", "w data dense u8 [3000] 3000 raw sha256"),
+    "zt 1.0": (zt10({"w": dense(DATA)}), "zt 1.0", "w data dense u8 [3000] 3000 raw sha256"),
+    "zt 1.2": (zt1({"w": dense(DATA)}), "zt 1.2.0", "w data dense u8 [3000] 3000 raw sha256"),
+    "zt 2": (zt2({"w": dense(DATA, digest="xxh3")}), "zt 2", "w data dense u8 [3000] 3000 raw xxh3"),
+    "safetensors": (safetensors(DATA), "safetensors", "w data dense u8 [3000] 3000 raw -"),
+    "gguf": (gguf(DATA), "gguf 3", "w data dense i8 [3000] 3000 raw -"),
+    "mag": (mag(DATA), "mag 1", "w data dense bool [3000] 3000 raw -"),
+    "npz": (npz(DATA), "npz", "w data dense u8 [3000] 3000 raw crc32"),
+    "npy": (npy(DATA), "npy", "data data dense u8 [3000] 3000 raw -"),
+}
+KINDS = pytest.mark.parametrize("kind", FORMATS)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Under a name that says nothing: formats are told by content."""
+
+    def write_file(data, name="file"):
+        path = tmp_path / name
+        path.write_bytes(data)
+        return path
+
+    return write_file
+
+
+@KINDS
+def test_ls_tells_format_and_component(ztserve, write, kind):
+    file, told, row = FORMATS[kind]
+    result = ztserve("ls", write(file))
+    assert (result.status, result.errors) == (0, "")
+    assert result.lines[1].split() == row.split()
+    assert result.lines[2].startswith("1 object, 1 component, ")
+    assert result.lines[2].endswith(f", {told}")
+
+
+@KINDS
+def test_ls_json_tells_format_and_version(ztserve, write, kind):
+    file, told, row = FORMATS[kind]
+    shown = json.loads(ztserve("ls", "--json", write(file)).output)
+    assert [shown["source"]["format"], shown["source"]["version"]] == (told + " ").split(" ")[:2]
+    name, role, layout, dtype = row.split()[:4]
+    made = shown["objects"][name]
+    assert (made["format"], made["shape"]) == (layout, [3000])
+    component = made["components"][role]
+    assert (component["dtype"], component["type"], component["encoding"]) == (dtype, dtype, "raw")
+    assert file[component["offset"] :][: component["length"]] == DATA
+
+
+@KINDS
+def test_verify_says_ok(ztserve, write, kind):
+    file, told, row = FORMATS[kind]
+    path = write(file)
+    result = ztserve("verify", path)
+    assert (result.status, result.errors) == (0, "")
+    counts = "0 verified, 1 without digest" if row.endswith("-") else "1 verified, 0 without digest"
+    assert result.output == f"{path}: ok ({told}, 1 object, 1 component, {counts})\n"
+
+
+@KINDS
+def test_verify_of_a_file_cut_short_is_one_line(ztserve, write, kind):
+    file = FORMATS[kind][0]
+    for length in (len(file) - 1, len(file) // 2, 9):
+        result = ztserve("verify", write(file[:length]))
+        assert (result.status, result.output) == (1, "")
+        assert len(result.error_lines) == 1
+        assert ": bad: " in result.errors
+
+
+def test_verify_takes_all_formats_at_once(ztserve, write):
+    paths = [write(file, f"{number}.zt") for number, (file, _, _) in enumerate(FORMATS.values())]
+    result = ztserve("verify", *paths)
+    assert result.status == 0
+    assert [line.split(": ")[0] for line in result.lines] == list(map(str, paths))
+
+
+def flipped(file, place):
+    return file[:place] + bytes([file[place] ^ 0xFF]) + file[place + 1 :]
+
+
+def test_verify_finds_a_flipped_byte_in_an_archive(ztserve, write):
+    file = npz(DATA)
+    result = ztserve("verify", write(flipped(file, file.index(DATA) + 100)))
+    assert result.status == 1
+    assert "digest is crc32:" in result.errors and 'object "w"' in result.errors
+
+
+def test_verify_finds_every_flipped_byte_of_a_deflated_entry(ztserve, write):
+    file = deflated_npz(DATA)
+    shown = json.loads(ztserve("ls", "--json", write(file)).output)["objects"]["w"]["components"]["data"]
+    assert shown["encoding"] == "deflate"
+    assert shown["uncompressed_length"] == 3000 > shown["length"]
+    # The first bytes hold the array's header, and are read on opening.
+    for place in range(shown["offset"], shown["offset"] + shown["length"], 7):
+        assert ztserve("verify", write(flipped(file, place))).status == 1, place
+
+
+def test_verify_finds_what_is_no_boolean(ztserve, write):
+    result = ztserve("verify", write(mag(b"\0\1\2")))
+    assert result.status == 1
+    assert "[mag §Data LayoutData" in result.errors
+
+
+def test_verify_finds_a_flipped_byte_among_the_records_of_a_mag(ztserve, write):
+    file = mag(b"\1")
+    for place in range(8, len(file) - 1):
+        assert ztserve("verify", write(flipped(file, place))).status == 1, place
+
+
+def test_canonical_form_is_asked_of_no_other_format(ztserve, write):
+    for file, told, _ in FORMATS.values():
+        result = ztserve("verify", "--canonical", write(file))
+        assert result.status == 1
+        assert ("only zTensor 2 has a canonical form" in result.errors) == (told != "zt 2")
+
+
+def test_ls_shows_quantized_tensors(ztserve, write):
+    """One block of q4_0: 18 bytes for 32 elements."""
+    file = gguf(bytes(32)).replace(b"\x20\0\0\0\0\0\0\0\x18\0\0\0", b"\x20\0\0\0\0\0\0\0\x02\0\0\0")
+    result = ztserve("ls", write(file))
+    assert result.lines[1].split() == "w data gguf.q4_0/1 u8 [32] 18 raw -".split()
+
+
+# --- files of real writers, where a corpus has them ---
+
+
+def test_golden_mag_files_are_shown_and_found_good(ztserve, corpus):
+    paths = sorted((corpus / "golden" / "mag").glob("*.mag"))
+    if not paths:
+        pytest.skip("skipped: the corpus has no .mag files")
+    for path in paths:
+        results = ztserve("ls", path), ztserve("ls", "--json", path), ztserve("verify", path)
+        if path.read_bytes()[:4] == b"MAG&":
+            assert [result.status for result in results] == [1, 1, 1]
+            assert all("which is not read" in result.errors for result in results)
+            continue
+        assert [result.status for result in results] == [0, 0, 0], path
+        assert results[0].lines[-1].endswith(", mag 1")
+        source = json.loads(results[1].output)["source"]
+        assert (source["format"], source["version"]) == ("mag", "1")
+        assert ": ok (mag 1, " in results[2].output
+
+
+def test_golden_mag_of_the_first_release_holds_what_was_put_into_it(ztserve, corpus):
+    path = corpus / "golden" / "mag" / "magnetron-0.1.2.mag"
+    if not path.is_file():
+        pytest.skip("skipped: the corpus has no such file")
+    objects = json.loads(ztserve("ls", "--json", path).output)["objects"]
+    shown = {name: (made["shape"], made["components"]["data"]["dtype"]) for name, made in objects.items()}
+    assert shown == {
+        "w.f32": ([2, 3], "f32"),
+        "h.f16": ([5], "f16"),
+        "m.bool": ([1, 2, 1, 2, 1, 2], "bool"),
+        "i.i32": ([5], "i32"),
+    }

@@ -1,0 +1,96 @@
+"""A folder with everything in it: extensions give names and precedence, contents give formats."""
+
+import pytest
+
+from containers import dense, zt1, zt2
+from neighbours import gguf, mag, npy, npz, safetensors
+from wire import assert_problem, component_path, eventually, get, manifest, model_path
+
+# In the order of precedence; each holds its own bytes, so that it is seen which one is served.
+EXTENSIONS = ("zt", "safetensors", "gguf", "mag", "npz", "npy")
+DATA = {extension: bytes([0, 1] * (10 + rank)) for rank, extension in enumerate(EXTENSIONS)}
+FILES = {
+    "zt": zt1({"w": dense(DATA["zt"])}),
+    "safetensors": safetensors(DATA["safetensors"]),
+    "gguf": gguf(DATA["gguf"]),
+    "mag": mag(DATA["mag"]),
+    "npz": npz(DATA["npz"]),
+    "npy": npy(DATA["npy"]),
+}
+
+
+def served(server, model):
+    """The format that is served, after the bytes were found to be its."""
+    extension = manifest(server, model)["source"]["format"]
+    name = "data" if extension == "npy" else "w"
+    assert get(server, component_path(model, name)).body == DATA[extension]
+    return extension
+
+
+def test_every_format_is_served_from_one_folder(start_server, tmp_path):
+    for extension, file in FILES.items():
+        (tmp_path / f"of-{extension}.{extension}").write_bytes(file)
+    server = start_server(tmp_path)
+    models = get(server, "/v1/models").json()["models"]
+    assert [model["name"] for model in models] == sorted(f"of-{extension}" for extension in EXTENSIONS)
+    assert all(model["objects"] == 1 and "error" not in model for model in models)
+    assert [served(server, f"of-{extension}") for extension in EXTENSIONS] == list(EXTENSIONS)
+
+
+def test_the_first_extension_is_served_and_the_next_takes_over_when_it_goes(start_server, tmp_path):
+    for extension, file in FILES.items():
+        (tmp_path / f"m.{extension}").write_bytes(file)
+    server = start_server(tmp_path)
+    for rank, extension in enumerate(EXTENSIONS):
+        eventually(lambda wanted=extension: manifest(server, "m")["source"]["format"] == wanted)
+        assert served(server, "m") == extension
+        assert [model["name"] for model in get(server, "/v1/models").json()["models"]] == ["m"]
+        for hidden in EXTENSIONS[rank:]:
+            assert get(server, f"/files/m.{hidden}").body == FILES[hidden]
+        (tmp_path / f"m.{extension}").unlink()
+    eventually(lambda: get(server, model_path("m")).status == 404)
+
+
+def test_a_better_extension_that_comes_later_takes_over(start_server, tmp_path):
+    server = start_server(tmp_path)
+    for extension in reversed(EXTENSIONS):
+        (tmp_path / ".partial").write_bytes(FILES[extension])
+        (tmp_path / ".partial").rename(tmp_path / f"m.{extension}")
+        eventually(lambda wanted=extension: get(server, model_path("m")).status == 200 and served(server, "m") == wanted)
+
+
+def test_an_unreadable_file_shadows_all_the_same(start_server, tmp_path):
+    """Serving another file than the one that was meant would be a surprise; an error is none."""
+    (tmp_path / "m.zt").write_bytes(FILES["zt"][:-1])
+    (tmp_path / "m.safetensors").write_bytes(FILES["safetensors"])
+    server = start_server(tmp_path)
+    assert_problem(get(server, model_path("m")), 422, "invalid-model")
+    (entry,) = get(server, "/v1/models").json()["models"]
+    assert entry["error"]["code"] == "invalid-model"
+
+
+@pytest.mark.parametrize("content", EXTENSIONS)
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_content_tells_the_format(start_server, tmp_path, extension, content):
+    (tmp_path / f"m.{extension}").write_bytes(FILES[content])
+    server = start_server(tmp_path)
+    assert served(server, "m") == content
+    source = manifest(server, "m")["source"]
+    assert source["href"] == f"/files/m.{extension}"
+    (entry,) = get(server, "/v1/models").json()["models"]
+    assert entry["format"] == content
+
+
+def test_a_version_2_file_under_a_foreign_extension_is_served(start_server, tmp_path):
+    (tmp_path / "m.npz").write_bytes(zt2({"w": dense(b"1234", digest="xxh3")}))
+    server = start_server(tmp_path)
+    assert manifest(server, "m")["source"]["version"] == "2"
+    assert get(server, component_path("m", "w")).body == b"1234"
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS[1:])
+def test_an_extension_alone_makes_no_model_readable(start_server, tmp_path, extension):
+    (tmp_path / f"m.{extension}").write_bytes(b"neither this nor that")
+    server = start_server(tmp_path)
+    problem = assert_problem(get(server, model_path("m")), 422, "invalid-model")
+    assert problem["rule"] == "zt §Detection UnknownFormat"

@@ -1,0 +1,88 @@
+"""The virtual environments of the real packages: one for each release, made when it is first asked for.
+
+They are made with the Python that runs the tests. All releases below have wheels for CPython 3.11 and 3.13 (and 3.12), and
+so have numpy and ml_dtypes at these versions.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ENVIRONMENTS = Path(os.environ.get("ZT_INTEROP_VENVS", HERE.parent.parent / "build" / "interop"))
+ARRAYS = ["numpy==2.2.6", "ml_dtypes==0.5.1"]
+
+# What is installed, by the name that the tests give it, and the script that writes and reads its files.
+CLIENTS = {
+    "0.1.4": ("ztensor==0.1.4", "client_0_1.py"),
+    "1.0.1": ("ztensor==1.0.1", "client_1_0.py"),
+    "1.1.1": ("ztensor==1.1.1", "client_1_0.py"),
+    "1.2.3": ("ztensor==1.2.3", "client_1_2.py"),
+    "2.1.2": ("ztensor==2.1.2", "client_2.py"),
+    "safetensors": ("safetensors==0.8.0", "client_safetensors.py"),
+    "gguf": ("gguf==0.19.0", "client_gguf.py"),
+    # No package beside numpy itself.
+    "numpy": (None, "client_numpy.py"),
+    "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),
+    "magnetron-0.1.6": ("magnetron==0.1.6", "client_magnetron.py"),
+    "magnetron-0.2.2": ("magnetron==0.2.2", "client_magnetron.py"),
+}
+
+
+# Built for fewer machines than the others: where they cannot be had, their tests are skipped.
+OPTIONAL = {name for name in CLIENTS if name.startswith("magnetron")}
+
+
+def requirements_of(name):
+    package = CLIENTS[name][0]
+    return ([package] if package else []) + ARRAYS
+
+
+def python_of(name):
+    """The interpreter of the environment that has this release, made if need be."""
+    # Written into each environment once it is complete; another text there makes it anew.
+    wanted = " ".join([*requirements_of(name), sys.version.split()[0]])
+    folder = ENVIRONMENTS / name
+    marker = folder / "complete"
+    python = folder / "bin" / "python"
+    if not marker.is_file() or marker.read_text() != wanted:
+        # --clear would empty what a link leads to.
+        assert not folder.is_symlink(), f"{folder} leads elsewhere"
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*install, *requirements_of(name)], check=True)
+        marker.write_text(wanted)
+    return python
+
+
+def is_available(name):
+    """Whether tests of an optional package can run; any other package that cannot be had is a failure."""
+    if name not in OPTIONAL:
+        return True
+    try:
+        return subprocess.run([python_of(name), "-c", f"import {name.split('-')[0]}"]).returncode == 0
+    except subprocess.CalledProcessError:
+        return False
+
+
+def run_client(name, *arguments, script=None):
+    command = [python_of(name), HERE / (script or CLIENTS[name][1]), *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def write_with(name, folder):
+    """What a release writes: the files' paths, each with the objects that were put into it."""
+    run_client(name, "write", folder)
+    suffix = ".expected.json"
+    files = sorted(Path(str(path).removesuffix(suffix)) for path in folder.glob(f"*{suffix}"))
+    assert files
+    return {path: json.loads(Path(f"{path}{suffix}").read_text()) for path in files}
+
+
+def read_with(name, path):
+    """What a release reads back: SHA-256 of each tensor, by its name."""
+    return json.loads(run_client(name, "read", path))

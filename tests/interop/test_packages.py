@@ -1,0 +1,185 @@
+"""What the real packages write is served byte for byte, and what a PUT stored they read back.
+
+Each release writes a format, or a version of one, of its own: five of ztensor, three of magnetron, one each of
+safetensors, gguf and numpy.
+"""
+
+import hashlib
+import json
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import requests
+
+from environments import is_available, read_with, write_with
+from server_process import PROGRAM
+
+VERIFICATION_TIMEOUT_S = 60
+# What the manifest must tell of the files of each release; numpy's have their extension's format.
+SOURCES = {
+    "0.1.4": ("zt", "0.1.0"),
+    "1.0.1": ("zt", "1.0"),
+    "1.1.1": ("zt", "1.1.0"),
+    "1.2.3": ("zt", "1.2.0"),
+    "2.1.2": ("zt", "2"),
+    "safetensors": ("safetensors", ""),
+    "gguf": ("gguf", "3"),
+    "numpy": (None, ""),
+    "magnetron-0.1.2": ("mag", "1"),
+    "magnetron-0.1.6": ("mag", "100"),
+    "magnetron-0.2.2": ("mag", "300"),
+}
+# Its reader never looks at tensors.
+WRITES_ONLY = {"magnetron-0.1.2"}
+
+
+@pytest.fixture(scope="module", params=SOURCES)
+def release(request):
+    if not is_available(request.param):
+        pytest.skip(f"{request.param} cannot be installed here")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def written(release, tmp_path_factory):
+    """Files that this release wrote, each with what was put into it."""
+    return write_with(release, tmp_path_factory.mktemp("written"))
+
+
+@pytest.fixture
+def server(written, start_server):
+    return start_server(next(iter(written)).parent)
+
+
+def get_manifest(server, path):
+    answer = requests.get(f"{server.url}/v1/models/{path.stem}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def component_url(server, model, name, role):
+    return f"{server.url}/v1/models/{model}/objects/{quote(name, safe='')}/{role}"
+
+
+def without_links(manifest):
+    """What the manifest says of the file's content, wherever it is shown."""
+    for shown in manifest["objects"].values():
+        for component in shown["components"].values():
+            component.pop("href", None)
+    return {key: manifest[key] for key in ("attributes", "objects")}
+
+
+def test_manifest_tells_version_shapes_and_components(release, written, server):
+    for path, expected in written.items():
+        manifest = get_manifest(server, path)
+        source = manifest["source"]
+        assert (source["format"], source["version"]) == (SOURCES[release][0] or path.suffix[1:], SOURCES[release][1])
+        assert (source["size"], source["href"]) == (path.stat().st_size, f"/files/{path.name}")
+        shown = {
+            name: {"shape": shown["shape"], "components": sorted(shown["components"])}
+            for name, shown in manifest["objects"].items()
+        }
+        assert shown == {
+            name: {"shape": wanted["shape"], "components": sorted(wanted["components"])}
+            for name, wanted in expected.items()
+        }
+
+
+def test_manifest_tells_types_layouts_and_attributes(written, server):
+    for path, expected in written.items():
+        manifest = get_manifest(server, path)
+        attributes = Path(f"{path}.attributes.json")
+        if attributes.is_file():
+            assert manifest["attributes"] == json.loads(attributes.read_text())
+        for name, wanted in expected.items():
+            shown = manifest["objects"][name]
+            assert shown["format"] == wanted.get("format", shown["format"])
+            assert shown["attributes"] == wanted.get("attributes", shown["attributes"])
+            for role, types in wanted.get("types", {}).items():
+                component = shown["components"][role]
+                assert [component["dtype"], component["type"]] == types, name
+                assert component["encoding"] == ("deflate" if path.stem == "deflated" else "raw")
+
+
+def test_every_component_is_served_byte_exact(written, server):
+    for path, expected in written.items():
+        for name, wanted in expected.items():
+            for role, digest in wanted["components"].items():
+                url = component_url(server, path.stem, name, role)
+                answer = requests.get(url)
+                if name == "":
+                    # safetensors allows that; no URL does.
+                    assert answer.status_code == 400
+                    continue
+                assert answer.status_code == 200, answer.text
+                assert hashlib.sha256(answer.content).hexdigest() == digest, url
+                assert_ranges_are_of(url, answer.content)
+
+
+def assert_ranges_are_of(url, content):
+    half = len(content) // 2
+    for field, wanted in ((f"bytes={half}-", content[half:]), ("bytes=-3", content[-3:]), ("bytes=1-4", content[1:5])):
+        if wanted:
+            part = requests.get(url, headers={"Range": field})
+            assert (part.status_code, part.content) == (206, wanted), (url, field)
+
+
+def wait_until_verified(server, model):
+    url = f"{server.url}/v1/models/{model}/verification"
+    requests.post(url)
+    deadline = time.monotonic() + VERIFICATION_TIMEOUT_S
+    while (report := requests.get(url).json())["state"] in ("unverified", "running"):
+        assert time.monotonic() < deadline, report
+        time.sleep(0.02)
+    return report
+
+
+def test_verification_and_the_command_line_find_them_good(written, server):
+    for path in written:
+        result = subprocess.run([PROGRAM, "verify", path], capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+        report = wait_until_verified(server, path.stem)
+        assert report["state"] == "verified"
+        assert report["failures"] == []
+        counts = report["components"]
+        assert counts["verified"] + counts["undigested"] == counts["total"]
+        # A ZIP entry's CRC-32 is its digest.
+        if path.suffix == ".npz":
+            assert counts["undigested"] == 0
+
+
+def test_ls_shows_what_the_server_shows(written, server):
+    for path in written:
+        result = subprocess.run([PROGRAM, "ls", "--json", path], capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        assert without_links(json.loads(result.stdout)) == without_links(get_manifest(server, path))
+        table = subprocess.run([PROGRAM, "ls", path], capture_output=True, text=True)
+        assert (table.returncode, table.stderr) == (0, "")
+
+
+def test_canonical_check_agrees_with_the_canonical_writer(tmp_path):
+    outcome = {
+        path.stem: subprocess.run([PROGRAM, "verify", "--canonical", path], capture_output=True).returncode
+        for path in write_with("2.1.2", tmp_path)
+    }
+    assert outcome["v2-canonical"] == 0
+    assert outcome["v2-seekable"] == 1
+
+
+def test_uploaded_files_are_stored_as_they_were_and_read_back(release, written, start_server, tmp_path):
+    root = tmp_path / "models"
+    root.mkdir()
+    server = start_server(root, "--writable")
+    for path, expected in written.items():
+        data = path.read_bytes()
+        answer = requests.put(f"{server.url}/v1/models/stored%2F{path.stem}", data=data)
+        assert answer.status_code == 201, answer.text
+        assert requests.get(f"{server.url}/files/stored/{path.name}").content == data
+        if release in WRITES_ONLY:
+            continue
+        dense = {name: wanted["components"] for name, wanted in expected.items() if list(wanted["components"]) == ["data"]}
+        read_back = read_with(release, root / "stored" / path.name)
+        assert read_back == {name: components["data"] for name, components in dense.items()}
