@@ -8,10 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 }
 folder=$1
 shift
-generator=()
-# An existing build folder keeps the generator it was made with.
-if [ ! -f "$folder/CMakeCache.txt" ] && command -v ninja >/dev/null; then
-    generator=(-G Ninja)
-fi
-cmake -S . -B "$folder" "${generator[@]}" "$@"
+# shellcheck source=deploy/packages.sh
+. deploy/packages.sh
+prefer_ninja
+cmake -S . -B "$folder" "$@"
 cmake --build "$folder" --parallel "$(nproc)"

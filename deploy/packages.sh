@@ -64,3 +64,12 @@ packages_install()
         return 1
     fi
 }
+
+# Has cmake make build folders for ninja where there is one (make need not be there); folders that exist keep what they
+# were made for.
+prefer_ninja()
+{
+    if command -v ninja >/dev/null; then
+        export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
+    fi
+}

@@ -19,6 +19,7 @@ length=(-max_len=16384 -timeout=20)
 
 build_targets()
 {
+    prefer_ninja
     cmake -S . -B "$build" -DCMAKE_C_COMPILER=clang -DZT_FUZZ=ON -DZT_SANITIZE=fuzzer-no-link,address,undefined \
         >/dev/null
     cmake --build "$build" --parallel "$(nproc)" --target fuzz-targets >"$build/build.log" || {

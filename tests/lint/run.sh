@@ -32,6 +32,7 @@ check_scripts()
 # file for uninitialized. status.c defines what analyzer.h explains.
 check_bugs()
 {
+    prefer_ninja
     cmake -S . -B "$build" -DZT_TESTS=OFF >/dev/null || return
     local tidy=(clang-tidy -p "$build" --quiet "--warnings-as-errors=*")
     local explain=(--extra-arg=-include "--extra-arg=$PWD/tests/lint/analyzer.h" "--extra-arg=-I$PWD/core/include")
