@@ -22,6 +22,7 @@ from wire import (
 # More than the buffers of both ends hold.
 BIG = pattern(48 << 20)
 READ = 3 << 20
+ROUGHLY = 64 << 10
 
 
 @pytest.fixture
@@ -70,7 +71,8 @@ def assert_cut(line, reason, during):
 def assert_download_cut(line, reason, total=len(BIG)):
     assert_cut(line, reason, "answer")
     assert line["status"] == 200 and line["total_bytes"] == total
-    assert READ <= line["bytes"] == line["done_bytes"] < READ + (4 << 20), line
+    # The server knows what the connection took, and only about how much of it was for the requests before.
+    assert READ - ROUGHLY <= line["bytes"] == line["done_bytes"] < READ + (4 << 20), line
 
 
 def test_whole_answers_are_not_cut(start):
