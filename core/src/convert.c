@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "convert_content.h"
 #include "extents.h"
 #include "feed.h"
 #include "write/formats.h"
@@ -100,24 +101,6 @@ static enum zt_status check_empty(struct copying *copying)
     return status;
 }
 
-/* Content that breaks the rules of its type or layout is damage too. What cannot be judged passes. */
-static enum zt_status check_content(const struct zt_conversion *conversion, struct zt_error *error)
-{
-    const struct zt_model *source = conversion->source;
-    const struct zt_files files = {conversion->files[0], conversion->files + 1};
-
-    for (uint32_t i = 0; i < source->object_count; i++) {
-        struct zt_error found;
-        enum zt_status status = zt_object_check(source, &source->objects[i], &files, &found);
-        if (status != ZT_OK && status != ZT_UNSUPPORTED) {
-            if (error)
-                *error = found;
-            return status;
-        }
-    }
-    return ZT_OK;
-}
-
 static enum zt_status copy_all(struct copying *copying, const struct zt_sink *sink)
 {
     const struct zt_projection *projection = copying->conversion->projection;
@@ -143,7 +126,7 @@ enum zt_status zt_model_convert(const struct zt_conversion *conversion, const st
     struct copying copying = {.conversion = conversion, .facts = conversion->options.facts, .error = error};
     enum zt_target target = conversion->projection->target;
     struct zt_fact *gathered = NULL;
-    enum zt_status status = check_content(conversion, error);
+    enum zt_status status = zt_conversion_check(conversion, error);
 
     if (status == ZT_OK && needs_facts(target) && !copying.facts)
         status = zt_facts_gather(conversion, &gathered, error);

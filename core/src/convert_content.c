@@ -1,0 +1,154 @@
+/* Content rules before a conversion. Where the target's layout promises more than the source's (zTensor 2's columns
+ * increase, its coordinates differ), the object is judged a second time: the source's bytes under the target's names.
+ */
+#include "convert_content.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "write/formats.h"
+
+/* --- as the source has it --- */
+
+static enum zt_status check_source(const struct zt_model *source, const struct zt_object *object,
+                                   const struct zt_files *files, struct zt_error *error)
+{
+    struct zt_error found;
+    enum zt_status status = zt_object_check(source, object, files, &found);
+
+    if (status == ZT_OK || status == ZT_UNSUPPORTED)
+        return ZT_OK;
+    if (error)
+        *error = found;
+    return status;
+}
+
+/* --- as the target will have it --- */
+
+/* Whether the target has rules that the source's check has not looked at. */
+static bool promises_more(const struct zt_conversion *conversion, const struct zt_object *object,
+                          const struct zt_object *from)
+{
+    enum zt_format target = conversion->projection->model->format;
+    bool is_sparse = object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
+
+    if (object->layout != from->layout)
+        return object->layout != ZT_LAYOUT_OTHER;
+    return is_sparse && target == ZT_FORMAT_ZT2 && conversion->source->format != ZT_FORMAT_ZT2;
+}
+
+/* A component where the source keeps it, called and typed as in the target. Indices are read as they are stored: they
+ * become wider on their way. */
+static struct zt_component view_component(const struct zt_conversion *conversion, const struct zt_component *part)
+{
+    const struct zt_projection *projection = conversion->projection;
+    const struct zt_origin *origin = &projection->origins[zt_component_index(projection->model, part)];
+    struct zt_component view = conversion->source->components[origin->component];
+
+    view.name = part->name;
+    view.name_length = part->name_length;
+    if (origin->change == ZT_CHANGE_NONE) {
+        view.type = part->type;
+        view.type_length = part->type_length;
+        view.dtype = part->dtype;
+        view.logical = part->logical;
+    }
+    return view;
+}
+
+static enum zt_status refuse(const struct zt_conversion *conversion, const struct zt_object *object,
+                             const struct zt_object *from, const struct zt_error *found, struct zt_error *error)
+{
+    struct zt_text part = {found->component, strlen(found->component)};
+
+    zt_fail(error, ZT_UNSUPPORTED, found->rule, found->offset, "not a \"%.*s\" of %s: %.120s",
+            (int)(object->format_length < 60 ? object->format_length : 60), object->format,
+            zt_target_name(conversion->projection->target), found->message);
+    zt_error_at(error, zt_object_name(from), part);
+    return ZT_UNSUPPORTED;
+}
+
+static enum zt_status check_view(const struct zt_conversion *conversion, const struct zt_object *object,
+                                 struct zt_component *parts, struct zt_error *error)
+{
+    const struct zt_model *outline = conversion->projection->model;
+    const struct zt_files files = {conversion->files[0], conversion->files + 1};
+    struct zt_object viewed = *object;
+    struct zt_model view = *outline;
+
+    for (uint32_t i = 0; i < object->component_count; i++)
+        parts[i] = view_component(conversion, &zt_object_components(outline, object)[i]);
+    viewed.first_component = 0;
+    view.objects = &viewed;
+    view.object_count = 1;
+    view.components = parts;
+    view.component_count = object->component_count;
+    return zt_object_check(&view, &viewed, &files, error);
+}
+
+static enum zt_status check_target(const struct zt_conversion *conversion, const struct zt_object *object,
+                                   const struct zt_object *from, struct zt_error *error)
+{
+    struct zt_error found;
+
+    if (!promises_more(conversion, object, from))
+        return ZT_OK;
+    struct zt_component *parts = calloc(object->component_count, sizeof(*parts));
+    if (!parts)
+        return zt_write_no_memory(error);
+    enum zt_status status = check_view(conversion, object, parts, &found);
+    free(parts);
+    if (status == ZT_INVALID)
+        return refuse(conversion, object, from, &found, error);
+    if (status == ZT_OK || status == ZT_UNSUPPORTED)
+        return ZT_OK;
+    if (error)
+        *error = found;
+    return status;
+}
+
+/* --- both --- */
+
+/* The object that each of the source's components belongs to: the projection's objects may be in another order. */
+static uint32_t *find_owners(const struct zt_model *source)
+{
+    uint32_t *owners = calloc(source->component_count + (size_t)1, sizeof(*owners));
+
+    for (uint32_t i = 0; owners && i < source->object_count; i++) {
+        for (uint32_t j = 0; j < source->objects[i].component_count; j++)
+            owners[source->objects[i].first_component + j] = i;
+    }
+    return owners;
+}
+
+static enum zt_status check_targets(const struct zt_conversion *conversion, struct zt_error *error)
+{
+    const struct zt_projection *projection = conversion->projection;
+    const struct zt_model *source = conversion->source;
+    uint32_t *owners = find_owners(source);
+    enum zt_status status = ZT_OK;
+
+    if (!owners)
+        return zt_write_no_memory(error);
+    for (uint32_t i = 0; i < projection->model->object_count && status == ZT_OK; i++) {
+        const struct zt_object *object = &projection->model->objects[i];
+
+        if (object->component_count > 0) {
+            uint32_t owner = owners[projection->origins[object->first_component].component];
+            status = check_target(conversion, object, &source->objects[owner], error);
+        }
+    }
+    free(owners);
+    return status;
+}
+
+enum zt_status zt_conversion_check(const struct zt_conversion *conversion, struct zt_error *error)
+{
+    const struct zt_model *source = conversion->source;
+    const struct zt_files files = {conversion->files[0], conversion->files + 1};
+    enum zt_status status = ZT_OK;
+
+    for (uint32_t i = 0; i < source->object_count && status == ZT_OK; i++)
+        status = check_source(source, &source->objects[i], &files, error);
+    return status == ZT_OK ? check_targets(conversion, error) : status;
+}
