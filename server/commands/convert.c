@@ -15,6 +15,9 @@
 #include "commands/shard_files.h"
 #include "zt/convert.h"
 
+/* Of an object or component, in a line. */
+#define NAME_BYTES_SHOWN ((size_t)200)
+
 /* What is asked for. */
 struct request {
     const char *in;
@@ -146,10 +149,26 @@ static int read_arguments(int argc, char **argv, struct request *request)
 
 /* --- reading --- */
 
+/* A name that is longer than anybody reads ends in "…". */
+static void shorten_name(char name[ZT_ERROR_NAME_MAX + 1])
+{
+    size_t length = NAME_BYTES_SHOWN;
+    if (strlen(name) <= NAME_BYTES_SHOWN) {
+        return;
+    }
+    while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80) {
+        length--;
+    }
+    memcpy(name + length, "…", sizeof "…");
+}
+
 static int complain_of(const char *path, const struct zt_error *error)
 {
     char text[FAILURE_TEXT_SIZE];
-    failure_describe(error, text, sizeof text);
+    struct zt_error shown = *error;
+    shorten_name(shown.object);
+    shorten_name(shown.component);
+    failure_describe(&shown, text, sizeof text);
     command_complain("%s: %s", path, text);
     return EXIT_BAD;
 }
@@ -265,6 +284,19 @@ static int make_output(struct work *work)
     return EXIT_DONE;
 }
 
+/* NPY is the one target without names: its reader says "data". */
+static void tell_lost_name(const struct work *work)
+{
+    const struct zt_object *object = work->file.model->objects;
+    if (work->request->target != ZT_TARGET_NPY || (object->name_length == 4 && memcmp(object->name, "data", 4) == 0)) {
+        return;
+    }
+    plain_text_write(stdout, work->request->out, strlen(work->request->out));
+    fputs(": the object's name, \"", stdout);
+    plain_text_write_short(stdout, object->name, object->name_length, NAME_BYTES_SHOWN);
+    printf("\", left out, for which %s has no place\n", zt_target_name(work->request->target));
+}
+
 static void tell_left_out(const struct work *work)
 {
     uint64_t count = work->projection->left_out;
@@ -301,6 +333,7 @@ int command_convert(int argc, char **argv)
     zt_error_clear(&error);
     status = open_work(&work, &error) == ZT_OK ? make_output(&work) : complain_of(request.in, &error);
     if (status == EXIT_DONE) {
+        tell_lost_name(&work);
         tell_left_out(&work);
     }
     close_work(&work);

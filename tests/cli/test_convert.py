@@ -311,6 +311,84 @@ def test_content_against_its_type_makes_nothing(fails, write):
     assert '"flags"' in fails(write("a.zt", zt1({"flags": dense(b"\x00\x02", "bool")})), "--to", "zt2")
 
 
+def csr(columns, format="sparse_csr", dtype="u64", code="Q"):
+    """Two rows of two, three columns wide."""
+    return Object(
+        [2, 3],
+        {
+            "values": Component(struct.pack("<4f", 1, 2, 3, 4), "f32"),
+            "indices": Component(struct.pack(f"<4{code}", *columns), dtype),
+            "indptr": Component(struct.pack(f"<3{code}", 0, 2, 4), dtype),
+        },
+        format=format,
+    )
+
+
+def coo(coords, format="sparse_coo"):
+    """Two points, all of their first coordinates before the second ones."""
+    components = {"values": Component(b"ab", "u8"), "coords": Component(struct.pack("<4Q", *coords), "u64")}
+    return Object([3, 3], components, format=format)
+
+
+@pytest.mark.parametrize("options", [[], ["--zstd"]])
+@pytest.mark.parametrize(
+    "made, component, reason",
+    [
+        (csr([2, 1, 0, 1]), "indices", "do not increase"),
+        (csr([0, 1, 2, 2]), "indices", "do not increase"),
+        (csr([0, 1, 2, 1], dtype="i32", code="i"), "indices", "do not increase"),
+        (csr([1, 0, 0, 1], format="zt.sparse_csr/1"), "indices", "do not increase"),
+        (csr([0, 3, 0, 1], format="zt.sparse_csr/1"), "indices", "outside the shape"),
+        (coo([1, 1, 2, 2]), "coords", "occurs twice"),
+        (coo([1, 1, 2, 2], format="zt.sparse_coo/1"), "coords", "occurs twice"),
+        (coo([1, 1, 2, 3], format="zt.sparse_coo/1"), "coords", "outside the shape"),
+    ],
+)
+def test_content_against_the_layout_it_gets_makes_nothing(fails, write, made, component, reason, options):
+    sound = dense(WEIGHTS, "f32", [6])
+    # A name that canonical form composes, and so moves behind the others.
+    objects = {"e\u0301": sound, "ez": sound, "rows": made}
+    line = fails(write("a.zt", zt1(objects)), "--to", "zt2", *options)
+    assert f'object "rows", component "{component}"' in line
+    assert reason in line
+    assert "zt2 §6 LayoutData" in line
+
+
+@pytest.mark.parametrize("made", [csr([2, 1, 0, 1]), csr([0, 0, 2, 2]), coo([1, 1, 2, 2])])
+def test_content_that_zt1_allows_goes_to_zt1(convert, write, made):
+    convert(write("a.zt", zt1({"rows": made})), "out.zt")
+
+
+def test_content_that_zt1_forbids_is_refused_where_zt2_did_not_know_the_layout(fails, write):
+    line = fails(write("a.zt", zt2({"rows": csr([0, 3, 0, 1])})), "--to", "zt")
+    assert 'object "rows", component "indices"' in line
+    assert "zt1 §3 LayoutData" in line
+
+
+@pytest.mark.parametrize("made", [csr([0, 2, 1, 2]), csr([0, 2, 1, 2], dtype="i32", code="i"), coo([1, 1, 2, 0])])
+def test_content_that_keeps_the_rules_of_zt2_goes_there(convert, write, made):
+    source = write("a.zt", zt1({"rows": made}))
+    convert(source, "out.zt", "--to", "zt2")
+    convert(source, "packed.zt", "--to", "zt2", "--zstd")
+
+
+@pytest.mark.parametrize("before", ["", "n"])
+@pytest.mark.parametrize("letter", ["n", "ä"])
+def test_a_long_name_is_cut_in_a_refusal(fails, write, before, letter):
+    line = fails(write("a.zt", zt1({before + letter * 32768: dense(WEIGHTS, "f32", [6])})), "--to", "zt2")
+    shown = line.split('[object "')[1].rstrip()
+    assert shown.startswith(before + letter * 90)
+    assert shown.endswith(f'{letter}…"]')
+    assert len(shown.encode()) < 220
+
+
+def test_npy_tells_which_name_it_drops(ztserve, write, tmp_path):
+    source = write("a.zt", zt1({"layer\n1": dense(WEIGHTS, "f32", [6])}))
+    result = ztserve("convert", source, tmp_path / "a.npy")
+    line = f'{tmp_path / "a.npy"}: the object\'s name, "layer\\u000a1", left out, for which NPY has no place\n'
+    assert (result.status, result.output, result.errors) == (0, line, "")
+
+
 def test_a_file_that_is_no_container_makes_nothing(fails, write):
     assert "nonsense.zt" in fails(write("nonsense.zt", b"nonsense" * 100), "--to", "zt")
 

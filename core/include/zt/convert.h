@@ -1,7 +1,8 @@
 /* Converting: a model of one format into a file of another, its bytes checked on the way.
  *
  * Every digest that the source states is compared with the bytes that are read, so that nothing damaged is passed on.
- * Memory follows the number of components, never their size. */
+ * Memory follows the number of components, never their size; only telling that coordinates differ, where a layout of
+ * source or target promises it, takes a word for each, 512 MiB at most. */
 #ifndef ZT_CONVERT_H
 #define ZT_CONVERT_H
 
@@ -33,7 +34,8 @@ enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt
                                struct zt_error *error);
 
 /* Writes the projection's file into the sink; gathers the facts it needs first where options.facts is NULL. ZT_CORRUPT
- * names the component whose digest is wrong or whose bytes do not decode; ZT_UNSUPPORTED one that cannot be decoded;
+ * names the component whose digest is wrong or whose bytes do not decode; ZT_UNSUPPORTED one that cannot be decoded,
+ * or, with the target's rule and before the sink gets anything, one whose content the target's layout forbids;
  * ZT_INVALID one whose content cannot be converted (a negative index); what sink or source gave back. */
 enum zt_status zt_model_convert(const struct zt_conversion *conversion, const struct zt_sink *sink,
                                 struct zt_error *error);

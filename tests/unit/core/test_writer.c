@@ -511,6 +511,30 @@ static void a_negative_index_is_not_widened(void **state)
     written_free(&written);
 }
 
+static void content_that_only_the_target_forbids_is_not_written(void **state)
+{
+    static const enum zt_target refusing[] = {ZT_TARGET_ZT2_CANONICAL, ZT_TARGET_ZT2};
+    struct written written = {0};
+    struct zt_buffer bytes = {0};
+
+    (void)state;
+    /* byte n of the data is n mod 251: the last coordinate is the first one again */
+    written_from_text(&written, 256,
+                      "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[251],\"format\":\"sparse_coo\","
+                      "\"components\":{\"coords\":{\"dtype\":\"u8\",\"offset\":64,\"length\":252},"
+                      "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":252}}}}}");
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(written_convert(&written, refusing[i], NULL, &bytes, &error), ZT_UNSUPPORTED);
+        assert_failure(&error, ZT_UNSUPPORTED, "zt2 §6 LayoutData", 64);
+        assert_string_equal(error.object, "x");
+        assert_string_equal(error.component, "coords");
+        assert_int_equal(bytes.length, 0);
+    }
+    assert_int_equal(written_convert(&written, ZT_TARGET_ZT1, NULL, &bytes, &error), ZT_OK);
+    zt_buffer_free(&bytes);
+    written_free(&written);
+}
+
 /* --- images --- */
 
 static void an_image_finds_every_position(void **state)
@@ -598,6 +622,7 @@ int main(void)
         cmocka_unit_test(a_damaged_component_of_no_bytes_is_told),
         cmocka_unit_test(a_file_that_changes_between_two_readings_is_told),
         cmocka_unit_test(a_negative_index_is_not_widened),
+        cmocka_unit_test(content_that_only_the_target_forbids_is_not_written),
         cmocka_unit_test(an_image_finds_every_position),
         cmocka_unit_test(an_image_has_a_bound),
         cmocka_unit_test(a_stream_and_an_image_of_zt1_are_the_same),
