@@ -35,16 +35,16 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
     if (error == NULL) {
         return status;
     }
+    va_list arguments;
+    va_start(arguments, format);
+    /* Written apart from the error and before it is cleared, so that an argument may be one of its own texts. */
+    char message[2 * sizeof error->message];
+    int length = vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
     zt_error_clear(error);
     error->status = status;
     error->rule = rule;
     error->offset = offset;
-    va_list arguments;
-    va_start(arguments, format);
-    /* Written apart from the error, so that an argument may be one of its own texts. */
-    char message[2 * sizeof error->message];
-    int length = vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
     size_t kept = 0;
     if (length > 0) {
         size_t written = (size_t)length < sizeof message ? (size_t)length : sizeof message - 1;

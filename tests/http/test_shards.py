@@ -316,7 +316,7 @@ def test_shard_that_is_no_container_is_refused(start_server, tmp_path):
     server = serve(start_server, tmp_path, m=model, m__w=shard[:-1] + b"x")
     problem = assert_problem(get(server, model_path("m")), 422, "invalid-model")
     assert problem["rule"] == "zt2 §1 FooterMagic"
-    assert problem["detail"].startswith("shard w: ")
+    assert problem["detail"].startswith("shard w: the file does not end as zTensor 2 does")
 
 
 def test_wrong_bytes_in_a_shard_of_the_right_size_are_never_served(start_server, tmp_path):

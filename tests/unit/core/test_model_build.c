@@ -169,6 +169,17 @@ static void fail_fills_the_whole_error(void **state)
     assert_int_equal(zt_fail(NULL, ZT_IO, NULL, 0, "nobody asks"), ZT_IO);
 }
 
+static void fail_may_quote_the_error_that_it_replaces(void **state)
+{
+    (void)state;
+    struct zt_error error;
+    zt_fail(&error, ZT_INVALID, "rule", 7, "too long");
+    zt_error_at(&error, (struct zt_text){"w", 1}, (struct zt_text){"data", 4});
+    zt_fail(&error, ZT_CORRUPT, NULL, 0, "%s.%s: %s", error.object, error.component, error.message);
+    assert_string_equal(error.message, "w.data: too long");
+    assert_string_equal(error.object, "");
+}
+
 static void texts_of_errors_are_cut_between_characters(void **state)
 {
     (void)state;
@@ -212,6 +223,7 @@ int main(void)
         cmocka_unit_test(init_tells_a_source_that_cannot_be_read),
         cmocka_unit_test(arena_keeps_its_budget),
         cmocka_unit_test(fail_fills_the_whole_error),
+        cmocka_unit_test(fail_may_quote_the_error_that_it_replaces),
         cmocka_unit_test(texts_of_errors_are_cut_between_characters),
         cmocka_unit_test(every_status_has_a_word),
     };
