@@ -222,10 +222,25 @@ static bool skip_number(struct zt_json_reader *reader)
     return skip_digits(reader);
 }
 
+/* Passes over a word that stands for a number; false, and nothing passed over, when there is none. */
+static bool skip_non_finite(struct zt_json_reader *reader)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (reader->length - reader->position >= length &&
+            memcmp(reader->bytes + reader->position, words[i], length) == 0) {
+            reader->position += length;
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum zt_status read_number(struct zt_json_reader *reader, struct zt_json_item *item, struct zt_error *error)
 {
     size_t begin = reader->position;
-    if (!skip_number(reader)) {
+    if (!(reader->takes_non_finite && skip_non_finite(reader)) && !skip_number(reader)) {
         return refuse(reader, reader->position, "no value, or a number that is not JSON", error);
     }
     item->kind = ZT_JSON_NUMBER;

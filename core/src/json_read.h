@@ -18,7 +18,7 @@ enum zt_json_kind {
     ZT_JSON_OBJECT,
     ZT_JSON_ARRAY,
     ZT_JSON_TEXT,   /* text: its characters */
-    ZT_JSON_NUMBER, /* text: as it is written */
+    ZT_JSON_NUMBER, /* text: as it is written; also NaN, Infinity and -Infinity where the reader takes them */
     ZT_JSON_TRUE,
     ZT_JSON_FALSE,
     ZT_JSON_NULL
@@ -42,6 +42,7 @@ struct zt_json_reader {
     size_t position;
     uint64_t base_offset; /* absolute file position of bytes[0] */
     unsigned depth;
+    bool takes_non_finite; /* NaN, Infinity and -Infinity are numbers: not JSON, but what some writers make */
     const struct zt_json_rules *rules;
 };
 

@@ -283,6 +283,8 @@ static enum zt_status read_manifest(struct reading *reading, struct zt_error *er
     reading->json = (struct zt_json_reader){.bytes = (char *)model->storage->manifest,
                                             .length = (size_t)model->manifest_length,
                                             .base_offset = model->manifest_offset,
+                                            /* Python writes the manifests, and it writes these three. */
+                                            .takes_non_finite = true,
                                             .rules = &rules};
     enum zt_status status = begin(reading, ZT_JSON_OBJECT, error);
     if (status == ZT_OK)

@@ -126,6 +126,54 @@ static void skip_refuses_what_is_not_json(void **state)
     }
 }
 
+static enum zt_status read_non_finite(const char *text, struct zt_json_item *item, struct zt_error *error)
+{
+    char bytes[32];
+    size_t length = strlen(text);
+    memcpy(bytes, text, length);
+    struct zt_json_reader reader = {
+        .bytes = bytes, .length = length, .base_offset = BASE, .takes_non_finite = true, .rules = &rules};
+    zt_error_clear(error);
+    enum zt_status status = zt_json_next(&reader, item, error);
+    return status == ZT_OK ? zt_json_end(&reader, error) : status;
+}
+
+static void next_takes_non_finite_numbers_where_it_is_told_to(void **state)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    struct zt_json_item item;
+    struct zt_error error;
+    uint64_t value;
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        assert_int_equal(read_whole(words[i], strlen(words[i]), &error), ZT_INVALID);
+        assert_int_equal(read_non_finite(words[i], &item, &error), ZT_OK);
+        assert_int_equal(item.kind, ZT_JSON_NUMBER);
+        assert_int_equal(item.text.length, strlen(words[i]));
+        assert_false(zt_json_uint(&item, &value));
+        for (size_t length = 0; length < strlen(words[i]); length++) {
+            char prefix[16] = "";
+            memcpy(prefix, words[i], length);
+            assert_int_equal(read_non_finite(prefix, &item, &error), ZT_INVALID);
+        }
+    }
+}
+
+static void next_takes_no_other_spelling_of_them(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t at;
+    } cases[] = {{"nan", 0}, {"-NaN", 1}, {"+Infinity", 0}, {"inf", 0}, {"NaN1", 3}, {"--Infinity", 1}, {"Inf", 0}};
+    struct zt_json_item item;
+    struct zt_error error;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        read_non_finite(cases[i].text, &item, &error);
+        assert_failure(&error, ZT_INVALID, "json Syntax", BASE + cases[i].at);
+    }
+}
+
 static void skip_refuses_every_prefix(void **state)
 {
     static const char text[] = "{\"a\\u00e9\":[1,-2.5e3,true,null,{\"b\":\"\\ud83d\\ude00\"}],\"c\":{}}";
@@ -217,6 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(skip_passes_over_json),
         cmocka_unit_test(skip_refuses_what_is_not_json),
+        cmocka_unit_test(next_takes_non_finite_numbers_where_it_is_told_to),
+        cmocka_unit_test(next_takes_no_other_spelling_of_them),
         cmocka_unit_test(skip_refuses_every_prefix),
         cmocka_unit_test(skip_refuses_more_than_64_levels),
         cmocka_unit_test(next_turns_escapes_into_characters),

@@ -60,6 +60,27 @@ static void open_reads_tensors_and_metadata(void **state)
     bytes_free(&bytes);
 }
 
+static void metadata_may_hold_what_python_writes_for_non_finite_numbers(void **state)
+{
+    /* {"a": [NaN, Infinity, -Infinity]}, each as a half */
+    static const char attributes[] = "\xA1\x61"
+                                     "a\x83\xF9\x7E\x00\xF9\x7C\x00\xF9\xFC\x00";
+    struct bytes bytes = {NULL, 0};
+    struct zt_model *model = NULL;
+    char json[64] = "";
+
+    (void)state;
+    make(&bytes, "{\"manifest_ver\":1,\"usr_metadata\":{\"a\":[NaN,Infinity,-Infinity]},\"seed\":NaN,\"tensor_map\":{" A
+                 "," B "}}");
+    assert_int_equal(bytes_open(&bytes, bytes.length, &model, NULL), ZT_OK);
+    assert_int_equal(model->attributes.length, sizeof attributes - 1);
+    assert_memory_equal(model->attributes.bytes, attributes, sizeof attributes - 1);
+    assert_int_equal(zt_attributes_write_json(model->attributes, collect, json, NULL), ZT_OK);
+    assert_string_equal(json, "{\"a\":[null,null,null]}");
+    zt_model_free(model);
+    bytes_free(&bytes);
+}
+
 /* ^ marks the offset of the failure. */
 static void refused(const char *marked, const char *rule)
 {
@@ -96,6 +117,8 @@ static void open_refuses_manifests_that_are_wrong(void **state)
         {ROOT("^\"a\":" ENTRY("[]", "0", "0", "5")), "mag §Tensors DataSize"},
         {ROOT("\"a\":" ENTRY("[]", "^13", "0", "4")), "mag §Tensors Dtype"},
         {ROOT("\"a\":" ENTRY("[^-1]", "0", "0", "4")), "mag §Manifest Schema"},
+        {ROOT("\"a\":" ENTRY("[]", "0", "^Infinity", "4")), "mag §Manifest Schema"},
+        {"{\"manifest_ver\":1,\"usr_metadata\":{\"a\":^nan},\"tensor_map\":{}}", "mag §Manifest JsonSyntax"},
         {ROOT("^\"a\":" ENTRY("[4294967296,4294967296]", "0", "0", "0")), "mag §Tensors Shape"},
         {ROOT("^\"a\":" ENTRY("[]", "0", "62", "4")), "mag §Tensors DataBounds"},
         {ROOT("^\"a\":" ENTRY("[]", "0", "18446744073709551615", "4")), "mag §Tensors DataBounds"},
@@ -175,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(open_reads_tensors_and_metadata),
+        cmocka_unit_test(metadata_may_hold_what_python_writes_for_non_finite_numbers),
         cmocka_unit_test(open_refuses_manifests_that_are_wrong),
         cmocka_unit_test(open_refuses_names_and_data_that_meet),
         cmocka_unit_test(open_refuses_headers_that_lie),
