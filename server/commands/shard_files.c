@@ -1,5 +1,6 @@
-/* Finding the files of a model's shards (zTensor 2 section 9): by position first, then by content. Only files of
- * exactly the stated size are read. */
+/* Finding the files of a model's shards (zTensor 2 section 9), as the server finds them: the container of the right
+ * size beside the model is the shard, whatever its bytes; without one, by content. Only files of exactly the stated
+ * size are read. */
 #include "commands/shard_files.h"
 
 #include <dirent.h>
@@ -44,6 +45,12 @@ static enum zt_status accept_shard(const struct zt_shard *shard, struct zt_sourc
 
 /* --- by position --- */
 
+/* What is no regular file is no shard, as in the server: a folder, or (EINVAL) a device or pipe; ENXIO is a socket. */
+static bool is_absence(int os_error)
+{
+    return os_error == ENOENT || os_error == EISDIR || os_error == EINVAL || os_error == ENXIO;
+}
+
 static enum zt_status open_sibling(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source,
                                    struct zt_error *error)
 {
@@ -54,7 +61,7 @@ static enum zt_status open_sibling(const char *model_path, const struct zt_shard
     }
     enum zt_status status = zt_source_open_file(path, &source, error);
     free(path);
-    if (status == ZT_IO && error->os_error == ENOENT) {
+    if (status == ZT_IO && is_absence(error->os_error)) {
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "shard %.*s is not there", (int)shard->name_length,
                        shard->name);
     }
@@ -117,7 +124,8 @@ enum zt_status shard_file_open(const char *model_path, const struct zt_shard *sh
                                struct zt_error *error)
 {
     enum zt_status status = open_sibling(model_path, shard, out_source, error);
-    if (status == ZT_NOT_FOUND || status == ZT_INVALID || status == ZT_CORRUPT) {
+    /* One of wrong bytes (ZT_CORRUPT) is a fault to be told, not a reason to look on. */
+    if (status == ZT_NOT_FOUND || status == ZT_INVALID) {
         /* What the sibling lacks stays said when nothing else is the shard either. */
         return find_by_content(model_path, shard, out_source) ? ZT_OK : status;
     }

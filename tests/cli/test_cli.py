@@ -328,11 +328,41 @@ def test_verify_finds_a_shard_by_its_content(ztserve, write):
     assert "1 verified" in result.output
 
 
-def test_verify_prefers_the_right_shard_to_the_rightly_named_one(ztserve, write):
+def test_a_container_in_the_shard_s_place_is_the_shard_whatever_its_bytes(ztserve, write, tmp_path):
     shard, model = shard_and_model()
     write("m-rest.zt", shard[:100] + b"\xff" + shard[101:])
     write("z.zt", shard)
-    assert ztserve("verify", write("m.zt", model)).status == 0
+    path = write("m.zt", model)
+    for result in ztserve("verify", path), ztserve("convert", path, tmp_path / "out.npz"):
+        assert result.status == 1
+        assert "shard rest does not have the digest stated for it" in result.errors
+        assert "ShardIdentity" in result.errors
+    assert not (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize("wrong", [lambda shard: shard + b"\0", lambda shard: b"\0" + shard[1:]], ids=["size", "magic"])
+def test_verify_looks_past_what_cannot_be_the_shard(ztserve, write, wrong):
+    shard, model = shard_and_model()
+    write("m-rest.zt", wrong(shard))
+    write("z.zt", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 0, result.errors
+
+
+def test_verify_looks_past_a_folder_in_the_shard_s_place(ztserve, write, tmp_path):
+    shard, model = shard_and_model()
+    (tmp_path / "m-rest.zt").mkdir()
+    write("z.zt", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 0, result.errors
+
+
+def test_verify_says_what_is_wrong_with_a_file_in_a_shard_s_place(ztserve, write):
+    shard, model = shard_and_model()
+    write("m-rest.zt", b"\0" + shard[1:])
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 1
+    assert "shard rest: the file does not begin as zTensor 2 does" in result.errors
 
 
 def test_verify_takes_a_shard_of_unknown_digest_by_its_size(ztserve, write):
