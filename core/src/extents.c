@@ -140,23 +140,41 @@ static uint32_t *sort_index(const struct zt_component *components, uint32_t *ind
     return index;
 }
 
-static enum zt_status check_sorted(const struct zt_model *model, const char *rule, struct zt_error *error)
+enum zt_status zt_extents_sort(const struct zt_model *model, struct zt_extents_order *out_order, struct zt_error *error)
 {
-    const struct zt_component *components = model->components;
-    enum zt_status status = ZT_OK;
-    uint32_t count = 0;
-    uint32_t *index = calloc(2 * (size_t)model->component_count, sizeof(*index));
+    struct zt_extents_order order = {0};
+    uint32_t *index = calloc(2 * (size_t)model->component_count + 1, sizeof(*index));
 
     if (!index)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to compare the components' ranges");
     for (uint32_t i = 0; i < model->component_count; i++) {
-        if (components[i].length > 0)
-            index[count++] = i;
+        if (model->components[i].length == 0)
+            continue;
+        index[order.count++] = i;
+        order.own_count += model->components[i].shard == 0;
     }
-    const uint32_t *sorted = sort_index(components, index, index + model->component_count, count);
-    for (uint32_t i = 1; i < count && status == ZT_OK; i++)
-        status = check_pair(model, &components[sorted[i - 1]], &components[sorted[i]], rule, error);
-    free(index);
+    order.memory = index;
+    order.sorted = sort_index(model->components, index, index + model->component_count, order.count);
+    *out_order = order;
+    return ZT_OK;
+}
+
+void zt_extents_order_free(struct zt_extents_order *order)
+{
+    free(order->memory);
+}
+
+static enum zt_status check_sorted(const struct zt_model *model, const char *rule, struct zt_error *error)
+{
+    const struct zt_component *components = model->components;
+    struct zt_extents_order order;
+    enum zt_status status = zt_extents_sort(model, &order, error);
+
+    if (status != ZT_OK)
+        return status;
+    for (uint32_t i = 1; i < order.count && status == ZT_OK; i++)
+        status = check_pair(model, &components[order.sorted[i - 1]], &components[order.sorted[i]], rule, error);
+    zt_extents_order_free(&order);
     return status;
 }
 

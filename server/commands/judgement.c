@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "commands/shard_files.h"
+#include "zt/gaps.h"
 #include "zt/verify.h"
 
 #define BLOCK_BYTES ((size_t)1 << 18)
@@ -219,6 +220,26 @@ static void judge_canonical(struct judgement *judgement)
     note(judgement, status, &error);
 }
 
+static void note_gap(void *context, const struct zt_gap *gap)
+{
+    struct judged_gaps *gaps = context;
+    if (!gap->is_padding && gaps->unreferenced++ == 0) {
+        gaps->first_offset = gap->offset;
+        gaps->first_length = gap->length;
+    }
+    if (gap->dirty_at != ZT_NO_OFFSET && gaps->dirty++ == 0) {
+        gaps->first_dirty_at = gap->dirty_at;
+    }
+}
+
+static void judge_gaps(struct judgement *judgement)
+{
+    struct zt_error error;
+    enum zt_status status =
+        zt_gaps_walk(judgement->file.model, judgement->file.source, note_gap, &judgement->gaps, &error);
+    note(judgement, status, &error);
+}
+
 void judgement_make(struct judgement *judgement, bool canonical)
 {
     const struct zt_model *model = judgement->file.model;
@@ -233,6 +254,9 @@ void judgement_make(struct judgement *judgement, bool canonical)
     }
     if (canonical) {
         judge_canonical(judgement);
+    }
+    if (judgement->bad == 0) {
+        judge_gaps(judgement);
     }
     for (uint32_t i = 0; i < model->shard_count; i++) {
         zt_source_close(judgement->shards[i]);

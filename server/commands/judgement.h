@@ -6,6 +6,15 @@
 
 #include "commands/opened_file.h"
 
+/* What nothing in the file refers to, which is no failure. */
+struct judged_gaps {
+    uint64_t unreferenced; /* how many ranges; the first of them below */
+    uint64_t first_offset;
+    uint64_t first_length;
+    uint64_t dirty; /* how many runs of padding hold other bytes than zeros; the first such byte below */
+    uint64_t first_dirty_at;
+};
+
 /* Failures are counted; the first of each kind is kept. */
 struct judgement {
     const char *path;
@@ -17,6 +26,7 @@ struct judgement {
     uint32_t bad;
     struct zt_error first_unsupported;
     struct zt_error first_bad;
+    struct judged_gaps gaps; /* of a file that is not bad */
 };
 
 /* Judges the model of judgement->file, which was opened from judgement->path. canonical: the canonical form of zTensor

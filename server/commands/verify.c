@@ -1,6 +1,6 @@
 /* ztserve verify: every rule and every digest of each file, judged in one line.
  *
- * Whatever is wrong makes a file bad; what cannot be judged is said and does not. */
+ * Whatever is wrong makes a file bad; what cannot be judged, or is wrong but harmless, is said and does not. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -40,6 +40,26 @@ static void print_count(uint32_t count, const char *noun)
     printf(", %" PRIu32 " %s%s", count, noun, count == 1 ? "" : "s");
 }
 
+static void print_more(uint64_t count)
+{
+    if (count > 1) {
+        printf(" (and %" PRIu64 " more)", count - 1);
+    }
+}
+
+static void print_gaps(const struct judged_gaps *gaps)
+{
+    if (gaps->unreferenced > 0) {
+        printf("; unreferenced: %" PRIu64 " byte%s at %" PRIu64, gaps->first_length, gaps->first_length == 1 ? "" : "s",
+               gaps->first_offset);
+        print_more(gaps->unreferenced);
+    }
+    if (gaps->dirty > 0) {
+        printf("; padding: not zero at %" PRIu64, gaps->first_dirty_at);
+        print_more(gaps->dirty);
+    }
+}
+
 static int print_ok(const struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
@@ -52,6 +72,7 @@ static int print_ok(const struct judgement *judgement)
         fputs("; unsupported: ", stdout);
         print_failure(stdout, &judgement->first_unsupported, judgement->unsupported);
     }
+    print_gaps(&judgement->gaps);
     fputc('\n', stdout);
     return EXIT_DONE;
 }
