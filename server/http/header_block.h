@@ -1,6 +1,6 @@
 /* The header as it lies in the connection's memory, compared with what the HTTP library made of it.
  *
- * libmicrohttpd before 0.9.77 ends a header at a line with an empty field name, cuts a value at a NUL, glues folded
+ * libmicrohttpd before 1.0 ends a header at a line with an empty field name, cuts a value at a NUL, glues folded
  * lines to the wrong text and takes a bare LF for a line's end; a proxy in front may see other fields, or another
  * request, than it does. It parses in place, and writes NULs over what separates the texts that it points to: where
  * these follow each other without a gap from the first byte to the last, nothing was hidden. */

@@ -32,8 +32,8 @@
  * ordinary size. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
-/* From here on the library has levels of strictness, and refuses what header_block.h looks for. */
-#define STRICT_PARSER 0x00097701
+/* From 1.0 on the library has levels of strictness, and refuses what header_block.h looks for. */
+#define STRICT_PARSER 0x01000000
 
 struct mhd {
     struct MHD_Daemon *daemon;

@@ -3,6 +3,7 @@ middle, and more clients than there may be connections.
 """
 
 import os
+import re
 import signal
 import socket
 import time
@@ -169,15 +170,19 @@ def test_http_1_0_has_no_chunks(server):
         assert received.count(b"HTTP/1.1 ") == 1 and int(received.split()[1]) == 400, received
 
 
+def assert_refused_once(received):
+    """One head, 400: the server's problem, or the page of a library that is strict itself, as libmicrohttpd 1.0 is."""
+    assert re.findall(rb"HTTP/1\.1 (\d{3}) ", received) == [b"400"], received
+    assert b"application/problem+json" in received or b"<html>" in received, received
+
+
 @pytest.mark.parametrize("line", ["GET /ver sion HTTP/1.1", "GET /version  HTTP/1.0 HTTP/1.1", "GET /a\tb HTTP/1.1"])
 def test_blank_in_the_target_is_answered_and_closed(server, line):
-    received = talk(server, f"{line}\r\nHost: x\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    assert received.count(b"HTTP/1.1 ") == 1 and int(received.split()[1]) == 400, received
-    assert b"application/problem+json" in received
+    assert_refused_once(
+        talk(server, f"{line}\r\nHost: x\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    )
 
 
 def test_missing_host_is_one_answer(server):
-    received = talk(server, b"GET /version HTTP/1.1\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert received.count(b"HTTP/1.1 ") == 1 and int(received.split()[1]) == 400, received
-    assert b"application/problem+json" in received
+    assert_refused_once(talk(server, b"GET /version HTTP/1.1\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n"))
     assert talk(server, b"GET /version HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")

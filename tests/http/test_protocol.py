@@ -131,7 +131,6 @@ AMBIGUOUS = {
     "coding before chunked": ("Transfer-Encoding: gzip, chunked", b"0\r\n\r\n"),
     "coding after chunked": ("Transfer-Encoding: chunked, identity", b"0\r\n\r\n"),
     "chunked twice": ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"0\r\n\r\n"),
-    "chunked with a trailing blank": ("Transfer-Encoding: chunked ", b"0\r\n\r\n"),
     "chunked with a vertical tab": ("Transfer-Encoding: \x0bchunked", b"0\r\n\r\n"),
     "blank before the colon": ("Transfer-Encoding : chunked", b"0\r\n\r\n"),
     "length with a blank before the colon": ("Content-Length : 5", b"12345"),
@@ -143,13 +142,30 @@ AMBIGUOUS = {
 }
 
 
+TARGETS = {"PUT": "/v1/models/x", "GET": "/healthz", "POST": "/v1/models/m/verification"}
+
+
 @pytest.mark.parametrize("case", AMBIGUOUS)
-@pytest.mark.parametrize("method", ["PUT", "GET", "POST"])
+@pytest.mark.parametrize("method", TARGETS)
 def test_ambiguous_framing_is_refused_and_closed(server, writable, case, method):
     fields, body = AMBIGUOUS[case]
-    target = {"PUT": "/v1/models/x", "GET": "/healthz", "POST": "/v1/models/m/verification"}[method]
     for target_server in (server, writable) if method == "PUT" else (server,):
-        assert_refused_and_closed(target_server, request(method, target, fields) + body + SMUGGLED)
+        assert_refused_and_closed(target_server, request(method, TARGETS[method], fields) + body + SMUGGLED)
+
+
+@pytest.mark.parametrize("method", TARGETS)
+def test_blank_behind_the_coding_hides_no_request(server, writable, method):
+    """It is no part of the value. libmicrohttpd 0.9.75 leaves it there, and the server refuses; 1.0 drops it."""
+    head = request(method, TARGETS[method], "Transfer-Encoding: chunked ")
+    for target_server in (server, writable) if method == "PUT" else (server,):
+        received = talk(target_server, head + b"0\r\n\r\n" + SMUGGLED)
+        assert len(statuses(received)) == 1 and VERSION not in received, received
+
+
+def test_nul_in_the_target_ends_the_connection(server):
+    """libmicrohttpd 1.0 does so without an answer."""
+    received = talk(server, request("GET", "/healthz\x00/v1/models") + request("GET", "/nowhere") + SMUGGLED)
+    assert statuses(received) in ([], [400]), received
 
 
 @pytest.mark.parametrize(
@@ -157,7 +173,6 @@ def test_ambiguous_framing_is_refused_and_closed(server, writable, case, method)
     [
         ("/healthz", "X-Nul: 5\x006"),
         ("/healthz", "Content-Length: 0\x005"),
-        ("/healthz\x00/v1/models", "X: y"),
         ("/healthz", "X-Folded: a\r\n b"),
         ("/healthz", "X-Folded:\r\n b"),
         ("/healthz", "X-Bare: a\nX-Other: b"),

@@ -243,6 +243,20 @@ static void connections_go_on_after_an_answer(void **state)
     close(client);
 }
 
+static const char *const methods[] = {"GET /text", "PUT /refused", "POST /text"};
+
+/* Leaves the one answer in reply. */
+static void ask_and_smuggle(const char *method, const char *head)
+{
+    char text[512];
+    int client = connect_client();
+
+    snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "%s" SMUGGLED, method, head);
+    send_text(client, text);
+    assert_true(receive_all(client, 5000, NULL));
+    close(client);
+}
+
 static void smuggled_requests_never_run(void **state)
 {
     static const char *const heads[] = {
@@ -255,7 +269,6 @@ static void smuggled_requests_never_run(void **state)
         HOST "\r\n",
         "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-        "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n",
         "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
         "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
         "Content-Length : 0\r\n\r\n",
@@ -264,21 +277,23 @@ static void smuggled_requests_never_run(void **state)
         "X Y: z\r\n\r\n",
         "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
     };
-    static const char *const methods[] = {"GET /text", "PUT /refused", "POST /text"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         for (size_t j = 0; j < 3; j++) {
-            char text[512];
-            int client = connect_client();
-
-            snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "%s" SMUGGLED, methods[j], heads[i]);
-            send_text(client, text);
-            assert_true(receive_all(client, 5000, NULL));
+            ask_and_smuggle(methods[j], heads[i]);
             assert_int_equal(strncmp(reply, "HTTP/1.1 4", 10), 0);
-            close(client);
         }
     }
+    assert_int_equal(atomic_load(&smuggled), 0);
+}
+
+/* The blank is no part of the value: libmicrohttpd 1.0 drops it. Earlier ones leave it there, and framing.c refuses. */
+static void blanks_behind_the_coding_hide_no_request(void **state)
+{
+    (void)state;
+    for (size_t j = 0; j < 3; j++)
+        ask_and_smuggle(methods[j], "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n");
     assert_int_equal(atomic_load(&smuggled), 0);
 }
 
@@ -456,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(connections_go_on_after_an_answer),
         ON_A_LOOP(smuggled_requests_never_run),
+        ON_A_LOOP(blanks_behind_the_coding_hide_no_request),
         ON_A_LOOP(refusals_reach_clients_that_send_on),
         ON_A_LOOP(refusals_come_instead_of_100_continue),
         ON_A_LOOP(slow_headers_are_cut),
