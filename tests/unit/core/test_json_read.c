@@ -128,7 +128,8 @@ static void skip_refuses_what_is_not_json(void **state)
 
 static enum zt_status read_non_finite(const char *text, struct zt_json_item *item, struct zt_error *error)
 {
-    char bytes[32];
+    /* Outlives the call, since the item's text points into it. */
+    static char bytes[32];
     size_t length = strlen(text);
     memcpy(bytes, text, length);
     struct zt_json_reader reader = {
