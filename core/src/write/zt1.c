@@ -5,6 +5,8 @@
 
 #include "write/placed.h"
 
+static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
+                                      uint64_t *offset);
 static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
                               struct zt_error *error);
 
@@ -16,6 +18,7 @@ const struct zt_container zt1_container = {
     .digest_covers_stored = true,
     .encoding = ZT_ENCODING_ZSTD,
     .encoding_name = "zstd",
+    .place = place_component,
     .put_end = put_end,
 };
 
@@ -117,35 +120,7 @@ static enum zt_status place_component(struct zt_imaging *imaging, struct zt_plac
     return zt_imaging_component(imaging, component->offset, number);
 }
 
-static enum zt_status place_all(struct zt_imaging *imaging, struct zt_placed *placed, uint64_t *offset)
-{
-    const struct zt_model *model = imaging->projection->model;
-    enum zt_status status = ZT_OK;
-
-    for (uint32_t i = 0; i < model->object_count; i++) {
-        const struct zt_object *object = &model->objects[i];
-        for (uint32_t j = 0; j < object->component_count && status == ZT_OK; j++)
-            status = place_component(imaging, placed, object->first_component + j, offset);
-    }
-    return status;
-}
-
 enum zt_status zt1_image(struct zt_imaging *imaging)
 {
-    struct zt_placed placed;
-    struct zt_buffer end = {0};
-    uint64_t offset = sizeof(zt1_container.magic);
-    enum zt_status status = zt_placed_init(&placed, imaging->projection->model, imaging->error);
-
-    if (status == ZT_OK)
-        status = zt_imaging_add(imaging, 0, zt1_container.magic, sizeof(zt1_container.magic));
-    if (status == ZT_OK)
-        status = place_all(imaging, &placed, &offset);
-    if (status == ZT_OK)
-        status = put_end(&placed.model, offset, &end, imaging->error);
-    if (status == ZT_OK)
-        status = zt_imaging_add(imaging, offset, end.bytes, end.length);
-    zt_buffer_free(&end);
-    zt_placed_free(&placed);
-    return status;
+    return zt_container_image(&zt1_container, imaging);
 }

@@ -10,6 +10,8 @@
 #define PACKING 65536
 #define VERSION 2
 
+static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
+                                 uint64_t *offset);
 static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
                               struct zt_error *error);
 
@@ -21,6 +23,7 @@ const struct zt_container zt2_container = {
     .digest_covers_stored = false,
     .encoding = ZT_ENCODING_ZSTD_SEEKABLE,
     .encoding_name = "zt.zstd-seekable/1",
+    .place = place_part,
     .put_end = put_end,
 };
 
@@ -85,36 +88,7 @@ static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *p
     return zt_imaging_component(imaging, part->offset, number);
 }
 
-static enum zt_status place_all(struct zt_imaging *imaging, struct zt_placed *placed, uint64_t *offset)
-{
-    const struct zt_model *model = imaging->projection->model;
-    enum zt_status status = ZT_OK;
-
-    for (uint32_t i = 0; i < model->object_count; i++) {
-        const struct zt_object *object = &model->objects[i];
-        for (uint32_t j = 0; j < object->component_count && status == ZT_OK; j++)
-            status = place_part(imaging, placed, object->first_component + j, offset);
-    }
-    *offset = zt_align(*offset, PACKING);
-    return status;
-}
-
 enum zt_status zt2_image(struct zt_imaging *imaging)
 {
-    struct zt_placed placed;
-    struct zt_buffer end = {0};
-    uint64_t offset = sizeof(zt2_container.magic);
-    enum zt_status status = zt_placed_init(&placed, imaging->projection->model, imaging->error);
-
-    if (status == ZT_OK)
-        status = zt_imaging_add(imaging, 0, zt2_container.magic, sizeof(zt2_container.magic));
-    if (status == ZT_OK)
-        status = place_all(imaging, &placed, &offset);
-    if (status == ZT_OK)
-        status = put_end(&placed.model, offset, &end, imaging->error);
-    if (status == ZT_OK)
-        status = zt_imaging_add(imaging, offset, end.bytes, end.length);
-    zt_buffer_free(&end);
-    zt_placed_free(&placed);
-    return status;
+    return zt_container_image(&zt2_container, imaging);
 }
