@@ -250,10 +250,10 @@ static void select_range(struct request *request)
     }
 }
 
-/* The part of a segment, which begins at offset start of the representation, that lies in a range. */
-static bool cut_segment(const struct segment *segment, uint64_t start, struct byte_range range,
-                        struct segment *out_part)
+/* The part of a segment that lies in a range of the representation. */
+static bool cut_segment(const struct segment *segment, struct byte_range range, struct segment *out_part)
 {
+    const uint64_t start = segment->start;
     const uint64_t end = start + segment->length;
     const uint64_t range_end = range.first + range.length;
     const uint64_t first = start > range.first ? start : range.first;
@@ -272,13 +272,10 @@ static bool cut_segment(const struct segment *segment, uint64_t start, struct by
 
 static unsigned cut_segments(const struct representation *reply, struct byte_range range, struct segment *out_parts)
 {
-    uint64_t start = 0;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < reply->segment_count; i++) {
-        count += cut_segment(&reply->segments[i], start, range, &out_parts[count]);
-        start += reply->segments[i].length;
-    }
+    for (size_t i = 0; i < reply->segment_count; i++)
+        count += cut_segment(&reply->segments[i], range, &out_parts[count]);
     return count;
 }
 

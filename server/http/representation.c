@@ -8,6 +8,7 @@ void representation_init(struct representation *representation)
 {
     memset(representation, 0, sizeof(*representation));
     representation->status = 200;
+    representation->segments = representation->own_segments;
 }
 
 void representation_field(struct representation *representation, const char *name, const char *value)
@@ -24,7 +25,9 @@ static void add_segment(struct representation *representation, struct segment se
     /* An empty segment would only cost those that walk over them. */
     if (segment.length == 0)
         return;
+    assert(representation->segments == representation->own_segments);
     assert(representation->segment_count < REPRESENTATION_SEGMENTS);
+    segment.start = representation->length;
     representation->segments[representation->segment_count++] = segment;
     representation->length += segment.length;
 }
@@ -39,6 +42,25 @@ void representation_source(struct representation *representation, struct zt_sour
 {
     add_segment(representation,
                 (struct segment){.kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
+}
+
+void representation_clear(struct representation *representation)
+{
+    representation->segments = representation->own_segments;
+    representation->segment_count = 0;
+    representation->length = 0;
+}
+
+void representation_segments(struct representation *representation, struct segment *segments, size_t count)
+{
+    representation_clear(representation);
+    representation->segments = segments;
+    representation->segment_count = count;
+    for (size_t i = 0; i < count; i++) {
+        assert(segments[i].length > 0);
+        segments[i].start = representation->length;
+        representation->length += segments[i].length;
+    }
 }
 
 void representation_step(struct representation *representation, preparation step)

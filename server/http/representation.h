@@ -16,8 +16,11 @@ struct request;
 
 enum segment_kind { SEGMENT_MEMORY, SEGMENT_SOURCE };
 
+/* A source that can be neither mapped nor sent from a descriptor (a slice, decoded frames, an exported file) is read by
+ * workers, a window ahead of what is sent. */
 struct segment {
     enum segment_kind kind;
+    uint64_t start; /* in the representation, or the answer */
     uint64_t length;
     const uint8_t *bytes;     /* SEGMENT_MEMORY */
     struct zt_source *source; /* SEGMENT_SOURCE: length bytes from offset */
@@ -33,7 +36,7 @@ enum outcome { OUTCOME_READY, OUTCOME_WAITING };
 typedef enum outcome (*preparation)(struct request *request);
 
 #define REPRESENTATION_FIELDS      16
-#define REPRESENTATION_SEGMENTS    4
+#define REPRESENTATION_SEGMENTS    4 /* those that it has room for itself */
 #define REPRESENTATION_PREPARATION 4
 
 struct field {
@@ -55,8 +58,12 @@ struct representation {
     uint8_t sha256[32]; /* of the whole representation, for Repr-Digest */
     struct field fields[REPRESENTATION_FIELDS];
     unsigned field_count;
-    struct segment segments[REPRESENTATION_SEGMENTS];
-    unsigned segment_count;
+    /* The SHA-256 of a part, where it is known without reading: for Content-Digest. NULL: of no part. */
+    bool (*part_sha256)(struct request *request, uint64_t first, uint64_t length, uint8_t out_sha256[32]);
+    /* In order, without gaps, none empty: own_segments, or a longer list of the request's. */
+    struct segment *segments;
+    size_t segment_count;
+    struct segment own_segments[REPRESENTATION_SEGMENTS];
     preparation steps[REPRESENTATION_PREPARATION];
     unsigned step_count;
 };
@@ -70,6 +77,13 @@ void representation_field(struct representation *representation, const char *nam
 void representation_memory(struct representation *representation, const void *bytes, uint64_t length);
 void representation_source(struct representation *representation, struct zt_source *source, uint64_t offset,
                            uint64_t length);
+
+/* Takes a whole list in the place of what is there; length becomes its sum and start is set. The list is the caller's
+ * and must live as long as the request (request_allocate). */
+void representation_segments(struct representation *representation, struct segment *segments, size_t count);
+
+/* Forgets all segments; length becomes 0. */
+void representation_clear(struct representation *representation);
 
 void representation_step(struct representation *representation, preparation step);
 

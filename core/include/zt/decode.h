@@ -56,6 +56,12 @@ enum zt_status zt_frame_decode(const struct zt_frame *frame, struct zt_source *s
 
 void zt_frames_free(struct zt_frames *frames);
 
+/* The decoded bytes of a zt.zstd-seekable/1 component as a source that decodes, when it is read, the frames that the
+ * range touches and no others; the last one stays, so that a reader going forward decodes each once. The seek table is
+ * read and checked here. component and source are borrowed. */
+enum zt_status zt_frames_source(const struct zt_component *component, struct zt_source *source,
+                                struct zt_source **out_source, struct zt_error *error);
+
 #ifdef __cplusplus
 }
 #endif
