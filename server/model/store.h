@@ -52,6 +52,33 @@ struct store_ops {
     enum zt_status (*remove)(struct store *store, const char *path, struct zt_error *error);
     /* How many files the last list left out that are like models in all but their names. From any thread. */
     size_t (*misfits)(const struct store *store);
+
+    /* Kept uploads: files on their way that outlive their request, and the process. Each kept upload is a hidden place
+     * of its own (a folder), called by an id of 32 hex digits, in the store's own file system, so that publish is
+     * atomic; the files in it have names of [a-z0-9.-], 64 bytes at most, and live until they are published or the
+     * place is dropped. write_at, read_back, publish and sync work on them as on any other upload; abandon closes such
+     * a file and leaves it where it is. */
+    enum zt_status (*keep)(struct store *store, const char *id, struct zt_error *error); /* makes the place, durably */
+    /* Makes a new, empty file (in the place of an older one of that name). ZT_LIMIT as create. */
+    enum zt_status (*kept_create)(struct store *store, const char *id, const char *name, uint64_t expected_bytes,
+                                  struct stored_upload **out_upload, struct zt_error *error);
+    /* Opens one as an earlier process left it. ZT_NOT_FOUND. */
+    enum zt_status (*kept_open)(struct store *store, const char *id, const char *name,
+                                struct stored_upload **out_upload, struct zt_error *error);
+    enum zt_status (*kept_remove)(struct store *store, const char *id, const char *name, struct zt_error *error);
+    /* Removes the place with all that is in it. ZT_NOT_FOUND. May take long. */
+    enum zt_status (*kept_drop)(struct store *store, const char *id, struct zt_error *error);
+    /* At start: the ids of all places; what is no place, or nobody can finish, is removed. */
+    enum zt_status (*kept_list)(struct store *store, bool (*visit)(void *context, const char *id), void *context,
+                                struct zt_error *error);
+    /* Makes what was written to an upload durable (fdatasync). */
+    enum zt_status (*sync)(struct stored_upload *upload, struct zt_error *error);
+    /* Copies bytes from one upload into another inside the file system (copy_file_range where it can). */
+    enum zt_status (*copy)(struct stored_upload *from, uint64_t from_offset, struct stored_upload *to,
+                           uint64_t to_offset, uint64_t length, struct zt_error *error);
+    /* Current length of an upload's file. */
+    uint64_t (*length)(struct stored_upload *upload);
+
     /* A descriptor that becomes readable when something below the root may have changed, or -1; borrowed from the
      * store. changed() empties it and says whether to list anew; what is watched follows from the last list. */
     int (*watch)(struct store *store);
