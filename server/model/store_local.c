@@ -1,5 +1,5 @@
-/* The store that is a folder: opening it, opening and removing files in it. Listing, uploads, watching and the opening
- * of paths stand in files of their own. */
+/* The store that is a folder: opening it, opening and removing files in it. Listing, uploads, kept uploads, watching
+ * and the opening of paths stand in files of their own. */
 #include "model/store_local.h"
 
 #include <errno.h>
@@ -92,6 +92,7 @@ static void local_close(struct store *store)
     struct local_store *local = (struct local_store *)store;
 
     store_watch_close(&local->watch);
+    store_kept_close(local);
     close(local->root);
     free(local->root_path);
     free(local);
@@ -107,6 +108,15 @@ static const struct store_ops local_ops = {
     .abandon = store_local_abandon,
     .remove = local_remove,
     .misfits = local_misfits,
+    .keep = store_local_keep,
+    .kept_create = store_local_kept_create,
+    .kept_open = store_local_kept_open,
+    .kept_remove = store_local_kept_remove,
+    .kept_drop = store_local_kept_drop,
+    .kept_list = store_local_kept_list,
+    .sync = store_local_sync,
+    .copy = store_local_copy,
+    .length = store_local_length,
     .watch = local_watch,
     .changed = local_changed,
     .close = local_close,
@@ -171,6 +181,7 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
     local->root = descriptor;
     local->reserve_bytes = reserve_bytes;
     store_watch_init(&local->watch);
+    pthread_mutex_init(&local->places_lock, NULL);
     store_local_sweep(descriptor);
     *out_store = &local->base;
     return ZT_OK;

@@ -22,18 +22,10 @@
 /* How much may be written between two looks at the free space. */
 #define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
 
-struct stored_upload {
-    struct local_store *store;
-    int descriptor;
-    char hidden[STORE_HIDDEN_NAME_SIZE]; /* in the root; empty for an unnamed file */
-    struct zt_source *read_back;
-    atomic_uint_fast64_t written;
-    atomic_uint_fast64_t next_look;
-};
-
-static enum zt_status check_space(const struct local_store *local, uint64_t wanted_bytes, struct zt_error *error)
+enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes, struct zt_error *error)
 {
     struct statvfs disk;
+    uint64_t wanted_bytes = expected_bytes == UINT64_MAX ? 0 : expected_bytes;
     uint64_t reserve = local->reserve_bytes;
     uint64_t free_bytes;
 
@@ -85,39 +77,53 @@ static int create_file(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
     return create_hidden(root, out_name);
 }
 
-enum zt_status store_local_create(struct store *store, uint64_t expected_bytes, struct stored_upload **out_upload,
-                                  struct zt_error *error)
+enum zt_status store_upload_new(struct local_store *local, int descriptor, struct stored_upload **out_upload,
+                                struct zt_error *error)
 {
-    struct local_store *local = (struct local_store *)store;
-    enum zt_status status = check_space(local, expected_bytes == UINT64_MAX ? 0 : expected_bytes, error);
-    struct stored_upload *upload;
+    struct stored_upload *upload = calloc(1, sizeof *upload);
 
-    if (status != ZT_OK)
-        return status;
-    upload = calloc(1, sizeof *upload);
-    if (upload == NULL)
+    if (upload == NULL) {
+        close(descriptor);
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
-    upload->store = local;
-    atomic_init(&upload->next_look, RESERVE_STEP_BYTES);
-    upload->descriptor = create_file(local->root, upload->hidden);
-    if (upload->descriptor < 0) {
-        status = store_fail_errno(error, errno, "cannot make a file");
-        free(upload);
-        return status;
     }
+    upload->store = local;
+    upload->descriptor = descriptor;
+    upload->folder = -1;
+    atomic_init(&upload->next_look, RESERVE_STEP_BYTES);
     *out_upload = upload;
     return ZT_OK;
 }
 
+enum zt_status store_local_create(struct store *store, uint64_t expected_bytes, struct stored_upload **out_upload,
+                                  struct zt_error *error)
+{
+    struct local_store *local = (struct local_store *)store;
+    enum zt_status status = store_check_space(local, expected_bytes, error);
+    char hidden[STORE_HIDDEN_NAME_SIZE];
+    int descriptor;
+
+    if (status != ZT_OK)
+        return status;
+    descriptor = create_file(local->root, hidden);
+    if (descriptor < 0)
+        return store_fail_errno(error, errno, "cannot make a file");
+    status = store_upload_new(local, descriptor, out_upload, error);
+    if (status == ZT_OK)
+        strcpy((*out_upload)->hidden, hidden);
+    else if (hidden[0] != '\0')
+        unlinkat(local->root, hidden, 0);
+    return status;
+}
+
 /* Free space is looked at now and then: a body of unknown length must not eat the reserve. */
-static enum zt_status account(struct stored_upload *upload, size_t length, struct zt_error *error)
+enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error)
 {
     uint64_t written = atomic_fetch_add(&upload->written, length) + length;
 
     if (written < atomic_load(&upload->next_look))
         return ZT_OK;
     atomic_store(&upload->next_look, written + RESERVE_STEP_BYTES);
-    return check_space(upload->store, 0, error);
+    return store_check_space(upload->store, 0, error);
 }
 
 enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset, const void *bytes, size_t length,
@@ -139,7 +145,7 @@ enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offse
         offset += (uint64_t)put;
         left -= (size_t)put;
     }
-    return account(upload, length, error);
+    return store_account(upload, length, error);
 }
 
 enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_source **out_source,
@@ -199,6 +205,12 @@ static bool rename_new(int root, const char *hidden, int folder, const char *nam
     return linkat(root, hidden, folder, name, 0) == 0 && unlinkat(root, hidden, 0) == 0;
 }
 
+/* Where a named upload lies. */
+static int home(const struct stored_upload *upload)
+{
+    return upload->folder >= 0 ? upload->folder : upload->store->root;
+}
+
 static bool give_name(const struct stored_upload *upload, int folder, const char *name, bool replace)
 {
     char hidden[STORE_HIDDEN_NAME_SIZE];
@@ -206,8 +218,8 @@ static bool give_name(const struct stored_upload *upload, int folder, const char
     int kept;
 
     if (upload->hidden[0] != '\0')
-        return replace ? renameat(root, upload->hidden, folder, name) == 0
-                       : rename_new(root, upload->hidden, folder, name);
+        return replace ? renameat(home(upload), upload->hidden, folder, name) == 0
+                       : rename_new(home(upload), upload->hidden, folder, name);
     if (!replace)
         return link_unnamed(upload->descriptor, folder, name);
     if (!hide_unnamed(upload, hidden))
@@ -218,6 +230,15 @@ static bool give_name(const struct stored_upload *upload, int folder, const char
     unlinkat(root, hidden, 0);
     errno = kept;
     return false;
+}
+
+/* What is not known to last is not shown; a file that had a name before has it again. */
+static void take_name_back(const struct stored_upload *upload, int folder, const char *name)
+{
+    if (upload->hidden[0] != '\0')
+        renameat(folder, name, home(upload), upload->hidden);
+    else
+        unlinkat(folder, name, 0);
 }
 
 static enum zt_status fail_publish(int os_error, struct zt_error *error)
@@ -242,19 +263,52 @@ static void end_upload(struct stored_upload *upload)
 {
     zt_source_close(upload->read_back);
     close(upload->descriptor);
+    if (upload->folder >= 0)
+        close(upload->folder);
     free(upload);
+}
+
+/* A kernel tells of a failed write once, and takes the page for clean then: after a failure nothing is believed. */
+static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor), struct zt_error *error)
+{
+    if (atomic_load(&upload->is_doubtful))
+        return store_fail_errno(error, EIO, "cannot sync");
+    if (sync(upload->descriptor) == 0)
+        return ZT_OK;
+    atomic_store(&upload->is_doubtful, true);
+    return store_fail_errno(error, errno, "cannot sync");
+}
+
+enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error)
+{
+    enum zt_status status = sync_with(upload, fdatasync, error);
+
+    if (status != ZT_OK || upload->folder < 0 || upload->is_named_durably)
+        return status;
+    if (fsync(upload->folder) != 0)
+        return store_fail_errno(error, errno, "cannot sync the folder");
+    upload->is_named_durably = true;
+    return ZT_OK;
+}
+
+uint64_t store_local_length(struct stored_upload *upload)
+{
+    struct stat facts;
+
+    return fstat(upload->descriptor, &facts) == 0 ? (uint64_t)facts.st_size : 0;
 }
 
 enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace, struct zt_error *error)
 {
     const char *base;
     int folder;
-    enum zt_status status = ZT_OK;
+    enum zt_status status;
 
     if (!store_path_is_clean(path))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
-    if (fsync(upload->descriptor) != 0)
-        return store_fail_errno(error, errno, "cannot sync");
+    status = sync_with(upload, fsync, error);
+    if (status != ZT_OK)
+        return status;
     folder = store_path_open_parent(upload->store->root, path, true, &base);
     if (folder < 0)
         return fail_publish(errno, error);
@@ -264,9 +318,9 @@ enum zt_status store_local_publish(struct stored_upload *upload, const char *pat
     }
     if (fsync(folder) != 0) {
         status = store_fail_errno(error, errno, "cannot sync the folder");
-        /* What is not known to last is not shown; what it replaced is lost already. */
+        /* What a replacement stood in for is lost already. */
         if (!replace)
-            unlinkat(folder, base, 0);
+            take_name_back(upload, folder, base);
         goto out;
     }
     end_upload(upload);
@@ -279,7 +333,7 @@ void store_local_abandon(struct stored_upload *upload)
 {
     if (upload == NULL)
         return;
-    if (upload->hidden[0] != '\0')
+    if (upload->hidden[0] != '\0' && upload->folder < 0)
         unlinkat(upload->store->root, upload->hidden, 0);
     end_upload(upload);
 }
