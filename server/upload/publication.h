@@ -22,14 +22,24 @@ struct publication {
     /* Success. */
     bool replaced;
     char etag[GENERATION_ETAG_SIZE]; /* empty when the file is gone again */
-    /* Between validation and publication; private. */
-    bool has_identity;
-    struct file_identity identity;
-    unsigned char *verdicts;
-    uint32_t verdict_count;
 };
 
-/* On a worker; may take long. False: problem and error are set. */
+/* On a worker; may take long. False: problem and error are set, and it may be tried again. */
 bool publication_run(struct publication *publication);
+
+/* Whether a write's preconditions hold for what stands under the name now (NULL: nothing). */
+bool publication_preconditions_hold(const struct preconditions *preconditions, const struct generation *current);
+
+/* What stands under a name at this moment, whatever its format; looked at on the disk, not in what a scan last saw. A
+ * reference, or NULL. On a worker. */
+struct generation *publication_find_current(struct server *server, const char *name);
+
+/* Two that write under one name take turns; others go on meanwhile. name is borrowed for as long as the turn. */
+struct name_turn {
+    const char *name;
+    struct name_turn *next;
+};
+void name_turn_begin(struct name_turn *turn);
+void name_turn_end(const struct name_turn *turn);
 
 #endif

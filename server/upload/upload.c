@@ -42,9 +42,8 @@ bool upload_fail_store(struct upload *upload, const struct zt_error *error)
 
 static void upload_free(struct upload *upload)
 {
-    upload->server->store->ops->abandon(upload->stored);
+    upload->server->store->ops->abandon(upload->publication.stored);
     upload_hash_free(upload);
-    free(upload->verdicts);
     free(upload);
 }
 
@@ -70,7 +69,7 @@ static void release_from_loop(void *thing)
 {
     struct upload *upload = thing;
     bool is_last = atomic_load(&upload->references) == 1;
-    if (is_last && upload->stored != NULL && atomic_load(&upload->received) > SLOW_TO_FREE_BYTES) {
+    if (is_last && upload->publication.stored != NULL && atomic_load(&upload->received) > SLOW_TO_FREE_BYTES) {
         upload->hash.job.run = run_release;
         workers_submit(upload->server->workers, &upload->hash.job);
     } else {
@@ -89,6 +88,8 @@ static struct upload *upload_new(struct request *request)
     pthread_mutex_init(&upload->hash.lock, NULL);
     upload->server = request->server;
     memcpy(upload->name, request->names[0].bytes, request->names[0].length);
+    upload->publication.server = request->server;
+    upload->publication.name = upload->name;
     return upload;
 }
 
@@ -181,7 +182,7 @@ static bool find_now(struct request *request, struct generation **out_current)
 static bool refuse_preconditions(struct request *request, struct upload *upload)
 {
     struct generation *current;
-    upload->preconditions = (struct preconditions){
+    upload->publication.preconditions = (struct preconditions){
         .if_match = request_header(request, "If-Match"),
         .if_none_match = request_header(request, "If-None-Match"),
         .if_unmodified_since = request_header(request, "If-Unmodified-Since"),
@@ -189,7 +190,7 @@ static bool refuse_preconditions(struct request *request, struct upload *upload)
     if (!find_now(request, &current)) {
         return false;
     }
-    bool hold = upload_preconditions_hold(&upload->preconditions, current);
+    bool hold = publication_preconditions_hold(&upload->publication.preconditions, current);
     generation_release(current);
     if (!hold) {
         problem_reply(request, PROBLEM_PRECONDITION_FAILED,
@@ -214,7 +215,7 @@ static bool refuse_length(struct request *request, struct upload *upload)
         return true;
     }
     struct store *store = request->server->store;
-    enum zt_status status = store->ops->create(store, length, &upload->stored, &error);
+    enum zt_status status = store->ops->create(store, length, &upload->publication.stored, &error);
     if (status == ZT_OK) {
         return false;
     }
@@ -252,8 +253,8 @@ void model_put_begin(struct request *request)
 static void run_give_up(struct job *job)
 {
     struct upload *upload = (struct upload *)((char *)job - offsetof(struct upload, hash.job));
-    upload->server->store->ops->abandon(upload->stored);
-    upload->stored = NULL;
+    upload->server->store->ops->abandon(upload->publication.stored);
+    upload->publication.stored = NULL;
     upload_release(upload);
 }
 
@@ -284,7 +285,7 @@ void model_put_receive(struct request *request, const void *bytes, size_t length
         upload_refuse(upload, PROBLEM_TOO_LARGE, "the body is larger than this server takes");
         return;
     }
-    if (request->server->store->ops->write_at(upload->stored, received, bytes, length, &error) != ZT_OK) {
+    if (request->server->store->ops->write_at(upload->publication.stored, received, bytes, length, &error) != ZT_OK) {
         upload_fail_store(upload, &error);
         return;
     }
@@ -300,19 +301,23 @@ static enum outcome reply_published(struct request *request, const struct upload
     char digest[DIGEST_FIELD_SIZE];
     href_init(&href);
     href_model(&href, request->names[0]);
-    digest_field_format(upload->sha256, digest);
-    reply_empty(request, upload->replaced ? 204 : 201);
+    digest_field_format(upload->publication.sha256, digest);
+    reply_empty(request, upload->publication.replaced ? 204 : 201);
     struct representation *reply = &request->reply;
     representation_field(reply, "Location", href.failed ? NULL : request_print(request, "%s", href.text));
     representation_field(reply, "Repr-Digest", request_print(request, "%s", digest));
-    reply->etag = upload->etag[0] != '\0' ? upload->etag : NULL;
+    reply->etag = upload->publication.etag[0] != '\0' ? upload->publication.etag : NULL;
     href_free(&href);
     return OUTCOME_READY;
 }
 
 static void work_finish(struct request *request)
 {
-    upload_finish(request->context);
+    struct upload *upload = request->context;
+    bool published =
+        upload_hash_finish(upload) && (publication_run(&upload->publication) ||
+                                       upload_fail(upload, upload->publication.problem, &upload->publication.error));
+    upload->state = published ? UPLOAD_PUBLISHED : UPLOAD_FAILED;
 }
 
 enum outcome model_put_handle(struct request *request)

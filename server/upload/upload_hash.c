@@ -48,7 +48,7 @@ static enum zt_status hash_to(struct upload *upload, uint64_t end, struct zt_err
     if (at >= end) {
         return ZT_OK;
     }
-    enum zt_status status = upload->server->store->ops->read_back(upload->stored, &source, error);
+    enum zt_status status = upload->server->store->ops->read_back(upload->publication.stored, &source, error);
     while (status == ZT_OK && at < end) {
         size_t length = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
         status = zt_source_read_at(source, at, hash->buffer, length, error);
@@ -111,7 +111,7 @@ bool upload_hash_finish(struct upload *upload)
     if (status != ZT_OK) {
         return upload_fail_store(upload, &error);
     }
-    memcpy(upload->sha256, sha256.bytes, sizeof upload->sha256);
+    memcpy(upload->publication.sha256, sha256.bytes, sizeof upload->publication.sha256);
     if (!agrees(&upload->content_digest, sha256.bytes, &sha512)) {
         return upload_refuse(upload, PROBLEM_DIGEST_MISMATCH, "the body does not have the digest of Content-Digest");
     }

@@ -2,13 +2,13 @@
 #include <stdio.h>
 
 #include "support.h"
-#include "upload/upload_state.h"
+#include "upload/publication.h"
 
 static struct generation current = {.etag = "\"one\"", .identity = {.modified_ns = INT64_C(1000000000500000000)}};
 
 static bool hold(struct preconditions preconditions, const struct generation *generation)
 {
-    return upload_preconditions_hold(&preconditions, generation);
+    return publication_preconditions_hold(&preconditions, generation);
 }
 
 static void without_preconditions_everything_holds(void **state)
