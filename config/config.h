@@ -32,7 +32,11 @@ struct config {
     bool writable;
     struct {
         int64_t max_bytes;
-        int64_t reserve_bytes; /* or CONFIG_RESERVE_AUTOMATIC */
+        int64_t reserve_bytes;       /* or CONFIG_RESERVE_AUTOMATIC */
+        int64_t open_per_client;     /* 0: no limit */
+        int64_t sessions_per_client; /* 0: no limit */
+        int64_t expire_s;
+        int64_t body_timeout_s;
     } upload;
     struct {
         int format; /* enum config_log_format */
@@ -41,6 +45,8 @@ struct config {
     struct {
         int64_t header_timeout_s;
         int64_t idle_timeout_s;
+        int64_t body_min_bytes_per_s; /* 0: none */
+        int64_t rate_grace_s;
         int64_t connections;
         int64_t connections_per_address; /* 0: no limit */
         int64_t send_buffer_bytes;       /* 0: the kernel's own tuning */

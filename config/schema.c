@@ -14,9 +14,11 @@
 /* Far above any file system, and far from overflow in sums. */
 #define BYTES_MAX ((int64_t)1 << 60)
 #define DAY_S     86400
+#define YEAR_S    (365 * DAY_S)
 /* More than descriptors a process can have on Debian without asking. */
 #define CONNECTIONS_MAX 1000000
 #define THREADS_MAX     1024
+#define UPLOADS_MAX     1000000
 /* All keys are shorter than that; longer names are not compared with them. */
 #define SUGGEST_MAX 48
 
@@ -82,6 +84,33 @@ const struct config_key config_keys[] = {
      .number = CONFIG_RESERVE_AUTOMATIC,
      .meaning =
          "Disk space that uploads leave free; null or -1 is 1 GiB or a twentieth of the disk, whichever is less."},
+    {.name = "upload.open_per_client",
+     .type = CONFIG_TYPE_COUNT,
+     .offset = PLACE(upload.open_per_client),
+     .maximum = UPLOADS_MAX,
+     .number = 256,
+     .meaning = "Most whole files that one client may be sending at a time; 0 sets no limit."},
+    {.name = "upload.sessions_per_client",
+     .type = CONFIG_TYPE_COUNT,
+     .offset = PLACE(upload.sessions_per_client),
+     .maximum = UPLOADS_MAX,
+     .number = 64,
+     .meaning =
+         "Most unfinished uploads of several requests (streaming writer, resumable) of one client; 0 sets no limit."},
+    {.name = "upload.expire_s",
+     .type = CONFIG_TYPE_SECONDS,
+     .offset = PLACE(upload.expire_s),
+     .minimum = 1,
+     .maximum = YEAR_S,
+     .number = 86400,
+     .meaning = "How long an unfinished upload of several requests may stay idle until it is removed."},
+    {.name = "upload.body_timeout_s",
+     .type = CONFIG_TYPE_SECONDS,
+     .offset = PLACE(upload.body_timeout_s),
+     .minimum = 1,
+     .maximum = YEAR_S,
+     .number = 86400,
+     .meaning = "How long one body may take in all."},
     {.name = "log.format",
      .argument = "--log-format",
      .type = CONFIG_TYPE_CHOICE,
@@ -110,6 +139,18 @@ const struct config_key config_keys[] = {
      .maximum = DAY_S,
      .number = 60,
      .meaning = "How long a connection may stay idle."},
+    {.name = "limits.body_min_bytes_per_s",
+     .type = CONFIG_TYPE_BYTES,
+     .offset = PLACE(limits.body_min_bytes_per_s),
+     .maximum = GIB,
+     .number = 512,
+     .meaning = "Least average rate of a body; 0 sets none."},
+    {.name = "limits.rate_grace_s",
+     .type = CONFIG_TYPE_SECONDS,
+     .offset = PLACE(limits.rate_grace_s),
+     .maximum = DAY_S,
+     .number = 60,
+     .meaning = "How long a transfer may take before its rate is looked at."},
     {.name = "limits.connections",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(limits.connections),
