@@ -1,0 +1,82 @@
+/* Assembling a zTensor file whose data was put in its places by others, in any order, before its manifest is known.
+ *
+ *     zt_assembly_new(target, attributes, &assembly, &error);
+ *     zt_assembly_object(assembly, &object, &error);          by name, bytewise
+ *         zt_assembly_component(assembly, &component, &error);    of that object, by name, bytewise
+ *     zt_assembly_check(assembly, &error);                    the layouts' rules
+ *     zt_assembly_end(assembly, offset, &bytes, &length, &error);
+ *     zt_assembly_free(assembly);
+ *
+ * The file: the head of zt_target_places at 0, each component at a multiple of its alignment with zeros before it, then
+ * what zt_assembly_end gives. All texts are borrowed until zt_assembly_free. */
+#ifndef ZT_ASSEMBLE_H
+#define ZT_ASSEMBLE_H
+
+#include "zt/declare.h"
+#include "zt/digest.h"
+
+#pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a version of zTensor lies in a file. */
+struct zt_places {
+    uint8_t head[8];
+    uint64_t data_alignment;
+    uint64_t manifest_alignment;
+    /* What the manifest states of a component, over its stored bytes or its decoded ones. */
+    enum zt_digest_algorithm digest;
+    bool digest_covers_stored;
+};
+
+/* Of ZT_TARGET_ZT1 and ZT_TARGET_ZT2. */
+struct zt_places zt_target_places(enum zt_target target);
+
+struct zt_assembly_object {
+    struct zt_text name;
+    struct zt_text format;
+    struct zt_text attributes; /* zt_declaration.attributes */
+    const struct zt_shape *shape;
+};
+
+struct zt_assembly_component {
+    struct zt_text name;
+    enum zt_dtype dtype;
+    enum zt_logical logical;
+    /* zstd in zTensor 1.2, zt.zstd-seekable/1 in zTensor 2. */
+    bool compressed;
+    uint64_t offset;
+    uint64_t length;
+    uint64_t decoded_length;
+    struct zt_digest digest; /* as zt_target_places says */
+};
+
+struct zt_assembly;
+
+enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes, struct zt_assembly **out_assembly,
+                               struct zt_error *error);
+
+/* ZT_ARGUMENT for names that do not ascend, ZT_INVALID for one that the version does not have. */
+enum zt_status zt_assembly_object(struct zt_assembly *assembly, const struct zt_assembly_object *object,
+                                  struct zt_error *error);
+enum zt_status zt_assembly_component(struct zt_assembly *assembly, const struct zt_assembly_component *component,
+                                     struct zt_error *error);
+
+/* ZT_INVALID with rule, object and component: a component that an object's layout needs is missing, or of another type
+ * or size. */
+enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_error *error);
+
+/* Manifest and footer, to be written at offset, a multiple of manifest_alignment behind all data. ZT_UNSUPPORTED for a
+ * manifest of more than 1 GiB. Freed with free(). */
+enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, uint8_t **out_bytes, size_t *out_length,
+                               struct zt_error *error);
+
+/* Takes NULL. */
+void zt_assembly_free(struct zt_assembly *assembly);
+
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
+#endif
