@@ -1,12 +1,18 @@
-/* A list of all connections, and three of deadlines. */
+/* A list of all connections, and three of deadlines; bodies that take too long are told so. */
 #include "http/connections.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+
+#include "http/request.h"
+
+/* The library closes an idle connection without a word; a little earlier the client can still be told. */
+#define AHEAD_MS 250
 
 void connections_init(struct connections *connections, const struct config *config)
 {
@@ -15,7 +21,10 @@ void connections_init(struct connections *connections, const struct config *conf
 
     connections->first_header.time_ms = header_ms;
     connections->next_header.time_ms = idle_ms + header_ms;
-    connections->body.time_ms = idle_ms;
+    connections->body.time_ms = idle_ms - AHEAD_MS;
+    connections->body_time_ms = (uint64_t)config->upload.body_timeout_s * 1000;
+    connections->rate_grace_ms = (uint64_t)config->limits.rate_grace_s * 1000;
+    connections->body_bytes_per_s = (uint64_t)config->limits.body_min_bytes_per_s;
 }
 
 struct connection *connections_add(struct connections *connections, int descriptor, uint64_t now_ms)
@@ -90,6 +99,59 @@ void connections_cut(struct connections *connections)
         shutdown(one->descriptor, SHUT_RDWR);
 }
 
+/* --- bodies that take too long --- */
+
+/* The library sends no answer in the middle of a body, so this goes past it: nothing was sent of an answer yet, and
+ * nothing will be. A client whose buffer is full does not learn of it. */
+static void tell_timeout(const struct connection *connection)
+{
+    static const char answer[] = "HTTP/1.1 408 Request Timeout\r\n"
+                                 "Connection: close\r\n"
+                                 "Cache-Control: no-store\r\n"
+                                 "Content-Type: application/problem+json\r\n"
+                                 "X-Request-Id: %s\r\n"
+                                 "Content-Length: %zu\r\n\r\n%s";
+    static const char problem[] = "{\"type\":\"/problems/timeout\",\"title\":\"Request timeout\",\"status\":408,"
+                                  "\"detail\":\"the body took too long, or came too slowly\",\"code\":\"timeout\","
+                                  "\"request_id\":\"%s\"}";
+    char body[sizeof problem + REQUEST_ID_SIZE];
+    char text[sizeof answer + sizeof body + REQUEST_ID_SIZE + 20];
+    const char *id = connection->request->id;
+
+    snprintf(body, sizeof body, problem, id);
+    int length = snprintf(text, sizeof text, answer, id, strlen(body), body);
+    (void)send(connection->descriptor, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void cut_body(struct connection *connection)
+{
+    connection->timed_out = true;
+    connection->refused_early = true;
+    if (connection->request != NULL)
+        tell_timeout(connection);
+}
+
+void connections_body_begin(struct connections *connections, struct connection *connection, uint64_t now_ms)
+{
+    connection->body_begun_ms = now_ms;
+    deadline_set(&connection->deadline, &connections->body, now_ms);
+}
+
+bool connections_body_piece(struct connections *connections, struct connection *connection, uint64_t received,
+                            uint64_t now_ms)
+{
+    const uint64_t taken_ms = now_ms - connection->body_begun_ms;
+
+    deadline_set(&connection->deadline, &connections->body, now_ms);
+    if (taken_ms <= connections->body_time_ms &&
+        (taken_ms <= connections->rate_grace_ms || received >= taken_ms / 1000 * connections->body_bytes_per_s))
+        return true;
+    cut_body(connection);
+    return false;
+}
+
+/* --- cutting --- */
+
 static void cut_due(struct deadlines *list, uint64_t now_ms)
 {
     struct deadline *due;
@@ -102,11 +164,22 @@ static void cut_due(struct deadlines *list, uint64_t now_ms)
     }
 }
 
+/* The client is told, and has the time that a connection lingers to read it. */
+static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
+{
+    struct deadline *due;
+
+    while ((due = deadlines_take_due(list, now_ms)) != NULL) {
+        cut_body((struct connection *)due);
+        shutdown(((struct connection *)due)->descriptor, SHUT_RDWR);
+    }
+}
+
 void connections_cut_due(struct connections *connections, uint64_t now_ms)
 {
     cut_due(&connections->first_header, now_ms);
     cut_due(&connections->next_header, now_ms);
-    cut_due(&connections->body, now_ms);
+    cut_due_bodies(&connections->body, now_ms);
 }
 
 static uint64_t sooner(const struct deadlines *list, uint64_t due_ms)

@@ -20,6 +20,7 @@ struct connection {
     struct connection *before;
     struct connection *after;
     int descriptor;
+    uint64_t body_begun_ms;
     uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
     bool suspended;
     bool timed_out;     /* cut since it took too long */
@@ -32,6 +33,9 @@ struct connections {
     struct deadlines first_header; /* from accept to the end of the header */
     struct deadlines next_header;  /* from the end of a request to the end of the next one's header */
     struct deadlines body;         /* between pieces of a body */
+    uint64_t body_time_ms;         /* of a whole body */
+    uint64_t rate_grace_ms;
+    uint64_t body_bytes_per_s; /* the least after the grace; 0: none */
 };
 
 void connections_init(struct connections *connections, const struct config *config);
@@ -50,6 +54,14 @@ uint64_t connection_acknowledged(const struct connection *connection);
 
 /* Whether nobody has closed it, so that bytes could go both ways still. */
 bool connection_is_established(const struct connection *connection);
+
+/* The header is in, a body is to come. */
+void connections_body_begin(struct connections *connections, struct connection *connection, uint64_t now_ms);
+
+/* A piece of it came, received in all. False: it takes too long, or comes too slowly, and the connection is to be ended
+ * (the client was told). */
+bool connections_body_piece(struct connections *connections, struct connection *connection, uint64_t received,
+                            uint64_t now_ms);
 
 /* Frees it. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);

@@ -263,15 +263,18 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
         return queue_answer(connection, request);
     }
     if (state->body_length > 0)
-        deadline_set(&connection->deadline, &connection->mhd->connections.body, connection->mhd->now_ms);
+        connections_body_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
     return MHD_YES;
 }
 
 static enum MHD_Result on_body(struct connection *connection, struct request *request, const char *bytes,
                                size_t *length)
 {
-    deadline_set(&connection->deadline, &connection->mhd->connections.body, connection->mhd->now_ms);
+    struct mhd *mhd = connection->mhd;
+
     if (!exchange_receive(request, bytes, *length))
+        return MHD_NO;
+    if (!connections_body_piece(&mhd->connections, connection, request_state(request)->body_received, mhd->now_ms))
         return MHD_NO;
     *length = 0;
     return MHD_YES;

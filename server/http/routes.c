@@ -4,6 +4,7 @@
 #include "api/models.h"
 #include "api/objects.h"
 #include "api/operations.h"
+#include "api/uploads.h"
 #include "api/verification.h"
 #include "http/router.h"
 #include "upload/upload.h"
@@ -18,6 +19,7 @@ const struct route routes[] = {
     {.pattern = "/v1/models/{model}/verification",
      .get = {.handle = verification_get},
      .post = {.handle = verification_post}},
+    {.pattern = "/v1/uploads", .get = {.handle = uploads_list}},
     {.pattern = "/files/{path...}", .get = {.handle = files_get}},
     {.pattern = "/healthz", .get = {.handle = healthz_get}},
     {.pattern = "/readyz", .get = {.handle = readyz_get}},

@@ -18,6 +18,7 @@
 #include "runtime/log.h"
 #include "runtime/server.h"
 #include "runtime/workers.h"
+#include "upload/registry.h"
 
 /* The most a reserve chosen here takes, and its share of the disk. */
 #define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
@@ -61,8 +62,10 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->workers = workers_start((unsigned)instance->config.workers);
     server->decoded = decoded_cache_new(server);
     server->verifier = verifier_new(server);
+    server->registry = registry_new(instance->config.upload.expire_s);
     server->catalog = catalog_new(server);
-    if (server->workers == NULL || server->decoded == NULL || server->verifier == NULL || server->catalog == NULL) {
+    if (server->workers == NULL || server->decoded == NULL || server->verifier == NULL || server->registry == NULL ||
+        server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -203,6 +206,7 @@ static void stop_parts(struct server *server)
     if (server->verifier != NULL) {
         verifier_free(server->verifier);
     }
+    registry_free(server->registry);
     if (server->store != NULL) {
         server->store->ops->close(server->store);
     }

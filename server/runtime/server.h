@@ -11,6 +11,7 @@
 struct catalog;
 struct decoded_cache;
 struct loop;
+struct registry;
 struct store;
 struct verifier;
 struct workers;
@@ -22,6 +23,7 @@ struct server {
     struct catalog *catalog;
     struct verifier *verifier;
     struct decoded_cache *decoded;
+    struct registry *registry;
     struct loop **loops;
     unsigned loop_count;
     atomic_bool draining;

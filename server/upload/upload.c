@@ -11,6 +11,8 @@
 
 /* NAME_MAX of Linux file systems. */
 #define FILE_NAME_MAX 255
+/* Said to a client that sends as many files as it may: one of them may be done by then. */
+#define RETRY_AFTER_S "5"
 /* Freeing the blocks of an unnamed file takes as long as it is large. */
 #define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
 
@@ -40,8 +42,18 @@ bool upload_fail_store(struct upload *upload, const struct zt_error *error)
 
 /* --- life --- */
 
+/* The client may begin another when it has its answer: so this comes before that. */
+static void unregister(struct upload *upload)
+{
+    if (upload->is_registered) {
+        upload->is_registered = false;
+        registry_remove(upload->server->registry, &upload->entry);
+    }
+}
+
 static void upload_free(struct upload *upload)
 {
+    unregister(upload);
     upload->server->store->ops->abandon(upload->publication.stored);
     upload_hash_free(upload);
     free(upload);
@@ -199,11 +211,43 @@ static bool refuse_preconditions(struct request *request, struct upload *upload)
     return !hold;
 }
 
-static bool refuse_length(struct request *request, struct upload *upload)
+/* Counts the body in; true when the client sends as many already as it may. */
+static bool refuse_crowd(struct request *request, struct upload *upload)
+{
+    struct registry_entry *entry = &upload->entry;
+    unsigned limit = (unsigned)request->server->config->upload.open_per_client;
+    entry->kind = UPLOAD_KIND_FILE;
+    registry_make_id(entry->id);
+    strcpy(entry->model, upload->name);
+    request_client(request, entry->client);
+    entry->created = time(NULL);
+    atomic_init(&entry->active, entry->created);
+    upload->is_registered = registry_add(request->server->registry, entry, limit);
+    if (!upload->is_registered) {
+        problem_reply(request, PROBLEM_RATE_LIMITED, "this client sends %u files already: upload.open_per_client",
+                      limit);
+        representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
+    }
+    return !upload->is_registered;
+}
+
+static bool refuse_storage(struct request *request, struct upload *upload)
+{
+    struct store *store = request->server->store;
+    struct zt_error error;
+    enum zt_status status =
+        store->ops->create(store, request_body_length(request), &upload->publication.stored, &error);
+    if (status == ZT_OK) {
+        return false;
+    }
+    problem_reply_error_as(request, status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, &error);
+    return true;
+}
+
+static bool refuse_length(struct request *request)
 {
     uint64_t length = request_body_length(request);
     uint64_t most = (uint64_t)request->server->config->upload.max_bytes;
-    struct zt_error error;
     if (length == 0 && request_header(request, "Content-Length") == NULL) {
         problem_reply(request, PROBLEM_LENGTH_REQUIRED,
                       "a body is wanted: send its Content-Length, or send it chunked");
@@ -214,13 +258,7 @@ static bool refuse_length(struct request *request, struct upload *upload)
                       (unsigned long long)most);
         return true;
     }
-    struct store *store = request->server->store;
-    enum zt_status status = store->ops->create(store, length, &upload->publication.stored, &error);
-    if (status == ZT_OK) {
-        return false;
-    }
-    problem_reply_error_as(request, status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, &error);
-    return true;
+    return false;
 }
 
 void model_put_begin(struct request *request)
@@ -242,10 +280,10 @@ void model_put_begin(struct request *request)
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
         return;
     }
-    if (refuse_preconditions(request, upload)) {
+    if (refuse_preconditions(request, upload) || refuse_length(request) || refuse_crowd(request, upload)) {
         return;
     }
-    refuse_length(request, upload);
+    refuse_storage(request, upload);
 }
 
 /* --- the body --- */
@@ -290,6 +328,8 @@ void model_put_receive(struct request *request, const void *bytes, size_t length
         return;
     }
     atomic_store(&upload->received, received + length);
+    atomic_store(&upload->entry.received, received + length);
+    atomic_store(&upload->entry.active, time(NULL));
     upload_hash_follow(upload);
 }
 
@@ -318,6 +358,7 @@ static void work_finish(struct request *request)
         upload_hash_finish(upload) && (publication_run(&upload->publication) ||
                                        upload_fail(upload, upload->publication.problem, &upload->publication.error));
     upload->state = published ? UPLOAD_PUBLISHED : UPLOAD_FAILED;
+    unregister(upload);
 }
 
 enum outcome model_put_handle(struct request *request)

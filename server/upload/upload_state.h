@@ -10,6 +10,7 @@
 #include "model/catalog.h"
 #include "model/store.h"
 #include "upload/publication.h"
+#include "upload/registry.h"
 #include "zt/digest.h"
 
 enum upload_state { UPLOAD_RECEIVING, UPLOAD_FINISHING, UPLOAD_PUBLISHED, UPLOAD_FAILED };
@@ -32,6 +33,8 @@ struct upload {
     struct publication publication; /* stored is NULL once it is published */
     struct digest_field content_digest;
     struct digest_field repr_digest;
+    struct registry_entry entry;
+    bool is_registered;
     atomic_uint_fast64_t received;
     enum upload_state state;
     struct upload_hash hash;

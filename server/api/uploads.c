@@ -1,0 +1,23 @@
+/* The registry's list as it is at this moment. */
+#include "api/uploads.h"
+
+#include "api/resolve.h"
+#include "upload/registry.h"
+
+enum outcome uploads_list(struct request *request)
+{
+    bool pretty;
+    if (!query_switch(request, "pretty", &pretty)) {
+        return OUTCOME_READY;
+    }
+    struct json *json = request_json(request, pretty);
+    if (json == NULL) {
+        return OUTCOME_READY;
+    }
+    registry_write(request->server->registry, json);
+    reply_written(request, json);
+    if (!json->failed) {
+        request->reply.cache_control = "no-store";
+    }
+    return OUTCOME_READY;
+}

@@ -1,0 +1,9 @@
+/* GET /v1/uploads: what is being uploaded at this moment, for an operator (http-api, section 6.2). */
+#ifndef API_UPLOADS_H
+#define API_UPLOADS_H
+
+#include "http/request.h"
+
+enum outcome uploads_list(struct request *request);
+
+#endif
