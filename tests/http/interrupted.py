@@ -1,0 +1,213 @@
+"""Uploads of every kind that may end at any moment, and know what was promised to them until then.
+
+Each runs in a thread of its own against a server that is about to be killed (or whose disk fails), remembers what was
+acknowledged, and can afterwards say whether the server kept its word, and go on where it stood.
+"""
+
+import base64
+import hashlib
+import http.client
+import json
+import threading
+from urllib.parse import urlsplit
+
+from containers import dense, pattern, zt1
+from wire import get
+
+TIMEOUT_S = 30
+
+
+class Refused(Exception):
+    """An answer that is neither success nor the end of the connection."""
+
+
+def call(server, method, path, body=None, fields=None, expected=(200, 201, 202, 204)):
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT_S)
+    try:
+        connection.request(method, path, body, fields or {})
+        answer = connection.getresponse()
+        content = answer.read()
+    finally:
+        connection.close()
+    if answer.status not in expected:
+        raise Refused(f"{method} {path}: {answer.status} {content[:500]!r}")
+    return answer, content
+
+
+class Interrupted:
+    """What the kinds share: a model's name, the data, and a thread that works until it is done or cut off."""
+
+    def __init__(self, name, random):
+        self.name = name
+        self.data = pattern(random.choice([1, 5000, 70_000, 700_000, 2_000_000]), seed=random.randrange(1 << 20))
+        self.is_published = False  # acknowledged: the model must be there
+        self.refusal = None
+
+    def start(self, server):
+        self.thread = threading.Thread(target=self._run, args=(server,), daemon=True)
+        self.thread.start()
+
+    def _run(self, server):
+        try:
+            self.proceed(server)
+        except Refused as refusal:
+            self.refusal = str(refusal)
+        except (OSError, http.client.HTTPException):
+            pass
+
+    def join(self):
+        self.thread.join(2 * TIMEOUT_S)
+        assert not self.thread.is_alive()
+
+    def components(self):
+        return {"w": self.data}
+
+    def assert_whole(self, server):
+        """The model is listed: all of it must be what was sent."""
+        for name, data in self.components().items():
+            answer = get(server, f"/v1/models/{self.name}/objects/{name}/data")
+            assert answer.status == 200, answer.body
+            assert answer.body == data, f"{self.name}/{name}: wrong bytes"
+
+    def ids(self):
+        """Of uploads that may go on being there, unfinished."""
+        return set()
+
+
+class Whole(Interrupted):
+    """PUT of a file."""
+
+    def proceed(self, server):
+        call(server, "PUT", f"/v1/models/{self.name}", zt1({"w": dense(self.data)}))
+        self.is_published = True
+
+    def resume(self, server):
+        self.proceed(server)
+
+
+class Resumable(Interrupted):
+    """tus: created, then sent in pieces."""
+
+    FIELDS = {"Tus-Resumable": "1.0.0"}
+
+    def __init__(self, name, random):
+        super().__init__(name, random)
+        self.file = bytes(zt1({"w": dense(self.data)}))
+        self.piece = random.choice([1000, 100_000, 10_000_000])
+        if self.piece == 1000:
+            self.piece = max(1000, len(self.file) // 7)
+        self.path = None
+        self.offset = 0  # acknowledged
+
+    def proceed(self, server):
+        if self.path is None:
+            self._create(server)
+        while self.offset < len(self.file):
+            self._send_piece(server)
+        self.is_published = True
+
+    def _create(self, server):
+        metadata = "model " + base64.b64encode(self.name.encode()).decode()
+        fields = self.FIELDS | {"Upload-Length": str(len(self.file)), "Upload-Metadata": metadata}
+        answer, _ = call(server, "POST", "/v1/resumable", b"", fields)
+        self.path = urlsplit(answer.headers["Location"]).path
+
+    def _send_piece(self, server):
+        piece = self.file[self.offset : self.offset + self.piece]
+        checksum = "sha256 " + base64.b64encode(hashlib.sha256(piece).digest()).decode()
+        fields = self.FIELDS | {
+            "Upload-Offset": str(self.offset),
+            "Content-Type": "application/offset+octet-stream",
+            "Upload-Checksum": checksum,
+        }
+        answer, _ = call(server, "PATCH", self.path, piece, fields)
+        assert int(answer.headers["Upload-Offset"]) == self.offset + len(piece)
+        self.offset += len(piece)
+
+    def resume(self, server):
+        """Goes on from the offset that the server tells; nothing that was acknowledged may be missing."""
+        if self.path is None:
+            return self.proceed(server)
+        answer, _ = call(server, "HEAD", self.path, None, self.FIELDS, (200, 204, 404, 410))
+        if answer.status in (404, 410):
+            # Published by the last piece, whose answer did not arrive; then it is there.
+            assert get(server, f"/v1/models/{self.name}").status == 200, f"{self.path} is gone and nothing came of it"
+            self.is_published = True
+            return None
+        offset = int(answer.headers["Upload-Offset"])
+        assert self.offset <= offset <= len(self.file), f"{self.offset} bytes were acknowledged, {offset} are there"
+        self.offset = offset
+        return self.proceed(server)
+
+    def ids(self):
+        return {self.path.rsplit("/", 1)[-1]} if self.path else set()
+
+
+class Written(Interrupted):
+    """The streaming writer: three components, raw, chunked and compressed, then the commit."""
+
+    def __init__(self, name, random):
+        super().__init__(name, random)
+        self.version = random.choice(["1.2.0", "2"])
+        self.path = None
+        self.acknowledged = set()
+
+    def components(self):
+        return {"raw": self.data, "chunked": self.data[::2], "packed": self.data[: len(self.data) // 2 + 1]}
+
+    def proceed(self, server):
+        if self.path is None:
+            answer, _ = call(
+                server, "POST", f"/v1/models/{self.name}/uploads", json.dumps({"version": self.version}).encode()
+            )
+            self.path = urlsplit(answer.headers["Location"]).path
+        for name, data in self.components().items():
+            if name not in self.acknowledged:
+                self._send(server, name, data)
+        call(server, "POST", f"{self.path}/commit", b"")
+        self.is_published = True
+
+    def _send(self, server, name, data):
+        query = f"dtype=u8&shape={len(data)}" + ("&encoding=zstd" if name == "packed" else "")
+        body = iter([data[: len(data) // 2], data[len(data) // 2 :]]) if name == "chunked" else data
+        call(server, "PUT", f"{self.path}/objects/{name}/data?{query}", body)
+        self.acknowledged.add(name)
+
+    def resume(self, server):
+        if self.path is None:
+            return self.proceed(server)
+        answer, content = call(server, "GET", self.path, expected=(200, 404))
+        if answer.status == 404:
+            assert get(server, f"/v1/models/{self.name}").status == 200, f"{self.path} is gone and nothing came of it"
+            self.is_published = True
+            return None
+        there = {name for name, told in json.loads(content).get("objects", {}).items() if told.get("components")}
+        assert self.acknowledged <= there or get(server, f"/v1/models/{self.name}").status == 200
+        return self.proceed(server)
+
+    def ids(self):
+        return {self.path.rsplit("/", 1)[-1]} if self.path else set()
+
+
+KINDS = [Whole, Resumable, Written]
+
+
+def uploads_in_progress(server):
+    _, content = call(server, "GET", "/v1/uploads")
+    return {told["id"] for told in json.loads(content)["uploads"]}
+
+
+def hidden_files(root):
+    """What is hidden below the root, but for what the server remembers; of kept uploads their ids."""
+    found = set()
+    for path in root.rglob("*"):
+        parts = path.relative_to(root).parts
+        hidden = [part for part in parts if part.startswith(".")]
+        if not hidden or parts[0] == ".ztserve":
+            continue
+        if parts[0] == ".ztserve-uploads":
+            if len(parts) == 2 and path.is_dir():
+                found.add(parts[1])
+        else:
+            found.add("/".join(parts))
+    return found

@@ -1,0 +1,90 @@
+"""A disk that fails in the middle of an upload: told to the client, nothing left, and the server goes on."""
+
+import errno
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+import interrupted
+from server_process import PROGRAM, ServerProcess
+from wire import ask, get
+
+FAULTS = Path(os.environ.get("ZT_BUILD_DIR", PROGRAM.parent)) / "libzt_faults.so"
+# How often a kind of call may be made in one upload; when there is no such call any more the loop ends earlier.
+CALLS_MAX = 40
+ERRORS = {
+    "write": errno.ENOSPC,
+    "sync": errno.EIO,
+    "link": errno.EIO,
+    "rename": errno.EIO,
+    "copy": errno.ENOSPC,
+    "truncate": errno.EIO,
+}
+
+pytestmark = pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes calls fail is not built")
+
+
+def start(root, fault=None, mark=None):
+    environment = {"ZTSERVE_UPLOAD_RESERVE_BYTES": "0", "ZTSERVE_STATE_DIR": str(root.parent / "state")}
+    if fault:
+        environment |= {"LD_PRELOAD": str(FAULTS), "ZT_FAULT": fault, "ZT_FAULT_MARK": str(mark)}
+    return ServerProcess(root, "--writable", environment=environment)
+
+
+def drop_unfinished(server):
+    for identifier in interrupted.uploads_in_progress(server):
+        for path in (f"/v1/uploads/{identifier}", f"/v1/resumable/{identifier}"):
+            if ask(server, "DELETE", path, {"Tus-Resumable": "1.0.0"}).status == 204:
+                break
+
+
+def run_with_fault(kind, fault, root, mark):
+    """Whether the fault was met. Whatever it did, the outcome must be all or nothing."""
+    server = start(root, fault, mark)
+    upload = kind("m", random.Random(7))
+    upload.start(server)
+    upload.join()
+    assert get(server, "/healthz").status == 200, server.log
+    status = get(server, "/v1/models/m").status
+    assert status == (200 if upload.is_published else 404), f"{fault}: {upload.refusal}"
+    if upload.is_published:
+        upload.assert_whole(server)
+    else:
+        assert upload.refusal is not None and any(f": {code} " in upload.refusal for code in (500, 507)), (
+            f"{fault}: {upload.refusal}"
+        )
+    server.kill()
+    return mark.exists(), upload
+
+
+def check_after(root, upload, fault):
+    """Started again on a disk that works."""
+    server = start(root)
+    status = get(server, "/v1/models/m").status
+    assert status == (200 if upload.is_published else 404), f"{fault}, after a restart"
+    if not upload.is_published:
+        assert interrupted.hidden_files(root) <= interrupted.uploads_in_progress(server), fault
+        upload.refusal = None
+        upload.resume(server)
+    upload.assert_whole(server)
+    assert ask(server, "DELETE", "/v1/models/m").status == 204
+    drop_unfinished(server)
+    assert interrupted.hidden_files(root) == set(), fault
+    assert server.stop() == 0
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("call", ERRORS)
+@pytest.mark.parametrize("kind", interrupted.KINDS, ids=lambda kind: kind.__name__.lower())
+def test_a_failing_call_leaves_all_or_nothing(kind, call, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    for number in range(1, CALLS_MAX):
+        mark = tmp_path / f"mark{number}"
+        fault = f"{call}:{number}:{ERRORS[call]}"
+        met, upload = run_with_fault(kind, fault, root, mark)
+        check_after(root, upload, fault)
+        if not met:
+            return
