@@ -18,7 +18,9 @@
 #include "runtime/log.h"
 #include "runtime/server.h"
 #include "runtime/workers.h"
+#include "upload/kept_uploads.h"
 #include "upload/registry.h"
+#include "upload/writers.h"
 
 /* The most a reserve chosen here takes, and its share of the disk. */
 #define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
@@ -63,12 +65,14 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->decoded = decoded_cache_new(server);
     server->verifier = verifier_new(server);
     server->registry = registry_new(instance->config.upload.expire_s);
+    server->writers = writers_new(server);
     server->catalog = catalog_new(server);
     if (server->workers == NULL || server->decoded == NULL || server->verifier == NULL || server->registry == NULL ||
-        server->catalog == NULL) {
+        server->writers == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
+    kept_uploads_restore(server);
     return true;
 }
 
@@ -138,6 +142,7 @@ struct instance *instance_start(const struct config *config, char *error, size_t
         return NULL;
     }
     start_watching(&instance->server);
+    instance->server.kept = kept_uploads_watch(&instance->server);
     catalog_refresh(instance->server.catalog);
     return instance;
 }
@@ -206,6 +211,8 @@ static void stop_parts(struct server *server)
     if (server->verifier != NULL) {
         verifier_free(server->verifier);
     }
+    kept_uploads_free(server->kept);
+    writers_free(server->writers);
     registry_free(server->registry);
     if (server->store != NULL) {
         server->store->ops->close(server->store);

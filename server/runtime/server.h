@@ -10,11 +10,13 @@
 
 struct catalog;
 struct decoded_cache;
+struct kept_uploads;
 struct loop;
 struct registry;
 struct store;
 struct verifier;
 struct workers;
+struct writers;
 
 struct server {
     const struct config *config;
@@ -24,6 +26,8 @@ struct server {
     struct verifier *verifier;
     struct decoded_cache *decoded;
     struct registry *registry;
+    struct writers *writers;
+    struct kept_uploads *kept;
     struct loop **loops;
     unsigned loop_count;
     atomic_bool draining;
