@@ -121,6 +121,8 @@ static const char *format_prefix(enum zt_digest_algorithm algorithm)
         return "xxh3:";
     case ZT_DIGEST_CRC32:
         return "crc32:";
+    case ZT_DIGEST_SHA1:
+        return "sha1:";
     case ZT_DIGEST_SHA512:
         break;
     }

@@ -1,4 +1,4 @@
-/* Computing digests: OpenSSL for SHA-2, ISA-L for CRC-32C, xxHash for XXH3, zlib for CRC-32. */
+/* Computing digests: OpenSSL for SHA-1 and SHA-2, ISA-L for CRC-32C, xxHash for XXH3, zlib for CRC-32. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -96,6 +96,8 @@ static bool start(struct zt_hasher *hasher)
         return start_sha(hasher, EVP_sha256());
     case ZT_DIGEST_SHA512:
         return start_sha(hasher, EVP_sha512());
+    case ZT_DIGEST_SHA1:
+        return start_sha(hasher, EVP_sha1());
     case ZT_DIGEST_XXH3:
         hasher->xxh3 = XXH3_createState();
         return hasher->xxh3 != NULL && XXH3_64bits_reset(hasher->xxh3) == XXH_OK;
@@ -130,6 +132,7 @@ void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length
     switch (hasher->algorithm) {
     case ZT_DIGEST_SHA256:
     case ZT_DIGEST_SHA512:
+    case ZT_DIGEST_SHA1:
         updated = EVP_DigestUpdate(hasher->sha, bytes, length);
         break;
     case ZT_DIGEST_XXH3:
@@ -163,6 +166,7 @@ void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest)
     switch (hasher->algorithm) {
     case ZT_DIGEST_SHA256:
     case ZT_DIGEST_SHA512:
+    case ZT_DIGEST_SHA1:
         finished = EVP_DigestFinal_ex(hasher->sha, out_digest->bytes, &length);
         out_digest->length_bytes = (uint8_t)length;
         break;

@@ -8,6 +8,7 @@
 #include "http/conditional.h"
 #include "http/digest_fields.h"
 #include "http/request_state.h"
+#include "http/router.h"
 
 struct field_list {
     struct field *fields;
@@ -83,5 +84,7 @@ unsigned answer_fields_write(struct request *request, struct field *out_fields)
         add_content(request, &list);
     add_validators(request, &list);
     add(&list, "X-Request-Id", request->id);
+    if (request->route != NULL)
+        add(&list, request->route->field.name, request->route->field.value);
     return list.count;
 }

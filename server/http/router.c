@@ -78,6 +78,7 @@ static const struct operation *find_operation(const struct route *route, enum me
     case METHOD_DELETE:
         return &route->delete;
     case METHOD_PATCH:
+        return &route->patch;
     case METHOD_OPTIONS:
     case METHOD_TRACE:
     case METHOD_CONNECT:
@@ -93,8 +94,11 @@ static void add_allow(struct request *request, const struct route *route)
     static const struct {
         enum method method;
         const char *text;
-    } methods[] = {
-        {METHOD_GET, "GET, HEAD, "}, {METHOD_PUT, "PUT, "}, {METHOD_POST, "POST, "}, {METHOD_DELETE, "DELETE, "}};
+    } methods[] = {{METHOD_GET, "GET, HEAD, "},
+                   {METHOD_PUT, "PUT, "},
+                   {METHOD_POST, "POST, "},
+                   {METHOD_DELETE, "DELETE, "},
+                   {METHOD_PATCH, "PATCH, "}};
     char allow[ALLOW_SIZE] = "";
     const struct route *first = route != NULL ? route : routes;
     const struct route *end = route != NULL ? route + 1 : routes + route_count;
@@ -117,6 +121,9 @@ static void reply_options(struct request *request, const struct route *route)
 {
     reply_empty(request, 204);
     add_allow(request, route);
+    if (route != NULL && route->options != NULL) {
+        route->options(request);
+    }
 }
 
 /* Decodes one name in place of its raw text; most names need no decoding and are borrowed from the target. */

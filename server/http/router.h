@@ -21,6 +21,11 @@ struct route {
     struct operation put;
     struct operation post;
     struct operation delete;
+    struct operation patch;
+    /* A field that every answer at this path has; value NULL: none. */
+    struct field field;
+    /* Adds to the answer to OPTIONS; may be NULL. */
+    void (*options)(struct request *request);
 };
 
 extern const struct route routes[];

@@ -58,7 +58,7 @@ struct store_ops {
      * atomic; the files in it have names of [a-z0-9.-], 64 bytes at most, and live until they are published or the
      * place is dropped. write_at, read_back, publish and sync work on them as on any other upload; abandon closes such
      * a file and leaves it where it is. */
-    enum zt_status (*keep)(struct store *store, const char *id, struct zt_error *error); /* makes the place, durably */
+    enum zt_status (*keep)(struct store *store, const char *id, struct zt_error *error); /* durable with the first sync in it */
     /* Makes a new, empty file (in the place of an older one of that name). ZT_LIMIT as create. */
     enum zt_status (*kept_create)(struct store *store, const char *id, const char *name, uint64_t expected_bytes,
                                   struct stored_upload **out_upload, struct zt_error *error);
@@ -71,8 +71,10 @@ struct store_ops {
     /* At start: the ids of all places; what is no place, or nobody can finish, is removed. */
     enum zt_status (*kept_list)(struct store *store, bool (*visit)(void *context, const char *id), void *context,
                                 struct zt_error *error);
-    /* Makes what was written to an upload durable (fdatasync). */
+    /* Makes what was written to an upload durable (fdatasync), and a kept one's name. */
     enum zt_status (*sync)(struct stored_upload *upload, struct zt_error *error);
+    /* Cuts an upload's file. */
+    enum zt_status (*truncate)(struct stored_upload *upload, uint64_t length, struct zt_error *error);
     /* Copies bytes from one upload into another inside the file system (copy_file_range where it can). */
     enum zt_status (*copy)(struct stored_upload *from, uint64_t from_offset, struct stored_upload *to,
                            uint64_t to_offset, uint64_t length, struct zt_error *error);

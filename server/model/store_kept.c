@@ -157,15 +157,6 @@ static int open_folder(int root)
 
 /* --- making a place, and its files --- */
 
-/* The folder of all places, durably there. */
-static enum zt_status make_folder(int root, struct zt_error *error)
-{
-    if (mkdirat(root, STORE_KEPT_FOLDER, FOLDER_MODE) != 0 && errno != EEXIST)
-        return store_fail_errno(error, errno, "cannot make the folder of uploads");
-    /* Also when another made it: that one may not have come to this yet. */
-    return fsync(root) == 0 ? ZT_OK : store_fail_errno(error, errno, "cannot sync the folder");
-}
-
 static enum zt_status make_place(struct local_store *local, int above, const char *id, struct zt_error *error)
 {
     enum zt_status status;
@@ -175,10 +166,6 @@ static enum zt_status make_place(struct local_store *local, int above, const cha
     pthread_mutex_lock(&local->places_lock);
     status = adopt_place(local, id, error);
     pthread_mutex_unlock(&local->places_lock);
-    if (status == ZT_OK && fsync(above) != 0) {
-        status = store_fail_errno(error, errno, "cannot sync the folder");
-        forget_place(local, id);
-    }
     if (status != ZT_OK)
         unlinkat(above, id, AT_REMOVEDIR);
     return status;
@@ -192,15 +179,27 @@ enum zt_status store_local_keep(struct store *store, const char *id, struct zt_e
 
     if (!id_is_valid(id))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "not the id of an upload");
-    status = make_folder(local->root, error);
-    if (status != ZT_OK)
-        return status;
+    if (mkdirat(local->root, STORE_KEPT_FOLDER, FOLDER_MODE) != 0 && errno != EEXIST)
+        return store_fail_errno(error, errno, "cannot make the folder of uploads");
     above = open_folder(local->root);
     if (above < 0)
         return store_fail_errno(error, errno, "cannot open the folder of uploads");
     status = make_place(local, above, id, error);
     close(above);
     return status;
+}
+
+/* From the file's name up to the root: nobody synced any of them before. */
+enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error)
+{
+    int root = upload->store->root;
+    int above = openat(root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
+    bool synced = above >= 0 && fsync(upload->folder) == 0 && fsync(above) == 0 && fsync(root) == 0;
+    int kept = errno;
+
+    if (above >= 0)
+        close(above);
+    return synced ? ZT_OK : store_fail_errno(error, kept, "cannot sync the folder");
 }
 
 /* Gives an open file of a place to the caller, with the folder; closes both on failure. */

@@ -115,6 +115,7 @@ static const struct store_ops local_ops = {
     .kept_drop = store_local_kept_drop,
     .kept_list = store_local_kept_list,
     .sync = store_local_sync,
+    .truncate = store_local_truncate,
     .copy = store_local_copy,
     .length = store_local_length,
     .watch = local_watch,

@@ -99,6 +99,7 @@ enum zt_status store_local_publish(struct stored_upload *upload, const char *pat
                                    struct zt_error *error);
 void store_local_abandon(struct stored_upload *upload);
 enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error);
+enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length, struct zt_error *error);
 uint64_t store_local_length(struct stored_upload *upload);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset, struct stored_upload *to,
@@ -121,6 +122,8 @@ enum zt_status store_local_kept_remove(struct store *store, const char *id, cons
 enum zt_status store_local_kept_drop(struct store *store, const char *id, struct zt_error *error);
 enum zt_status store_local_kept_list(struct store *store, bool (*visit)(void *context, const char *id), void *context,
                                      struct zt_error *error);
+/* Makes the place of an upload, and the upload's name in it, durable. */
+enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error);
 /* Lets go of the places, which stay. */
 void store_kept_close(struct local_store *local);
 /* Removes what crashes left in the root and no living process holds. */

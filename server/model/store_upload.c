@@ -285,10 +285,16 @@ enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *e
 
     if (status != ZT_OK || upload->folder < 0 || upload->is_named_durably)
         return status;
-    if (fsync(upload->folder) != 0)
-        return store_fail_errno(error, errno, "cannot sync the folder");
-    upload->is_named_durably = true;
-    return ZT_OK;
+    status = store_kept_sync_place(upload, error);
+    upload->is_named_durably = status == ZT_OK;
+    return status;
+}
+
+enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length, struct zt_error *error)
+{
+    if (length > INT64_MAX)
+        return zt_fail(error, ZT_LIMIT, NULL, length, "past the end of any file");
+    return ftruncate(upload->descriptor, (off_t)length) == 0 ? ZT_OK : store_fail_errno(error, errno, "cannot cut");
 }
 
 uint64_t store_local_length(struct stored_upload *upload)

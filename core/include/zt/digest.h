@@ -17,9 +17,10 @@ extern "C" {
 enum zt_digest_algorithm {
     ZT_DIGEST_SHA256,
     ZT_DIGEST_CRC32C,
-    ZT_DIGEST_XXH3,  /* XXH3-64, seed 0 */
-    ZT_DIGEST_CRC32, /* IEEE, of ZIP entries */
-    ZT_DIGEST_SHA512 /* of requests (RFC 9530), not of files */
+    ZT_DIGEST_XXH3,   /* XXH3-64, seed 0 */
+    ZT_DIGEST_CRC32,  /* IEEE, of ZIP entries */
+    ZT_DIGEST_SHA512, /* of requests (RFC 9530), not of files */
+    ZT_DIGEST_SHA1    /* of requests (tus), for checking what came, not for trust */
 };
 
 #define ZT_DIGEST_MAX_BYTES 64
