@@ -9,6 +9,7 @@
 struct writer_component {
     struct writer_component *next; /* of its object, by name, bytewise */
     uint64_t offset;
+    uint64_t final_offset; /* where a commit has it lie; nobody else looks at it */
     uint64_t length;
     uint64_t decoded_length;
     uint8_t sha256[32]; /* of the decoded bytes */

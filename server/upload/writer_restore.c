@@ -219,6 +219,7 @@ static bool settle_data(struct restoring *restoring)
     uint64_t length = ops->length(data);
     ops->abandon(data);
     writer_places_skip(&session->places, length);
+    session->dirty_from = length > restoring->data_end ? UINT64_MAX : 0;
     return length >= restoring->data_end;
 }
 

@@ -53,6 +53,9 @@ struct writer_session {
     pthread_mutex_t lock; /* of state, places, outcome: never held for long */
     enum writer_state state;
     struct writer_places places;
+    /* Where a commit that failed, or a process that ended, left bytes behind the components: UINT64_MAX where that is
+     * not known, 0 for none. */
+    uint64_t dirty_from;
     struct writer_outcome outcome;
     /* Bodies belong to the round in which they began: a commit, or the end, begins another, after which none of them is
      * written or acknowledged. */
