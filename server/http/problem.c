@@ -40,6 +40,7 @@ static const struct problem_kind kinds[PROBLEM_COUNT] = {
     [PROBLEM_NOT_ACCEPTABLE] = {406, "not-acceptable", "Not acceptable"},
     [PROBLEM_TIMEOUT] = {408, "timeout", "Request timeout"},
     [PROBLEM_CONFLICT] = {409, "conflict", "Conflict"},
+    [PROBLEM_LOCKED] = {423, "conflict", "Conflict"},
     [PROBLEM_LENGTH_REQUIRED] = {411, "length-required", "Length required"},
     [PROBLEM_PRECONDITION_FAILED] = {412, "precondition-failed", "Precondition failed"},
     [PROBLEM_TOO_LARGE] = {413, "too-large", "Content too large"},

@@ -20,6 +20,7 @@ enum problem {
     PROBLEM_NOT_ACCEPTABLE,
     PROBLEM_TIMEOUT,
     PROBLEM_CONFLICT,
+    PROBLEM_LOCKED, /* a conflict with a request that is under way: 423 */
     PROBLEM_LENGTH_REQUIRED,
     PROBLEM_PRECONDITION_FAILED,
     PROBLEM_TOO_LARGE,

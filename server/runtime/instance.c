@@ -20,6 +20,7 @@
 #include "runtime/workers.h"
 #include "upload/kept_uploads.h"
 #include "upload/registry.h"
+#include "upload/resumable.h"
 #include "upload/writers.h"
 
 /* The most a reserve chosen here takes, and its share of the disk. */
@@ -66,9 +67,10 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->verifier = verifier_new(server);
     server->registry = registry_new(instance->config.upload.expire_s);
     server->writers = writers_new(server);
+    server->resumables = resumables_new(server);
     server->catalog = catalog_new(server);
     if (server->workers == NULL || server->decoded == NULL || server->verifier == NULL || server->registry == NULL ||
-        server->writers == NULL || server->catalog == NULL) {
+        server->writers == NULL || server->resumables == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -213,6 +215,7 @@ static void stop_parts(struct server *server)
     }
     kept_uploads_free(server->kept);
     writers_free(server->writers);
+    resumables_free(server->resumables);
     registry_free(server->registry);
     if (server->store != NULL) {
         server->store->ops->close(server->store);

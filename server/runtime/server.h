@@ -13,6 +13,7 @@ struct decoded_cache;
 struct kept_uploads;
 struct loop;
 struct registry;
+struct resumables;
 struct store;
 struct verifier;
 struct workers;
@@ -27,6 +28,7 @@ struct server {
     struct decoded_cache *decoded;
     struct registry *registry;
     struct writers *writers;
+    struct resumables *resumables;
     struct kept_uploads *kept;
     struct loop **loops;
     unsigned loop_count;

@@ -10,6 +10,7 @@
 #include "model/store.h"
 #include "runtime/log.h"
 #include "runtime/workers.h"
+#include "upload/resumable.h"
 #include "upload/writers.h"
 
 #define LOOK_S 1
@@ -28,7 +29,7 @@ static bool restore(void *context, const char *id)
     struct server *server = context;
     struct zt_error error;
 
-    if (writers_restore(server->writers, id))
+    if (writers_restore(server->writers, id) || resumables_restore(server->resumables, id))
         return true;
     log_write(LOG_LEVEL_WARN, "upload %s: nobody can go on with it: removed", id);
     (void)server->store->ops->kept_drop(server->store, id, &error);
@@ -53,6 +54,7 @@ static void run_look(struct job *job)
     struct kept_uploads *kept = (struct kept_uploads *)((char *)job - offsetof(struct kept_uploads, job));
 
     writers_expire(kept->server->writers);
+    resumables_expire(kept->server->resumables);
     atomic_store(&kept->is_queued, false);
 }
 
