@@ -7,6 +7,7 @@
 #include "api/uploads.h"
 #include "api/verification.h"
 #include "http/router.h"
+#include "upload/removal.h"
 #include "upload/tus.h"
 #include "upload/upload.h"
 #include "upload/writer.h"
@@ -18,7 +19,8 @@ const struct route routes[] = {
     {.pattern = "/v1/models", .get = {.handle = models_list}},
     {.pattern = "/v1/models/{model}",
      .get = {.handle = model_get},
-     .put = {.begin = model_put_begin, .receive = model_put_receive, .handle = model_put_handle}},
+     .put = {.begin = model_put_begin, .receive = model_put_receive, .handle = model_put_handle},
+     .delete = {.begin = model_delete_begin, .handle = model_delete_handle}},
     {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = object_get}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = component_get}},
     {.pattern = "/v1/models/{model}/verification",

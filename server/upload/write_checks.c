@@ -89,14 +89,19 @@ static bool find_now(struct request *request, struct zt_text name, struct genera
     return answer != CATALOG_PENDING;
 }
 
-bool refuse_preconditions(struct request *request, struct zt_text name, struct preconditions *out_preconditions)
+struct preconditions preconditions_of_write(struct request *request)
 {
-    struct generation *current;
-    *out_preconditions = (struct preconditions){
+    return (struct preconditions){
         .if_match = request_header(request, "If-Match"),
         .if_none_match = request_header(request, "If-None-Match"),
         .if_unmodified_since = request_header(request, "If-Unmodified-Since"),
     };
+}
+
+bool refuse_preconditions(struct request *request, struct zt_text name, struct preconditions *out_preconditions)
+{
+    struct generation *current;
+    *out_preconditions = preconditions_of_write(request);
     if (!find_now(request, name, &current)) {
         return false;
     }

@@ -11,6 +11,8 @@ bool refuse_read_only(struct request *request);
 bool refuse_name(struct request *request, struct zt_text name);
 /* Content-Encoding, where the body is the bytes themselves. */
 bool refuse_coding(struct request *request);
+/* Those that a write can have; their texts are the request's. */
+struct preconditions preconditions_of_write(struct request *request);
 /* Reads the preconditions (their texts are the request's) and compares them with what is known to stand under the name.
  * Where that has to be found out first they are left to publication. */
 bool refuse_preconditions(struct request *request, struct zt_text name, struct preconditions *out_preconditions);
