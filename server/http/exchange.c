@@ -93,6 +93,15 @@ static void check_loaded(struct request *request)
     representation_field(&request->reply, "Retry-After", "1");
 }
 
+/* A handler takes a parameter that cannot be decoded for an absent one; what it made of that is not the answer. */
+static void check_query(struct request *request)
+{
+    const char *name = request_state(request)->malformed_parameter;
+
+    if (name != NULL && request->reply.status < 400)
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s holds a malformed percent-encoding", name);
+}
+
 static void find_operation(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -102,6 +111,9 @@ static void find_operation(struct request *request)
         return;
     if (state->operation->begin != NULL)
         state->operation->begin(request);
+    /* Before a body can have effects. */
+    if (!request->replied)
+        check_query(request);
     if (!request->replied && state->operation->receive == NULL && state->body_length > DROPPED_MAX &&
         state->body_length != UINT64_MAX)
         problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
@@ -166,15 +178,6 @@ static void check_preconditions(struct request *request)
         problem_reply(request, PROBLEM_PRECONDITION_FAILED, "the representation's tag is %s", reply->etag);
         break;
     }
-}
-
-/* A handler takes a parameter that cannot be decoded for an absent one; what it made of that is not the answer. */
-static void check_query(struct request *request)
-{
-    const char *name = request_state(request)->malformed_parameter;
-
-    if (name != NULL && request->reply.status < 400)
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s holds a malformed percent-encoding", name);
 }
 
 static enum outcome handle(struct request *request)

@@ -121,6 +121,8 @@ static bool read_component(struct restoring *restoring)
         free(component);
         return false;
     }
+    if (replaced != NULL)
+        atomic_fetch_sub(&restoring->session->entry.received, replaced->decoded_length);
     free(replaced);
     uint64_t end = component->offset + component->length;
     restoring->data_end = end > restoring->data_end ? end : restoring->data_end;
