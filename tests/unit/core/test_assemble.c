@@ -1,0 +1,278 @@
+/* Assembling: what is declared and placed becomes a file that the library's own reader takes. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "written.h"
+#include "zt/assemble.h"
+#include "zt/encode.h"
+#include "zt/gaps.h"
+#include "zt/verify.h"
+
+static struct zt_error error;
+
+static struct zt_text text(const char *string)
+{
+    return (struct zt_text){string, strlen(string)};
+}
+
+static struct zt_shape shape_of(const char *string)
+{
+    struct zt_shape shape;
+
+    assert_int_equal(zt_declare_shape(text(string), &shape, &error), ZT_OK);
+    return shape;
+}
+
+static struct zt_assembly_component part(const char *name, uint64_t offset, const struct zt_buffer *data,
+                                         enum zt_target target)
+{
+    struct zt_assembly_component component = {.name = text(name),
+                                              .dtype = ZT_U8,
+                                              .logical = ZT_LOGICAL_NONE,
+                                              .offset = offset,
+                                              .length = data->length,
+                                              .decoded_length = data->length};
+    struct zt_hasher *hasher;
+
+    assert_int_equal(zt_hasher_new(zt_target_places(target).digest, &hasher), ZT_OK);
+    zt_hasher_update(hasher, data->bytes, data->length);
+    zt_hasher_finish(hasher, &component.digest);
+    zt_hasher_free(hasher);
+    return component;
+}
+
+/* "a" of five bytes and "b" of seven, each at its place. */
+static void make_file(enum zt_target target, struct zt_buffer *out_file)
+{
+    const struct zt_places places = zt_target_places(target);
+    const struct zt_buffer data[2] = {{.bytes = (uint8_t *)(uintptr_t) "12345", .length = 5},
+                                      {.bytes = (uint8_t *)(uintptr_t) "abcdefg", .length = 7}};
+    const char *const names[2] = {"a", "b"};
+    const struct zt_shape shapes[2] = {shape_of("5"), shape_of("7,1")};
+    struct zt_declaration file = {0};
+    struct zt_assembly *assembly;
+    uint64_t offset = places.data_alignment;
+    uint8_t *end;
+    size_t end_length;
+
+    assert_int_equal(zt_declare_file(text("{\"version\":\"2\",\"attributes\":{\"x\":[1,\"y\"]}}"), &file, &error),
+                     ZT_OK);
+    assert_int_equal(zt_assembly_new(target, file.attributes, &assembly, &error), ZT_OK);
+    zt_buffer_append(out_file, places.head, sizeof(places.head));
+    for (int i = 0; i < 2; i++) {
+        struct zt_assembly_object object = {.name = text(names[i]), .format = text("dense"), .shape = &shapes[i]};
+        struct zt_assembly_component component = part("data", offset, &data[i], target);
+
+        assert_int_equal(zt_assembly_object(assembly, &object, &error), ZT_OK);
+        assert_int_equal(zt_assembly_component(assembly, &component, &error), ZT_OK);
+        while (out_file->length < offset)
+            zt_buffer_append(out_file, "", 1);
+        zt_buffer_append(out_file, data[i].bytes, data[i].length);
+        offset += places.data_alignment;
+    }
+    while (out_file->length % places.manifest_alignment != 0)
+        zt_buffer_append(out_file, "", 1);
+    assert_int_equal(zt_assembly_check(assembly, &error), ZT_OK);
+    assert_int_equal(zt_assembly_end(assembly, out_file->length, &end, &end_length, &error), ZT_OK);
+    zt_buffer_append(out_file, end, end_length);
+    free(end);
+    zt_assembly_free(assembly);
+    zt_declaration_free(&file);
+}
+
+static void refuse_gap(void *context, const struct zt_gap *gap)
+{
+    (void)context;
+    assert_true(gap->is_padding);
+    assert_true(gap->dirty_at == ZT_NO_OFFSET);
+}
+
+static void assert_whole(enum zt_target target)
+{
+    struct zt_buffer bytes = {0};
+    struct written written = {0};
+    char buffer[16];
+
+    make_file(target, &bytes);
+    written_open(&written, bytes);
+    assert_int_equal(written.model->object_count, 2);
+    assert_int_equal(written_decode(&written, "a", "data", buffer, sizeof(buffer)), 5);
+    assert_memory_equal(buffer, "12345", 5);
+    assert_int_equal(written_decode(&written, "b", "data", buffer, sizeof(buffer)), 7);
+    assert_memory_equal(buffer, "abcdefg", 7);
+    for (uint32_t i = 0; i < written.model->component_count; i++) {
+        struct zt_component_check check;
+
+        assert_int_equal(
+            zt_component_check(written.model, &written.model->components[i], written.source, NULL, &check, &error),
+            ZT_OK);
+        assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
+    }
+    assert_int_equal(zt_gaps_walk(written.model, written.source, refuse_gap, NULL, &error), ZT_OK);
+    assert_true(written.model->attributes.length > 0);
+    written_free(&written);
+}
+
+static void assembled_zt1_opens_and_verifies(void **state)
+{
+    (void)state;
+    assert_whole(ZT_TARGET_ZT1);
+}
+
+static void assembled_zt2_opens_and_verifies(void **state)
+{
+    (void)state;
+    assert_whole(ZT_TARGET_ZT2);
+}
+
+/* --- refusals --- */
+
+static struct zt_assembly *begin(enum zt_target target)
+{
+    struct zt_assembly *assembly;
+
+    assert_int_equal(zt_assembly_new(target, text(""), &assembly, &error), ZT_OK);
+    return assembly;
+}
+
+static enum zt_status add_object(struct zt_assembly *assembly, struct zt_text name, const char *format)
+{
+    static struct zt_shape shape;
+    struct zt_assembly_object object = {.name = name, .format = text(format), .shape = &shape};
+
+    shape = shape_of("2,3");
+    return zt_assembly_object(assembly, &object, &error);
+}
+
+static enum zt_status add_part(struct zt_assembly *assembly, const char *name, uint64_t length)
+{
+    struct zt_assembly_component component = {
+        .name = text(name), .dtype = ZT_U64, .length = length, .decoded_length = length};
+
+    component.digest = (struct zt_digest){.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
+    return zt_assembly_component(assembly, &component, &error);
+}
+
+static void names_that_do_not_ascend_are_refused(void **state)
+{
+    struct zt_assembly *assembly = begin(ZT_TARGET_ZT1);
+
+    (void)state;
+    assert_int_equal(add_part(assembly, "data", 8), ZT_ARGUMENT);
+    assert_int_equal(add_object(assembly, text("b"), "dense"), ZT_OK);
+    assert_int_equal(add_object(assembly, text("b"), "dense"), ZT_ARGUMENT);
+    assert_int_equal(add_object(assembly, text("a"), "dense"), ZT_ARGUMENT);
+    assert_string_equal(error.object, "a");
+    assert_int_equal(add_part(assembly, "data", 8), ZT_OK);
+    assert_int_equal(add_part(assembly, "daat", 8), ZT_ARGUMENT);
+    assert_string_equal(error.component, "daat");
+    zt_assembly_free(assembly);
+}
+
+static void zt2_refuses_names_it_cannot_hold(void **state)
+{
+    struct zt_assembly *assembly = begin(ZT_TARGET_ZT2);
+    char name[1025];
+
+    (void)state;
+    memset(name, 'x', sizeof(name));
+    assert_int_equal(add_object(assembly, (struct zt_text){name, 1025}, "dense"), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "zt2 §3 Name", ZT_NO_OFFSET);
+    assert_int_equal(add_object(assembly, (struct zt_text){"a\0b", 3}, "dense"), ZT_INVALID);
+    assert_int_equal(add_object(assembly, text(""), "dense"), ZT_INVALID);
+    assert_int_equal(add_object(assembly, (struct zt_text){name, 1024}, "dense"), ZT_OK);
+    zt_assembly_free(assembly);
+}
+
+static void check_names_the_object_that_lacks_something(void **state)
+{
+    struct zt_assembly *assembly = begin(ZT_TARGET_ZT1);
+
+    (void)state;
+    assert_int_equal(add_object(assembly, text("s"), "sparse_csr"), ZT_OK);
+    assert_int_equal(zt_assembly_check(assembly, &error), ZT_INVALID);
+    assert_string_equal(error.object, "s");
+    assert_int_equal(add_part(assembly, "indices", 16), ZT_OK);
+    assert_int_equal(zt_assembly_check(assembly, &error), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET);
+    assert_non_null(strstr(error.message, "values"));
+    zt_assembly_free(assembly);
+}
+
+static void check_tells_sizes_that_do_not_fit(void **state)
+{
+    struct zt_assembly *assembly = begin(ZT_TARGET_ZT1);
+
+    (void)state;
+    assert_int_equal(add_object(assembly, text("w"), "dense"), ZT_OK);
+    assert_int_equal(add_part(assembly, "data", 47), ZT_OK);
+    assert_int_equal(zt_assembly_check(assembly, &error), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "zt1 §3 DenseSize", ZT_NO_OFFSET);
+    assert_string_equal(error.component, "data");
+    zt_assembly_free(assembly);
+}
+
+/* --- encoding --- */
+
+static void encoder_gives_what_the_decoder_takes(void **state)
+{
+    static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct failing_sink packed = {0};
+        struct zt_sink sink = failing_sink(&packed);
+        struct zt_encoder *encoder;
+        struct zt_decoder *decoder;
+        struct zt_source *source;
+        char buffer[64];
+        size_t length;
+
+        assert_int_equal(zt_encoder_open(targets[i], 0, &sink, &encoder, &error), ZT_OK);
+        assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
+        assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
+        assert_int_equal(zt_encoder_finish(encoder, &error), ZT_OK);
+        zt_encoder_close(encoder);
+        struct zt_component component = {.name = "",
+                                         .encoding = i == 0 ? ZT_ENCODING_ZSTD : ZT_ENCODING_ZSTD_SEEKABLE,
+                                         .length = packed.bytes.length,
+                                         .decoded_length = 12};
+        assert_int_equal(zt_source_from_memory(packed.bytes.bytes, packed.bytes.length, &source, &error), ZT_OK);
+        assert_int_equal(zt_decoder_open(&component, source, &decoder, &error), ZT_OK);
+        assert_int_equal(zt_decoder_read(decoder, buffer, sizeof(buffer), &length, &error), ZT_OK);
+        assert_int_equal(length, 12);
+        assert_memory_equal(buffer, "twice twice ", 12);
+        zt_decoder_close(decoder);
+        zt_source_close(source);
+        zt_buffer_free(&packed.bytes);
+    }
+}
+
+static void encoder_has_22_levels(void **state)
+{
+    struct failing_sink packed = {0};
+    struct zt_sink sink = failing_sink(&packed);
+    struct zt_encoder *encoder;
+
+    (void)state;
+    assert_int_equal(zt_encoder_open(ZT_TARGET_ZT1, 23, &sink, &encoder, &error), ZT_ARGUMENT);
+    assert_int_equal(zt_encoder_open(ZT_TARGET_ZT1, -1, &sink, &encoder, &error), ZT_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(assembled_zt1_opens_and_verifies),
+        cmocka_unit_test(assembled_zt2_opens_and_verifies),
+        cmocka_unit_test(names_that_do_not_ascend_are_refused),
+        cmocka_unit_test(zt2_refuses_names_it_cannot_hold),
+        cmocka_unit_test(check_names_the_object_that_lacks_something),
+        cmocka_unit_test(check_tells_sizes_that_do_not_fit),
+        cmocka_unit_test(encoder_gives_what_the_decoder_takes),
+        cmocka_unit_test(encoder_has_22_levels),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
