@@ -1,0 +1,120 @@
+/* The header fields of tus: what is read of them, and what is malformed. */
+#include "support.h"
+
+#include <string.h>
+
+#include "upload/tus_fields.h"
+
+static void numbers_are_digits_up_to_63_bits(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "0x1",
+                                      "1.0",
+                                      "9223372036854775808",
+                                      "18446744073709551616",
+                                      "00000000000000000001"};
+    uint64_t number = 7;
+
+    (void)state;
+    assert_true(tus_number_parse("0", &number) && number == 0);
+    assert_true(tus_number_parse("9223372036854775807", &number) && number == INT64_MAX);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(tus_number_parse(bad[i], &number));
+    assert_int_equal(number, INT64_MAX);
+}
+
+static void metadata_gives_the_value_of_a_key(void **state)
+{
+    static const char *const fields[] = {"model YWJj", "a,b Yg==,model YWJj", "model YWJj , x",
+                                         " model YWJj,modelx YQ=="};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        char value[4];
+
+        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof value), TUS_METADATA_FOUND);
+        assert_string_equal(value, "abc");
+    }
+}
+
+static void metadata_without_the_key_is_absent(void **state)
+{
+    static const char *const fields[] = {"", "Model YWJj", "mode YWJj", "modell YWJj"};
+    char value[4];
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof value), TUS_METADATA_ABSENT);
+}
+
+static void metadata_that_breaks_a_rule_is_malformed(void **state)
+{
+    static const char *const fields[] = {"model YWJ",             /* no padding */
+                                         "model YW=j",            /* padding inside */
+                                         "model YWJj,model YWJj", /* twice */
+                                         "model YWJjZA==",        /* does not fit */
+                                         "model YQAA",            /* NUL */
+                                         "model  YWJj",           /* two blanks */
+                                         "model YWJj,,x",         /* no key */
+                                         ",model YWJj",
+                                         "mod\x80l YWJj",
+                                         "x Y,model YWJj",
+                                         "model ===="};
+    char value[4];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof value), TUS_METADATA_MALFORMED);
+}
+
+static void checksums_are_read(void **state)
+{
+    struct zt_digest digest;
+
+    (void)state;
+    assert_int_equal(tus_checksum_parse("sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", &digest), TUS_CHECKSUM_KNOWN);
+    assert_int_equal(digest.algorithm, ZT_DIGEST_SHA1);
+    assert_int_equal(digest.length_bytes, 20);
+    assert_int_equal(digest.bytes[0], 0x2A);
+    assert_int_equal(digest.bytes[19], 0xED);
+    assert_int_equal(tus_checksum_parse("sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", &digest),
+                     TUS_CHECKSUM_KNOWN);
+    assert_int_equal(digest.algorithm, ZT_DIGEST_SHA256);
+}
+
+static void checksums_that_are_none_are_told_apart(void **state)
+{
+    static const char *const malformed[] = {"",
+                                            "sha1",
+                                            "sha1 ",
+                                            "sha1 xx",
+                                            "sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0",
+                                            " Kq5sNclPz7QV2+lfQIuc6R7oRu0=",
+                                            "sha1  Kq5sNclPz7QV2+lfQIuc6R7oRu0="};
+    static const char *const unknown[] = {"md5 xx", "SHA1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "sha x", "sha11 x"};
+    struct zt_digest digest;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
+        assert_int_equal(tus_checksum_parse(malformed[i], &digest), TUS_CHECKSUM_MALFORMED);
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+        assert_int_equal(tus_checksum_parse(unknown[i], &digest), TUS_CHECKSUM_UNKNOWN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_digits_up_to_63_bits),
+        cmocka_unit_test(metadata_gives_the_value_of_a_key),
+        cmocka_unit_test(metadata_without_the_key_is_absent),
+        cmocka_unit_test(metadata_that_breaks_a_rule_is_malformed),
+        cmocka_unit_test(checksums_are_read),
+        cmocka_unit_test(checksums_that_are_none_are_told_apart),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
