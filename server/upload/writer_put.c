@@ -73,7 +73,7 @@ static bool read_digest(struct request *request, struct arrival_terms *terms)
         int low = hex_digit(text.bytes[prefix_length + 2 * i + 1]);
 
         fits = high >= 0 && low >= 0;
-        terms->wanted_sha256[i] = (uint8_t)(high << 4 | low);
+        terms->wanted_sha256[i] = (uint8_t)(fits ? high << 4 | low : 0);
     }
     terms->has_wanted = true;
     return fits || invalid(request, "digest is sha256: and 64 lower-case hex digits");
