@@ -250,33 +250,22 @@ static void select_range(struct request *request)
     }
 }
 
-/* The part of a segment that lies in a range of the representation. */
-static bool cut_segment(const struct segment *segment, struct byte_range range, struct segment *out_part)
+/* The range's segments, in memory of the request's own where they are more than usual. */
+static bool cut_range(struct request *request)
 {
-    const uint64_t start = segment->start;
-    const uint64_t end = start + segment->length;
-    const uint64_t range_end = range.first + range.length;
-    const uint64_t first = start > range.first ? start : range.first;
-    const uint64_t last = end < range_end ? end : range_end;
+    struct request_state *state = request_state(request);
+    const struct representation *reply = &request->reply;
+    struct answer *answer = &state->answer;
+    const size_t count = representation_count(reply, state->range.first, state->range.length);
 
-    if (first >= last)
+    answer->segments = state->answer_segments;
+    if (count > REPRESENTATION_SEGMENTS)
+        answer->segments = request_allocate(request, count * sizeof(struct segment));
+    if (answer->segments == NULL)
         return false;
-    *out_part = *segment;
-    out_part->length = last - first;
-    if (segment->kind == SEGMENT_MEMORY)
-        out_part->bytes += first - start;
-    else
-        out_part->offset += first - start;
+    answer->segment_count = representation_cut(reply, state->range.first, state->range.length, 0, answer->segments);
+    answer->content_length = state->range.length;
     return true;
-}
-
-static unsigned cut_segments(const struct representation *reply, struct byte_range range, struct segment *out_parts)
-{
-    unsigned count = 0;
-
-    for (size_t i = 0; i < reply->segment_count; i++)
-        count += cut_segment(&reply->segments[i], range, &out_parts[count]);
-    return count;
 }
 
 /* --- answer --- */
@@ -288,16 +277,20 @@ struct answer *exchange_answer(struct request *request)
 
     if (!state->not_modified)
         select_range(request);
-    if (!state->ranged)
-        state->range = (struct byte_range){0, request->reply.length};
+    if (state->ranged && !cut_range(request)) {
+        state->ranged = false;
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    }
+    if (!state->ranged) {
+        answer->segments = request->reply.segments;
+        answer->segment_count = request->reply.segment_count;
+        answer->content_length = request->reply.length;
+    }
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
-    answer->content_length = state->range.length;
     /* The library takes trailers for what they are not, and shows nothing of them (docs/decisions/framing.md). */
     answer->close = state->broken || state->body_length == UINT64_MAX;
-    answer->segments = state->answer_segments;
-    answer->segment_count = 0;
-    if (request->method != METHOD_HEAD && !state->not_modified)
-        answer->segment_count = cut_segments(&request->reply, state->range, state->answer_segments);
+    if (request->method == METHOD_HEAD || state->not_modified)
+        answer->segment_count = 0;
     answer->fields = state->answer_fields;
     answer->field_count = answer_fields_write(request, state->answer_fields);
     return answer;

@@ -20,15 +20,16 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
 enum outcome exchange_advance(struct request *request);
 
 /* The answer after preconditions and ranges: status, fields, and the segments that are sent (none for HEAD and 304,
- * though content_length is that of the GET). */
+ * though content_length is that of the GET). There may be as many as the representation has, and two more for each of
+ * several ranges. */
 struct answer {
     unsigned status;
     uint64_t content_length;
     bool close; /* this answer is the connection's last */
     const struct field *fields;
     unsigned field_count;
-    struct segment *segments;
-    unsigned segment_count;
+    struct segment *segments; /* with start, in the answer */
+    size_t segment_count;
 };
 
 /* After exchange_advance said READY (or exchange_begin refused). Borrowed from the request; whoever sends it may put

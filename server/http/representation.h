@@ -82,6 +82,15 @@ void representation_source(struct representation *representation, struct zt_sour
  * and must live as long as the request (request_allocate). */
 void representation_segments(struct representation *representation, struct segment *segments, size_t count);
 
+/* How many segments a range of the representation touches; the range is not empty and lies in it. In a time that grows
+ * with the logarithm of their number. */
+size_t representation_count(const struct representation *representation, uint64_t first, uint64_t length);
+
+/* Those segments, cut to the range; start is that of the range's first byte wherever it is to stand. Returns how many
+ * were written: representation_count. */
+size_t representation_cut(const struct representation *representation, uint64_t first, uint64_t length, uint64_t start,
+                          struct segment *out_segments);
+
 /* Forgets all segments; length becomes 0. */
 void representation_clear(struct representation *representation);
 

@@ -77,7 +77,7 @@ static bool segment_is_warm(const struct segment *segment)
 
 static bool answer_is_warm(const struct answer *answer)
 {
-    for (unsigned i = 0; i < answer->segment_count; i++)
+    for (size_t i = 0; i < answer->segment_count; i++)
         if (!segment_is_warm(&answer->segments[i]))
             return false;
     return true;
@@ -85,7 +85,7 @@ static bool answer_is_warm(const struct answer *answer)
 
 static bool answer_is_mappable(const struct answer *answer)
 {
-    for (unsigned i = 0; i < answer->segment_count; i++)
+    for (size_t i = 0; i < answer->segment_count; i++)
         if (segment_bytes(&answer->segments[i]) == NULL)
             return false;
     return true;
@@ -100,7 +100,7 @@ static void load(struct request *request)
     const struct answer *answer = &state->answer;
     uint8_t *at = state->loaded;
 
-    for (unsigned i = 0; i < answer->segment_count; i++) {
+    for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
         if (segment->kind == SEGMENT_MEMORY)
@@ -170,13 +170,20 @@ static struct MHD_Response *bodiless_response(uint64_t length)
 
 static struct MHD_Response *mapped_response(const struct answer *answer)
 {
-    struct MHD_IoVec parts[REPRESENTATION_SEGMENTS];
+    struct MHD_Response *response;
+    struct MHD_IoVec *parts;
 
     if (answer->segment_count == 1)
         return buffer_response(segment_bytes(&answer->segments[0]), answer->segments[0].length);
-    for (unsigned i = 0; i < answer->segment_count; i++)
+    parts = calloc(answer->segment_count, sizeof(*parts));
+    if (parts == NULL)
+        return NULL;
+    for (size_t i = 0; i < answer->segment_count; i++)
         parts[i] = (struct MHD_IoVec){segment_bytes(&answer->segments[i]), (size_t)answer->segments[i].length};
-    return MHD_create_response_from_iovec(parts, answer->segment_count, NULL, NULL);
+    /* Which the library copies. */
+    response = MHD_create_response_from_iovec(parts, (unsigned)answer->segment_count, NULL, NULL);
+    free(parts);
+    return response;
 }
 
 /* NULL when there is no descriptor to be had: one more of them for each connection, at most. */
@@ -214,7 +221,7 @@ static ssize_t read_segments(void *context, uint64_t position, char *buffer, siz
 {
     const struct answer *answer = context;
 
-    for (unsigned i = 0; i < answer->segment_count; i++) {
+    for (size_t i = 0; i < answer->segment_count; i++) {
         if (position < answer->segments[i].length)
             return read_segment(&answer->segments[i], position, buffer, size);
         position -= answer->segments[i].length;

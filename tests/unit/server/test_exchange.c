@@ -161,7 +161,7 @@ static void assert_body(const struct answer *answer, const char *expected)
     char body[64] = "";
     size_t at = 0;
 
-    for (unsigned i = 0; i < answer->segment_count; i++) {
+    for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
         assert_true(at + segment->length < sizeof(body));
