@@ -5,7 +5,6 @@
  * would end the process. The window lies on the stack, so reading allocates nothing and threads share nothing. */
 #include "zt/slice.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
