@@ -23,14 +23,11 @@
 #include "http/header_block.h"
 #include "http/linger.h"
 #include "http/loop.h"
+#include "http/readahead.h"
 #include "http/request_state.h"
 #include "http/sender.h"
 #include "http/trace.h"
 #include "runtime/log.h"
-
-/* Stays with every connection and is cleared after every request, so it is small: the longest target and a header of
- * ordinary size. */
-#define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 /* From 1.0 on the library has levels of strictness, and refuses what header_block.h looks for. */
 #define STRICT_PARSER 0x01000000
@@ -44,7 +41,7 @@ struct mhd {
     struct linger_set *linger;
     uint64_t now_ms;
     unsigned address_limit;
-    unsigned waiting;
+    unsigned waiting; /* suspended connections, and work that outlives its request */
     atomic_uint active;
     bool closed; /* a connection was, in the last run */
     bool draining;
@@ -80,7 +77,8 @@ static void finish_request(struct mhd *mhd, struct request *request, enum ending
 {
     request->connection->request = NULL;
     trace_end(request, ending);
-    request_free(request);
+    if (readahead_end(request_state(request)->ahead))
+        request_free(request);
     atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
 }
 
@@ -147,12 +145,27 @@ static void resume(struct request *request)
     MHD_resume_connection(connection->handle);
 }
 
-static enum MHD_Result suspend(struct connection *connection)
+void mhd_suspend(struct connection *connection)
 {
     connection->suspended = true;
     connection->mhd->waiting++;
     MHD_suspend_connection(connection->handle);
+}
+
+static enum MHD_Result suspend(struct connection *connection)
+{
+    mhd_suspend(connection);
     return MHD_YES;
+}
+
+void mhd_work_begun(struct mhd *mhd)
+{
+    mhd->waiting++;
+}
+
+void mhd_work_ended(struct mhd *mhd)
+{
+    mhd->waiting--;
 }
 
 /* --- requests --- */
@@ -468,6 +481,9 @@ void mhd_drain(struct mhd *mhd)
 void mhd_cut(struct mhd *mhd)
 {
     mhd->cutting = true;
+    for (const struct connection *one = mhd->connections.first; one != NULL; one = one->after)
+        if (one->request != NULL)
+            readahead_cancel(request_state(one->request)->ahead);
     connections_cut(&mhd->connections);
 }
 
