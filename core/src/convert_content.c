@@ -1,7 +1,7 @@
 /* Content rules before a conversion. Where the target's layout promises more than the source's (zTensor 2's columns
  * increase, its coordinates differ), the object is judged a second time: the source's bytes under the target's names.
  */
-#include "convert_content.h"
+#include "zt/convert.h"
 
 #include <stdlib.h>
 #include <string.h>
