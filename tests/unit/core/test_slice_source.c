@@ -214,14 +214,15 @@ static void count_over(struct counting_source *counting, const uint8_t *bytes, s
 
 static void assert_cost(const uint64_t *shape, const char *text, uint64_t reads, uint64_t bytes)
 {
-    const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
-    uint8_t *data = make_bytes((size_t)(shape[0] * shape[1]));
+    const struct zt_slice_tensor tensor = {shape, 3, ZT_U8, ZT_LOGICAL_NONE};
+    size_t size = (size_t)(shape[0] * shape[1] * shape[2]);
+    uint8_t *data = make_bytes(size);
     struct counting_source counting;
     struct zt_slice slice;
     struct zt_source *source;
     uint8_t *got;
 
-    count_over(&counting, data, (size_t)(shape[0] * shape[1]));
+    count_over(&counting, data, size);
     parse(&tensor, text, &slice);
     assert_int_equal(zt_slice_source(&slice, &counting.base, 0, &source, NULL), ZT_OK);
     got = malloc(slice.length);
@@ -237,7 +238,8 @@ static void assert_cost(const uint64_t *shape, const char *text, uint64_t reads,
 
 static void near_runs_are_read_together_and_far_ones_alone(void **state)
 {
-    static const uint64_t near[] = {100000, 8}, far[] = {100, 10000}, large[] = {4, 200000};
+    static const uint64_t near[] = {100000, 8, 1}, far[] = {100, 10000, 1}, large[] = {4, 200000, 1},
+                          clusters[] = {4, 400, 512};
 
     (void)state;
     /* A window at a time, to the last run and no further. */
@@ -246,6 +248,8 @@ static void near_runs_are_read_together_and_far_ones_alone(void **state)
     assert_cost(far, ":,:16", 100, 1600);
     assert_cost(large, ":,:150000", 4, 600000);
     assert_cost(large, "1:3", 1, 400000);
+    /* What lies between two passes over the near ones is left out. */
+    assert_cost(clusters, ":,:150,:16", 8, (uint64_t)4 * (149 * 512 + 16));
 }
 
 static void reading_past_the_end_fails(void **state)
