@@ -2,13 +2,13 @@
 #include "http/exchange.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "http/answer_body.h"
+#include "http/answer_digest.h"
 #include "http/answer_fields.h"
 #include "http/conditional.h"
 #include "http/framing.h"
 #include "http/problem.h"
-#include "http/ranges.h"
 #include "http/request_state.h"
 #include "http/target.h"
 #include "http/trace.h"
@@ -200,7 +200,9 @@ static enum outcome prepare(struct request *request)
             return OUTCOME_WAITING;
         state->step++;
     }
-    state->stage = EXCHANGE_ANSWER;
+    if (!state->not_modified)
+        answer_body_choose(request);
+    state->stage = EXCHANGE_DIGEST;
     return OUTCOME_READY;
 }
 
@@ -212,60 +214,10 @@ enum outcome exchange_advance(struct request *request)
         return OUTCOME_WAITING;
     if (state->stage == EXCHANGE_PREPARE && prepare(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
+    if (state->stage == EXCHANGE_DIGEST && answer_digest_find(request) == OUTCOME_WAITING)
+        return OUTCOME_WAITING;
+    state->stage = EXCHANGE_ANSWER;
     return OUTCOME_READY;
-}
-
-/* --- ranges --- */
-
-static void refuse_range(struct request *request)
-{
-    const unsigned long long length = request->reply.length;
-
-    problem_reply(request, PROBLEM_RANGE_NOT_SATISFIABLE, "the representation has %llu bytes", length);
-    representation_field(&request->reply, "Content-Range", request_print(request, "bytes */%llu", length));
-}
-
-/* RFC 9110 section 14.2: for GET alone. The one place where several ranges would become several parts: they are
- * answered whole. */
-static void select_range(struct request *request)
-{
-    struct request_state *state = request_state(request);
-    const struct representation *reply = &request->reply;
-    const char *field = request_header(request, "Range");
-    struct range_set set;
-
-    if (field == NULL || request->method != METHOD_GET || reply->status != 200 || !reply->ranges ||
-        !if_range_holds(request_header(request, "If-Range"), reply->etag, reply->last_modified, time(NULL)))
-        return;
-    switch (ranges_parse(field, reply->length, &set)) {
-    case RANGES_ABSENT:
-        break;
-    case RANGES_UNSATISFIABLE:
-        refuse_range(request);
-        break;
-    case RANGES_SATISFIABLE:
-        state->ranged = set.count == 1;
-        state->range = set.ranges[0];
-        break;
-    }
-}
-
-/* The range's segments, in memory of the request's own where they are more than usual. */
-static bool cut_range(struct request *request)
-{
-    struct request_state *state = request_state(request);
-    const struct representation *reply = &request->reply;
-    struct answer *answer = &state->answer;
-    const size_t count = representation_count(reply, state->range.first, state->range.length);
-
-    answer->segments = state->answer_segments;
-    if (count > REPRESENTATION_SEGMENTS)
-        answer->segments = request_allocate(request, count * sizeof(struct segment));
-    if (answer->segments == NULL)
-        return false;
-    answer->segment_count = representation_cut(reply, state->range.first, state->range.length, 0, answer->segments);
-    answer->content_length = state->range.length;
-    return true;
 }
 
 /* --- answer --- */
@@ -275,22 +227,10 @@ struct answer *exchange_answer(struct request *request)
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
 
-    if (!state->not_modified)
-        select_range(request);
-    if (state->ranged && !cut_range(request)) {
-        state->ranged = false;
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-    }
-    if (!state->ranged) {
-        answer->segments = request->reply.segments;
-        answer->segment_count = request->reply.segment_count;
-        answer->content_length = request->reply.length;
-    }
+    answer_body_settle(request);
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
     /* The library takes trailers for what they are not, and shows nothing of them (docs/decisions/framing.md). */
     answer->close = state->broken || state->body_length == UINT64_MAX;
-    if (request->method == METHOD_HEAD || state->not_modified)
-        answer->segment_count = 0;
     answer->fields = state->answer_fields;
     answer->field_count = answer_fields_write(request, state->answer_fields);
     return answer;

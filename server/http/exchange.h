@@ -1,8 +1,8 @@
-/* One request from header to answer: route, begin, body, handler, preconditions, preparation, ranges, answer.
+/* One request from header to answer: route, begin, body, handler, preconditions, preparation, ranges, digests, answer.
  *
- *   START --header in--> BODY --last byte--> HANDLE --ready--> PREPARE --ready--> ANSWER
- *     |                    |                   | ^ waiting       | ^ waiting
- *     +--refused-----------+-------------------+-+---------------+-+--> ANSWER
+ *   START --header in--> BODY --last byte--> HANDLE --ready--> PREPARE --ready--> DIGEST --ready--> ANSWER
+ *     |                    |                   | ^ waiting       | ^ waiting        | ^ waiting
+ *     +--refused-----------+-------------------+-+---------------+-+----------------+-+--> ANSWER
  *
  * mhd.c drives this from libmicrohttpd's callbacks and sends what comes out; nothing here knows the library. */
 #ifndef HTTP_EXCHANGE_H

@@ -78,6 +78,7 @@ struct request_state {
 
     /* The connection's (mhd.c, sender.c). */
     enum request_phase phase;
+    size_t header_bytes; /* of the request line and the header, as they came */
     uint64_t head_bytes; /* of the answer's status line and fields */
     uint8_t *loaded;     /* segments that were read by a worker */
     enum sending sending;

@@ -9,6 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "http/digest_memory.h"
+#include "http/digest_queue.h"
 #include "http/listener.h"
 #include "http/loop.h"
 #include "model/catalog.h"
@@ -37,6 +39,11 @@ static unsigned processor_count(void)
     return count > 0 ? (unsigned)count : 1;
 }
 
+static unsigned worker_count(const struct config *config)
+{
+    return config->workers > 0 ? (unsigned)config->workers : processor_count();
+}
+
 static uint64_t reserve_bytes(const struct config *config)
 {
     if (config->upload.reserve_bytes != CONFIG_RESERVE_AUTOMATIC) {
@@ -60,9 +67,12 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     }
     server->workers = workers_start((unsigned)instance->config.workers);
     server->decoded = decoded_cache_new(server);
+    server->digests = digest_memory_new();
+    server->digest_queue = digest_queue_new(server->workers, worker_count(&instance->config) / 2);
     server->verifier = verifier_new(server);
     server->catalog = catalog_new(server);
-    if (server->workers == NULL || server->decoded == NULL || server->verifier == NULL || server->catalog == NULL) {
+    if (server->workers == NULL || server->decoded == NULL || server->digests == NULL || server->digest_queue == NULL ||
+        server->verifier == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -203,6 +213,8 @@ static void stop_parts(struct server *server)
     if (server->verifier != NULL) {
         verifier_free(server->verifier);
     }
+    digest_queue_free(server->digest_queue);
+    digest_memory_free(server->digests);
     if (server->store != NULL) {
         server->store->ops->close(server->store);
     }
@@ -221,6 +233,9 @@ void instance_stop(struct instance *instance)
     }
     if (server->decoded != NULL) {
         decoded_cache_stop(server->decoded);
+    }
+    if (server->digest_queue != NULL) {
+        digest_queue_stop(server->digest_queue);
     }
     while (server->loop_count > 0) {
         loop_stop(server->loops[--server->loop_count]);

@@ -10,6 +10,8 @@
 
 struct catalog;
 struct decoded_cache;
+struct digest_memory;
+struct digest_queue;
 struct loop;
 struct store;
 struct verifier;
@@ -22,6 +24,8 @@ struct server {
     struct catalog *catalog;
     struct verifier *verifier;
     struct decoded_cache *decoded;
+    struct digest_memory *digests;
+    struct digest_queue *digest_queue;
     struct loop **loops;
     unsigned loop_count;
     atomic_bool draining;

@@ -158,13 +158,14 @@ static const char *field_of(const struct answer *answer, const char *name)
 
 static void assert_body(const struct answer *answer, const char *expected)
 {
-    char body[64] = "";
+    char body[1024] = "";
     size_t at = 0;
 
     for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
         assert_true(at + segment->length < sizeof(body));
+        assert_true(segment->start == at);
         if (segment->kind == SEGMENT_MEMORY)
             memcpy(body + at, segment->bytes, segment->length);
         else
@@ -248,9 +249,9 @@ static void ranges_past_the_end_are_416(void **state)
     request_free(request);
 }
 
-static void several_ranges_and_nonsense_get_the_whole(void **state)
+static void nonsense_gets_the_whole(void **state)
 {
-    static const char *const ranges[] = {"bytes=0-1,5-6", "bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b"};
+    static const char *const ranges[] = {"bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b", "bytes=0-1,x"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -261,6 +262,68 @@ static void several_ranges_and_nonsense_get_the_whole(void **state)
         assert_body(answer, HEAD_TEXT TAIL_TEXT);
         request_free(request);
     }
+}
+
+static void ranges_that_meet_are_one(void **state)
+{
+    static const char *const ranges[] = {"bytes=8-9,10-11", "bytes=10-11,8-10", "bytes=8-11,99-", "bytes=9-9,8-11,-0"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        struct request *request = ask(METHOD_GET, "/bytes");
+        const struct answer *answer = answer_with(request, "Range", ranges[i]);
+
+        assert_int_equal(answer->status, 206);
+        assert_string_equal(field_of(answer, "Content-Range"), "bytes 8-11/20");
+        assert_string_equal(field_of(answer, "Content-Type"), "application/octet-stream");
+        assert_body(answer, "89ab");
+        request_free(request);
+    }
+}
+
+static void several_ranges_become_parts(void **state)
+{
+    static const char type[] = "multipart/byteranges; boundary=";
+    struct request *request = ask(METHOD_GET, "/bytes");
+    const struct answer *answer = answer_with(request, "Range", "bytes=15-, 9-10,0-0");
+    const char *boundary = field_of(answer, "Content-Type") + strlen(type);
+    char expected[1024];
+
+    (void)state;
+    assert_int_equal(answer->status, 206);
+    assert_int_equal(strncmp(field_of(answer, "Content-Type"), type, strlen(type)), 0);
+    assert_string_equal(field_of(answer, "Content-Range"), "");
+    assert_string_equal(field_of(answer, "ETag"), ETAG);
+    assert_string_equal(field_of(answer, "Vary"), "Accept-Encoding");
+    assert_int_equal(strncmp(field_of(answer, "Repr-Digest"), "sha-256=:", 9), 0);
+    snprintf(expected, sizeof(expected),
+             "--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 15-19/20\r\n\r\nfghij"
+             "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 9-10/20\r\n\r\n9a"
+             "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 0-0/20\r\n\r\n0"
+             "\r\n--%s--\r\n",
+             boundary, boundary, boundary, boundary);
+    assert_body(answer, expected);
+    request_free(request);
+}
+
+static void parts_are_not_sent_for_head_or_in_vain(void **state)
+{
+    struct request *request = ask(METHOD_HEAD, "/bytes");
+    const struct answer *answer = answer_with(request, "Range", "bytes=0-1,5-6");
+
+    (void)state;
+    assert_int_equal(answer->status, 200);
+    assert_true(answer->content_length == 20);
+    request_free(request);
+    request = ask(METHOD_GET, "/bytes");
+    add(request, "If-None-Match", ETAG);
+    answer = answer_with(request, "Range", "bytes=0-1,5-6");
+    assert_int_equal(answer->status, 304);
+    assert_string_equal(field_of(answer, "Content-Type"), "");
+    request_free(request);
+    request = ask(METHOD_GET, "/corrupt");
+    assert_int_equal(answer_with(request, "Range", "bytes=0-1,5-6")->status, 500);
+    request_free(request);
 }
 
 static void if_range_of_another_version_gets_the_whole(void **state)
@@ -561,7 +624,10 @@ int main(void)
         cmocka_unit_test(head_tells_the_length_and_sends_nothing),
         cmocka_unit_test(ranges_cut_across_segments),
         cmocka_unit_test(ranges_past_the_end_are_416),
-        cmocka_unit_test(several_ranges_and_nonsense_get_the_whole),
+        cmocka_unit_test(nonsense_gets_the_whole),
+        cmocka_unit_test(ranges_that_meet_are_one),
+        cmocka_unit_test(several_ranges_become_parts),
+        cmocka_unit_test(parts_are_not_sent_for_head_or_in_vain),
         cmocka_unit_test(if_range_of_another_version_gets_the_whole),
         cmocka_unit_test(not_modified_costs_no_step),
         cmocka_unit_test(failed_preconditions_are_412_before_any_step),
