@@ -76,6 +76,7 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
 static void finish_request(struct mhd *mhd, struct request *request, enum ending ending)
 {
     request->connection->request = NULL;
+    request->connection->asked_bytes += request_state(request)->header_bytes + request_state(request)->body_received;
     trace_end(request, ending);
     if (readahead_end(request_state(request)->ahead))
         request_free(request);
@@ -214,16 +215,13 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
 }
 
 /* method and version are the library's pointers into the block that it parsed. */
-static bool header_is_hidden(const struct connection *connection, const struct request_state *state, const char *method,
-                             const char *version)
+static bool header_is_hidden(const struct request_state *state, const char *method, const char *version)
 {
 #if MHD_VERSION >= STRICT_PARSER
-    (void)connection, (void)state, (void)method, (void)version;
+    (void)state, (void)method, (void)version;
     return false;
 #else
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    const struct header_block block = {method, info != NULL ? info->header_size : 0, state->target_length, version};
+    const struct header_block block = {method, state->header_bytes, state->target_length, version};
 
     return !header_block_is_plain(&block, state->headers, state->header_count);
 #endif
@@ -260,15 +258,18 @@ static enum MHD_Result answer(struct connection *connection, struct request *req
 static enum MHD_Result on_header_end(struct connection *connection, struct request *request, const char *method,
                                      const char *version)
 {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     struct request_state *state = request_state(request);
     bool refused;
 
     deadline_clear(&connection->deadline);
+    state->header_bytes = info != NULL ? info->header_size : 0;
     request->method = method_parse(method);
     state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     state->phase = PHASE_BODY;
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
-    state->headers_hidden = header_is_hidden(connection, state, method, version);
+    state->headers_hidden = header_is_hidden(state, method, version);
     refused = exchange_begin(request);
     if (refused && (state->body_length > 0 || state->broken)) {
         connection->refused_early = true;

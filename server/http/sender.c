@@ -24,8 +24,10 @@
 
 /* Up to this an answer is copied or mapped, never sent by sendfile. */
 #define SMALL_BYTES PAGE_CACHE_EXACT_BYTES
-/* More than any head of an answer takes. */
-#define ANSWER_HEAD_BYTES 4096u
+/* What the library keeps in a connection's memory for a header field beside its text, and for itself: more than it is.
+ */
+#define HEADER_FIELD_BYTES 80u
+#define MEMORY_RESERVE     1024u
 /* Segments of a small answer that the loop looks at; a worker walks over more of them. */
 #define SMALL_PARTS 64
 
@@ -47,22 +49,39 @@ static bool answer_is_mappable(const struct answer *answer)
     return true;
 }
 
-/* The library copies the list of parts into the connection's memory, where both heads lie, and gives up when it does
- * not fit. */
-static bool parts_fit(const struct request *request, const struct answer *answer)
+/* Bytes of further requests that the library has read already; at most. */
+static uint64_t bytes_in_line(const struct request *request)
 {
-    const union MHD_ConnectionInfo *info;
-    size_t used = ANSWER_HEAD_BYTES;
+    const struct request_state *state = request_state_const(request);
+    const struct connection *connection = request->connection;
+    const uint64_t received = connection_received(connection);
+    const uint64_t known = connection->asked_bytes + state->header_bytes + state->body_received;
 
-    if (answer->segment_count == 1)
+    return received >= known ? received - known : UINT64_MAX;
+}
+
+/* The library copies the list of parts into the connection's memory, beside the request, the answer's head and what it
+ * has read of further requests. Where it does not fit, versions up to 1.0 unlock a mutex that they have not locked, and
+ * abort the program when they destroy it: nothing here may be less than what is used. */
+static bool parts_fit(struct request *request, const struct answer *answer)
+{
+    const struct request_state *state = request_state_const(request);
+    uint64_t used = MEMORY_RESERVE + state->header_bytes + (uint64_t)state->header_count * HEADER_FIELD_BYTES;
+    const uint64_t in_line = answer->segment_count > 1 ? bytes_in_line(request) : 0;
+
+    if (answer->segment_count <= 1)
         return true;
-    info = MHD_get_connection_info(request->connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    used += info != NULL ? info->header_size : CONNECTION_MEMORY;
-    return used < CONNECTION_MEMORY && answer->segment_count <= (CONNECTION_MEMORY - used) / sizeof(struct MHD_IoVec);
+    for (unsigned i = 0; i < answer->field_count; i++)
+        used += strlen(answer->fields[i].name) + strlen(answer->fields[i].value) + strlen(": \r\n");
+    if (in_line > CONNECTION_MEMORY || used + in_line > CONNECTION_MEMORY)
+        return false;
+    /* The library takes cookies apart, which takes more than they have bytes. */
+    return answer->segment_count <= (CONNECTION_MEMORY - used - in_line) / sizeof(struct MHD_IoVec) &&
+           request_header(request, "Cookie") == NULL;
 }
 
 /* Whether sending from where the bytes lie keeps the loop from neither disk nor other connections. */
-static bool mapping_is_good(const struct request *request, const struct answer *answer)
+static bool mapping_is_good(struct request *request, const struct answer *answer)
 {
     const bool small = answer->content_length <= SMALL_BYTES;
 
