@@ -1,4 +1,5 @@
 /* The server's table of contents: every path and method it answers, in the order of the API page. */
+#include "api/blobs.h"
 #include "api/components.h"
 #include "api/files.h"
 #include "api/models.h"
@@ -18,6 +19,7 @@ const struct route routes[] = {
     {.pattern = "/v1/models/{model}/verification",
      .get = {.handle = verification_get},
      .post = {.handle = verification_post}},
+    {.pattern = "/v1/blobs/sha256/{hex}", .get = {.handle = blob_get}},
     {.pattern = "/files/{path...}", .get = {.handle = files_get}},
     {.pattern = "/healthz", .get = {.handle = healthz_get}},
     {.pattern = "/readyz", .get = {.handle = readyz_get}},
