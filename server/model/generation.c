@@ -9,6 +9,7 @@
 
 #include "model/found_work.h"
 #include "model/manifest_json.h"
+#include "model/passthrough.h"
 #include "model/verifier.h"
 #include "zt/digest.h"
 
@@ -132,6 +133,7 @@ void generation_release(void *thing)
     verification_free(generation->verification);
     found_digests_free(generation);
     manifest_cache_free(generation->manifest);
+    passthrough_free(generation);
     free(generation->states);
     zt_model_free(generation->model);
     shard_files_free(&generation->shards);
