@@ -86,12 +86,19 @@ static struct zt_slice_tensor tensor_of(const struct zt_model *model, const stru
                                     (enum zt_logical)data->logical};
 }
 
-/* As the targets that hold dense tensors only have it: all data in the one component. */
+/* As the targets that hold dense tensors only have it: all data in the one component, and as much of it as the shape
+ * says. */
 static bool is_cuttable(const struct zt_model *model, const struct zt_object *object)
 {
-    return object->layout == ZT_LAYOUT_DENSE && object->component_count == 1 && object->rank <= ZT_SLICE_RANK_MAX &&
-           zt_object_components(model, object)->logical != ZT_LOGICAL_UNKNOWN &&
-           zt_object_components(model, object)->encoding != ZT_ENCODING_UNKNOWN;
+    const struct zt_component *data = zt_object_components(model, object);
+    uint64_t bytes;
+
+    if (object->layout != ZT_LAYOUT_DENSE || object->component_count != 1 || object->rank > ZT_SLICE_RANK_MAX ||
+        data->encoding == ZT_ENCODING_UNKNOWN)
+        return false;
+    return zt_element_bytes((enum zt_dtype)data->dtype, (enum zt_logical)data->logical,
+                            zt_object_elements(model, object), &bytes) == ZT_OK &&
+           (data->decoded_length == ZT_LENGTH_UNKNOWN || data->decoded_length == bytes);
 }
 
 static enum zt_status refuse(const struct selecting *selecting, const struct zt_object *object, enum zt_status status)

@@ -1,6 +1,7 @@
 /* The server's table of contents: every path and method it answers, in the order of the API page. */
 #include "api/blobs.h"
 #include "api/components.h"
+#include "api/export.h"
 #include "api/files.h"
 #include "api/models.h"
 #include "api/objects.h"
@@ -16,6 +17,7 @@ const struct route routes[] = {
      .put = {.begin = model_put_begin, .receive = model_put_receive, .handle = model_put_handle}},
     {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = object_get}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = component_get}},
+    {.pattern = "/v1/models/{model}/export", .get = {.handle = export_get}},
     {.pattern = "/v1/models/{model}/verification",
      .get = {.handle = verification_get},
      .post = {.handle = verification_post}},

@@ -33,6 +33,7 @@ struct entry {
     struct decoded_cache *cache;
     uint64_t key[2];
     enum entry_state state;
+    bool claimed; /* a thread is at it; until then its job may be forestalled */
     unsigned references;
     bool handed_out;
     int64_t ended_ns;
@@ -47,6 +48,7 @@ struct entry {
 struct decoded_cache {
     struct server *server;
     pthread_mutex_t lock;
+    pthread_cond_t settled;
     struct entry *buckets[BUCKET_COUNT];
     struct entry *newest; /* of entries that are not being decoded */
     struct entry *oldest;
@@ -79,6 +81,7 @@ struct decoded_cache *decoded_cache_new(struct server *server)
         return NULL;
     cache->server = server;
     pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->settled, NULL);
     return cache;
 }
 
@@ -200,6 +203,7 @@ void decoded_cache_free(struct decoded_cache *cache)
         evict(cache, cache->oldest, &doomed);
     }
     free_entries(doomed);
+    pthread_cond_destroy(&cache->settled);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
@@ -260,22 +264,21 @@ static enum zt_status decode(const struct decoding *decoding, struct decoded *ou
 }
 
 /* The outcome becomes the entry's; whoever waited asks again. */
-static void settle(struct decoding *decoding, struct entry *entry)
+static void settle(struct decoded_cache *cache, struct entry *entry)
 {
-    struct decoded_cache *cache = decoding->cache;
     struct waiter *waiter;
     struct entry *doomed;
 
     pthread_mutex_lock(&cache->lock);
     entry->state = entry->error != NULL ? ENTRY_FAILED : ENTRY_READY;
     entry->ended_ns = now_ns();
-    entry->references--;
     waiter = entry->waiters;
     entry->waiters = NULL;
     enlist(cache, entry);
     cache->bytes += charge(entry);
     cache->files += is_file(entry);
     doomed = shrink(cache);
+    pthread_cond_broadcast(&cache->settled);
     pthread_mutex_unlock(&cache->lock);
     free_entries(doomed);
     while (waiter != NULL) {
@@ -286,9 +289,9 @@ static void settle(struct decoding *decoding, struct entry *entry)
     }
 }
 
-static void run_decoding(struct job *job)
+/* For whoever has claimed the entry, and holds it. */
+static void work(const struct decoding *decoding)
 {
-    struct decoding *decoding = (struct decoding *)job;
     struct entry *entry = decoding->entry;
     struct decoded decoded = {NULL, 0};
     uint8_t *bytes = NULL;
@@ -303,22 +306,39 @@ static void run_decoding(struct job *job)
     entry->error = error;
     entry->base = decoded;
     entry->bytes = bytes;
-    settle(decoding, entry);
+    settle(decoding->cache, entry);
+}
+
+static bool claim(struct decoded_cache *cache, struct entry *entry)
+{
+    bool is_free;
+
+    pthread_mutex_lock(&cache->lock);
+    is_free = !entry->claimed;
+    entry->claimed = true;
+    pthread_mutex_unlock(&cache->lock);
+    return is_free;
+}
+
+static void run_decoding(struct job *job)
+{
+    struct decoding *decoding = (struct decoding *)job;
+
+    if (claim(decoding->cache, decoding->entry))
+        work(decoding);
+    decoded_release(&decoding->entry->base);
     generation_release(decoding->generation);
     free(decoding);
 }
 
-/* Makes an entry that is being decoded and its job. The lock is held. NULL when memory is out. */
-static struct decoding *begin(struct decoded_cache *cache, struct generation *generation, uint32_t component,
-                              const uint64_t key[2])
+/* An entry that is to be decoded, held by the caller. The lock is held. NULL when memory is out. */
+static struct entry *add_entry(struct decoded_cache *cache, const uint64_t key[2])
 {
-    struct decoding *decoding = calloc(1, sizeof *decoding);
     struct entry *entry = calloc(1, sizeof *entry);
     struct zt_error *error = calloc(1, sizeof *error);
     struct entry **bucket = &cache->buckets[key[0] % BUCKET_COUNT];
 
-    if (decoding == NULL || entry == NULL || error == NULL) {
-        free(decoding);
+    if (entry == NULL || error == NULL) {
         free(entry);
         free(error);
         return NULL;
@@ -330,6 +350,20 @@ static struct decoding *begin(struct decoded_cache *cache, struct generation *ge
     entry->error = error;
     entry->chain = *bucket;
     *bucket = entry;
+    return entry;
+}
+
+/* Makes an entry that is being decoded and its job. The lock is held. NULL when memory is out. */
+static struct decoding *begin(struct decoded_cache *cache, struct generation *generation, uint32_t component,
+                              const uint64_t key[2])
+{
+    struct decoding *decoding = calloc(1, sizeof *decoding);
+    struct entry *entry = decoding != NULL ? add_entry(cache, key) : NULL;
+
+    if (entry == NULL) {
+        free(decoding);
+        return NULL;
+    }
     decoding->job.run = run_decoding;
     decoding->cache = cache;
     decoding->entry = entry;
@@ -359,6 +393,18 @@ static bool may_retry(const struct entry *entry)
                    entry->error->status == ZT_INVALID || entry->error->status == ZT_LIMIT;
 
     return !lasting && now_ns() - entry->ended_ns > RETRY_NS;
+}
+
+/* The entry that is there, unless it failed some time ago. The lock is held. */
+static struct entry *find_entry(struct decoded_cache *cache, const uint64_t key[2], struct entry **doomed)
+{
+    struct entry *entry = *find_link(cache, key);
+
+    if (entry != NULL && entry->state == ENTRY_FAILED && may_retry(entry)) {
+        evict(cache, entry, doomed);
+        entry = NULL;
+    }
+    return entry;
 }
 
 /* Answers from an entry that is there. The lock is held. */
@@ -395,11 +441,7 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
         return DECODED_FAILED;
     make_key(generation, component, key);
     pthread_mutex_lock(&cache->lock);
-    entry = *find_link(cache, key);
-    if (entry != NULL && entry->state == ENTRY_FAILED && may_retry(entry)) {
-        evict(cache, entry, &doomed);
-        entry = NULL;
-    }
+    entry = find_entry(cache, key, &doomed);
     if (entry == NULL) {
         begun = begin(cache, generation, component, key);
         entry = begun != NULL ? begun->entry : NULL;
@@ -412,6 +454,54 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
     else if (entry == NULL)
         zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoding");
     return said;
+}
+
+/* Finds the entry, or adds it, and holds it; *out_claimed: it is to be decoded by the caller. */
+static struct entry *hold_entry(struct decoded_cache *cache, const uint64_t key[2], bool *out_claimed)
+{
+    struct entry *doomed = NULL;
+    struct entry *entry;
+
+    pthread_mutex_lock(&cache->lock);
+    entry = find_entry(cache, key, &doomed);
+    if (entry != NULL)
+        entry->references++;
+    else
+        entry = add_entry(cache, key);
+    *out_claimed = entry != NULL && entry->state == ENTRY_DECODING && !entry->claimed;
+    if (*out_claimed)
+        entry->claimed = true;
+    pthread_mutex_unlock(&cache->lock);
+    free_entries(doomed);
+    return entry;
+}
+
+enum zt_status decoded_get(struct decoded_cache *cache, struct generation *generation, uint32_t component,
+                           struct decoded **out_decoded, struct zt_error *error)
+{
+    struct decoding decoding = {.cache = cache, .generation = generation, .component = component};
+    enum zt_status status = check_request(cache, &generation->model->components[component], error);
+    enum decoded_answer said;
+    uint64_t key[2];
+    bool claimed;
+
+    if (status != ZT_OK)
+        return status;
+    make_key(generation, component, key);
+    decoding.entry = hold_entry(cache, key, &claimed);
+    if (decoding.entry == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoding");
+    if (claimed)
+        work(&decoding);
+    pthread_mutex_lock(&cache->lock);
+    while (decoding.entry->state == ENTRY_DECODING)
+        pthread_cond_wait(&cache->settled, &cache->lock);
+    said = answer(cache, decoding.entry, NULL, out_decoded, error);
+    status = said == DECODED_READY ? ZT_OK : decoding.entry->error->status;
+    pthread_mutex_unlock(&cache->lock);
+    /* Its own hold; what is handed out has another. */
+    decoded_release(&decoding.entry->base);
+    return status;
 }
 
 void decoded_release(void *thing)

@@ -15,6 +15,7 @@
 #include "http/loop.h"
 #include "model/catalog.h"
 #include "model/decoded.h"
+#include "model/export_plan.h"
 #include "model/store.h"
 #include "model/verifier.h"
 #include "runtime/log.h"
@@ -67,12 +68,13 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     }
     server->workers = workers_start((unsigned)instance->config.workers);
     server->decoded = decoded_cache_new(server);
+    server->exports = export_cache_new(server);
     server->digests = digest_memory_new();
     server->digest_queue = digest_queue_new(server->workers, worker_count(&instance->config) / 2);
     server->verifier = verifier_new(server);
     server->catalog = catalog_new(server);
-    if (server->workers == NULL || server->decoded == NULL || server->digests == NULL || server->digest_queue == NULL ||
-        server->verifier == NULL || server->catalog == NULL) {
+    if (server->workers == NULL || server->decoded == NULL || server->exports == NULL || server->digests == NULL ||
+        server->digest_queue == NULL || server->verifier == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -207,6 +209,7 @@ static void stop_parts(struct server *server)
     if (server->catalog != NULL) {
         catalog_free(server->catalog);
     }
+    export_cache_free(server->exports);
     if (server->decoded != NULL) {
         decoded_cache_free(server->decoded);
     }
@@ -230,6 +233,9 @@ void instance_stop(struct instance *instance)
     /* What requests wait for ends before the loops do, or a long hash would outlast them. */
     if (server->verifier != NULL) {
         verifier_stop(server->verifier);
+    }
+    if (server->exports != NULL) {
+        export_cache_stop(server->exports);
     }
     if (server->decoded != NULL) {
         decoded_cache_stop(server->decoded);

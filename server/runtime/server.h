@@ -12,6 +12,7 @@ struct catalog;
 struct decoded_cache;
 struct digest_memory;
 struct digest_queue;
+struct export_cache;
 struct loop;
 struct store;
 struct verifier;
@@ -24,6 +25,7 @@ struct server {
     struct catalog *catalog;
     struct verifier *verifier;
     struct decoded_cache *decoded;
+    struct export_cache *exports;
     struct digest_memory *digests;
     struct digest_queue *digest_queue;
     struct loop **loops;
