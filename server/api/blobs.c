@@ -12,12 +12,10 @@
 
 #define SHA256_BYTES 32
 
-enum { SEARCH_NOT_DONE, SEARCH_BEGUN, SEARCH_DONE };
-
 struct blob {
     uint8_t sha256[SHA256_BYTES];
-    unsigned skip; /* candidates that cannot be served, though their state does not say so */
-    int search;    /* the one on a worker: SEARCH_… */
+    unsigned skip;  /* candidates that cannot be served, though their state does not say so */
+    bool searching; /* on a worker */
     enum catalog_blob answer;
     struct component_place place; /* its generation is held by the blob, or NULL */
 };
@@ -71,15 +69,15 @@ static void search_on_worker(struct request *request)
 static enum outcome search(struct request *request)
 {
     struct blob *blob = request->context;
-    if (blob->search == SEARCH_BEGUN) {
-        blob->search = SEARCH_DONE;
+    if (blob->searching) {
+        blob->searching = false;
         return OUTCOME_READY;
     }
     blob->answer = catalog_find_blob(request->server->catalog, blob->sha256, blob->skip, false, &blob->place);
     if (blob->answer != CATALOG_BLOB_BUSY) {
         return OUTCOME_READY;
     }
-    blob->search = SEARCH_BEGUN;
+    blob->searching = true;
     return request_work(request, search_on_worker);
 }
 
@@ -114,7 +112,7 @@ static enum outcome choose(struct request *request)
 {
     struct blob *blob = request->context;
     for (;;) {
-        if (blob->place.generation == NULL) {
+        if (blob->place.generation == NULL || blob->searching) {
             if (search(request) == OUTCOME_WAITING) {
                 return OUTCOME_WAITING;
             }
