@@ -13,7 +13,7 @@
 /* Fits in the second-level cache, and makes the cost of a system call small beside that of its bytes. */
 #define WINDOW_BYTES ((size_t)64 << 10)
 /* Reading so many bytes too many costs about what one more system call does. */
-#define BRIDGED_BYTES 4096
+#define BRIDGED_BYTES 8192
 /* Copying a run once more than needed costs half of reading as many bytes. */
 #define EXTRA_COPY_DIVISOR 2
 
