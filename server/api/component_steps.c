@@ -226,6 +226,18 @@ static enum outcome step_decode(struct request *request)
     return may_decode_parts(view) ? decode_frames(request) : decode_whole(request);
 }
 
+/* 0: it is known only when it is decoded. */
+static uint64_t foretell_length(const struct component_view *view)
+{
+    if (view->box != NULL) {
+        return view->npy_head_length + view->box->length;
+    }
+    if (view->tensor_bytes != ZT_LENGTH_UNKNOWN) {
+        return view->npy_head_length + view->tensor_bytes;
+    }
+    return view->component->decoded_length != ZT_LENGTH_UNKNOWN ? view->component->decoded_length : 0;
+}
+
 void component_prepare(struct request *request)
 {
     const struct component_view *view = request->context;
@@ -233,6 +245,7 @@ void component_prepare(struct request *request)
     representation_step(&request->reply, step_verify);
     if (view->form == VIEW_DECODED && !zt_component_is_plain(component)) {
         representation_step(&request->reply, step_decode);
+        request->reply.length_foretold = foretell_length(view);
         return;
     }
     const struct zt_files files = generation_files(request->generation);

@@ -85,6 +85,14 @@ void answer_body_choose(struct request *request)
     }
 }
 
+/* Content-Length of a 304 is what the 200 would have, or absent (section 8.6); the steps were not run. */
+static uint64_t length_of_unsent(const struct representation *reply)
+{
+    if (reply->segment_count > 0 || reply->step_count == 0)
+        return reply->length;
+    return reply->length_foretold > 0 ? reply->length_foretold : ANSWER_LENGTH_UNKNOWN;
+}
+
 void answer_body_settle(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -97,6 +105,8 @@ void answer_body_settle(struct request *request)
         answer->segment_count = request->reply.segment_count;
         answer->content_length = request->reply.length;
     }
+    if (state->not_modified)
+        answer->content_length = length_of_unsent(&request->reply);
     if (request->method == METHOD_HEAD || state->not_modified)
         answer->segment_count = 0;
 }

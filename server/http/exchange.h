@@ -22,6 +22,8 @@ enum outcome exchange_advance(struct request *request);
 /* The answer after preconditions and ranges: status, fields, and the segments that are sent (none for HEAD and 304,
  * though content_length is that of the GET). There may be as many as the representation has, and two more for each of
  * several ranges. */
+#define ANSWER_LENGTH_UNKNOWN UINT64_MAX /* of a 304 before the steps: it must not tell a wrong one */
+
 struct answer {
     unsigned status;
     uint64_t content_length;

@@ -47,6 +47,8 @@ struct field {
 struct representation {
     unsigned status; /* 200 unless said otherwise; preconditions and ranges apply to 200 only */
     uint64_t length;
+    /* What length will be when the steps have filled it in, where that is known before them: for a 304. 0: unknown. */
+    uint64_t length_foretold;
     const char *media_type;    /* NULL: no Content-Type */
     const char *coding;        /* Content-Encoding, or NULL */
     const char *etag;          /* with its quotes, strong; NULL: none */

@@ -219,9 +219,21 @@ static struct MHD_Response *buffer_response(const void *bytes, uint64_t length)
     return MHD_create_response_from_buffer((size_t)length, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT);
 }
 
+/* The library tells a length, or frames a body that is not there, unless the connection ends with it. */
+static struct MHD_Response *lengthless_response(void)
+{
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, refuse_to_read, NULL, NULL);
+
+    if (response != NULL)
+        MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
+    return response;
+}
+
 /* HEAD and 304: the length that is told is of a body which is not sent. */
 static struct MHD_Response *bodiless_response(uint64_t length)
 {
+    if (length == ANSWER_LENGTH_UNKNOWN)
+        return lengthless_response();
     return length == 0 ? buffer_response("", 0)
                        : MHD_create_response_from_callback(length, 1, refuse_to_read, NULL, NULL);
 }

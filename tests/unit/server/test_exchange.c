@@ -72,6 +72,14 @@ static enum outcome handle_health(struct request *request)
     return OUTCOME_READY;
 }
 
+static enum outcome handle_unknown(struct request *request)
+{
+    request->reply.etag = ETAG;
+    request->reply.length_foretold = request_header(request, "X-Foretold") != NULL ? 77 : 0;
+    representation_step(&request->reply, wait_once);
+    return OUTCOME_READY;
+}
+
 /* Asks for the parameter q. */
 static enum outcome handle_query(struct request *request)
 {
@@ -108,6 +116,7 @@ const struct route routes[] = {
     {.pattern = "/corrupt", .get = {.handle = handle_corrupt}},
     {.pattern = "/healthz", .get = {.handle = handle_health}},
     {.pattern = "/query", .get = {.handle = handle_query}},
+    {.pattern = "/unknown", .get = {.handle = handle_unknown}},
     {.pattern = "/upload", .put = {.begin = begin_put, .receive = receive_put, .handle = handle_put}},
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
@@ -357,6 +366,19 @@ static void not_modified_costs_no_step(void **state)
     assert_string_equal(field_of(answer, "Vary"), "Accept-Encoding");
     assert_string_equal(field_of(answer, "Cache-Control"), "no-cache");
     assert_string_equal(field_of(answer, "Content-Type"), "");
+    request_free(request);
+}
+
+static void not_modified_tells_no_length_that_is_not_known(void **state)
+{
+    struct request *request = ask(METHOD_GET, "/unknown");
+
+    (void)state;
+    assert_true(answer_with(request, "If-None-Match", ETAG)->content_length == ANSWER_LENGTH_UNKNOWN);
+    request_free(request);
+    request = ask(METHOD_GET, "/unknown");
+    add(request, "X-Foretold", "1");
+    assert_true(answer_with(request, "If-None-Match", ETAG)->content_length == 77);
     request_free(request);
 }
 
@@ -630,6 +652,7 @@ int main(void)
         cmocka_unit_test(parts_are_not_sent_for_head_or_in_vain),
         cmocka_unit_test(if_range_of_another_version_gets_the_whole),
         cmocka_unit_test(not_modified_costs_no_step),
+        cmocka_unit_test(not_modified_tells_no_length_that_is_not_known),
         cmocka_unit_test(failed_preconditions_are_412_before_any_step),
         cmocka_unit_test(a_step_that_fails_sends_no_byte),
         cmocka_unit_test(sane_request_ids_come_back),
