@@ -1,14 +1,14 @@
 """Accept-Encoding: manifests that are compressed once, and components that go out compressed as they are stored."""
 
+import base64
 import gzip
+import hashlib
 import struct
 
 import pytest
 import zstandard
 
 from containers import (
-    Component,
-    Object,
     dense,
     dense_encoded,
     pattern,
@@ -20,9 +20,10 @@ from containers import (
     zt2,
 )
 from uploads import put
-from wire import ask, assert_problem, component_path, get, head, model_path, object_path
+from wire import assert_problem, component_path, get, head, model_path, object_path
 
-BIG = (b"weights " * 8 + pattern(64, seed=5)) * 4000
+# Compresses to three quarters: six bits of eight are random.
+BIG = bytes(byte & 0x3F for byte in pattern(512_000, seed=5))
 TAIL = pattern(300_000, seed=9)
 CODINGS = ["zstd", "gzip"]
 
@@ -40,7 +41,6 @@ def frame(data, **parameters):
 
 
 def with_dictionary(data):
-    dictionary = zstandard.ZstdCompressionDict(struct.pack("<I", 0xEC30A437) + b"", dict_type=0)
     samples = [pattern(200, seed=seed % 7) + bytes([seed % 251]) * 50 for seed in range(2000)]
     dictionary = zstandard.train_dictionary(4096, samples)
     return zstandard.ZstdCompressor(dict_data=dictionary).compress(data)
@@ -174,3 +174,110 @@ def test_if_match_of_a_write_takes_the_tag_of_every_coding(start_server, tmp_pat
     for field in ("identity", *CODINGS):
         tag = get(other, model_path("m"), Accept_Encoding=field)["ETag"]
         assert put(other, "m", file, **{"If-Match": tag}).status == 204, field
+
+
+# --- components ---
+
+
+def ask_component(server, name, model="packed", query="", **fields):
+    return get(server, component_path(model, name) + query, **fields)
+
+
+@pytest.mark.parametrize("name", ["plain", "several", "widest", "undigested", "tensor"])
+def test_stored_zstd_goes_out_as_it_is(server, name):
+    plain = ask_component(server, name)
+    coded = ask_component(server, name, Accept_Encoding="zstd")
+    stored = ask_component(server, name, query="?representation=stored", Accept_Encoding="zstd")
+    assert (coded.status, coded["Content-Encoding"]) == (200, "zstd")
+    assert coded.body == stored.body and unpack(coded) == plain.body == BIG
+    assert len({plain["ETag"], coded["ETag"], stored["ETag"]}) == 3
+    assert "Accept-Encoding" in plain["Vary"] and plain["Vary"] == coded["Vary"]
+    assert "Content-Encoding" not in plain.fields and "Content-Encoding" not in stored.fields
+    for field in ("ZT-Shape", "ZT-Dtype", "ZT-Type", "ZT-Format", "Content-Type", "Last-Modified"):
+        assert coded.fields.get(field) == plain.fields.get(field)
+
+
+@pytest.mark.parametrize("model, name", [("v2", "seekable"), ("v01", "z")])
+def test_other_versions_pass_their_frames_through(server, model, name):
+    coded = ask_component(server, name, model, Accept_Encoding="zstd")
+    assert coded["Content-Encoding"] == "zstd" and unpack(coded) == BIG
+    assert coded.body == ask_component(server, name, model, "?representation=stored").body
+    assert ask_component(server, name, model).body == BIG
+
+
+@pytest.mark.parametrize("name", ["wide", "wide at the end", "dictionary", "broken"])
+def test_frames_that_not_everybody_decodes_do_not_go_out_as_zstd(server, name):
+    coded = ask_component(server, name, Accept_Encoding="zstd, identity;q=0.1")
+    assert "Content-Encoding" not in coded.fields
+    if name in CONTENT:
+        assert coded.body == CONTENT[name]
+        assert "Accept-Encoding" in coded["Vary"]
+    else:
+        assert_problem(coded, 500, "corrupt-component")
+    refused = ask_component(server, name, Accept_Encoding="zstd, identity;q=0")
+    assert_problem(refused, 406, "not-acceptable")
+    assert "Accept-Encoding" in refused["Vary"]
+
+
+@pytest.mark.parametrize(
+    "field, coding",
+    [
+        ("zstd", "zstd"), ("gzip, zstd", "zstd"), ("*", "zstd"), ("identity, zstd", "zstd"), ("zstd;q=0.001", "zstd"),
+        ("zstd;q=0.5, identity", None), ("gzip", None), ("", None), ("zstd;q=0", None), ("identity;q=0, *", "zstd"),
+    ],
+)  # fmt: skip
+def test_weights_choose_the_form_of_a_component(server, field, coding):
+    answer = ask_component(server, "plain", Accept_Encoding=field)
+    assert answer.fields.get("Content-Encoding") == coding and unpack(answer) == BIG
+
+
+def test_no_form_that_is_taken_is_406(server):
+    assert_problem(ask_component(server, "plain", Accept_Encoding="gzip, identity;q=0"), 406, "not-acceptable")
+    assert_problem(ask_component(server, "plain", Accept_Encoding="*;q=0"), 406, "not-acceptable")
+
+
+@pytest.mark.parametrize("field", ["zstd, gzip", "identity;q=0", "*;q=0", "zstd"])
+def test_raw_components_ignore_accept_encoding(server, field):
+    answer = ask_component(server, "raw", Accept_Encoding=field)
+    assert (answer.status, answer.body) == (200, TAIL)
+    assert "Content-Encoding" not in answer.fields
+    assert "Accept-Encoding" not in answer.fields.get("Vary", "")
+
+
+def test_ranges_address_the_encoded_bytes(server):
+    whole = ask_component(server, "plain", Accept_Encoding="zstd")
+    part = ask_component(server, "plain", Accept_Encoding="zstd", Range="bytes=100-299")
+    assert (part.status, part.body, part["Content-Encoding"]) == (206, whole.body[100:300], "zstd")
+    assert part["Content-Range"] == f"bytes 100-299/{len(whole.body)}"
+    assert part["ETag"] == whole["ETag"]
+    assert ask_component(server, "plain", Range="bytes=100-299").body == BIG[100:300]
+    again = ask_component(server, "plain", Accept_Encoding="zstd", If_None_Match=whole["ETag"])
+    assert (again.status, again["ETag"]) == (304, whole["ETag"])
+    assert ask_component(server, "plain", If_None_Match=whole["ETag"]).status == 200
+    other = ask_component(server, "plain", Range="bytes=0-9", If_Range=whole["ETag"])
+    assert (other.status, other.body) == (200, BIG)
+
+
+@pytest.mark.parametrize("query", ["?slice=0:2", "?shard=0/2", "?format=npy", "?representation=stored"])
+def test_what_is_asked_for_in_another_form_is_not_coded(server, query):
+    answer = ask_component(server, "tensor", query=query, Accept_Encoding="zstd")
+    assert answer.status == 200 and "Content-Encoding" not in answer.fields
+    assert "Accept-Encoding" not in answer.fields.get("Vary", "")
+
+
+def test_head_of_a_coded_component_equals_get(server):
+    got = ask_component(server, "several", Accept_Encoding="zstd")
+    asked = head(server, component_path("packed", "several"), Accept_Encoding="zstd")
+    assert (asked.status, asked.body) == (200, b"")
+    for field in ("ETag", "Content-Length", "Content-Encoding", "Vary", "Repr-Digest"):
+        assert asked.fields.get(field) == got.fields.get(field)
+
+
+def test_damaged_frames_are_not_passed_through(server):
+    answer = ask_component(server, "plain", "damaged", Accept_Encoding="zstd")
+    assert_problem(answer, 500, "corrupt-component")
+
+
+def test_digest_of_a_coded_answer_covers_the_coded_bytes(server):
+    coded = ask_component(server, "plain", Accept_Encoding="zstd", Want_Repr_Digest="sha-256=10")
+    assert coded["Repr-Digest"] == f"sha-256=:{base64.b64encode(hashlib.sha256(coded.body).digest()).decode()}:"
