@@ -5,6 +5,7 @@
 #include "api/files.h"
 #include "api/models.h"
 #include "api/objects.h"
+#include "api/openapi.h"
 #include "api/operations.h"
 #include "api/verification.h"
 #include "http/router.h"
@@ -26,6 +27,7 @@ const struct route routes[] = {
     {.pattern = "/healthz", .get = {.handle = healthz_get}},
     {.pattern = "/readyz", .get = {.handle = readyz_get}},
     {.pattern = "/version", .get = {.handle = version_get}},
+    {.pattern = "/openapi.json", .get = {.handle = openapi_get}},
 };
 
 const size_t route_count = sizeof routes / sizeof routes[0];
