@@ -429,6 +429,29 @@ static void what_another_found_is_taken_over(void **state)
     request_free(request);
 }
 
+static void what_another_found_leaves_only_the_rest(void **state)
+{
+    static const uint8_t sha256[32] = {1, 2, 3};
+    struct request *request = add(ask(METHOD_GET, "/large"), "Range", "bytes=2000-2999");
+
+    (void)state;
+    add(add(request, "Want-Repr-Digest", WANTED), "Want-Content-Digest", WANTED);
+    assert_false(exchange_begin(request));
+    assert_int_equal(exchange_advance(request), OUTCOME_WAITING);
+    while (!atomic_load(&request_state(request)->woken))
+        usleep(100);
+    atomic_store(&request_state(request)->woken, false);
+    digest_memory_keep(server.digests, "/large", "\"large\"", sha256);
+    atomic_store(&reads, 0);
+    assert_int_equal(exchange_advance(request), OUTCOME_WAITING);
+    while (!atomic_load(&request_state(request)->woken))
+        usleep(100);
+    assert_int_equal(exchange_advance(request), OUTCOME_READY);
+    assert_is_body(exchange_answer(request), "Content-Digest");
+    assert_int_equal(atomic_load(&reads), 1);
+    request_free(request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup(the_end_of_the_server_ends_hashing, forget),
         cmocka_unit_test_setup(a_request_can_end_between_turns, forget),
         cmocka_unit_test_setup(what_another_found_is_taken_over, forget),
+        cmocka_unit_test_setup(what_another_found_leaves_only_the_rest, forget),
     };
     int failed;
 
