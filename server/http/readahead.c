@@ -16,11 +16,11 @@
 #define BUDGET_BYTES ((size_t)64 << 20)
 /* The first window, so that the first byte is not long in coming; then each is twice the last. */
 #define WINDOW_FIRST ((size_t)64 * 1024)
-#define WINDOW_MOST  ((size_t)1024 * 1024)
+#define WINDOW_MOST  ((size_t)512 * 1024)
 /* What anybody gets, budget or not. */
 #define WINDOW_LEAST ((size_t)32 * 1024)
-/* What is handed to the sender at a time, if the budget allows: it stays in a processor's own cache. */
-#define BLOCK_MOST ((size_t)128 * 1024)
+/* What is handed to the sender at a time, if the budget allows: as much as a send buffer takes. */
+#define BLOCK_MOST ((size_t)256 * 1024)
 
 struct window {
     uint8_t *bytes;

@@ -155,6 +155,8 @@ static enum outcome take_loaded(struct request *request)
 
     if (state->load_error.status != ZT_OK)
         return refuse(request, &state->load_error);
+    /* The list may be one that others read too. */
+    answer->segments = state->answer_segments;
     answer->segments[0] =
         (struct segment){.kind = SEGMENT_MEMORY, .length = answer->content_length, .bytes = state->loaded};
     answer->segment_count = 1;

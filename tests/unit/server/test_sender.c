@@ -130,12 +130,10 @@ static enum outcome handle_mixed(struct request *request)
 /* As many parts of memory and of a file as the query says, each where it is in the whole. */
 static enum outcome handle_parts(struct request *request)
 {
-    struct zt_text value;
-    size_t count;
+    /* The text of a parameter is followed by anything; that of the target is not. */
+    const size_t count = (size_t)atol(strchr(request_target(request), '=') + 1);
     struct segment *segments;
 
-    assert_true(request_query(request, "n", 0, &value));
-    count = (size_t)atol(value.bytes);
     segments = request_allocate(request, count * sizeof(*segments));
     assert_non_null(segments);
     hold(request);
@@ -527,6 +525,22 @@ static void many_clients_get_their_own_bytes(void **state)
     }
 }
 
+/* They hold the whole budget of windows. */
+static void stalled_clients_do_not_hold_up_others(void **state)
+{
+    int clients[4 * CLIENTS];
+
+    (void)state;
+    for (unsigned i = 0; i < 4 * CLIENTS; i++)
+        clients[i] = ask("/fake", "");
+    sleep_ms(300);
+    assert_int_equal(atomic_load(&held), 4 * CLIENTS);
+    assert_fetched("/fake", "", 0, BYTES);
+    for (unsigned i = 0; i < 4 * CLIENTS; i++)
+        close(clients[i]);
+    assert_true(becomes_free(2000));
+}
+
 static void stopping_in_the_middle_frees_everything(void **state)
 {
     int clients[CLIENTS];
@@ -589,13 +603,21 @@ static void slow_clients_are_cut_and_slow_disks_are_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_A_LOOP(sources_are_read_by_workers_in_order), ON_A_LOOP(windows_span_segments_of_all_kinds),
-        ON_A_LOOP(parts_come_whole_however_many),        ON_A_LOOP(requests_in_line_leave_room_for_parts),
-        ON_A_LOOP(headers_leave_room_for_parts),         ON_A_LOOP(connections_go_on_after_windows),
-        ON_A_LOOP(failing_at_once_is_a_problem),         ON_A_LOOP(failing_later_cuts_the_connection),
-        ON_A_LOOP(clients_that_leave_free_everything),   ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
-        ON_A_LOOP(many_clients_get_their_own_bytes),     cmocka_unit_test(stopping_in_the_middle_frees_everything),
-        ON_A_LOOP(draining_finishes_what_was_begun),     cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
+        ON_A_LOOP(sources_are_read_by_workers_in_order),
+        ON_A_LOOP(windows_span_segments_of_all_kinds),
+        ON_A_LOOP(parts_come_whole_however_many),
+        ON_A_LOOP(requests_in_line_leave_room_for_parts),
+        ON_A_LOOP(headers_leave_room_for_parts),
+        ON_A_LOOP(connections_go_on_after_windows),
+        ON_A_LOOP(failing_at_once_is_a_problem),
+        ON_A_LOOP(failing_later_cuts_the_connection),
+        ON_A_LOOP(clients_that_leave_free_everything),
+        ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
+        ON_A_LOOP(many_clients_get_their_own_bytes),
+        cmocka_unit_test(stopping_in_the_middle_frees_everything),
+        ON_A_LOOP(stalled_clients_do_not_hold_up_others),
+        ON_A_LOOP(draining_finishes_what_was_begun),
+        cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
     };
 
     return cmocka_run_group_tests(tests, make_bytes, free_bytes);
