@@ -1,6 +1,8 @@
 """Several ranges in one request: random Range fields on kept connections, beside a reading of RFC 9110 section 14 in
 Python, and multipart/byteranges taken apart byte by byte."""
 
+import base64
+import hashlib
 import random
 import re
 import subprocess
@@ -225,6 +227,21 @@ def test_parts_of_decoded_bytes_and_of_a_file(server, folder):
         ((90, 200, len(whole)), whole[90:200]),
         ((0, 8, len(whole)), whole[:8]),
     ]
+
+
+def test_parts_of_bytes_that_go_out_as_they_are_stored(server):
+    path = component_path("m", "packed")
+    whole = get(server, path, Accept_Encoding="zstd")
+    assert whole["Content-Encoding"] == "zstd"
+    answer = get(server, path, Accept_Encoding="zstd", Range="bytes=100-199,0-9", Want_Content_Digest="sha-256=1")
+    assert answer.status == 206
+    assert "Content-Encoding" not in answer.fields
+    assert answer["ETag"] == whole["ETag"]
+    for (first, end, size), fields, body in take_parts(answer):
+        assert (fields["content-encoding"], size) == ("zstd", len(whole.body))
+        assert body == whole.body[first:end]
+    expected = base64.b64encode(hashlib.sha256(answer.body).digest()).decode()
+    assert answer["Content-Digest"] == f"sha-256=:{expected}:"
 
 
 def test_repeated_range_fields_are_as_if_absent(server):
