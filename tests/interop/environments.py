@@ -25,6 +25,8 @@ CLIENTS = {
     "gguf": ("gguf==0.19.0", "client_gguf.py"),
     # Clients over HTTP.
     "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
+    # It reads zstd where that package is.
+    "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
     # No package beside numpy itself.
     "numpy": (None, "client_numpy.py"),
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),
