@@ -281,3 +281,15 @@ def test_damaged_frames_are_not_passed_through(server):
 def test_digest_of_a_coded_answer_covers_the_coded_bytes(server):
     coded = ask_component(server, "plain", Accept_Encoding="zstd", Want_Repr_Digest="sha-256=10")
     assert coded["Repr-Digest"] == f"sha-256=:{base64.b64encode(hashlib.sha256(coded.body).digest()).decode()}:"
+
+
+def test_what_is_too_large_to_decode_whole_goes_out_by_frames_or_coded(folder, server, share_server):
+    other = share_server(folder, environment={"ZTSERVE_LIMITS_DECODED_BYTES": "100000"})
+    path = component_path("packed", "plain")
+    assert_problem(get(other, path), 422, "unsupported-encoding")
+    assert_problem(get(other, path, Accept_Encoding="zstd;q=0"), 422, "unsupported-encoding")
+    assert unpack(get(other, path, Accept_Encoding="zstd")) == BIG
+    seekable_path = component_path("v2", "seekable")
+    assert get(other, seekable_path).body == BIG
+    assert get(other, seekable_path, Range="bytes=70000-200000").body == BIG[70_000:200_001]
+    assert unpack(get(other, seekable_path, Accept_Encoding="zstd")) == BIG
