@@ -1,5 +1,5 @@
 /* Components by the SHA-256 of their stored bytes: as the file states it, or as it was found. Nothing is kept until the
- * first question; from then on about 50 bytes a component, and whoever changes the catalog's index tells this one. */
+ * first question; from then on 60 to 90 bytes a component, and whoever changes the catalog's index tells this one. */
 #ifndef MODEL_BLOB_INDEX_H
 #define MODEL_BLOB_INDEX_H
 
