@@ -61,8 +61,8 @@ static uint64_t bytes_in_line(const struct request *request)
 }
 
 /* The library copies the list of parts into the connection's memory, beside the request, the answer's head and what it
- * has read of further requests. Where it does not fit, versions up to 1.0 unlock a mutex that they have not locked, and
- * abort the program when they destroy it: nothing here may be less than what is used. */
+ * has read of further requests. Where it does not fit, the library unlocks a mutex that it has not locked, and aborts
+ * the program when it destroys it: nothing here may be less than what is used. */
 static bool parts_fit(struct request *request, const struct answer *answer)
 {
     const struct request_state *state = request_state_const(request);

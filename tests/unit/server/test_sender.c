@@ -127,8 +127,8 @@ static enum outcome handle_mixed(struct request *request)
     return OUTCOME_READY;
 }
 
-/* As many parts of memory and of a file as the query says, each where it is in the whole. */
-static enum outcome handle_parts(struct request *request)
+/* As many parts of memory and of a source as the query says, each where it is in the whole. */
+static enum outcome reply_parts(struct request *request, struct zt_source *source)
 {
     /* The text of a parameter is followed by anything; that of the target is not. */
     const size_t count = (size_t)atol(strchr(request_target(request), '=') + 1);
@@ -141,10 +141,20 @@ static enum outcome handle_parts(struct request *request)
         segments[i] = (struct segment){.kind = i % 2 == 0 ? SEGMENT_MEMORY : SEGMENT_SOURCE,
                                        .length = PART_BYTES,
                                        .bytes = expected + i * PART_BYTES,
-                                       .source = file,
+                                       .source = source,
                                        .offset = i * PART_BYTES};
     representation_segments(&request->reply, segments, count);
     return OUTCOME_READY;
+}
+
+static enum outcome handle_parts(struct request *request)
+{
+    return reply_parts(request, file);
+}
+
+static enum outcome handle_fake_parts(struct request *request)
+{
+    return reply_parts(request, &fake);
 }
 
 const struct route routes[] = {
@@ -152,6 +162,7 @@ const struct route routes[] = {
     {.pattern = "/fake", .get = {.handle = handle_fake}},
     {.pattern = "/mixed", .get = {.handle = handle_mixed}},
     {.pattern = "/parts", .get = {.handle = handle_parts}},
+    {.pattern = "/fake-parts", .get = {.handle = handle_fake_parts}},
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
@@ -563,6 +574,26 @@ static void stopping_in_the_middle_frees_everything(void **state)
     }
 }
 
+/* A window of them would take seconds. */
+static void stopping_ends_a_fill_between_two_reads(void **state)
+{
+    struct timespec before;
+    struct timespec after;
+    int client;
+
+    (void)state;
+    assert_int_equal(start(NULL), 0);
+    atomic_store(&delay_ms, 200);
+    client = ask("/fake-parts?n=1000", "");
+    sleep_ms(100);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    stop_loops();
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_in_range(after.tv_sec - before.tv_sec, 0, 1);
+    assert_true(atomic_load(&reads) < 5);
+    close(client);
+}
+
 static void draining_finishes_what_was_begun(void **state)
 {
     int client;
@@ -603,21 +634,14 @@ static void slow_clients_are_cut_and_slow_disks_are_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_A_LOOP(sources_are_read_by_workers_in_order),
-        ON_A_LOOP(windows_span_segments_of_all_kinds),
-        ON_A_LOOP(parts_come_whole_however_many),
-        ON_A_LOOP(requests_in_line_leave_room_for_parts),
-        ON_A_LOOP(headers_leave_room_for_parts),
-        ON_A_LOOP(connections_go_on_after_windows),
-        ON_A_LOOP(failing_at_once_is_a_problem),
-        ON_A_LOOP(failing_later_cuts_the_connection),
-        ON_A_LOOP(clients_that_leave_free_everything),
-        ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
-        ON_A_LOOP(many_clients_get_their_own_bytes),
-        cmocka_unit_test(stopping_in_the_middle_frees_everything),
-        ON_A_LOOP(stalled_clients_do_not_hold_up_others),
-        ON_A_LOOP(draining_finishes_what_was_begun),
-        cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
+        ON_A_LOOP(sources_are_read_by_workers_in_order),  ON_A_LOOP(windows_span_segments_of_all_kinds),
+        ON_A_LOOP(parts_come_whole_however_many),         ON_A_LOOP(requests_in_line_leave_room_for_parts),
+        ON_A_LOOP(headers_leave_room_for_parts),          ON_A_LOOP(connections_go_on_after_windows),
+        ON_A_LOOP(failing_at_once_is_a_problem),          ON_A_LOOP(failing_later_cuts_the_connection),
+        ON_A_LOOP(clients_that_leave_free_everything),    ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
+        ON_A_LOOP(many_clients_get_their_own_bytes),      cmocka_unit_test(stopping_in_the_middle_frees_everything),
+        ON_A_LOOP(stalled_clients_do_not_hold_up_others), cmocka_unit_test(stopping_ends_a_fill_between_two_reads),
+        ON_A_LOOP(draining_finishes_what_was_begun),      cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
     };
 
     return cmocka_run_group_tests(tests, make_bytes, free_bytes);
