@@ -242,6 +242,13 @@ static bool becomes_free(unsigned within_ms)
     return atomic_load(&held) == 0;
 }
 
+static void wait_until_held(int count)
+{
+    for (unsigned waited = 0; atomic_load(&held) < count && waited < 10000; waited += 10)
+        sleep_ms(10);
+    assert_int_equal(atomic_load(&held), count);
+}
+
 /* --- the server --- */
 
 static int start(void **state)
@@ -433,7 +440,7 @@ static void failing_at_once_is_a_problem(void **state)
     close(client);
     assert_int_equal(strncmp(reply, "HTTP/1.1 500", 12), 0);
     assert_non_null(strstr(reply, "application/problem+json"));
-    assert_true(becomes_free(2000));
+    assert_true(becomes_free(10000));
 }
 
 static void failing_later_cuts_the_connection(void **state)
@@ -449,7 +456,7 @@ static void failing_later_cuts_the_connection(void **state)
     close(client);
     assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
     assert_in_range(check_body(length, 0), 64 * 1024, BYTES / 2);
-    assert_true(becomes_free(2000));
+    assert_true(becomes_free(10000));
     atomic_store(&fails_at, BYTES);
     assert_fetched("/fake", "", 0, BYTES);
 }
@@ -461,13 +468,13 @@ static void clients_that_leave_free_everything(void **state)
     (void)state;
     for (unsigned i = 0; i < CLIENTS; i++)
         clients[i] = ask("/fake", "");
+    wait_until_held(CLIENTS);
     sleep_ms(200);
-    assert_int_equal(atomic_load(&held), CLIENTS);
     /* Nobody reads: what fits into windows and buffers was read, and no more. */
     assert_true(atomic_load(&reads) < CLIENTS * 8);
     for (unsigned i = 0; i < CLIENTS; i++)
         close(clients[i]);
-    assert_true(becomes_free(2000));
+    assert_true(becomes_free(10000));
 }
 
 static void clients_that_leave_in_a_read_are_freed_after_it(void **state)
@@ -544,12 +551,12 @@ static void stalled_clients_do_not_hold_up_others(void **state)
     (void)state;
     for (unsigned i = 0; i < 4 * CLIENTS; i++)
         clients[i] = ask("/fake", "");
+    wait_until_held(4 * CLIENTS);
     sleep_ms(300);
-    assert_int_equal(atomic_load(&held), 4 * CLIENTS);
     assert_fetched("/fake", "", 0, BYTES);
     for (unsigned i = 0; i < 4 * CLIENTS; i++)
         close(clients[i]);
-    assert_true(becomes_free(2000));
+    assert_true(becomes_free(10000));
 }
 
 static void stopping_in_the_middle_frees_everything(void **state)
@@ -618,8 +625,7 @@ static void slow_clients_are_cut_and_slow_disks_are_not(void **state)
     config.limits.idle_timeout_s = 1;
     assert_int_equal(start(NULL), 0);
     client = ask("/fake", "");
-    sleep_ms(200);
-    assert_int_equal(atomic_load(&held), 1);
+    wait_until_held(1);
     assert_true(becomes_free(4000));
     close(client);
     atomic_store(&delay_ms, 1500);
