@@ -23,7 +23,8 @@ struct selecting {
 
 static enum zt_status no_memory(struct zt_error *error)
 {
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a selection");
+    zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a selection");
+    return ZT_NO_MEMORY;
 }
 
 /* --- what there will be --- */
@@ -113,10 +114,11 @@ static enum zt_status find_slice(const struct selecting *selecting, const struct
     const struct zt_cut *cut = selecting->choice->cut;
     struct zt_slice_tensor tensor;
 
-    if (!is_cuttable(selecting->source, object))
-        return refuse(selecting, object,
-                      zt_fail(selecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
-                              "only dense tensors of a known type can be cut into parts"));
+    if (!is_cuttable(selecting->source, object)) {
+        zt_fail(selecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                "only dense tensors of a known type can be cut into parts");
+        return refuse(selecting, object, ZT_UNSUPPORTED);
+    }
     tensor = tensor_of(selecting->source, object);
     *selecting->verdict = zt_slice_shard(&tensor, cut->part, cut->parts, cut->axis, out_slice, selecting->error);
     if (*selecting->verdict == ZT_SLICE_FITS)

@@ -159,6 +159,8 @@ static void free_plans(struct plan *doomed)
 
 void export_cache_free(struct export_cache *cache)
 {
+    struct plan *doomed = NULL;
+
     if (cache == NULL)
         return;
     while (cache->oldest != NULL) {
@@ -166,8 +168,10 @@ void export_cache_free(struct export_cache *cache)
 
         assert(plan->references == 0);
         drop(cache, plan);
-        free_plan(plan);
+        plan->older = doomed;
+        doomed = plan;
     }
+    free_plans(doomed);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }

@@ -30,7 +30,7 @@ from containers import (
     zt2_data_shard,
 )
 from server_process import PROGRAM
-from wire import ask, assert_problem, eventually, get, head, model_path, verification
+from wire import ask, assert_problem, eventually, get, head, model_path, verify
 
 FORMATS = ["safetensors", "zt", "zt2", "npz"]
 EXTENSIONS = {"safetensors": "safetensors", "zt": "zt", "zt2": "zt", "npz": "npz"}
@@ -170,13 +170,13 @@ def test_an_export_is_what_convert_makes(server, folder, tmp_path, file, kind):
         assert part["Content-Range"] == f"bytes {first}-{last}/{len(wanted)}"
 
 
-@pytest.mark.parametrize("verify", ["off", "eager"])
-def test_an_export_is_the_same_however_it_is_verified(start_server, tmp_path, verify):
+@pytest.mark.parametrize("when", ["off", "eager"])
+def test_an_export_is_the_same_however_it_is_verified(start_server, tmp_path, when):
     root = tmp_path / "root"
     root.mkdir()
     for file, data in SOURCES.items():
         (root / file).write_bytes(data)
-    server = start_server(root, "--verify", verify)
+    server = start_server(root, "--verify", when)
     for file in SOURCES:
         for kind in FORMATS:
             wanted = converted(root / file, kind, tmp_path)
@@ -425,9 +425,11 @@ def test_corrupt_components_are_never_exported(start_server, tmp_path, kind, enc
     assert export(server, "m", kind, match="[ac]").status == 200
 
 
-def test_streams_that_do_not_decode_are_told_before_the_first_byte(start_server, tmp_path):
-    broken = dense_encoded(BIG, zstd_frame(BIG)[:-5], "zstd")
-    (tmp_path / "m.zt").write_bytes(zt1({"a": dense(BIG), "b": broken}))
+@pytest.mark.parametrize("digest", ["sha256", None])
+def test_streams_that_do_not_decode_are_told_before_the_first_byte(start_server, tmp_path, digest):
+    broken = dense_encoded(BIG, zstd_frame(BIG)[:-5], "zstd", digest=digest)
+    # More than what is read before the header is sent.
+    (tmp_path / "m.zt").write_bytes(zt1({"a": dense(pattern(16 << 20)), "b": broken}))
     server = start_server()
     for kind in FORMATS:
         problem = assert_problem(get(server, target("m", kind)), 500, "corrupt-component")
@@ -435,16 +437,14 @@ def test_streams_that_do_not_decode_are_told_before_the_first_byte(start_server,
 
 
 def test_what_is_found_to_be_corrupt_later_is_not_exported(start_server, tmp_path):
-    file = zt1({"a": dense(BIG)})
-    (tmp_path / "m.zt").write_bytes(file)
-    server = start_server()
-    export(server, "m", "safetensors")
-    with open(tmp_path / "m.zt", "r+b") as stream:
-        stream.seek(file.offsets["a", "data"])
-        stream.write(b"\xff\xfe\xfd")
-    assert ask(server, "POST", f"{model_path('m')}/verification").status == 202
-    eventually(lambda: verification(server, "m")["state"] == "failed" or get(server, target("m", "npz")).status == 500)
-    eventually(lambda: get(server, target("m", "safetensors")).status == 500)
+    (tmp_path / "m.zt").write_bytes(zt1({"a": dense(BIG), "b": dense(BIG)}).flipped("b"))
+    server = start_server(None, "--verify", "off")
+    for kind in FORMATS:
+        export(server, "m", kind)
+    assert verify(server, "m")["state"] == "failed"
+    for kind in FORMATS:
+        problem = assert_problem(get(server, target("m", kind)), 500, "corrupt-component")
+        assert problem["object"] == "b"
 
 
 def test_wrong_booleans_are_refused_as_convert_refuses_them(start_server, tmp_path):
