@@ -2,6 +2,7 @@
  * digest will do; one that turns out to be corrupt gives way to the next. */
 #include "api/blobs.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "http/problem.h"
@@ -85,6 +86,7 @@ static enum outcome search(struct request *request)
 static bool is_current(struct request *request, enum outcome *out_outcome)
 {
     struct blob *blob = request->context;
+    assert(blob->place.generation != NULL);
     const char *path = blob->place.generation->path;
     struct generation *now = NULL;
     enum catalog_answer answer = catalog_find_path(request->server->catalog, (struct zt_text){path, strlen(path)},
@@ -139,6 +141,7 @@ static enum outcome choose(struct request *request)
 
 static void set_segments(struct request *request, const struct component_place *place)
 {
+    assert(place->generation != NULL);
     const struct zt_component *component = &place->generation->model->components[place->component];
     const struct zt_files files = generation_files(place->generation);
     representation_clear(&request->reply);
@@ -157,6 +160,7 @@ static enum outcome step_verify(struct request *request)
         if (request->replied) {
             break;
         }
+        assert(blob->place.generation != NULL);
         enum component_state state =
             verifier_ask(verifier, blob->place.generation, blob->place.component, request_waiter(request));
         if (state == COMPONENT_CHECKING) {
