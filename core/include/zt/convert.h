@@ -23,8 +23,9 @@ struct zt_conversion {
     struct zt_writer_options options;
     /* Told of decoded bytes as they are read; may be NULL. */
     const struct zt_progress *progress;
-    /* The source's digests were compared already, and its bytes are the same: they are not compared again, and one that
-     * is what the target states is taken over, so that nothing is read for it. */
+    /* The source's digests were compared already, what is encoded decodes, and the bytes are the same still: that is
+     * not looked at again, and a digest that is what the target states is taken over, so that nothing is read for it.
+     */
     bool trusted;
 };
 
