@@ -16,6 +16,8 @@
 #define CONFIG_MESSAGE_SIZE (CONFIG_TEXT_SIZE + 512)
 /* upload.reserve_bytes: 1 GiB or a twentieth of the disk, whichever is less. */
 #define CONFIG_RESERVE_AUTOMATIC (-1)
+/* limits.digest_piece_bytes, where it is not 0. */
+#define CONFIG_DIGEST_PIECE_MIN 65536
 
 enum config_verify { CONFIG_VERIFY_LAZY, CONFIG_VERIFY_EAGER, CONFIG_VERIFY_OFF };
 enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
@@ -52,6 +54,7 @@ struct config {
         int64_t send_buffer_bytes;       /* 0: the kernel's own tuning */
         int64_t decoded_bytes;
         int64_t decoded_cache_bytes;
+        int64_t digest_piece_bytes; /* 0: none are found */
     } limits;
     struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: .ztserve in the root */

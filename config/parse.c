@@ -92,5 +92,8 @@ bool config_validate(const struct config *config, struct config_message *message
         return config_fail(message,
                            "writable on %.300s is refused: it is not a loopback address, so anybody could write there",
                            config->listen);
+    /* Smaller ones would take more memory than they save reading. */
+    if (config->limits.digest_piece_bytes != 0 && config->limits.digest_piece_bytes < CONFIG_DIGEST_PIECE_MIN)
+        return config_fail(message, "limits.digest_piece_bytes is 0 or at least %d", CONFIG_DIGEST_PIECE_MIN);
     return true;
 }

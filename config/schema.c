@@ -181,6 +181,13 @@ const struct config_key config_keys[] = {
      .maximum = BYTES_MAX,
      .number = GIB / 4,
      .meaning = "Memory for decoded components that are kept for the next request."},
+    {.name = "limits.digest_piece_bytes",
+     .type = CONFIG_TYPE_BYTES,
+     .offset = PLACE(limits.digest_piece_bytes),
+     .maximum = GIB,
+     .number = 1048576,
+     .meaning =
+         "Pieces of components that the server finds SHA-256s of in the background, 65536 or more; 0 finds none."},
     {.name = "state.dir",
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(state.dir),

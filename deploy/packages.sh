@@ -14,7 +14,7 @@ package_names()
     # To try the README's lines with.
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' curl python3 nginx-light ;;
-    test) printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl ;;
+    test) printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl aria2 nginx-light ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
     lint) printf '%s\n' g++ clang-format clang-tidy shellcheck ;;
     *)

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "convert_content.h"
 #include "extents.h"
 #include "feed.h"
 #include "write/formats.h"

@@ -12,10 +12,18 @@
 
 struct gathering {
     const struct zt_conversion *conversion;
-    enum zt_digest_algorithm algorithm;
     struct zt_fact *facts;
     struct zt_error *error;
 };
+
+/* What the target states; where it states nothing, what costs least. */
+static enum zt_digest_algorithm algorithm_of(const struct zt_conversion *conversion)
+{
+    enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
+
+    zt_target_fact(conversion->projection->target, &algorithm);
+    return algorithm;
+}
 
 /* --- lengths and digests --- */
 
@@ -38,20 +46,41 @@ static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher, 
     return ZT_OK;
 }
 
-static enum zt_status gather_one(const struct gathering *gathering, uint32_t component)
+/* The source's own digest, where it was compared before and is what the target states. */
+static bool take_over(const struct zt_conversion *conversion, uint32_t component, struct zt_fact *out_fact)
 {
-    struct zt_fact *fact = &gathering->facts[component];
+    const struct zt_origin *origin = &conversion->projection->origins[component];
+    const struct zt_component *from = &conversion->source->components[origin->component];
+    struct zt_digest digest;
+
+    if (!conversion->trusted || origin->change != ZT_CHANGE_NONE || from->digest == NULL ||
+        from->decoded_length == ZT_LENGTH_UNKNOWN || !zt_feed_digest_is_decoded(conversion->source, from) ||
+        zt_component_digest(conversion->source, from, &digest, NULL) != ZT_OK ||
+        digest.algorithm != algorithm_of(conversion))
+        return false;
+    *out_fact = (struct zt_fact){.length = from->decoded_length, .same_as = component, .digest = digest};
+    return true;
+}
+
+enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t component, struct zt_fact *out_fact,
+                              struct zt_error *error)
+{
     struct zt_feed *feed = NULL;
     struct zt_hasher *hasher = NULL;
-    enum zt_status status = zt_feed_open(gathering->conversion, component, &feed, gathering->error);
+    struct zt_fact fact = {.same_as = component};
+    enum zt_status status;
 
-    if (status == ZT_OK && zt_hasher_new(gathering->algorithm, &hasher) != ZT_OK)
-        status = zt_write_no_memory(gathering->error);
+    if (take_over(conversion, component, out_fact))
+        return ZT_OK;
+    status = zt_feed_open(conversion, component, &feed, error);
+    if (status == ZT_OK && zt_hasher_new(algorithm_of(conversion), &hasher) != ZT_OK)
+        status = zt_write_no_memory(error);
     if (status == ZT_OK)
-        status = hash_feed(feed, hasher, &fact->length, gathering->error);
-    if (status == ZT_OK)
-        zt_hasher_finish(hasher, &fact->digest);
-    fact->same_as = component;
+        status = hash_feed(feed, hasher, &fact.length, error);
+    if (status == ZT_OK) {
+        zt_hasher_finish(hasher, &fact.digest);
+        *out_fact = fact;
+    }
     if (hasher)
         zt_hasher_free(hasher);
     zt_feed_close(feed);
@@ -91,12 +120,29 @@ static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struc
     return status;
 }
 
+/* Two names for one run of bytes, as files have them that share blobs. */
+static bool is_one_place(const struct zt_conversion *conversion, uint32_t first, uint32_t second)
+{
+    const struct zt_origin *origins = conversion->projection->origins;
+    const struct zt_component *a = &conversion->source->components[origins[first].component];
+    const struct zt_component *b = &conversion->source->components[origins[second].component];
+
+    return a->shard == b->shard && a->offset == b->offset && a->length == b->length && zt_component_is_plain(a) &&
+           zt_component_is_plain(b) && origins[first].change == ZT_CHANGE_NONE &&
+           origins[second].change == ZT_CHANGE_NONE;
+}
+
 static enum zt_status compare_components(const struct gathering *gathering, uint32_t first, uint32_t second,
                                          bool *out_equal)
 {
     struct zt_conversion quiet = *gathering->conversion;
     struct side sides[2] = {{0}};
     enum zt_status status;
+
+    if (is_one_place(gathering->conversion, first, second)) {
+        *out_equal = true;
+        return ZT_OK;
+    }
 
     quiet.progress = NULL;
     status = zt_feed_open(&quiet, first, &sides[0].feed, gathering->error);
@@ -188,25 +234,31 @@ static enum zt_status find_same(const struct gathering *gathering)
 
 /* --- all of it --- */
 
+enum zt_status zt_facts_match(const struct zt_conversion *conversion, struct zt_fact *facts, struct zt_error *error)
+{
+    const struct gathering gathering = {conversion, facts, error};
+
+    /* Only zTensor 2 shares blobs; elsewhere equal bytes are of no use. */
+    return conversion->projection->model->format == ZT_FORMAT_ZT2 ? find_same(&gathering) : ZT_OK;
+}
+
 enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt_fact **out_facts,
                                struct zt_error *error)
 {
-    struct gathering gathering = {.conversion = conversion, .algorithm = ZT_DIGEST_XXH3, .error = error};
     uint32_t count = conversion->projection->model->component_count;
+    struct zt_fact *facts = calloc(count + (size_t)1, sizeof(*facts));
     enum zt_status status = ZT_OK;
 
-    zt_target_fact(conversion->projection->target, &gathering.algorithm);
-    gathering.facts = calloc(count + (size_t)1, sizeof(*gathering.facts));
-    if (!gathering.facts)
+    if (!facts)
         return zt_write_no_memory(error);
     for (uint32_t i = 0; i < count && status == ZT_OK; i++)
-        status = gather_one(&gathering, i);
-    if (status == ZT_OK && gathering.algorithm == ZT_DIGEST_XXH3)
-        status = find_same(&gathering);
+        status = zt_fact_gather(conversion, i, &facts[i], error);
+    if (status == ZT_OK)
+        status = zt_facts_match(conversion, facts, error);
     if (status != ZT_OK) {
-        free(gathering.facts);
+        free(facts);
         return status;
     }
-    *out_facts = gathering.facts;
+    *out_facts = facts;
     return ZT_OK;
 }

@@ -52,11 +52,9 @@ static enum zt_status wrong_digest(const struct zt_feed *feed, const char *actua
 
 /* --- digests --- */
 
-/* Whether the stated digest is that of the decoded bytes themselves. */
-static bool digests_on_the_way(const struct zt_feed *feed)
+bool zt_feed_digest_is_decoded(const struct zt_model *source, const struct zt_component *component)
 {
-    return !zt_digest_covers_stored(feed->conversion->source) ||
-           (zt_component_is_plain(feed->from) && feed->from->arrangement == NULL);
+    return !zt_digest_covers_stored(source) || (zt_component_is_plain(component) && component->arrangement == NULL);
 }
 
 static enum zt_status check_ahead(const struct zt_feed *feed, struct zt_source *file, struct zt_error *error)
@@ -79,10 +77,10 @@ static enum zt_status start_digest(struct zt_feed *feed, struct zt_source *file,
 {
     struct zt_error ignored;
 
-    if (feed->from->digest == NULL ||
+    if (feed->conversion->trusted || feed->from->digest == NULL ||
         zt_component_digest(feed->conversion->source, feed->from, &feed->stated, &ignored) != ZT_OK)
         return ZT_OK;
-    if (!digests_on_the_way(feed))
+    if (!zt_feed_digest_is_decoded(feed->conversion->source, feed->from))
         return check_ahead(feed, file, error);
     return zt_hasher_new(feed->stated.algorithm, &feed->hasher) == ZT_OK ? ZT_OK : no_memory(error);
 }

@@ -17,6 +17,10 @@ enum zt_status zt_feed_open(const struct zt_conversion *conversion, uint32_t com
 enum zt_status zt_feed_read(struct zt_feed *feed, const uint8_t **out_bytes, size_t *out_length,
                             struct zt_error *error);
 
+/* Whether the digest that the source states of a component, if it states one, is that of the decoded bytes
+ * themselves. */
+bool zt_feed_digest_is_decoded(const struct zt_model *source, const struct zt_component *component);
+
 /* Takes NULL. */
 void zt_feed_close(struct zt_feed *feed);
 

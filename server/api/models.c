@@ -1,5 +1,5 @@
-/* The manifest of one model: the whole of it from the text kept with the generation, selections made for the request.
- */
+/* The manifest of one model: the whole of it from the texts kept with the generation, one for each coding; selections
+ * made and coded for the request. */
 #include "api/models.h"
 
 #include "api/resolve.h"
@@ -9,6 +9,8 @@
 #define INLINE_OBJECTS 500
 /* The same for attributes and names, of which few objects may have many. */
 #define INLINE_MANIFEST_BYTES 65536
+/* '-' and "zstd" or "gzip". */
+#define CODING_NAME_SIZE 8
 
 static void set_fields(struct request *request, const char *etag)
 {
@@ -20,11 +22,13 @@ static void set_fields(struct request *request, const char *etag)
     reply->ranges = true;
 }
 
-static enum outcome reply_whole(struct request *request)
+/* A 304 needs no text. */
+static enum outcome step_manifest(struct request *request)
 {
-    struct generation *generation = request->generation;
+    const struct selection *selection = request->context;
     struct zt_text text;
-    switch (manifest_ask(request->server->workers, generation, request_waiter(request), &text)) {
+    switch (manifest_ask(request->server->workers, request->generation, selection->coding, request_waiter(request),
+                         &text)) {
     case MANIFEST_PENDING:
         return OUTCOME_WAITING;
     case MANIFEST_TOO_LONG:
@@ -35,7 +39,21 @@ static enum outcome reply_whole(struct request *request)
         break;
     }
     representation_memory(&request->reply, text.bytes, text.length);
-    set_fields(request, generation->etag);
+    return OUTCOME_READY;
+}
+
+static enum outcome reply_whole(struct request *request, const struct selection *selection)
+{
+    const char *coding = coding_name(selection->coding);
+    const char *etag = request->generation->etag;
+    if (coding != NULL) {
+        char coded[GENERATION_ETAG_SIZE + CODING_NAME_SIZE];
+        generation_etag(request->generation, coding, coded, sizeof coded);
+        etag = request_print(request, "%s", coded);
+    }
+    request->reply.coding = coding;
+    set_fields(request, etag);
+    representation_step(&request->reply, step_manifest);
     return OUTCOME_READY;
 }
 
@@ -60,6 +78,9 @@ static enum outcome reply_selection(struct request *request, struct selection *s
         }
         write_selection(request);
     }
+    if (selection_code(request, selection) == OUTCOME_WAITING) {
+        return OUTCOME_WAITING;
+    }
     reply_written(request, selection->json);
     if (!selection->json->failed) {
         set_fields(request, selection_etag(request, selection, "model"));
@@ -78,5 +99,5 @@ enum outcome model_get(struct request *request)
         return OUTCOME_READY;
     }
     request->context = selection;
-    return selection->is_whole ? reply_whole(request) : reply_selection(request, selection);
+    return selection->is_whole ? reply_whole(request, selection) : reply_selection(request, selection);
 }

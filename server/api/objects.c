@@ -62,6 +62,9 @@ enum outcome object_get(struct request *request)
         }
         write_object(request);
     }
+    if (selection_code(request, selection) == OUTCOME_WAITING) {
+        return OUTCOME_WAITING;
+    }
     reply_written(request, selection->json);
     if (!selection->json->failed) {
         set_fields(request, selection, object);

@@ -1,8 +1,11 @@
-/* What of a manifest a query asks for (prefix, match, fields, pretty), and the tag of such an answer. */
+/* What of a manifest a request asks for (prefix, match, fields, pretty; Accept-Encoding), and the tag of such an
+ * answer.
+ */
 #ifndef API_SELECTION_H
 #define API_SELECTION_H
 
 #include "http/json_write.h"
+#include "http/negotiate.h"
 #include "http/request.h"
 #include "model/manifest_json.h"
 
@@ -10,15 +13,26 @@ struct selection {
     struct manifest_selection manifest;
     bool pretty;
     bool is_whole; /* everything, compact: the text that is kept */
+    enum coding coding;
+    bool identity_taken; /* by the client */
     bool written;
+    bool coded;
     struct json *json;
 };
 
-/* Reads the query into the request's memory. NULL: replied with a problem. */
+/* Reads the query into the request's memory, chooses the coding and says what the answer varies by. NULL: replied with
+ * a problem. */
 struct selection *selection_read(struct request *request);
+
+/* The globs of match alone, into the request's memory. False: replied with a problem. */
+bool selection_read_matches(struct request *request, struct manifest_selection *selection);
 
 /* Where a generation's manifest comes from, for manifest_write. */
 struct manifest_source selection_source(const struct generation *generation);
+
+/* Compresses the JSON once it is written, on a worker, unless that is not worth it; coding says then what became of it.
+ */
+enum outcome selection_code(struct request *request, struct selection *selection);
 
 /* A strong tag of its own for this selection of what the request's generation shows. what: a letter or so for each kind
  * of answer, so that no two share a tag. NULL when memory is out. */

@@ -33,12 +33,12 @@ static const char *date_text(struct request *request, time_t time)
     return text;
 }
 
-static const char *digest_text(struct request *request)
+static const char *digest_text(struct request *request, const uint8_t sha256[32])
 {
     char *text = request_allocate(request, DIGEST_FIELD_SIZE);
 
     if (text != NULL)
-        digest_field_format(request->reply.sha256, text);
+        digest_field_format(sha256, text);
     return text;
 }
 
@@ -55,23 +55,38 @@ static void add_validators(struct request *request, struct field_list *list)
     add(list, "Vary", reply->vary);
 }
 
+/* Of several parts each has these in its own head: what is around them is neither of that type nor encoded. */
+static void add_form(struct request *request, struct field_list *list)
+{
+    const struct request_state *state = request_state(request);
+    const struct representation *reply = &request->reply;
+
+    if (state->ranged && state->parts_type != NULL) {
+        add(list, "Content-Type", state->parts_type);
+        return;
+    }
+    add(list, "Content-Type", reply->media_type);
+    add(list, "Content-Encoding", reply->coding);
+    if (state->ranged)
+        add(list, "Content-Range",
+            request_print(request, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, state->range.first,
+                          state->range.first + state->range.length - 1, reply->length));
+}
+
 /* Fields about the bytes that are sent. */
 static void add_content(struct request *request, struct field_list *list)
 {
     const struct request_state *state = request_state(request);
     const struct representation *reply = &request->reply;
 
-    add(list, "Content-Type", reply->media_type);
-    add(list, "Content-Encoding", reply->coding);
+    add_form(request, list);
     if (reply->ranges)
         add(list, "Accept-Ranges", "bytes");
-    if (state->ranged)
-        add(list, "Content-Range",
-            request_print(request, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, state->range.first,
-                          state->range.first + state->range.length - 1, reply->length));
     /* Of the whole representation, whatever part of it is sent. */
     if (reply->has_sha256)
-        add(list, "Repr-Digest", digest_text(request));
+        add(list, "Repr-Digest", digest_text(request, reply->sha256));
+    if (state->has_content_sha256 && reply->status == 200)
+        add(list, "Content-Digest", digest_text(request, state->content_sha256));
     for (unsigned i = 0; i < reply->field_count; i++)
         add(list, reply->fields[i].name, reply->fields[i].value);
 }

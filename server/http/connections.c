@@ -72,6 +72,18 @@ uint64_t connection_acknowledged(const struct connection *connection)
     return tcp_facts(connection, &facts) ? facts.tcpi_bytes_acked : 0;
 }
 
+uint64_t connection_received(const struct connection *connection)
+{
+    struct tcp_info facts;
+    int unread = 0;
+
+    /* In this order: what arrives in between counts as received. */
+    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 || !tcp_facts(connection, &facts) ||
+        facts.tcpi_bytes_received < (uint64_t)unread)
+        return 0;
+    return facts.tcpi_bytes_received - (uint64_t)unread;
+}
+
 bool connection_is_established(const struct connection *connection)
 {
     struct tcp_info facts;

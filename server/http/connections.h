@@ -22,6 +22,7 @@ struct connection {
     int descriptor;
     uint64_t body_begun_ms;
     uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
+    uint64_t asked_bytes;    /* heads and bodies of the requests they were for */
     bool suspended;
     bool timed_out;     /* cut since it took too long */
     bool refused_early; /* the answer went out before the body was read */
@@ -51,6 +52,9 @@ bool connection_has_unread(const struct connection *connection);
 
 /* Bytes that the client's system has received in all; 0 where the kernel does not tell. */
 uint64_t connection_acknowledged(const struct connection *connection);
+
+/* At most so many bytes that the client sent are in this program's hands; 0 where the kernel does not tell. */
+uint64_t connection_received(const struct connection *connection);
 
 /* Whether nobody has closed it, so that bytes could go both ways still. */
 bool connection_is_established(const struct connection *connection);

@@ -2,13 +2,13 @@
 #include "http/exchange.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "http/answer_body.h"
+#include "http/answer_digest.h"
 #include "http/answer_fields.h"
 #include "http/conditional.h"
 #include "http/framing.h"
 #include "http/problem.h"
-#include "http/ranges.h"
 #include "http/request_state.h"
 #include "http/target.h"
 #include "http/trace.h"
@@ -203,7 +203,9 @@ static enum outcome prepare(struct request *request)
             return OUTCOME_WAITING;
         state->step++;
     }
-    state->stage = EXCHANGE_ANSWER;
+    if (!state->not_modified)
+        answer_body_choose(request);
+    state->stage = EXCHANGE_DIGEST;
     return OUTCOME_READY;
 }
 
@@ -215,71 +217,10 @@ enum outcome exchange_advance(struct request *request)
         return OUTCOME_WAITING;
     if (state->stage == EXCHANGE_PREPARE && prepare(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
+    if (state->stage == EXCHANGE_DIGEST && answer_digest_find(request) == OUTCOME_WAITING)
+        return OUTCOME_WAITING;
+    state->stage = EXCHANGE_ANSWER;
     return OUTCOME_READY;
-}
-
-/* --- ranges --- */
-
-static void refuse_range(struct request *request)
-{
-    const unsigned long long length = request->reply.length;
-
-    problem_reply(request, PROBLEM_RANGE_NOT_SATISFIABLE, "the representation has %llu bytes", length);
-    representation_field(&request->reply, "Content-Range", request_print(request, "bytes */%llu", length));
-}
-
-/* RFC 9110 section 14.2: for GET alone. The one place where several ranges would become several parts: they are
- * answered whole. */
-static void select_range(struct request *request)
-{
-    struct request_state *state = request_state(request);
-    const struct representation *reply = &request->reply;
-    const char *field = request_header(request, "Range");
-    struct range_set set;
-
-    if (field == NULL || request->method != METHOD_GET || reply->status != 200 || !reply->ranges ||
-        !if_range_holds(request_header(request, "If-Range"), reply->etag, reply->last_modified, time(NULL)))
-        return;
-    switch (ranges_parse(field, reply->length, &set)) {
-    case RANGES_ABSENT:
-        break;
-    case RANGES_UNSATISFIABLE:
-        refuse_range(request);
-        break;
-    case RANGES_SATISFIABLE:
-        state->ranged = set.count == 1;
-        state->range = set.ranges[0];
-        break;
-    }
-}
-
-/* The part of a segment that lies in a range of the representation. */
-static bool cut_segment(const struct segment *segment, struct byte_range range, struct segment *out_part)
-{
-    const uint64_t start = segment->start;
-    const uint64_t end = start + segment->length;
-    const uint64_t range_end = range.first + range.length;
-    const uint64_t first = start > range.first ? start : range.first;
-    const uint64_t last = end < range_end ? end : range_end;
-
-    if (first >= last)
-        return false;
-    *out_part = *segment;
-    out_part->length = last - first;
-    if (segment->kind == SEGMENT_MEMORY)
-        out_part->bytes += first - start;
-    else
-        out_part->offset += first - start;
-    return true;
-}
-
-static unsigned cut_segments(const struct representation *reply, struct byte_range range, struct segment *out_parts)
-{
-    unsigned count = 0;
-
-    for (size_t i = 0; i < reply->segment_count; i++)
-        count += cut_segment(&reply->segments[i], range, &out_parts[count]);
-    return count;
 }
 
 /* --- answer --- */
@@ -289,18 +230,10 @@ struct answer *exchange_answer(struct request *request)
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
 
-    if (!state->not_modified)
-        select_range(request);
-    if (!state->ranged)
-        state->range = (struct byte_range){0, request->reply.length};
+    answer_body_settle(request);
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
-    answer->content_length = state->range.length;
     /* The library takes trailers for what they are not, and shows nothing of them (docs/decisions/framing.md). */
     answer->close = state->broken || state->body_length == UINT64_MAX;
-    answer->segments = state->answer_segments;
-    answer->segment_count = 0;
-    if (request->method != METHOD_HEAD && !state->not_modified)
-        answer->segment_count = cut_segments(&request->reply, state->range, state->answer_segments);
     answer->fields = state->answer_fields;
     answer->field_count = answer_fields_write(request, state->answer_fields);
     return answer;

@@ -23,14 +23,11 @@
 #include "http/header_block.h"
 #include "http/linger.h"
 #include "http/loop.h"
+#include "http/readahead.h"
 #include "http/request_state.h"
 #include "http/sender.h"
 #include "http/trace.h"
 #include "runtime/log.h"
-
-/* Stays with every connection and is cleared after every request, so it is small: the longest target and a header of
- * ordinary size. */
-#define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 /* From 1.0 on the library has levels of strictness, and refuses what header_block.h looks for. */
 #define STRICT_PARSER 0x01000000
@@ -44,7 +41,7 @@ struct mhd {
     struct linger_set *linger;
     uint64_t now_ms;
     unsigned address_limit;
-    unsigned waiting;
+    unsigned waiting; /* suspended connections, and work that outlives its request */
     atomic_uint active;
     bool closed; /* a connection was, in the last run */
     bool draining;
@@ -79,8 +76,10 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
 static void finish_request(struct mhd *mhd, struct request *request, enum ending ending)
 {
     request->connection->request = NULL;
+    request->connection->asked_bytes += request_state(request)->header_bytes + request_state(request)->body_received;
     trace_end(request, ending);
-    request_free(request);
+    if (readahead_end(request_state(request)->ahead))
+        request_free(request);
     atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
 }
 
@@ -147,12 +146,27 @@ static void resume(struct request *request)
     MHD_resume_connection(connection->handle);
 }
 
-static enum MHD_Result suspend(struct connection *connection)
+void mhd_suspend(struct connection *connection)
 {
     connection->suspended = true;
     connection->mhd->waiting++;
     MHD_suspend_connection(connection->handle);
+}
+
+static enum MHD_Result suspend(struct connection *connection)
+{
+    mhd_suspend(connection);
     return MHD_YES;
+}
+
+void mhd_work_begun(struct mhd *mhd)
+{
+    mhd->waiting++;
+}
+
+void mhd_work_ended(struct mhd *mhd)
+{
+    mhd->waiting--;
 }
 
 /* --- requests --- */
@@ -201,16 +215,13 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
 }
 
 /* method and version are the library's pointers into the block that it parsed. */
-static bool header_is_hidden(const struct connection *connection, const struct request_state *state, const char *method,
-                             const char *version)
+static bool header_is_hidden(const struct request_state *state, const char *method, const char *version)
 {
 #if MHD_VERSION >= STRICT_PARSER
-    (void)connection, (void)state, (void)method, (void)version;
+    (void)state, (void)method, (void)version;
     return false;
 #else
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    const struct header_block block = {method, info != NULL ? info->header_size : 0, state->target_length, version};
+    const struct header_block block = {method, state->header_bytes, state->target_length, version};
 
     return !header_block_is_plain(&block, state->headers, state->header_count);
 #endif
@@ -247,15 +258,18 @@ static enum MHD_Result answer(struct connection *connection, struct request *req
 static enum MHD_Result on_header_end(struct connection *connection, struct request *request, const char *method,
                                      const char *version)
 {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     struct request_state *state = request_state(request);
     bool refused;
 
     deadline_clear(&connection->deadline);
+    state->header_bytes = info != NULL ? info->header_size : 0;
     request->method = method_parse(method);
     state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     state->phase = PHASE_BODY;
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
-    state->headers_hidden = header_is_hidden(connection, state, method, version);
+    state->headers_hidden = header_is_hidden(state, method, version);
     refused = exchange_begin(request);
     if (refused && (state->body_length > 0 || state->broken)) {
         connection->refused_early = true;
@@ -471,6 +485,9 @@ void mhd_drain(struct mhd *mhd)
 void mhd_cut(struct mhd *mhd)
 {
     mhd->cutting = true;
+    for (const struct connection *one = mhd->connections.first; one != NULL; one = one->after)
+        if (one->request != NULL)
+            readahead_cancel(request_state(one->request)->ahead);
     connections_cut(&mhd->connections);
 }
 

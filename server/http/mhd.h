@@ -9,6 +9,11 @@
 
 #include "runtime/server.h"
 
+/* Stays with every connection and is cleared after every request, so it is small: the longest target and a header of
+ * ordinary size. The answer's head and the list of its parts, if it has several, lie in it too. */
+#define CONNECTION_MEMORY ((size_t)16 * 1024)
+
+struct connection;
 struct mhd;
 
 /* Takes the listening socket over on success. NULL with a line in error. */
@@ -29,6 +34,13 @@ void mhd_drain(struct mhd *mhd);
 /* Cuts every connection. Requests that wait for a worker must be woken before mhd_stop: mhd_waiting counts them. */
 void mhd_cut(struct mhd *mhd);
 unsigned mhd_waiting(const struct mhd *mhd);
+
+/* Suspends a connection from a content reader; the request's resume ends it. */
+void mhd_suspend(struct connection *connection);
+
+/* Work that ends with a post to this loop, though nobody may be waiting for it: it counts as waiting. */
+void mhd_work_begun(struct mhd *mhd);
+void mhd_work_ended(struct mhd *mhd);
 
 /* Requests begun and not finished. From any thread. */
 unsigned mhd_active(const struct mhd *mhd);

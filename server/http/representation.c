@@ -63,6 +63,59 @@ void representation_segments(struct representation *representation, struct segme
     }
 }
 
+/* The segment that holds a byte. */
+static size_t find_segment(const struct representation *representation, uint64_t position)
+{
+    size_t low = 0;
+    size_t high = representation->segment_count;
+
+    assert(position < representation->length);
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (representation->segments[middle].start <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t representation_count(const struct representation *representation, uint64_t first, uint64_t length)
+{
+    return find_segment(representation, first + length - 1) - find_segment(representation, first) + 1;
+}
+
+static void skip_bytes(struct segment *segment, uint64_t length)
+{
+    segment->length -= length;
+    if (segment->kind == SEGMENT_MEMORY)
+        segment->bytes += length;
+    else
+        segment->offset += length;
+}
+
+size_t representation_cut(const struct representation *representation, uint64_t first, uint64_t length, uint64_t start,
+                          struct segment *out_segments)
+{
+    const size_t index = find_segment(representation, first);
+    size_t count = 0;
+
+    for (uint64_t left = length; left > 0; count++) {
+        struct segment *segment = &out_segments[count];
+
+        *segment = representation->segments[index + count];
+        if (count == 0)
+            skip_bytes(segment, first - segment->start);
+        if (segment->length > left)
+            segment->length = left;
+        segment->start = start;
+        start += segment->length;
+        left -= segment->length;
+    }
+    return count;
+}
+
 void representation_step(struct representation *representation, preparation step)
 {
     assert(representation->step_count < REPRESENTATION_PREPARATION);

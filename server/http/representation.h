@@ -47,6 +47,8 @@ struct field {
 struct representation {
     unsigned status; /* 200 unless said otherwise; preconditions and ranges apply to 200 only */
     uint64_t length;
+    /* What length will be when the steps have filled it in, where that is known before them: for a 304. 0: unknown. */
+    uint64_t length_foretold;
     const char *media_type;    /* NULL: no Content-Type */
     const char *coding;        /* Content-Encoding, or NULL */
     const char *etag;          /* with its quotes, strong; NULL: none */
@@ -81,6 +83,15 @@ void representation_source(struct representation *representation, struct zt_sour
 /* Takes a whole list in the place of what is there; length becomes its sum and start is set. The list is the caller's
  * and must live as long as the request (request_allocate). */
 void representation_segments(struct representation *representation, struct segment *segments, size_t count);
+
+/* How many segments a range of the representation touches; the range is not empty and lies in it. In a time that grows
+ * with the logarithm of their number. */
+size_t representation_count(const struct representation *representation, uint64_t first, uint64_t length);
+
+/* Those segments, cut to the range; start is that of the range's first byte wherever it is to stand. Returns how many
+ * were written: representation_count. */
+size_t representation_cut(const struct representation *representation, uint64_t first, uint64_t length, uint64_t start,
+                          struct segment *out_segments);
 
 /* Forgets all segments; length becomes 0. */
 void representation_clear(struct representation *representation);

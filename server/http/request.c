@@ -12,9 +12,9 @@
 #include "http/request_state.h"
 
 static const char *const method_names[] = {
-    [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",     [METHOD_PUT] = "PUT",
-    [METHOD_POST] = "POST",       [METHOD_DELETE] = "DELETE", [METHOD_PATCH] = "PATCH",
-    [METHOD_OPTIONS] = "OPTIONS", [METHOD_TRACE] = "TRACE",   [METHOD_CONNECT] = "CONNECT",
+    [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",   [METHOD_PUT] = "PUT",         [METHOD_POST] = "POST",
+    [METHOD_DELETE] = "DELETE",   [METHOD_PATCH] = "PATCH", [METHOD_OPTIONS] = "OPTIONS", [METHOD_TRACE] = "TRACE",
+    [METHOD_CONNECT] = "CONNECT", [METHOD_QUERY] = "QUERY",
 };
 
 enum method method_parse(const char *text)

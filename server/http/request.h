@@ -24,6 +24,7 @@ enum method {
     METHOD_OPTIONS,
     METHOD_TRACE,
     METHOD_CONNECT,
+    METHOD_QUERY,
     METHOD_UNKNOWN
 };
 

@@ -28,6 +28,8 @@ struct header_field {
     uint32_t value_length;
 };
 
+struct digesting;
+
 struct held {
     void *thing;
     void (*release)(void *thing);
@@ -43,7 +45,11 @@ struct scratch {
 /* How far the connection is: begun with the first call of the library's handler, queued when it has its response. */
 enum request_phase { PHASE_HEADER, PHASE_BODY, PHASE_LOADING, PHASE_QUEUED };
 
-enum exchange_stage { EXCHANGE_HANDLE, EXCHANGE_PREPARE, EXCHANGE_ANSWER };
+/* How an answer's bytes get to the connection (sender.c): from where they lie in memory, from a descriptor, or through
+ * the windows of a readahead. */
+enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD };
+
+enum exchange_stage { EXCHANGE_HANDLE, EXCHANGE_PREPARE, EXCHANGE_DIGEST, EXCHANGE_ANSWER };
 
 struct request_state {
     struct request request; /* first, so that one is the other */
@@ -59,15 +65,24 @@ struct request_state {
     uint64_t body_length; /* declared; UINT64_MAX: chunked */
     uint64_t body_received;
     uint64_t body_dropped;
-    struct byte_range range; /* of the representation, when ranged */
-    bool ranged;
+    struct byte_range range; /* of the representation, when one is sent */
+    bool ranged;             /* 206 */
+    const char *parts_type;  /* several ranges: the media type with the boundary */
+    bool wants_repr;         /* digests (answer_digest.c) */
+    bool wants_content;
+    bool has_content_sha256;
+    uint8_t content_sha256[32]; /* of the body as it is sent */
+    struct digesting *digesting;
     char trace_id[TRACE_ID_SIZE];
     uint64_t started_ns;
 
     /* The connection's (mhd.c, sender.c). */
     enum request_phase phase;
+    size_t header_bytes; /* of the request line and the header, as they came */
     uint64_t head_bytes; /* of the answer's status line and fields */
     uint8_t *loaded;     /* segments that were read by a worker */
+    enum sending sending;
+    struct readahead *ahead; /* of SENDING_AHEAD */
 
     struct held holds[REQUEST_HOLDS];
     unsigned hold_count;

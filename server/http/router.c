@@ -82,6 +82,7 @@ static const struct operation *find_operation(const struct route *route, enum me
     case METHOD_OPTIONS:
     case METHOD_TRACE:
     case METHOD_CONNECT:
+    case METHOD_QUERY:
     case METHOD_UNKNOWN:
         break;
     }

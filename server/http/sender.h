@@ -6,8 +6,8 @@
 
 struct MHD_Response;
 
-/* Sees to it that a small answer can be sent without waiting for a disk: WAITING while a worker reads it. When it
- * cannot be read the answer is a problem instead. */
+/* Decides how the answer is sent, and sees to it that its beginning can be without waiting for a disk: WAITING while a
+ * worker reads it. When it cannot be read the answer is a problem instead. */
 enum outcome sender_load(struct request *request);
 
 /* The response of the request's answer, to be destroyed by the caller; NULL when memory is out. close: say so. */

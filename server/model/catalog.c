@@ -328,6 +328,21 @@ size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_te
     return catalog_content_list(&catalog->content, prefix, after, limit, out_generations, out_more);
 }
 
+enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha256[32], unsigned skip, bool may_wait,
+                                    struct component_place *out_place)
+{
+    struct catalog_content *content = &catalog->content;
+
+    if (may_wait)
+        catalog_content_fill_blobs(content);
+    return blob_index_find(&content->blobs, sha256, (struct blob_search){skip, may_wait}, out_place);
+}
+
+void catalog_note_digest(struct catalog *catalog, struct generation *generation, uint32_t component)
+{
+    blob_index_note(&catalog->content.blobs, generation, component);
+}
+
 struct generation *catalog_update(struct catalog *catalog, const char *path)
 {
     struct catalog_file file = {.path = strdup(path)};

@@ -35,6 +35,23 @@ enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text pa
 size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after, size_t limit,
                     struct generation **out_generations, bool *out_more);
 
+struct component_place {
+    struct generation *generation;
+    uint32_t component;
+};
+
+enum catalog_blob { CATALOG_BLOB_FOUND, CATALOG_BLOB_NONE, CATALOG_BLOB_CORRUPT, CATALOG_BLOB_BUSY };
+
+/* Finds a component by the SHA-256 of its stored bytes, as a file states it or as it was found. Components known to be
+ * corrupt, and the first skip others, are passed over; CORRUPT: there are none but those. Hands out a reference, maybe
+ * of a parked generation: catalog_find_path tells whether it still is what it was. BUSY: not to be told without taking
+ * long; only where the caller said so by may_wait (on a worker) is it never answered. */
+enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha256[32], unsigned skip, bool may_wait,
+                                    struct component_place *out_place);
+
+/* A component's digest was found. */
+void catalog_note_digest(struct catalog *catalog, struct generation *generation, uint32_t component);
+
 /* Takes a just published or removed path into account at once and returns its new generation (held), NULL when it is
  * gone. On a worker. */
 struct generation *catalog_update(struct catalog *catalog, const char *path);

@@ -228,6 +228,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     done = catalog_index_apply(&content->index, changes, count, dropped, &dropped_count);
     pthread_rwlock_unlock(&content->index_lock);
     for (size_t i = 0; i < dropped_count; i++) {
+        blob_index_remove(&content->blobs, dropped[i]);
         /* What was dropped while parked has no file; an open one leaves the count, whoever still reads it. */
         atomic_fetch_sub(&content->open_count, open_files(dropped[i]));
         generation_release(dropped[i]);
@@ -239,6 +240,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
             generation_release(changes[i].generation);
         else if (changes[i].generation != NULL) {
             atomic_fetch_add(&content->open_count, generation_open_files(changes[i].generation));
+            blob_index_add(&content->blobs, changes[i].generation);
             tell_shadowed(content, changes[i].generation);
         }
     }
@@ -408,10 +410,12 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     pthread_mutex_init(&content->parking, NULL);
     pthread_mutex_init(&content->update, NULL);
     pthread_rwlock_init(&content->index_lock, NULL);
+    blob_index_init(&content->blobs);
 }
 
 void catalog_content_clear(struct catalog_content *content)
 {
+    blob_index_clear(&content->blobs);
     catalog_index_clear(&content->index);
     shard_search_clear(&content->search);
     pthread_mutex_destroy(&content->parking);

@@ -2,6 +2,7 @@
 #ifndef MODEL_CATALOG_CONTENT_H
 #define MODEL_CATALOG_CONTENT_H
 
+#include "model/blob_index.h"
 #include "model/catalog_scan.h"
 #include "model/shard_search.h"
 #include "runtime/server.h"
@@ -12,6 +13,7 @@ struct catalog_content {
     pthread_mutex_t update; /* held by whoever opens files and changes the index */
     pthread_rwlock_t index_lock;
     struct catalog_index index;
+    struct blob_index blobs;
     struct shard_search search; /* under update */
     struct zt_progress hashing;
     atomic_bool loaded; /* the first scan is done */
@@ -41,6 +43,9 @@ bool catalog_content_unpark(struct catalog_content *content, struct generation *
 
 /* Held; NULL when there is none. It may be parked. */
 struct generation *catalog_content_find(struct catalog_content *content, catalog_finder *finder, struct zt_text key);
+
+/* Makes the index of blobs complete, which it is from then on. May take long the first time. */
+void catalog_content_fill_blobs(struct catalog_content *content);
 
 /* catalog_list. */
 size_t catalog_content_list(struct catalog_content *content, struct zt_text prefix, struct zt_text after, size_t limit,

@@ -1,5 +1,4 @@
-/* The cache of decoded components: entries in a hash table, in order of last use, bounded by what those that nobody
- * uses may hold.
+/* Decoding for whoever asks, once for all of them: by a job that they wait for, or on the thread of one of them.
  *
  * An entry is keyed by the version of the file and the component, not by the generation, so that it keeps no file open.
  */
@@ -8,68 +7,23 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "model/decoded_entries.h"
 #include "model/decoded_sink.h"
 #include "zt/decode.h"
 #include "zt/digest.h"
 
-/* A power of two; chains are short for as many entries as memory of a usual bound holds. */
-#define BUCKET_COUNT 4096
-/* Each entry costs that beside its bytes; so many empty ones are bounded too. */
-#define ENTRY_BYTES 512
-/* Files kept open for nobody. */
-#define FILES_MAX   256
 #define CHUNK_BYTES ((size_t)256 << 10)
 /* Failures that may pass (no memory, a full disk) are not tried again before. */
 #define RETRY_NS ((int64_t)1000000000)
-/* What was decoded stays for those who waited for it, until the first of them was there or this has passed. */
-#define PROMISE_NS ((int64_t)5000000000)
-
-enum entry_state { ENTRY_DECODING, ENTRY_READY, ENTRY_FAILED };
-
-struct entry {
-    struct decoded base; /* first: what is handed out is the entry */
-    struct decoded_cache *cache;
-    uint64_t key[2];
-    enum entry_state state;
-    unsigned references;
-    bool handed_out;
-    int64_t ended_ns;
-    uint8_t *bytes; /* under a source of memory */
-    struct zt_error *error;
-    struct waiter *waiters;
-    struct entry *chain;
-    struct entry *newer;
-    struct entry *older;
-};
-
-struct decoded_cache {
-    struct server *server;
-    pthread_mutex_t lock;
-    struct entry *buckets[BUCKET_COUNT];
-    struct entry *newest; /* of entries that are not being decoded */
-    struct entry *oldest;
-    uint64_t bytes;
-    size_t files;
-    atomic_bool stopping;
-};
 
 struct decoding {
     struct job job; /* first: the job is the structure */
     struct decoded_cache *cache;
-    struct entry *entry;
+    struct decoded_entry *entry;
     struct generation *generation;
     uint32_t component;
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 struct decoded_cache *decoded_cache_new(struct server *server)
 {
@@ -79,6 +33,7 @@ struct decoded_cache *decoded_cache_new(struct server *server)
         return NULL;
     cache->server = server;
     pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->settled, NULL);
     return cache;
 }
 
@@ -97,109 +52,18 @@ static void make_key(const struct generation *generation, uint32_t component, ui
     zt_xxh3_128(&version, sizeof version, out_key);
 }
 
-/* --- the table and the order of use; the lock is held --- */
-
-static struct entry **find_link(struct decoded_cache *cache, const uint64_t key[2])
-{
-    struct entry **link = &cache->buckets[key[0] % BUCKET_COUNT];
-
-    while (*link != NULL && ((*link)->key[0] != key[0] || (*link)->key[1] != key[1]))
-        link = &(*link)->chain;
-    return link;
-}
-
-static uint64_t charge(const struct entry *entry)
-{
-    return ENTRY_BYTES + entry->base.length + (entry->error != NULL ? sizeof *entry->error : 0);
-}
-
-static bool is_file(const struct entry *entry)
-{
-    return entry->base.source != NULL && zt_source_descriptor(entry->base.source) >= 0;
-}
-
-static void enlist(struct decoded_cache *cache, struct entry *entry)
-{
-    entry->newer = NULL;
-    entry->older = cache->newest;
-    if (cache->newest != NULL)
-        cache->newest->newer = entry;
-    else
-        cache->oldest = entry;
-    cache->newest = entry;
-}
-
-static void delist(struct decoded_cache *cache, struct entry *entry)
-{
-    if (entry->newer != NULL)
-        entry->newer->older = entry->older;
-    else
-        cache->newest = entry->older;
-    if (entry->older != NULL)
-        entry->older->newer = entry->newer;
-    else
-        cache->oldest = entry->newer;
-}
-
-/* Takes an entry out; *doomed gathers what is to be freed once the lock is given back. */
-static void evict(struct decoded_cache *cache, struct entry *entry, struct entry **doomed)
-{
-    *find_link(cache, entry->key) = entry->chain;
-    delist(cache, entry);
-    cache->bytes -= charge(entry);
-    cache->files -= is_file(entry);
-    entry->chain = *doomed;
-    *doomed = entry;
-}
-
-static bool is_wanted(const struct entry *entry, int64_t now)
-{
-    return entry->references > 0 || (!entry->handed_out && now - entry->ended_ns < PROMISE_NS);
-}
-
-/* Brings the cache back to its bound, oldest first. One entry larger than the bound may stay as the newest, so that its
- * next range does not decode it anew; with a bound of 0 nothing stays. */
-static struct entry *shrink(struct decoded_cache *cache)
-{
-    uint64_t limit = (uint64_t)cache->server->config->limits.decoded_cache_bytes;
-    struct entry *doomed = NULL;
-    struct entry *entry = cache->oldest;
-    int64_t now = now_ns();
-
-    while (entry != NULL && (cache->bytes > limit || cache->files > FILES_MAX)) {
-        struct entry *newer = entry->newer;
-
-        if (!is_wanted(entry, now) && (newer != NULL || limit == 0))
-            evict(cache, entry, &doomed);
-        entry = newer;
-    }
-    return doomed;
-}
-
-static void free_entries(struct entry *doomed)
-{
-    while (doomed != NULL) {
-        struct entry *next = doomed->chain;
-
-        zt_source_close(doomed->base.source);
-        free(doomed->bytes);
-        free(doomed->error);
-        free(doomed);
-        doomed = next;
-    }
-}
-
 void decoded_cache_free(struct decoded_cache *cache)
 {
-    struct entry *doomed = NULL;
+    struct decoded_entry *doomed = NULL;
 
     if (cache == NULL)
         return;
     while (cache->oldest != NULL) {
         assert(cache->oldest->references == 0);
-        evict(cache, cache->oldest, &doomed);
+        decoded_evict(cache, cache->oldest, &doomed);
     }
-    free_entries(doomed);
+    decoded_free_entries(doomed);
+    pthread_cond_destroy(&cache->settled);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
@@ -260,24 +124,21 @@ static enum zt_status decode(const struct decoding *decoding, struct decoded *ou
 }
 
 /* The outcome becomes the entry's; whoever waited asks again. */
-static void settle(struct decoding *decoding, struct entry *entry)
+static void settle(struct decoded_cache *cache, struct decoded_entry *entry)
 {
-    struct decoded_cache *cache = decoding->cache;
     struct waiter *waiter;
-    struct entry *doomed;
+    struct decoded_entry *doomed;
 
     pthread_mutex_lock(&cache->lock);
     entry->state = entry->error != NULL ? ENTRY_FAILED : ENTRY_READY;
-    entry->ended_ns = now_ns();
-    entry->references--;
+    entry->ended_ns = decoded_now_ns();
     waiter = entry->waiters;
     entry->waiters = NULL;
-    enlist(cache, entry);
-    cache->bytes += charge(entry);
-    cache->files += is_file(entry);
-    doomed = shrink(cache);
+    decoded_charge(cache, entry);
+    doomed = decoded_shrink(cache);
+    pthread_cond_broadcast(&cache->settled);
     pthread_mutex_unlock(&cache->lock);
-    free_entries(doomed);
+    decoded_free_entries(doomed);
     while (waiter != NULL) {
         struct waiter *next = waiter->next;
 
@@ -286,10 +147,10 @@ static void settle(struct decoding *decoding, struct entry *entry)
     }
 }
 
-static void run_decoding(struct job *job)
+/* For whoever has claimed the entry, and holds it. */
+static void work(const struct decoding *decoding)
 {
-    struct decoding *decoding = (struct decoding *)job;
-    struct entry *entry = decoding->entry;
+    struct decoded_entry *entry = decoding->entry;
     struct decoded decoded = {NULL, 0};
     uint8_t *bytes = NULL;
     /* Made before, so that a failure can always be told. */
@@ -303,7 +164,27 @@ static void run_decoding(struct job *job)
     entry->error = error;
     entry->base = decoded;
     entry->bytes = bytes;
-    settle(decoding, entry);
+    settle(decoding->cache, entry);
+}
+
+static bool claim(struct decoded_cache *cache, struct decoded_entry *entry)
+{
+    bool is_free;
+
+    pthread_mutex_lock(&cache->lock);
+    is_free = !entry->claimed;
+    entry->claimed = true;
+    pthread_mutex_unlock(&cache->lock);
+    return is_free;
+}
+
+static void run_decoding(struct job *job)
+{
+    struct decoding *decoding = (struct decoding *)job;
+
+    if (claim(decoding->cache, decoding->entry))
+        work(decoding);
+    decoded_release(&decoding->entry->base);
     generation_release(decoding->generation);
     free(decoding);
 }
@@ -313,23 +194,12 @@ static struct decoding *begin(struct decoded_cache *cache, struct generation *ge
                               const uint64_t key[2])
 {
     struct decoding *decoding = calloc(1, sizeof *decoding);
-    struct entry *entry = calloc(1, sizeof *entry);
-    struct zt_error *error = calloc(1, sizeof *error);
-    struct entry **bucket = &cache->buckets[key[0] % BUCKET_COUNT];
+    struct decoded_entry *entry = decoding != NULL ? decoded_add(cache, key) : NULL;
 
-    if (decoding == NULL || entry == NULL || error == NULL) {
+    if (entry == NULL) {
         free(decoding);
-        free(entry);
-        free(error);
         return NULL;
     }
-    zt_error_clear(error);
-    memcpy(entry->key, key, sizeof entry->key);
-    entry->cache = cache;
-    entry->references = 1;
-    entry->error = error;
-    entry->chain = *bucket;
-    *bucket = entry;
     decoding->job.run = run_decoding;
     decoding->cache = cache;
     decoding->entry = entry;
@@ -353,16 +223,29 @@ static enum zt_status check_request(const struct decoded_cache *cache, const str
     return ZT_OK;
 }
 
-static bool may_retry(const struct entry *entry)
+static bool may_retry(const struct decoded_entry *entry)
 {
     bool lasting = entry->error->status == ZT_CORRUPT || entry->error->status == ZT_UNSUPPORTED ||
                    entry->error->status == ZT_INVALID || entry->error->status == ZT_LIMIT;
 
-    return !lasting && now_ns() - entry->ended_ns > RETRY_NS;
+    return !lasting && decoded_now_ns() - entry->ended_ns > RETRY_NS;
+}
+
+/* The entry that is there, unless it failed some time ago. The lock is held. */
+static struct decoded_entry *find_entry(struct decoded_cache *cache, const uint64_t key[2],
+                                        struct decoded_entry **doomed)
+{
+    struct decoded_entry *entry = *decoded_find_link(cache, key);
+
+    if (entry != NULL && entry->state == ENTRY_FAILED && may_retry(entry)) {
+        decoded_evict(cache, entry, doomed);
+        entry = NULL;
+    }
+    return entry;
 }
 
 /* Answers from an entry that is there. The lock is held. */
-static enum decoded_answer answer(struct decoded_cache *cache, struct entry *entry, struct waiter *waiter,
+static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_entry *entry, struct waiter *waiter,
                                   struct decoded **out_decoded, struct zt_error *error)
 {
     if (entry->state == ENTRY_DECODING) {
@@ -371,8 +254,7 @@ static enum decoded_answer answer(struct decoded_cache *cache, struct entry *ent
         return DECODED_PENDING;
     }
     entry->handed_out = true;
-    delist(cache, entry);
-    enlist(cache, entry);
+    decoded_touch(cache, entry);
     if (entry->state == ENTRY_FAILED) {
         *error = *entry->error;
         return DECODED_FAILED;
@@ -386,8 +268,8 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
                                 struct waiter *waiter, struct decoded **out_decoded, struct zt_error *error)
 {
     struct decoding *begun = NULL;
-    struct entry *doomed = NULL;
-    struct entry *entry;
+    struct decoded_entry *doomed = NULL;
+    struct decoded_entry *entry;
     enum decoded_answer said;
     uint64_t key[2];
 
@@ -395,18 +277,14 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
         return DECODED_FAILED;
     make_key(generation, component, key);
     pthread_mutex_lock(&cache->lock);
-    entry = *find_link(cache, key);
-    if (entry != NULL && entry->state == ENTRY_FAILED && may_retry(entry)) {
-        evict(cache, entry, &doomed);
-        entry = NULL;
-    }
+    entry = find_entry(cache, key, &doomed);
     if (entry == NULL) {
         begun = begin(cache, generation, component, key);
         entry = begun != NULL ? begun->entry : NULL;
     }
     said = entry != NULL ? answer(cache, entry, waiter, out_decoded, error) : DECODED_FAILED;
     pthread_mutex_unlock(&cache->lock);
-    free_entries(doomed);
+    decoded_free_entries(doomed);
     if (begun != NULL)
         workers_submit(cache->server->workers, &begun->job);
     else if (entry == NULL)
@@ -414,12 +292,60 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
     return said;
 }
 
+/* Finds the entry, or adds it, and holds it; *out_claimed: it is to be decoded by the caller. */
+static struct decoded_entry *hold_entry(struct decoded_cache *cache, const uint64_t key[2], bool *out_claimed)
+{
+    struct decoded_entry *doomed = NULL;
+    struct decoded_entry *entry;
+
+    pthread_mutex_lock(&cache->lock);
+    entry = find_entry(cache, key, &doomed);
+    if (entry != NULL)
+        entry->references++;
+    else
+        entry = decoded_add(cache, key);
+    *out_claimed = entry != NULL && entry->state == ENTRY_DECODING && !entry->claimed;
+    if (*out_claimed)
+        entry->claimed = true;
+    pthread_mutex_unlock(&cache->lock);
+    decoded_free_entries(doomed);
+    return entry;
+}
+
+enum zt_status decoded_get(struct decoded_cache *cache, struct generation *generation, uint32_t component,
+                           struct decoded **out_decoded, struct zt_error *error)
+{
+    struct decoding decoding = {.cache = cache, .generation = generation, .component = component};
+    enum zt_status status = check_request(cache, &generation->model->components[component], error);
+    enum decoded_answer said;
+    uint64_t key[2];
+    bool claimed;
+
+    if (status != ZT_OK)
+        return status;
+    make_key(generation, component, key);
+    decoding.entry = hold_entry(cache, key, &claimed);
+    if (decoding.entry == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoding");
+    if (claimed)
+        work(&decoding);
+    pthread_mutex_lock(&cache->lock);
+    while (decoding.entry->state == ENTRY_DECODING)
+        pthread_cond_wait(&cache->settled, &cache->lock);
+    said = answer(cache, decoding.entry, NULL, out_decoded, error);
+    status = said == DECODED_READY ? ZT_OK : decoding.entry->error->status;
+    pthread_mutex_unlock(&cache->lock);
+    /* Its own hold; what is handed out has another. */
+    decoded_release(&decoding.entry->base);
+    return status;
+}
+
 void decoded_release(void *thing)
 {
     struct decoded *decoded = thing;
-    struct entry *entry = thing;
+    struct decoded_entry *entry = thing;
     struct decoded_cache *cache;
-    struct entry *doomed;
+    struct decoded_entry *doomed;
 
     if (decoded == NULL)
         return;
@@ -427,7 +353,7 @@ void decoded_release(void *thing)
     pthread_mutex_lock(&cache->lock);
     assert(entry->references > 0);
     entry->references--;
-    doomed = shrink(cache);
+    doomed = decoded_shrink(cache);
     pthread_mutex_unlock(&cache->lock);
-    free_entries(doomed);
+    decoded_free_entries(doomed);
 }

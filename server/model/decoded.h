@@ -29,6 +29,11 @@ enum decoded_answer { DECODED_READY, DECODED_PENDING, DECODED_FAILED };
 enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *generation, uint32_t component,
                                 struct waiter *waiter, struct decoded **out_decoded, struct zt_error *error);
 
+/* The same for workers: decodes on this thread, unless another is at it, which is then waited for. Never waits for a
+ * job that is queued. error must not be NULL. */
+enum zt_status decoded_get(struct decoded_cache *cache, struct generation *generation, uint32_t component,
+                           struct decoded **out_decoded, struct zt_error *error);
+
 void decoded_release(void *decoded);
 
 #endif

@@ -15,6 +15,8 @@ void found_digests_want(struct server *server, struct generation *generation, ui
 
 /* What is known now; false where nothing is. Never waits. Of a corrupt component nothing is known. */
 bool found_digest_whole(const struct generation *generation, uint32_t component, uint8_t out_sha256[32]);
+/* What the file itself states over exactly the stored bytes, right or not. */
+bool found_digest_stated(const struct generation *generation, uint32_t component, uint8_t out_sha256[32]);
 /* Of exactly one piece of the stored bytes: first is a multiple of the size, length the size or what is left. */
 bool found_digest_piece(const struct generation *generation, uint32_t component, uint64_t first, uint64_t length,
                         uint8_t out_sha256[32]);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/found_work.h"
 #include "model/manifest_json.h"
+#include "model/passthrough.h"
 #include "model/verifier.h"
 #include "zt/digest.h"
 
@@ -129,7 +131,9 @@ void generation_release(void *thing)
     if (before > 1)
         return;
     verification_free(generation->verification);
+    found_digests_free(generation);
     manifest_cache_free(generation->manifest);
+    passthrough_free(generation);
     free(generation->states);
     zt_model_free(generation->model);
     shard_files_free(&generation->shards);

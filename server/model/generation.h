@@ -57,6 +57,15 @@ struct generation {
     _Atomic(unsigned char) *states;
     struct verification *verification;
 
+    /* found_digests.c's; NULL where nothing is to be found. */
+    struct found_digests *found;
+
+    /* blob_index.c's, under its lock: its place there, 0 for none. */
+    uint32_t blob_place;
+
+    /* passthrough.c's: a verdict a component; NULL until one is asked for. */
+    _Atomic(_Atomic(unsigned char) *) passthrough;
+
     /* manifest_json.c's: the whole manifest as compact JSON, made once. */
     struct manifest_cache *manifest;
 };

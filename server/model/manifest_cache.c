@@ -1,25 +1,38 @@
-/* The whole manifest's JSON, made once for each generation: small ones at once, others by a worker while all who asked
- * wait for the one text. */
+/* The whole manifest's JSON and its compressed forms, each made once for each generation: a small text at once, all
+ * else by a worker while all who asked wait for the one result.
+ *
+ * They stay as long as the generation: the text, which cannot be many times as long as the manifest in the file, and a
+ * tenth or so of it for each coding that somebody asked for. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "model/manifest_json.h"
+#include "zt/coding.h"
 
 /* Manifests up to this size are written within about 100 µs, so the loop does it itself. */
 #define INLINE_MANIFEST_BYTES 16384
+/* CODING_IDENTITY, CODING_ZSTD, CODING_GZIP. */
+#define FORMS CODING_NONE
 
-enum cache_state { CACHE_EMPTY, CACHE_WORKING, CACHE_DONE, CACHE_TOO_LONG, CACHE_FAILED };
+enum form_state { FORM_EMPTY, FORM_WORKING, FORM_DONE, FORM_TOO_LONG, FORM_FAILED };
+
+/* One form of it: constant from FORM_DONE on. */
+struct form {
+    enum form_state state;
+    char *bytes;
+    size_t length;
+};
 
 struct manifest_cache {
     pthread_mutex_t lock;
-    enum cache_state state;
-    struct json json;
-    struct waiter *waiters;
+    struct form forms[FORMS];
+    struct waiter *waiters[FORMS];
 };
 
-struct writing {
+struct making {
     struct job job; /* first: the job is the structure */
     struct generation *generation;
+    enum coding coding;
 };
 
 struct manifest_cache *manifest_cache_new(void)
@@ -27,7 +40,6 @@ struct manifest_cache *manifest_cache_new(void)
     struct manifest_cache *cache = calloc(1, sizeof *cache);
     if (cache != NULL) {
         pthread_mutex_init(&cache->lock, NULL);
-        json_init(&cache->json, false);
     }
     return cache;
 }
@@ -37,48 +49,60 @@ void manifest_cache_free(struct manifest_cache *cache)
     if (cache == NULL) {
         return;
     }
-    json_free(&cache->json);
+    for (unsigned i = 0; i < FORMS; i++) {
+        free(cache->forms[i].bytes);
+    }
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
 
-static void write_whole(const struct generation *generation, struct json *json)
+/* Gives back what the growing of the text took too much. */
+static struct form write_whole(const struct generation *generation)
 {
     const struct manifest_source source = {.name = generation_name(generation),
                                            .path = generation->path,
                                            .etag = generation->etag,
                                            .modified_ns = generation->identity.modified_ns};
-    manifest_write(json, generation->model, &source, NULL);
-}
-
-/* With the lock held. Gives back what the growing of the text took too much: it stays as long as the generation. */
-static void settle(struct manifest_cache *cache, struct json *json)
-{
-    if (json->failed) {
-        cache->state = json->too_long ? CACHE_TOO_LONG : CACHE_FAILED;
-        json_free(json);
-        return;
-    }
-    char *text = realloc(json->text, json->length);
-    if (text != NULL) {
-        json->text = text;
-        json->capacity = json->length;
-    }
-    cache->json = *json;
-    cache->state = CACHE_DONE;
-}
-
-static void run_writing(struct job *job)
-{
-    struct writing *writing = (struct writing *)job;
-    struct manifest_cache *cache = writing->generation->manifest;
     struct json json;
     json_init(&json, false);
-    write_whole(writing->generation, &json);
+    manifest_write(&json, generation->model, &source, NULL);
+    if (json.failed) {
+        json_free(&json);
+        return (struct form){.state = json.too_long ? FORM_TOO_LONG : FORM_FAILED};
+    }
+    char *fitted = realloc(json.text, json.length);
+    return (struct form){FORM_DONE, fitted != NULL ? fitted : json.text, json.length};
+}
+
+static struct form compress(enum coding coding, const struct form *whole)
+{
+    enum zt_coding means = coding == CODING_ZSTD ? ZT_CODING_ZSTD : ZT_CODING_GZIP;
+    uint8_t *bytes;
+    size_t length;
+    if (zt_encode(means, whole->bytes, whole->length, &bytes, &length, NULL) != ZT_OK) {
+        return (struct form){.state = FORM_FAILED};
+    }
+    return (struct form){FORM_DONE, (char *)bytes, length};
+}
+
+/* What is compressed is there: it is asked for first. */
+static struct form make(const struct generation *generation, enum coding coding)
+{
+    if (coding == CODING_IDENTITY) {
+        return write_whole(generation);
+    }
+    return compress(coding, &generation->manifest->forms[CODING_IDENTITY]);
+}
+
+static void run_making(struct job *job)
+{
+    struct making *making = (struct making *)job;
+    struct manifest_cache *cache = making->generation->manifest;
+    struct form made = make(making->generation, making->coding);
     pthread_mutex_lock(&cache->lock);
-    settle(cache, &json);
-    struct waiter *waiter = cache->waiters;
-    cache->waiters = NULL;
+    cache->forms[making->coding] = made;
+    struct waiter *waiter = cache->waiters[making->coding];
+    cache->waiters[making->coding] = NULL;
     pthread_mutex_unlock(&cache->lock);
     while (waiter != NULL) {
         /* A waiter may be gone once it is woken. */
@@ -86,53 +110,68 @@ static void run_writing(struct job *job)
         waiter->wake(waiter);
         waiter = next;
     }
-    generation_release(writing->generation);
-    free(writing);
+    generation_release(making->generation);
+    free(making);
 }
 
 /* With the lock held. */
-static void begin(struct workers *workers, struct generation *generation)
+static void begin(struct workers *workers, struct generation *generation, enum coding coding)
 {
-    struct manifest_cache *cache = generation->manifest;
-    struct writing *writing = NULL;
-    if (generation->model->manifest_length > INLINE_MANIFEST_BYTES) {
-        writing = calloc(1, sizeof *writing);
+    struct form *form = &generation->manifest->forms[coding];
+    struct making *making = NULL;
+    if (coding != CODING_IDENTITY || generation->model->manifest_length > INLINE_MANIFEST_BYTES) {
+        making = calloc(1, sizeof *making);
     }
-    if (writing == NULL) {
-        struct json json;
-        json_init(&json, false);
-        write_whole(generation, &json);
-        settle(cache, &json);
+    if (making == NULL) {
+        *form = make(generation, coding);
         return;
     }
-    writing->job.run = run_writing;
-    writing->generation = generation_hold(generation);
-    cache->state = CACHE_WORKING;
-    workers_submit(workers, &writing->job);
+    making->job.run = run_making;
+    making->generation = generation_hold(generation);
+    making->coding = coding;
+    form->state = FORM_WORKING;
+    workers_submit(workers, &making->job);
 }
 
-enum manifest_answer manifest_ask(struct workers *workers, struct generation *generation, struct waiter *waiter,
-                                  struct zt_text *out_text)
+static enum manifest_answer answer(struct form *form, struct zt_text *out_text)
+{
+    switch (form->state) {
+    case FORM_WORKING:
+        return MANIFEST_PENDING;
+    case FORM_DONE:
+        *out_text = (struct zt_text){form->bytes, form->length};
+        return MANIFEST_READY;
+    case FORM_TOO_LONG:
+        return MANIFEST_TOO_LONG;
+    default:
+        /* Memory may be there the next time. */
+        form->state = FORM_EMPTY;
+        return MANIFEST_FAILED;
+    }
+}
+
+static enum manifest_answer ask(struct workers *workers, struct generation *generation, enum coding coding,
+                                struct waiter *waiter, struct zt_text *out_text)
 {
     struct manifest_cache *cache = generation->manifest;
-    enum manifest_answer answer = MANIFEST_FAILED;
+    struct form *form = &cache->forms[coding];
     pthread_mutex_lock(&cache->lock);
-    if (cache->state == CACHE_EMPTY) {
-        begin(workers, generation);
+    if (form->state == FORM_EMPTY) {
+        begin(workers, generation, coding);
     }
-    if (cache->state == CACHE_WORKING) {
-        waiter->next = cache->waiters;
-        cache->waiters = waiter;
-        answer = MANIFEST_PENDING;
-    } else if (cache->state == CACHE_DONE) {
-        *out_text = (struct zt_text){cache->json.text, cache->json.length};
-        answer = MANIFEST_READY;
-    } else if (cache->state == CACHE_TOO_LONG) {
-        answer = MANIFEST_TOO_LONG;
-    } else {
-        /* Memory may be there the next time. */
-        cache->state = CACHE_EMPTY;
+    enum manifest_answer given = answer(form, out_text);
+    if (given == MANIFEST_PENDING) {
+        waiter->next = cache->waiters[coding];
+        cache->waiters[coding] = waiter;
     }
     pthread_mutex_unlock(&cache->lock);
-    return answer;
+    return given;
+}
+
+enum manifest_answer manifest_ask(struct workers *workers, struct generation *generation, enum coding coding,
+                                  struct waiter *waiter, struct zt_text *out_text)
+{
+    enum manifest_answer given = ask(workers, generation, CODING_IDENTITY, waiter, out_text);
+    return given == MANIFEST_READY && coding != CODING_IDENTITY ? ask(workers, generation, coding, waiter, out_text)
+                                                                : given;
 }

@@ -3,6 +3,7 @@
 #define MODEL_MANIFEST_JSON_H
 
 #include "http/json_write.h"
+#include "http/negotiate.h"
 #include "model/generation.h"
 
 /* What of a manifest is shown. Everything by default (all members 0). */
@@ -35,12 +36,12 @@ void manifest_write_object(struct json *json, const struct zt_model *model, cons
 /* A time as clients are told it: UTC, whole seconds ("2026-11-20T09:30:00Z"). */
 void manifest_write_time(struct json *json, int64_t time_ns);
 
-/* The whole manifest of a generation, compact, made once and kept with it. READY: *out_text is borrowed from the
- * generation. PENDING: it is being made by a worker, waiter will be woken; ask again then. FAILED: see manifest_write.
- */
+/* The whole manifest of a generation, compact and in a coding, made once and kept with it. READY: *out_text is borrowed
+ * from the generation. PENDING: it is being made by a worker, waiter will be woken; ask again then. FAILED: see
+ * manifest_write. */
 enum manifest_answer { MANIFEST_READY, MANIFEST_PENDING, MANIFEST_TOO_LONG, MANIFEST_FAILED };
-enum manifest_answer manifest_ask(struct workers *workers, struct generation *generation, struct waiter *waiter,
-                                  struct zt_text *out_text);
+enum manifest_answer manifest_ask(struct workers *workers, struct generation *generation, enum coding coding,
+                                  struct waiter *waiter, struct zt_text *out_text);
 
 /* generation.c calls these. */
 struct manifest_cache *manifest_cache_new(void);

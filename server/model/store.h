@@ -58,7 +58,8 @@ struct store_ops {
      * atomic; the files in it have names of [a-z0-9.-], 64 bytes at most, and live until they are published or the
      * place is dropped. write_at, read_back, publish and sync work on them as on any other upload; abandon closes such
      * a file and leaves it where it is. */
-    enum zt_status (*keep)(struct store *store, const char *id, struct zt_error *error); /* durable with the first sync in it */
+    /* Makes the place; durable with the first sync of a file in it. */
+    enum zt_status (*keep)(struct store *store, const char *id, struct zt_error *error);
     /* Makes a new, empty file (in the place of an older one of that name). ZT_LIMIT as create. */
     enum zt_status (*kept_create)(struct store *store, const char *id, const char *name, uint64_t expected_bytes,
                                   struct stored_upload **out_upload, struct zt_error *error);

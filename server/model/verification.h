@@ -5,6 +5,7 @@
 
 #include "http/json_write.h"
 #include "model/generation.h"
+#include "model/state_file.h"
 #include "zt/verify.h"
 
 #define COMPONENT_STATES (COMPONENT_CORRUPT + 1)
@@ -84,18 +85,9 @@ uint32_t verification_object_of(const struct zt_model *model, uint32_t component
 
 /* --- verification_state.c: what outlives the process --- */
 
-struct verification_folder {
-    int descriptor; /* -1: memory only */
-    pthread_mutex_t lock;
-};
-
-void verification_folder_open(struct verification_folder *folder, int state_folder);
-void verification_folder_close(struct verification_folder *folder);
 /* Writes down what is known; taken whole or not at all. */
-void verification_save(struct verification_folder *folder, struct generation *generation);
+void verification_save(struct state_folder *folder, struct generation *generation);
 /* Takes over what an earlier run knew of these very bytes; anything odd is as if it were not there. */
-void verification_recall(struct verification_folder *folder, struct generation *generation);
-/* Forgets files that are not among the paths. */
-void verification_sweep(struct verification_folder *folder, const char *const *paths, size_t count);
+void verification_recall(struct state_folder *folder, struct generation *generation);
 
 #endif

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "model/found_digests.h"
 #include "model/state_folder.h"
 #include "model/verifier_runs.h"
 #include "model/verifier_shards.h"
@@ -55,6 +56,7 @@ static void save_dirty(struct verifier *verifier)
         generation->verification->dirty = false;
         pthread_mutex_unlock(&verifier->lock);
         verification_save(&verifier->folder, generation);
+        found_state_save(verifier, generation);
         generation_release(generation);
         pthread_mutex_lock(&verifier->lock);
     }
@@ -265,8 +267,10 @@ static void run_check(struct check *check)
     settle(check, status, &result);
     waiter = check->waiters;
     pthread_mutex_unlock(&generation->verification->lock);
-    if (status == ZT_OK)
+    if (status == ZT_OK) {
         verifier_mark_dirty(check->verifier, generation);
+        found_digests_want(check->verifier->server, generation, check->component);
+    }
     while (waiter != NULL) {
         struct waiter *next = waiter->next;
 
@@ -340,6 +344,8 @@ enum component_state verifier_ask(struct verifier *verifier, struct generation *
         return state == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : state;
     if (state == COMPONENT_UNDIGESTED)
         return ask_undigested(verifier, generation, component, waiter);
+    if (state == COMPONENT_VERIFIED)
+        found_digests_want(verifier->server, generation, component);
     if (state != COMPONENT_UNCHECKED && state != COMPONENT_CHECKING)
         return state;
     /* Without memory for what is to be known, nothing is known, and nothing served. */
@@ -364,12 +370,13 @@ static void open_folder(struct verifier *verifier)
     int state_folder = state_folder_open(config);
     int os_error = errno;
 
-    verification_folder_open(&verifier->folder, state_folder);
+    state_folder_enter(&verifier->folder, state_folder, "verified");
     /* Whoever names a folder counts on it; the one in the root is a chance. */
     if (verifier->folder.descriptor < 0)
         log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
                   "what is verified is kept in memory only: the state folder cannot be written (%s)",
                   strerror(state_folder < 0 ? os_error : errno));
+    found_queue_init(verifier, state_folder);
     if (state_folder >= 0)
         close(state_folder);
 }
@@ -389,7 +396,8 @@ static bool start_saver(struct verifier *verifier)
 
 static void destroy(struct verifier *verifier)
 {
-    verification_folder_close(&verifier->folder);
+    found_queue_clear(verifier);
+    state_folder_leave(&verifier->folder);
     pthread_cond_destroy(&verifier->changed);
     pthread_mutex_destroy(&verifier->lock);
     free(verifier);
@@ -446,8 +454,9 @@ void verifier_adopt(struct verifier *verifier, struct generation *generation)
     if (generation->verification == NULL)
         return;
     verification_recall(&verifier->folder, generation);
+    found_digests_adopt(verifier, generation);
     if (verifier->server->config->verify == CONFIG_VERIFY_EAGER &&
-        generation->verification->counts[COMPONENT_UNCHECKED] > 0)
+        (generation->verification->counts[COMPONENT_UNCHECKED] > 0 || generation->found != NULL))
         verifier_run_begin(verifier, generation, false);
 }
 
@@ -469,7 +478,8 @@ void verifier_learn(struct verifier *verifier, struct generation *generation, co
 
 void verifier_loaded(struct verifier *verifier, const char *const *paths, size_t count)
 {
-    verification_sweep(&verifier->folder, paths, count);
+    state_folder_sweep(&verifier->folder, paths, count);
+    state_folder_sweep(&verifier->found.folder, paths, count);
     pthread_mutex_lock(&verifier->lock);
     verifier->loaded = true;
     verifier_note_ready(verifier);

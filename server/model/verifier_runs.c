@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "model/found_digests.h"
 #include "runtime/log.h"
 
 /* A slot gives its thread back after that long, and queues itself again. */
@@ -127,12 +128,16 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
         return;
     }
     state = atomic_load(&generation->states[unit]);
-    if (state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED)
+    if (state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED) {
+        found_digests_want(verifier->server, run->generation, (uint32_t)unit);
         return;
-    if (run->recheck || (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT))
+    }
+    if (run->recheck || (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT)) {
         verifier_check_now(verifier, run->generation, (uint32_t)unit, run);
-    else
+    } else {
+        found_digests_want(verifier->server, run->generation, (uint32_t)unit);
         verifier_run_advance(run, generation->model->components[unit].length);
+    }
 }
 
 /* The last unit is done. */

@@ -2,6 +2,7 @@
 #ifndef MODEL_VERIFIER_RUNS_H
 #define MODEL_VERIFIER_RUNS_H
 
+#include "model/found_work.h"
 #include "model/verification.h"
 #include "runtime/server.h"
 
@@ -17,7 +18,8 @@ struct run_slot {
 /* The verifier's whole state. */
 struct verifier {
     struct server *server;
-    struct verification_folder folder;
+    struct state_folder folder;
+    struct found_queue found;
     atomic_bool stopping;
 
     pthread_mutex_t lock; /* of what follows */

@@ -9,10 +9,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "http/digest_memory.h"
+#include "http/digest_queue.h"
 #include "http/listener.h"
 #include "http/loop.h"
 #include "model/catalog.h"
 #include "model/decoded.h"
+#include "model/export_plan.h"
 #include "model/store.h"
 #include "model/verifier.h"
 #include "runtime/log.h"
@@ -41,6 +44,11 @@ static unsigned processor_count(void)
     return count > 0 ? (unsigned)count : 1;
 }
 
+static unsigned worker_count(const struct config *config)
+{
+    return config->workers > 0 ? (unsigned)config->workers : processor_count();
+}
+
 static uint64_t reserve_bytes(const struct config *config)
 {
     if (config->upload.reserve_bytes != CONFIG_RESERVE_AUTOMATIC) {
@@ -64,12 +72,16 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     }
     server->workers = workers_start((unsigned)instance->config.workers);
     server->decoded = decoded_cache_new(server);
+    server->exports = export_cache_new(server);
+    server->digests = digest_memory_new();
+    server->digest_queue = digest_queue_new(server->workers, worker_count(&instance->config) / 2);
     server->verifier = verifier_new(server);
     server->registry = registry_new(instance->config.upload.expire_s);
     server->writers = writers_new(server);
     server->resumables = resumables_new(server);
     server->catalog = catalog_new(server);
-    if (server->workers == NULL || server->decoded == NULL || server->verifier == NULL || server->registry == NULL ||
+    if (server->workers == NULL || server->decoded == NULL || server->exports == NULL || server->digests == NULL ||
+        server->digest_queue == NULL || server->verifier == NULL || server->registry == NULL ||
         server->writers == NULL || server->resumables == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
@@ -207,6 +219,7 @@ static void stop_parts(struct server *server)
     if (server->catalog != NULL) {
         catalog_free(server->catalog);
     }
+    export_cache_free(server->exports);
     if (server->decoded != NULL) {
         decoded_cache_free(server->decoded);
     }
@@ -217,6 +230,8 @@ static void stop_parts(struct server *server)
     writers_free(server->writers);
     resumables_free(server->resumables);
     registry_free(server->registry);
+    digest_queue_free(server->digest_queue);
+    digest_memory_free(server->digests);
     if (server->store != NULL) {
         server->store->ops->close(server->store);
     }
@@ -233,8 +248,14 @@ void instance_stop(struct instance *instance)
     if (server->verifier != NULL) {
         verifier_stop(server->verifier);
     }
+    if (server->exports != NULL) {
+        export_cache_stop(server->exports);
+    }
     if (server->decoded != NULL) {
         decoded_cache_stop(server->decoded);
+    }
+    if (server->digest_queue != NULL) {
+        digest_queue_stop(server->digest_queue);
     }
     while (server->loop_count > 0) {
         loop_stop(server->loops[--server->loop_count]);

@@ -11,6 +11,9 @@
 struct catalog;
 struct decoded_cache;
 struct kept_uploads;
+struct digest_memory;
+struct digest_queue;
+struct export_cache;
 struct loop;
 struct registry;
 struct resumables;
@@ -30,6 +33,9 @@ struct server {
     struct writers *writers;
     struct resumables *resumables;
     struct kept_uploads *kept;
+    struct export_cache *exports;
+    struct digest_memory *digests;
+    struct digest_queue *digest_queue;
     struct loop **loops;
     unsigned loop_count;
     atomic_bool draining;

@@ -72,6 +72,33 @@ static const struct {
     {"glob", "stars", "*a*b\naaab"},
 };
 
+/* target_slice.c says what the first eight bytes are. */
+static const struct {
+    const char *name;
+    uint8_t head[8];
+    const char *text;
+} slices[] = {
+    {"strided", {3, 2, 4, 3, 5, 0, 0, 100}, "1:3,:,-2"},
+    {"ellipsis", {4, 1, 9, 2, 3, 40, 0, 77}, "...,1,0:-1,5:30"},
+    {"halves", {2, 5, 7, 8, 0, 0, 0, 9}, "1:,2:6"},
+    {"scalar", {0, 4, 0, 0, 0, 0, 0, 0}, "..."},
+    {"huge", {3, 0, 0, 2, 1, 0, 5, 0}, "9223372036854775808:,1,-18446744073709551616:"},
+    {"windows", {2, 0, 255, 255, 0, 0, 0, 200}, ":,3:200"},
+    {"shard", {3, 2, 6, 8, 10, 0, 0x10, 33}, "\x03\x04\x01"},
+};
+
+static void put_slices(void)
+{
+    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+        struct bytes input = {NULL, 0};
+
+        bytes_append(&input, slices[i].head, sizeof slices[i].head);
+        bytes_append(&input, slices[i].text, strlen(slices[i].text));
+        seed_put("slice", slices[i].name, input.at, input.length);
+        bytes_free(&input);
+    }
+}
+
 static void put_cbor(const char *name, char profile, const char *text)
 {
     struct zt_buffer buffer = {0};
@@ -86,6 +113,7 @@ void seeds_texts(void)
 {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         seed_put_text(texts[i].target, texts[i].name, texts[i].text);
+    put_slices();
     put_cbor("lenient", 1, "{\"b\":[1,-2,2.5,null,true,h'0102'],\"a\":{\"c\":\"text\"}}");
     put_cbor("old", 0, "[{\"name\":\"x\"},{\"name\":\"y\"}]");
     put_cbor("strict", 2, "{\"a\":1,\"b\":[{},[]],\"aa\":2.5}");

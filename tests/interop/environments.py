@@ -23,6 +23,10 @@ CLIENTS = {
     "2.1.2": ("ztensor==2.1.2", "client_2.py"),
     "safetensors": ("safetensors==0.8.0", "client_safetensors.py"),
     "gguf": ("gguf==0.19.0", "client_gguf.py"),
+    # Clients over HTTP.
+    "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
+    # It reads zstd where that package is.
+    "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
     # No package beside numpy itself.
     "numpy": (None, "client_numpy.py"),
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),
@@ -36,8 +40,8 @@ OPTIONAL = {name for name in CLIENTS if name.startswith("magnetron")}
 
 
 def requirements_of(name):
-    package = CLIENTS[name][0]
-    return ([package] if package else []) + ARRAYS
+    packages = CLIENTS[name][0]
+    return (packages.split() if packages else []) + ARRAYS
 
 
 def python_of(name):

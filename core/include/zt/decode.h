@@ -57,8 +57,10 @@ enum zt_status zt_frame_decode(const struct zt_frame *frame, struct zt_source *s
 void zt_frames_free(struct zt_frames *frames);
 
 /* The decoded bytes of a zt.zstd-seekable/1 component as a source that decodes, when it is read, the frames that the
- * range touches and no others; the last one stays, so that a reader going forward decodes each once. The seek table is
- * read and checked here. component and source are borrowed. */
+ * range touches and no others; the last one stays, so that a reader going forward decodes each once. Readers at several
+ * places at once are all answered rightly, but take the kept frame from one another: better, each has a source of its
+ * own. It holds the frame (at most 16 MiB) and 24 bytes for each in the table, which is read and checked here.
+ * source is borrowed. ZT_UNSUPPORTED for another encoding, ZT_CORRUPT, ZT_NO_MEMORY, ZT_IO. */
 enum zt_status zt_frames_source(const struct zt_component *component, struct zt_source *source,
                                 struct zt_source **out_source, struct zt_error *error);
 

@@ -51,6 +51,19 @@ enum zt_status zt_image_make(const struct zt_projection *projection, const struc
 /* The first piece that ends after offset; piece_count when there is none. */
 size_t zt_image_find(const struct zt_image *image, uint64_t offset);
 
+/* Reads bytes of an outline's component, as the file is to have them. From several threads, if the source is read so.
+ */
+struct zt_component_bytes {
+    enum zt_status (*read)(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
+                           struct zt_error *error);
+    void *context;
+};
+
+/* The file that an image is of, as a source: read from any position, never held. The image is borrowed, as is the
+ * context of bytes, which is copied. ZT_NO_MEMORY. */
+enum zt_status zt_image_source(const struct zt_image *image, const struct zt_component_bytes *bytes,
+                               struct zt_source **out_source, struct zt_error *error);
+
 /* Takes NULL. */
 void zt_image_free(struct zt_image *image);
 

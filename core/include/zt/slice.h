@@ -36,7 +36,7 @@ struct zt_slice {
     struct {
         uint64_t count;
         uint64_t stride_bytes;
-    } loops[ZT_SLICE_RANK_MAX];
+    } loops[ZT_SLICE_RANK_MAX]; /* each turns at least twice and can be merged with no other */
 };
 
 enum zt_slice_verdict {
@@ -47,13 +47,16 @@ enum zt_slice_verdict {
     ZT_SLICE_NOT_DIVISIBLE /* N does not divide the dimension */
 };
 
-/* "0:128,:,3": one item a dimension, missing ones whole, "..." once. Only with FITS is *out_slice set; else
- * out_error's message says what is wrong and where in the text. Never allocates. */
+/* "0:128,:,3": one item a dimension, missing ones whole, "..." once. Bounds of any size are clipped; leading zeros mean
+ * nothing; a minus is the one sign, and blanks are malformed. A text that is malformed anywhere is MALFORMED whatever
+ * else is wrong with it. Only with FITS is *out_slice set; else out_error (which may be NULL) has ZT_ARGUMENT and a
+ * message that says what is wrong, and where in the text or in which dimension. Never allocates. A tensor whose bytes
+ * do not fit in 64 bits, which no model has, is OUT_OF_RANGE. */
 enum zt_slice_verdict zt_slice_parse(const struct zt_slice_tensor *tensor, struct zt_text text,
                                      struct zt_slice *out_slice, struct zt_error *out_error);
 
 /* The part-th (from 0) of parts equal parts along an axis; a negative axis counts from the end. MALFORMED when
- * part >= parts. */
+ * part >= parts; a scalar has no axis. Never allocates. */
 enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint64_t part, uint64_t parts, int64_t axis,
                                      struct zt_slice *out_slice, struct zt_error *out_error);
 
@@ -63,7 +66,9 @@ static inline bool zt_slice_is_contiguous(const struct zt_slice *slice)
 }
 
 /* The slice's bytes as a source: gathered when they are read, from any position, in pieces as large as they lie.
- * tensor's bytes begin at base of the source, which is borrowed. The slice is copied. ZT_NO_MEMORY. */
+ * tensor's bytes begin at base of the source, which is borrowed. The slice is copied. ZT_NO_MEMORY. It reads by
+ * read_at, never from a mapping, allocates nothing and keeps nothing, so that threads may share it; read_at takes
+ * 66 KiB of stack. A slice in one run is better sent from the tensor's own source, at base + offset. */
 enum zt_status zt_slice_source(const struct zt_slice *slice, struct zt_source *tensor, uint64_t base,
                                struct zt_source **out_source, struct zt_error *error);
 

@@ -4,23 +4,44 @@
 #include <string.h>
 
 #include "write/formats.h"
+#include "zt/slice.h"
 
 #define ALIGNMENT 64
 /* Magic, version 1.0, and the two bytes of the dictionary's length. */
 #define PREFIX_LENGTH 10
 
-const char *npy_type(const struct zt_component *component)
+/* NumPy's own types. */
+static const char *exact_type(enum zt_dtype dtype, enum zt_logical logical)
 {
     static const char *const names[ZT_DTYPE_COUNT] = {
         [ZT_F64] = "<f8", [ZT_F32] = "<f4", [ZT_F16] = "<f2", [ZT_I64] = "<i8", [ZT_I32] = "<i4", [ZT_I16] = "<i2",
         [ZT_I8] = "|i1",  [ZT_U64] = "<u8", [ZT_U32] = "<u4", [ZT_U16] = "<u2", [ZT_U8] = "|u1",  [ZT_BOOL] = "|b1",
     };
 
-    if (component->logical == ZT_LOGICAL_COMPLEX64)
+    if (logical == ZT_LOGICAL_COMPLEX64)
         return "<c8";
-    if (component->logical == ZT_LOGICAL_COMPLEX128)
+    if (logical == ZT_LOGICAL_COMPLEX128)
         return "<c16";
-    return component->logical == ZT_LOGICAL_NONE ? names[component->dtype] : NULL;
+    return logical == ZT_LOGICAL_NONE ? names[dtype] : NULL;
+}
+
+/* And for what NumPy has no type for, an unsigned integer as wide, so that the bits can be looked at. */
+static const char *readable_type(enum zt_dtype dtype, enum zt_logical logical)
+{
+    const char *exact = exact_type(dtype, logical);
+
+    if (exact != NULL)
+        return exact;
+    if (logical == ZT_LOGICAL_BOOL)
+        return "|b1";
+    if (logical == ZT_LOGICAL_NONE && dtype == ZT_BF16)
+        return "<u2";
+    return zt_element_bits(dtype, logical) == 8 ? "|u1" : NULL;
+}
+
+const char *npy_type(const struct zt_component *component)
+{
+    return exact_type((enum zt_dtype)component->dtype, (enum zt_logical)component->logical);
 }
 
 static void put(struct zt_buffer *buffer, const char *text)
@@ -45,16 +66,16 @@ static void put_shape(struct zt_buffer *buffer, const uint64_t *shape, unsigned 
     put(buffer, ")");
 }
 
-void npy_put_head(const struct zt_model *outline, const struct zt_object *object, struct zt_buffer *buffer)
+static void put_head(const char *type, const uint64_t *shape, unsigned rank, struct zt_buffer *buffer)
 {
     size_t begin = buffer->length;
 
     zt_buffer_append(buffer, "\x93NUMPY\x01\x00", 8);
     zt_put_le16(buffer, 0);
     put(buffer, "{'descr': '");
-    put(buffer, npy_type(zt_object_components(outline, object)));
+    put(buffer, type);
     put(buffer, "', 'fortran_order': False, 'shape': ");
-    put_shape(buffer, zt_object_shape(outline, object), object->rank);
+    put_shape(buffer, shape, rank);
     put(buffer, ", }");
     while (!buffer->failed && (buffer->length - begin + 1) % ALIGNMENT != 0)
         put(buffer, " ");
@@ -65,6 +86,29 @@ void npy_put_head(const struct zt_model *outline, const struct zt_object *object
     size_t length = buffer->length - begin - PREFIX_LENGTH;
     buffer->bytes[begin + 8] = (uint8_t)length;
     buffer->bytes[begin + 9] = (uint8_t)(length >> 8);
+}
+
+void npy_put_head(const struct zt_model *outline, const struct zt_object *object, struct zt_buffer *buffer)
+{
+    put_head(npy_type(zt_object_components(outline, object)), zt_object_shape(outline, object), object->rank, buffer);
+}
+
+enum zt_status zt_npy_head(const struct zt_slice_tensor *tensor, uint8_t **out_head, size_t *out_length,
+                           struct zt_error *error)
+{
+    const char *type = readable_type(tensor->dtype, tensor->logical);
+    struct zt_buffer head = {0};
+
+    if (type == NULL)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "NumPy has no elements like these");
+    put_head(type, tensor->shape, tensor->rank, &head);
+    if (head.failed) {
+        zt_buffer_free(&head);
+        return zt_write_no_memory(error);
+    }
+    *out_head = head.bytes;
+    *out_length = head.length;
+    return ZT_OK;
 }
 
 enum zt_status npy_image(struct zt_imaging *imaging)

@@ -72,6 +72,14 @@ static enum outcome handle_health(struct request *request)
     return OUTCOME_READY;
 }
 
+static enum outcome handle_unknown(struct request *request)
+{
+    request->reply.etag = ETAG;
+    request->reply.length_foretold = request_header(request, "X-Foretold") != NULL ? 77 : 0;
+    representation_step(&request->reply, wait_once);
+    return OUTCOME_READY;
+}
+
 /* Asks for the parameter q. */
 static enum outcome handle_query(struct request *request)
 {
@@ -108,6 +116,7 @@ const struct route routes[] = {
     {.pattern = "/corrupt", .get = {.handle = handle_corrupt}},
     {.pattern = "/healthz", .get = {.handle = handle_health}},
     {.pattern = "/query", .get = {.handle = handle_query}},
+    {.pattern = "/unknown", .get = {.handle = handle_unknown}},
     {.pattern = "/upload", .put = {.begin = begin_put, .receive = receive_put, .handle = handle_put}},
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
@@ -158,13 +167,14 @@ static const char *field_of(const struct answer *answer, const char *name)
 
 static void assert_body(const struct answer *answer, const char *expected)
 {
-    char body[64] = "";
+    char body[1024] = "";
     size_t at = 0;
 
-    for (unsigned i = 0; i < answer->segment_count; i++) {
+    for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
         assert_true(at + segment->length < sizeof(body));
+        assert_true(segment->start == at);
         if (segment->kind == SEGMENT_MEMORY)
             memcpy(body + at, segment->bytes, segment->length);
         else
@@ -248,9 +258,9 @@ static void ranges_past_the_end_are_416(void **state)
     request_free(request);
 }
 
-static void several_ranges_and_nonsense_get_the_whole(void **state)
+static void nonsense_gets_the_whole(void **state)
 {
-    static const char *const ranges[] = {"bytes=0-1,5-6", "bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b"};
+    static const char *const ranges[] = {"bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b", "bytes=0-1,x"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -261,6 +271,68 @@ static void several_ranges_and_nonsense_get_the_whole(void **state)
         assert_body(answer, HEAD_TEXT TAIL_TEXT);
         request_free(request);
     }
+}
+
+static void ranges_that_meet_are_one(void **state)
+{
+    static const char *const ranges[] = {"bytes=8-9,10-11", "bytes=10-11,8-10", "bytes=8-11,99-", "bytes=9-9,8-11,-0"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        struct request *request = ask(METHOD_GET, "/bytes");
+        const struct answer *answer = answer_with(request, "Range", ranges[i]);
+
+        assert_int_equal(answer->status, 206);
+        assert_string_equal(field_of(answer, "Content-Range"), "bytes 8-11/20");
+        assert_string_equal(field_of(answer, "Content-Type"), "application/octet-stream");
+        assert_body(answer, "89ab");
+        request_free(request);
+    }
+}
+
+static void several_ranges_become_parts(void **state)
+{
+    static const char type[] = "multipart/byteranges; boundary=";
+    struct request *request = ask(METHOD_GET, "/bytes");
+    const struct answer *answer = answer_with(request, "Range", "bytes=15-, 9-10,0-0");
+    const char *boundary = field_of(answer, "Content-Type") + strlen(type);
+    char expected[1024];
+
+    (void)state;
+    assert_int_equal(answer->status, 206);
+    assert_int_equal(strncmp(field_of(answer, "Content-Type"), type, strlen(type)), 0);
+    assert_string_equal(field_of(answer, "Content-Range"), "");
+    assert_string_equal(field_of(answer, "ETag"), ETAG);
+    assert_string_equal(field_of(answer, "Vary"), "Accept-Encoding");
+    assert_int_equal(strncmp(field_of(answer, "Repr-Digest"), "sha-256=:", 9), 0);
+    snprintf(expected, sizeof(expected),
+             "--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 15-19/20\r\n\r\nfghij"
+             "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 9-10/20\r\n\r\n9a"
+             "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 0-0/20\r\n\r\n0"
+             "\r\n--%s--\r\n",
+             boundary, boundary, boundary, boundary);
+    assert_body(answer, expected);
+    request_free(request);
+}
+
+static void parts_are_not_sent_for_head_or_in_vain(void **state)
+{
+    struct request *request = ask(METHOD_HEAD, "/bytes");
+    const struct answer *answer = answer_with(request, "Range", "bytes=0-1,5-6");
+
+    (void)state;
+    assert_int_equal(answer->status, 200);
+    assert_true(answer->content_length == 20);
+    request_free(request);
+    request = ask(METHOD_GET, "/bytes");
+    add(request, "If-None-Match", ETAG);
+    answer = answer_with(request, "Range", "bytes=0-1,5-6");
+    assert_int_equal(answer->status, 304);
+    assert_string_equal(field_of(answer, "Content-Type"), "");
+    request_free(request);
+    request = ask(METHOD_GET, "/corrupt");
+    assert_int_equal(answer_with(request, "Range", "bytes=0-1,5-6")->status, 500);
+    request_free(request);
 }
 
 static void if_range_of_another_version_gets_the_whole(void **state)
@@ -294,6 +366,19 @@ static void not_modified_costs_no_step(void **state)
     assert_string_equal(field_of(answer, "Vary"), "Accept-Encoding");
     assert_string_equal(field_of(answer, "Cache-Control"), "no-cache");
     assert_string_equal(field_of(answer, "Content-Type"), "");
+    request_free(request);
+}
+
+static void not_modified_tells_no_length_that_is_not_known(void **state)
+{
+    struct request *request = ask(METHOD_GET, "/unknown");
+
+    (void)state;
+    assert_true(answer_with(request, "If-None-Match", ETAG)->content_length == ANSWER_LENGTH_UNKNOWN);
+    request_free(request);
+    request = ask(METHOD_GET, "/unknown");
+    add(request, "X-Foretold", "1");
+    assert_true(answer_with(request, "If-None-Match", ETAG)->content_length == 77);
     request_free(request);
 }
 
@@ -561,9 +646,13 @@ int main(void)
         cmocka_unit_test(head_tells_the_length_and_sends_nothing),
         cmocka_unit_test(ranges_cut_across_segments),
         cmocka_unit_test(ranges_past_the_end_are_416),
-        cmocka_unit_test(several_ranges_and_nonsense_get_the_whole),
+        cmocka_unit_test(nonsense_gets_the_whole),
+        cmocka_unit_test(ranges_that_meet_are_one),
+        cmocka_unit_test(several_ranges_become_parts),
+        cmocka_unit_test(parts_are_not_sent_for_head_or_in_vain),
         cmocka_unit_test(if_range_of_another_version_gets_the_whole),
         cmocka_unit_test(not_modified_costs_no_step),
+        cmocka_unit_test(not_modified_tells_no_length_that_is_not_known),
         cmocka_unit_test(failed_preconditions_are_412_before_any_step),
         cmocka_unit_test(a_step_that_fails_sends_no_byte),
         cmocka_unit_test(sane_request_ids_come_back),

@@ -156,6 +156,7 @@ static void another_method_is_told_which_are_allowed(void **state)
     assert_status(METHOD_PATCH, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_TRACE, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_CONNECT, "/v1/models/a", 405, "\"method-not-allowed\"");
+    assert_status(METHOD_QUERY, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_TRACE, "/nowhere", 404, "\"not-found\"");
     struct request *request = routed(METHOD_DELETE, "/v1/models/a/verification");
     assert_string_equal(allow_of(request), "GET, HEAD, POST, OPTIONS");

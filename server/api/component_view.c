@@ -1,0 +1,380 @@
+/* Reading the query of a component. Whatever makes no sense is refused, never passed over: the bytes would be others
+ * than those that were meant. */
+#include "api/component_view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/resolve.h"
+#include "http/negotiate.h"
+#include "model/passthrough.h"
+#include "zt/digest.h"
+
+#define NPY_TYPE "application/x-npy"
+#define RAW_TYPE "application/octet-stream"
+/* Of the head that zt_npy_head makes: raised when that changes, so that its tags do. */
+#define NPY_REVISION 1
+
+enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, PARAMETERS };
+
+static const char *const parameter_names[PARAMETERS] = {"slice", "shard", "axis", "format", "representation"};
+
+/* Those that are absent have no bytes. */
+struct query {
+    struct zt_text values[PARAMETERS];
+};
+
+enum outcome component_refuse(struct request *request, const struct component_view *view, enum problem problem,
+                              enum zt_status status, const char *message)
+{
+    struct zt_error error;
+    zt_fail(&error, status, NULL, view->component->offset, "%s", message);
+    zt_error_at(&error, zt_object_name(view->object), zt_component_name(view->component));
+    return problem_reply_error_as(request, problem, &error);
+}
+
+enum outcome component_refuse_too_large(struct request *request, const struct component_view *view)
+{
+    return component_refuse(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_LIMIT,
+                            "decoded it would be larger than limits.decoded_bytes of this server allows; "
+                            "?representation=stored gives the stored bytes");
+}
+
+/* --- the texts of the query; false: replied --- */
+
+static bool is_given(const struct query *query, enum parameter parameter)
+{
+    return query->values[parameter].bytes != NULL;
+}
+
+static bool text_is(struct zt_text text, const char *word)
+{
+    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+}
+
+static bool read_texts(struct request *request, struct query *out_query)
+{
+    struct zt_text again;
+    for (unsigned i = 0; i < PARAMETERS; i++) {
+        struct zt_text *value = &out_query->values[i];
+        *value = (struct zt_text){NULL, 0};
+        if (request_query(request, parameter_names[i], 0, value) &&
+            request_query(request, parameter_names[i], 1, &again)) {
+            problem_reply(request, PROBLEM_INVALID_REQUEST, "%s is given more than once", parameter_names[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is wrong with the parameters and their company, or NULL. */
+static const char *find_nonsense(const struct query *query)
+{
+    bool cut = is_given(query, SLICE) || is_given(query, SHARD) || is_given(query, AXIS);
+    bool stored = is_given(query, REPRESENTATION) && text_is(query->values[REPRESENTATION], "stored");
+    if (is_given(query, REPRESENTATION) && !stored && !text_is(query->values[REPRESENTATION], "decoded")) {
+        return "representation is stored or decoded";
+    }
+    if (is_given(query, FORMAT) && !text_is(query->values[FORMAT], "npy")) {
+        return "the only format is npy";
+    }
+    if (stored && (cut || is_given(query, FORMAT))) {
+        return "stored bytes are given as they are: not with slice, shard or format";
+    }
+    if (is_given(query, SLICE) && is_given(query, SHARD)) {
+        return "slice and shard are two ways to say which part: not both";
+    }
+    return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis goes with shard" : NULL;
+}
+
+/* A number that is too large is as good as the largest. */
+static bool take_number(struct zt_text *text, uint64_t *out_number)
+{
+    uint64_t number = 0;
+    size_t at = 0;
+    for (; at < text->length && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
+        uint64_t digit = (uint64_t)(text->bytes[at] - '0');
+        number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : number * 10 + digit;
+    }
+    *text = (struct zt_text){text->bytes + at, text->length - at};
+    *out_number = number;
+    return at > 0;
+}
+
+static bool take_byte(struct zt_text *text, char byte)
+{
+    if (text->length == 0 || text->bytes[0] != byte) {
+        return false;
+    }
+    *text = (struct zt_text){text->bytes + 1, text->length - 1};
+    return true;
+}
+
+static bool read_shard(struct zt_text text, uint64_t *out_part, uint64_t *out_parts)
+{
+    return take_number(&text, out_part) && take_byte(&text, '/') && take_number(&text, out_parts) && text.length == 0 &&
+           *out_part < *out_parts;
+}
+
+static bool read_axis(struct zt_text text, int64_t *out_axis)
+{
+    bool negative = take_byte(&text, '-');
+    uint64_t number;
+    if (!take_number(&text, &number) || text.length > 0) {
+        return false;
+    }
+    int64_t axis = number < INT64_MAX ? (int64_t)number : INT64_MAX;
+    *out_axis = negative ? -axis : axis;
+    return true;
+}
+
+/* --- the tensor --- */
+
+/* Whether the component is an array of elements whose size is known and adds up. */
+static bool find_tensor(const struct request *request, struct component_view *view, struct zt_slice_tensor *out_tensor)
+{
+    const struct zt_model *model = request->generation->model;
+    const struct zt_component *component = view->component;
+    uint64_t bytes;
+    *out_tensor = (struct zt_slice_tensor){zt_object_shape(model, view->object), view->object->rank,
+                                           (enum zt_dtype)component->dtype, (enum zt_logical)component->logical};
+    if (view->object->layout != ZT_LAYOUT_DENSE || !text_is(zt_component_name(component), "data") ||
+        zt_element_bytes(out_tensor->dtype, out_tensor->logical, zt_object_elements(model, view->object), &bytes) !=
+            ZT_OK) {
+        return false;
+    }
+    if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length != bytes) {
+        return false;
+    }
+    view->tensor_bytes = bytes;
+    return true;
+}
+
+/* False: replied. */
+static bool take_verdict(struct request *request, const struct component_view *view, enum zt_slice_verdict verdict,
+                         enum problem malformed, const struct zt_error *error)
+{
+    const enum problem problems[] = {
+        [ZT_SLICE_MALFORMED] = malformed,
+        [ZT_SLICE_OUT_OF_RANGE] = PROBLEM_SLICE_OUT_OF_RANGE,
+        [ZT_SLICE_NOT_ALIGNED] = PROBLEM_SLICE_NOT_BYTE_ALIGNED,
+        [ZT_SLICE_NOT_DIVISIBLE] = PROBLEM_SHAPE_NOT_DIVISIBLE,
+    };
+    if (verdict == ZT_SLICE_FITS) {
+        return true;
+    }
+    component_refuse(request, view, problems[verdict], ZT_ARGUMENT, error->message);
+    return false;
+}
+
+static bool cut_slice(struct request *request, const struct component_view *view, const struct zt_slice_tensor *tensor,
+                      struct zt_text text, struct zt_slice *out_box)
+{
+    struct zt_error error;
+    enum zt_slice_verdict verdict = zt_slice_parse(tensor, text, out_box, &error);
+    return take_verdict(request, view, verdict, PROBLEM_INVALID_SLICE, &error);
+}
+
+static bool cut_shard(struct request *request, const struct component_view *view, const struct zt_slice_tensor *tensor,
+                      const struct query *query, struct zt_slice *out_box)
+{
+    struct zt_error error;
+    uint64_t part;
+    uint64_t parts;
+    int64_t axis = 0;
+    if (!read_shard(query->values[SHARD], &part, &parts)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "shard is R/N: the R-th, from 0, of N parts");
+        return false;
+    }
+    if (is_given(query, AXIS) && !read_axis(query->values[AXIS], &axis)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "axis is an integer");
+        return false;
+    }
+    enum zt_slice_verdict verdict = zt_slice_shard(tensor, part, parts, axis, out_box, &error);
+    return take_verdict(request, view, verdict, PROBLEM_INVALID_REQUEST, &error);
+}
+
+/* False: replied. */
+static bool cut(struct request *request, struct component_view *view, const struct zt_slice_tensor *tensor,
+                const struct query *query)
+{
+    if (!is_given(query, SLICE) && !is_given(query, SHARD)) {
+        return true;
+    }
+    struct zt_slice *box = request_allocate(request, sizeof *box);
+    if (box == NULL) {
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return false;
+    }
+    view->box = box;
+    return is_given(query, SLICE) ? cut_slice(request, view, tensor, query->values[SLICE], box)
+                                  : cut_shard(request, view, tensor, query, box);
+}
+
+/* --- NPY --- */
+
+/* Whether an Accept field asks for NPY rather than for the bytes alone: of equal weights what it names wins over what
+ * only a star stands for. *out_only: it takes nothing else. */
+static bool accept_wants_npy(struct request *request, bool *out_only)
+{
+    const char *accept = request_header(request, "Accept");
+    *out_only = false;
+    if (accept == NULL) {
+        return false;
+    }
+    unsigned npy = negotiate_media_type(accept, NPY_TYPE, true);
+    unsigned raw = negotiate_media_type(accept, RAW_TYPE, false);
+    *out_only = npy > 0 && raw == 0;
+    return npy > raw || (npy > 0 && npy == raw && negotiate_media_type(accept, RAW_TYPE, true) == 0);
+}
+
+static bool has_npy_form(const struct component_view *view)
+{
+    const struct zt_component *component = view->component;
+    return view->tensor_bytes != ZT_LENGTH_UNKNOWN &&
+           zt_element_bits((enum zt_dtype)component->dtype, (enum zt_logical)component->logical) >= 8;
+}
+
+/* Format says what the query does not leave to Accept. False: replied. */
+static bool choose_npy(struct request *request, struct component_view *view, const struct query *query, bool *out_npy)
+{
+    bool possible = has_npy_form(view);
+    bool only = false;
+    *out_npy = is_given(query, FORMAT) || accept_wants_npy(request, &only);
+    if (is_given(query, FORMAT)) {
+        only = true;
+    } else {
+        view->varies_by_accept = possible;
+    }
+    if (*out_npy && !possible && only) {
+        component_refuse(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
+                         "only dense tensors of known types of whole bytes can be NPY");
+        return false;
+    }
+    *out_npy = *out_npy && possible;
+    return true;
+}
+
+/* False: replied. */
+static bool make_npy_head(struct request *request, struct component_view *view, const struct zt_slice_tensor *tensor)
+{
+    struct zt_slice_tensor sent = *tensor;
+    struct zt_error error;
+    uint8_t *head;
+    size_t length;
+    sent.shape = component_view_shape(request, view, &sent.rank);
+    if (zt_npy_head(&sent, &head, &length, &error) != ZT_OK) {
+        problem_reply_error_as(request, error.status == ZT_UNSUPPORTED ? PROBLEM_NOT_REPRESENTABLE : PROBLEM_INTERNAL,
+                               &error);
+        return false;
+    }
+    uint8_t *kept = request_allocate(request, length);
+    if (kept != NULL) {
+        memcpy(kept, head, length);
+        view->npy_head = kept;
+        view->npy_head_length = length;
+    }
+    free(head);
+    if (kept == NULL) {
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    }
+    return kept != NULL;
+}
+
+/* --- the view --- */
+
+/* False: replied. */
+static bool read_array(struct request *request, struct component_view *view, const struct query *query)
+{
+    struct zt_slice_tensor tensor;
+    bool is_array = find_tensor(request, view, &tensor);
+    bool npy;
+    /* Of what is no array too, so that it is told for what it is. */
+    if (is_given(query, SLICE) && query->values[SLICE].length == 0) {
+        problem_reply(request, PROBLEM_INVALID_SLICE, "slice is empty");
+        return false;
+    }
+    if (!is_array && (is_given(query, SLICE) || is_given(query, SHARD))) {
+        component_refuse(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
+                         "only dense tensors of known types can be sliced");
+        return false;
+    }
+    return cut(request, view, &tensor, query) && choose_npy(request, view, query, &npy) &&
+           (!npy || make_npy_head(request, view, &tensor));
+}
+
+struct component_view *component_view_read(struct request *request)
+{
+    const struct zt_object *object = object_resolve(request);
+    const struct zt_component *component = object != NULL ? component_resolve(request, object) : NULL;
+    struct query query;
+    if (component == NULL || !read_texts(request, &query)) {
+        return NULL;
+    }
+    const char *nonsense = find_nonsense(&query);
+    if (nonsense != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", nonsense);
+        return NULL;
+    }
+    struct component_view *view = request_allocate(request, sizeof *view);
+    if (view == NULL) {
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return NULL;
+    }
+    bool stored = is_given(&query, REPRESENTATION) && text_is(query.values[REPRESENTATION], "stored");
+    *view = (struct component_view){.object = object,
+                                    .component = component,
+                                    .index = zt_component_index(request->generation->model, component),
+                                    .form = stored ? VIEW_STORED : VIEW_DECODED,
+                                    .tensor_bytes = ZT_LENGTH_UNKNOWN};
+    if (stored) {
+        return view;
+    }
+    if (!read_array(request, view, &query)) {
+        return NULL;
+    }
+    view->varies_by_coding = view->box == NULL && view->npy_head == NULL && passthrough_is_possible(component);
+    return view;
+}
+
+const uint64_t *component_view_shape(const struct request *request, const struct component_view *view,
+                                     unsigned *out_rank)
+{
+    *out_rank = view->box != NULL ? view->box->rank : view->object->rank;
+    return view->box != NULL ? view->box->shape : zt_object_shape(request->generation->model, view->object);
+}
+
+/* Of what the box comes to, so that two spellings of one slice share a tag. */
+static void hash_box(const struct zt_slice *box, uint64_t out_words[2])
+{
+    uint64_t facts[3 + 3 * ZT_SLICE_RANK_MAX];
+    size_t count = 0;
+    facts[count++] = (uint64_t)box->rank << 32 | box->loop_count;
+    facts[count++] = box->offset;
+    facts[count++] = box->run_bytes;
+    for (unsigned i = 0; i < box->rank; i++) {
+        facts[count++] = box->shape[i];
+    }
+    for (unsigned i = 0; i < box->loop_count; i++) {
+        facts[count++] = box->loops[i].count;
+        facts[count++] = box->loops[i].stride_bytes;
+    }
+    zt_xxh3_128(facts, count * sizeof facts[0], out_words);
+}
+
+void component_view_tag(const struct component_view *view, char out_suffix[VIEW_TAG_SIZE])
+{
+    static const char *const forms[] = {[VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd"};
+    int length = snprintf(out_suffix, VIEW_TAG_SIZE, "%" PRIu32 "%s", view->index, forms[view->form]);
+    if (view->box != NULL) {
+        uint64_t words[2];
+        hash_box(view->box, words);
+        length += snprintf(out_suffix + length, VIEW_TAG_SIZE - (size_t)length, "-%016" PRIx64 "%016" PRIx64, words[0],
+                           words[1]);
+    }
+    if (view->npy_head != NULL) {
+        snprintf(out_suffix + length, VIEW_TAG_SIZE - (size_t)length, "-npy%d", NPY_REVISION);
+    }
+}

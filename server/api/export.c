@@ -1,0 +1,290 @@
+/* Exports. The handler asks for the plan's outline, so that what cannot be had is told before any precondition is; two
+ * steps wait for the whole plan and name the bytes. */
+#include "api/export.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/export_segments.h"
+#include "api/resolve.h"
+#include "api/selection.h"
+#include "api/shard_query.h"
+
+/* Raised whenever the same question to the same file gets other bytes, so that caches ask anew. */
+#define EXPORT_REVISION 1
+/* "x", the revision, "-", two words in hex and NUL. */
+#define SUFFIX_SIZE 64
+/* More take more than the loop's share of time. */
+#define PIECES_AT_ONCE 512
+
+/* What the request is about, from the handler to its steps. */
+struct export_view {
+    struct export_query query;
+    struct export_plan *plan;
+    struct export_segments *segments;
+};
+
+static const struct kind {
+    const char *name;
+    const char *extension;
+    const char *media_type;
+    enum zt_target target;
+} kinds[] = {
+    {"safetensors", "safetensors", "application/octet-stream", ZT_TARGET_SAFETENSORS},
+    {"zt", "zt", "application/octet-stream", ZT_TARGET_ZT1},
+    {"zt2", "zt", "application/octet-stream", ZT_TARGET_ZT2_CANONICAL},
+    {"npz", "npz", "application/zip", ZT_TARGET_NPZ},
+};
+
+/* --- the question --- */
+
+static const struct kind *kind_of(enum zt_target target)
+{
+    const struct kind *kind = kinds;
+    while (kind->target != target) {
+        kind++;
+    }
+    return kind;
+}
+
+/* False: replied. */
+static bool read_format(struct request *request, enum zt_target *out_target)
+{
+    struct zt_text text;
+    struct zt_text again;
+    bool given = request_query(request, "format", 0, &text) && !request_query(request, "format", 1, &again);
+    for (size_t i = 0; given && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strlen(kinds[i].name) == text.length && memcmp(kinds[i].name, text.bytes, text.length) == 0) {
+            *out_target = kinds[i].target;
+            return true;
+        }
+    }
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "format is one of safetensors, zt, zt2 and npz");
+    return false;
+}
+
+/* False: replied. */
+static bool read_query(struct request *request, struct export_query *query)
+{
+    struct manifest_selection objects = {.prefix = {"", 0}};
+    request_query(request, "prefix", 0, &objects.prefix);
+    if (!read_format(request, &query->target) || !selection_read_matches(request, &objects) ||
+        !shard_query_read(request, &query->cut)) {
+        return false;
+    }
+    query->prefix = objects.prefix;
+    query->matches = objects.matches;
+    query->match_count = objects.match_count;
+    return true;
+}
+
+static const struct zt_cut *cut_of(const struct export_view *view)
+{
+    return view->query.cut.parts > 0 ? &view->query.cut : NULL;
+}
+
+/* --- failures --- */
+
+static enum problem problem_of_verdict(enum zt_slice_verdict verdict)
+{
+    switch (verdict) {
+    case ZT_SLICE_NOT_DIVISIBLE:
+        return PROBLEM_SHAPE_NOT_DIVISIBLE;
+    case ZT_SLICE_NOT_ALIGNED:
+        return PROBLEM_SLICE_NOT_BYTE_ALIGNED;
+    case ZT_SLICE_OUT_OF_RANGE:
+        return PROBLEM_SLICE_OUT_OF_RANGE;
+    case ZT_SLICE_FITS:
+    case ZT_SLICE_MALFORMED:
+        break;
+    }
+    return PROBLEM_INVALID_REQUEST;
+}
+
+static enum problem problem_of_failure(const struct export_plan *plan)
+{
+    switch (plan->failure) {
+    case EXPORT_NO_OBJECT:
+        return PROBLEM_OBJECT_NOT_FOUND;
+    case EXPORT_NOT_REPRESENTABLE:
+        return PROBLEM_NOT_REPRESENTABLE;
+    case EXPORT_NOT_CUT:
+        return problem_of_verdict(plan->verdict);
+    case EXPORT_UNSUPPORTED_ENCODING:
+        return PROBLEM_UNSUPPORTED_ENCODING;
+    case EXPORT_CORRUPT:
+        return PROBLEM_CORRUPT_COMPONENT;
+    case EXPORT_INVALID:
+        return PROBLEM_INVALID_MODEL;
+    case EXPORT_ENDING:
+        return PROBLEM_DRAINING;
+    case EXPORT_ERROR:
+        break;
+    }
+    return PROBLEM_INTERNAL;
+}
+
+static enum outcome reply_failure(struct request *request, const struct export_plan *plan)
+{
+    return problem_reply_error_as(request, problem_of_failure(plan), &plan->error);
+}
+
+/* --- steps --- */
+
+/* What was found to be wrong after the plan was made. */
+static bool refuse_corrupt(struct request *request, const struct export_plan *plan)
+{
+    const struct generation *generation = request->generation;
+    const struct zt_model *model = generation->model;
+    struct zt_error error;
+    for (uint32_t i = 0; i < plan->part_count; i++) {
+        const struct export_part *part = &plan->parts[i];
+        if (atomic_load_explicit(&generation->states[part->component], memory_order_relaxed) != COMPONENT_CORRUPT) {
+            continue;
+        }
+        zt_fail(&error, ZT_CORRUPT, NULL, model->components[part->component].offset,
+                "the stored bytes do not agree with the digest that the file states; they are not served");
+        zt_error_at(&error, zt_object_name(&model->objects[part->object]),
+                    zt_component_name(&model->components[part->component]));
+        problem_reply_error_as(request, PROBLEM_CORRUPT_COMPONENT, &error);
+        return true;
+    }
+    return false;
+}
+
+static enum outcome step_prepare(struct request *request)
+{
+    const struct export_view *view = request->context;
+    switch (export_plan_prepare(view->plan, request_waiter(request))) {
+    case EXPORT_PENDING:
+        return OUTCOME_WAITING;
+    case EXPORT_FAILED:
+        return reply_failure(request, view->plan);
+    case EXPORT_READY:
+        break;
+    }
+    refuse_corrupt(request, view->plan);
+    return OUTCOME_READY;
+}
+
+static void fill(struct request *request)
+{
+    const struct export_view *view = request->context;
+    export_segments_fill(view->segments);
+}
+
+static enum outcome take_segments(struct request *request)
+{
+    const struct export_segments *segments = ((const struct export_view *)request->context)->segments;
+    if (segments->failed) {
+        return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    }
+    representation_segments(&request->reply, segments->list, segments->count);
+    return OUTCOME_READY;
+}
+
+static enum outcome step_assemble(struct request *request)
+{
+    struct export_view *view = request->context;
+    if (view->segments != NULL) {
+        return take_segments(request);
+    }
+    view->segments = export_segments_new(request->server, view->plan, request->generation, cut_of(view));
+    if (view->segments == NULL) {
+        return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    }
+    request_hold(request, view->segments, export_segments_free);
+    if (view->plan->image->piece_count > PIECES_AT_ONCE) {
+        return request_work(request, fill);
+    }
+    fill(request);
+    return take_segments(request);
+}
+
+/* --- the handler --- */
+
+static const char *make_etag(struct request *request, const struct export_plan *plan)
+{
+    char suffix[SUFFIX_SIZE];
+    char etag[GENERATION_ETAG_SIZE + SUFFIX_SIZE];
+    snprintf(suffix, sizeof suffix, "x%d-%016" PRIx64 "%016" PRIx64, EXPORT_REVISION, plan->identity[0],
+             plan->identity[1]);
+    generation_etag(request->generation, suffix, etag, sizeof etag);
+    return request_print(request, "%s", etag);
+}
+
+/* The last part of the model's name, which holds nothing that would need quoting. */
+static const char *make_disposition(struct request *request, const struct export_view *view)
+{
+    struct zt_text name = generation_name(request->generation);
+    const char *extension = kind_of(view->query.target)->extension;
+    const struct zt_cut *cut = cut_of(view);
+    size_t start = name.length;
+    while (start > 0 && name.bytes[start - 1] != '/') {
+        start--;
+    }
+    int length = (int)(name.length - start);
+    if (cut == NULL) {
+        return request_print(request, "attachment; filename=\"%.*s.%s\"", length, name.bytes + start, extension);
+    }
+    return request_print(request, "attachment; filename=\"%.*s-%" PRIu64 "-of-%" PRIu64 ".%s\"", length,
+                         name.bytes + start, cut->part, cut->parts, extension);
+}
+
+static void set_fields(struct request *request, const struct export_view *view)
+{
+    struct representation *reply = &request->reply;
+    reply->etag = make_etag(request, view->plan);
+    reply->last_modified = generation_modified(request->generation);
+    reply->cache_control = "no-cache";
+    reply->media_type = kind_of(view->query.target)->media_type;
+    reply->ranges = true;
+    representation_field(reply, "Content-Disposition", make_disposition(request, view));
+    representation_step(reply, step_prepare);
+    representation_step(reply, step_assemble);
+}
+
+/* NULL: replied. */
+static struct export_view *view_make(struct request *request)
+{
+    struct export_view *view = request_allocate(request, sizeof *view);
+    if (view == NULL) {
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return NULL;
+    }
+    *view = (struct export_view){.segments = NULL};
+    if (!read_query(request, &view->query)) {
+        return NULL;
+    }
+    view->plan = export_plan_find(request->server->exports, request->generation, &view->query);
+    if (view->plan == NULL) {
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return NULL;
+    }
+    request_hold(request, view->plan, export_plan_release);
+    return view;
+}
+
+enum outcome export_get(struct request *request)
+{
+    enum outcome outcome;
+    if (!model_resolve(request, &outcome)) {
+        return outcome;
+    }
+    struct export_view *view = request->context != NULL ? request->context : view_make(request);
+    request->context = view;
+    if (view == NULL) {
+        return OUTCOME_READY;
+    }
+    switch (export_plan_outline(view->plan, request->generation, request_waiter(request))) {
+    case EXPORT_PENDING:
+        return OUTCOME_WAITING;
+    case EXPORT_FAILED:
+        return reply_failure(request, view->plan);
+    case EXPORT_READY:
+        break;
+    }
+    set_fields(request, view);
+    return OUTCOME_READY;
+}

@@ -1,0 +1,220 @@
+"""Repr-Digest and Content-Digest (RFC 9530) of what is read: known, remembered, and computed because they are wanted."""
+
+import base64
+import hashlib
+import random
+import socket
+import time
+
+import pytest
+
+from containers import dense, pattern, zstd_dense, zt1
+from wire import Connection, ask, assert_problem, component_path, connect, get, head, model_path, object_path
+
+MIB = 1 << 20
+DATA = {
+    "none": b"",
+    "small": pattern(1000, seed=1),
+    "page": pattern(70_001, seed=2),
+    "large": pattern(9 * MIB + 17, seed=3),
+}
+WANTED = "sha-256=10"
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    objects = {name: dense(data) for name, data in DATA.items()}
+    (folder / "m.zt").write_bytes(zt1({**objects, "packed": zstd_dense(DATA["page"])}))
+    return share_server(folder)
+
+
+def digest(data):
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
+
+
+def path_of(name):
+    return component_path("m", name)
+
+
+@pytest.mark.parametrize("name", ["small", "page", "large", "packed"])
+def test_wanted_digest_of_the_whole(server, name):
+    data = DATA.get(name, DATA["page"])
+    answer = get(server, path_of(name), Want_Repr_Digest=WANTED, Want_Content_Digest=WANTED)
+    assert (answer.status, answer.body) == (200, data)
+    assert answer["Repr-Digest"] == answer["Content-Digest"] == digest(data)
+
+
+@pytest.mark.parametrize("name", ["small", "page", "large", "packed"])
+def test_head_has_the_digests_of_get(server, name):
+    data = DATA.get(name, DATA["page"])
+    answer = head(server, path_of(name), Want_Repr_Digest=WANTED, Want_Content_Digest=WANTED, Range="bytes=0-1")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer["Repr-Digest"] == answer["Content-Digest"] == digest(data)
+    assert answer["Content-Length"] == str(len(data))
+
+
+@pytest.mark.parametrize("value", ["bytes=0-0", "bytes=999-70000", "bytes=-5", "bytes=0-", "bytes=5-9,100-70000,0-1"])
+@pytest.mark.parametrize("name", ["page", "large", "packed"])
+def test_content_digest_is_of_the_bytes_sent(server, name, value):
+    answer = get(server, path_of(name), Range=value, Want_Content_Digest=WANTED)
+    assert answer.status == 206
+    assert answer["Content-Digest"] == digest(answer.body)
+
+
+def test_both_digests_of_a_part(server):
+    answer = get(server, path_of("large"), Range=f"bytes=1-{5 * MIB}", Want_Content_Digest=WANTED, Want_Repr_Digest="sha-256=1")
+    assert answer["Content-Digest"] == digest(answer.body) == digest(DATA["large"][1 : 5 * MIB + 1])
+    assert answer["Repr-Digest"] == digest(DATA["large"])
+
+
+def test_random_ranges_on_one_connection(server):
+    chance = random.Random(5)
+    with Connection(server) as connection:
+        for _ in range(300):
+            ranges = []
+            for _ in range(chance.choice([1, 1, 2, 5, 64])):
+                first = chance.randrange(len(DATA["page"]))
+                ranges.append(f"{first}-{first + chance.randrange(3000)}")
+            fields = {"Range": "bytes=" + ",".join(ranges), "Want-Content-Digest": WANTED}
+            answer = connection.ask("GET", path_of("page"), fields)
+            assert answer.status == 206
+            assert answer["Content-Digest"] == digest(answer.body)
+
+
+def test_digest_that_was_computed_is_told_to_all(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt1({"large": dense(DATA["large"])}))
+    other = start_server(tmp_path, "--verify", "off")
+    # A background run may know it already: then there is nothing to remember.
+    get(other, path_of("large"), Want_Repr_Digest=WANTED)
+    for answer in (get(other, path_of("large")), head(other, path_of("large"))):
+        assert answer["Repr-Digest"] == digest(DATA["large"])
+    part = get(other, path_of("large"), Range="bytes=0-9")
+    assert part["Repr-Digest"] == digest(DATA["large"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["sha-256=0", "sha-256", "sha-256=11", "sha-256=-1", "sha-256=1.5", "sha-256=:AA==:", "sha-256 = 10", "sha-256=10,",
+     "SHA-256=10", "md5=10", "sha-512=0", "=", "", "sha-256=10, sha-256=0", "sha-256=10 sha-512=3", '"sha-256"=10'],
+)  # fmt: skip
+def test_what_is_no_wish_is_ignored(server, value):
+    answer = get(server, path_of("page"), Range="bytes=1-9", Want_Content_Digest=value)
+    assert (answer.status, answer.body) == (206, DATA["page"][1:10])
+    assert "Content-Digest" not in answer.fields
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["sha-256=1", "sha-512=10, sha-256=1", "unixsum=1,sha-256=10", "sha-256=10;a=b", "sha-256=0, sha-256=3", "a,b, sha-256=2 "],
+)  # fmt: skip
+def test_wishes_are_structured_fields(server, value):
+    answer = get(server, path_of("page"), Range="bytes=1-9", Want_Content_Digest=value)
+    assert answer["Content-Digest"] == digest(DATA["page"][1:10])
+
+
+def test_wishes_may_come_in_several_fields(server):
+    with Connection(server) as connection:
+        connection.http.putrequest("GET", path_of("page"), skip_accept_encoding=True)
+        connection.http.putheader("Range", "bytes=1-9")
+        connection.http.putheader("Want-Content-Digest", "sha-512=3")
+        connection.http.putheader("Want-Content-Digest", "sha-256=3")
+        connection.http.endheaders()
+        assert connection.receive()["Content-Digest"] == digest(DATA["page"][1:10])
+
+
+def test_empty_component_has_the_digest_of_nothing(server):
+    answer = get(server, path_of("none"), Want_Content_Digest=WANTED, Want_Repr_Digest=WANTED)
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer["Content-Digest"] == answer["Repr-Digest"] == digest(b"")
+
+
+@pytest.mark.parametrize("target", [model_path("m"), object_path("m", "page"), "/v1/models", "/version", "/files/m.zt"])
+def test_json_and_files_have_digests_when_wanted(server, target):
+    answer = get(server, target, Want_Content_Digest=WANTED, Want_Repr_Digest=WANTED)
+    assert answer.status == 200
+    assert answer["Content-Digest"] == answer["Repr-Digest"] == digest(answer.body)
+    plain = get(server, target)
+    assert "Content-Digest" not in plain.fields
+
+
+def test_each_query_has_a_digest_of_its_own(server):
+    whole = get(server, model_path("m"), Want_Repr_Digest=WANTED)
+    pretty = get(server, model_path("m") + "?pretty", Want_Repr_Digest=WANTED)
+    assert pretty["Repr-Digest"] == digest(pretty.body) != whole["Repr-Digest"]
+
+
+def test_answers_without_the_bytes_have_no_digest(server):
+    tag = get(server, path_of("page"))["ETag"]
+    wishes = {"Want_Content_Digest": WANTED, "Want_Repr_Digest": WANTED}
+    short = get(server, path_of("page"), If_None_Match=tag, **wishes)
+    outside = get(server, path_of("page"), Range="bytes=99999999-", **wishes)
+    assert short.status == 304
+    assert_problem(outside, 416, "range-not-satisfiable")
+    for answer in (short, outside):
+        assert "Content-Digest" not in answer.fields
+        assert "Repr-Digest" not in answer.fields
+
+
+def test_corrupt_component_is_not_hashed(folder, server):
+    image = bytearray(zt1({"page": dense(DATA["page"], digest=f"sha256:{'0' * 64}")}))
+    (folder / "bad.zt").write_bytes(image)
+    deadline = time.monotonic() + 20
+    while get(server, model_path("bad")).status != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    answer = get(server, component_path("bad", "page"), Want_Repr_Digest=WANTED)
+    assert_problem(answer, 500, "corrupt-component")
+    assert "Repr-Digest" not in answer.fields
+
+
+def test_client_that_leaves_ends_the_hashing(start_server, tmp_path):
+    """A sparse file of 64 GiB takes minutes to hash; nobody waits for it."""
+    path = tmp_path / "m.zt"
+    path.write_bytes(zt1({"w": dense(b"\0" * 4096)}))
+    with open(tmp_path / "huge.zt", "wb") as file:
+        file.truncate(1 << 36)
+    other = start_server(tmp_path, "--verify", "off")
+    request = b"GET /files/huge.zt HTTP/1.1\r\nHost: x\r\nRange: bytes=0-9\r\nWant-Repr-Digest: sha-256=10\r\n\r\n"
+    clients = [connect(other) for _ in range(20)]
+    idle = cpu_seconds(other)
+    for client in clients:
+        client.sendall(request)
+    time.sleep(0.5)
+    assert cpu_seconds(other) - idle > 0.2
+    # Meanwhile others are served, and get digests of their own.
+    begin = time.monotonic()
+    assert get(other, component_path("m", "w"), Want_Repr_Digest=WANTED)["Repr-Digest"] == digest(b"\0" * 4096)
+    assert time.monotonic() - begin < 5
+    for client in clients:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.close()
+    time.sleep(1)
+    used = cpu_seconds(other)
+    time.sleep(2)
+    assert cpu_seconds(other) - used < 0.5
+
+
+def test_server_ends_in_the_middle_of_hashing(start_server, tmp_path):
+    with open(tmp_path / "huge.zt", "wb") as file:
+        file.truncate(1 << 36)
+    (tmp_path / "config.json").write_text('{"drain_s": 1}')
+    other = start_server(tmp_path, "--verify", "off", "--config", str(tmp_path / "config.json"))
+    client = connect(other)
+    client.sendall(b"GET /files/huge.zt HTTP/1.1\r\nHost: x\r\nWant-Content-Digest: sha-256=10\r\n\r\n")
+    time.sleep(0.3)
+    begin = time.monotonic()
+    assert other.stop() == 0
+    assert time.monotonic() - begin < 20
+    client.close()
+
+
+def test_uploads_do_not_answer_wishes(server):
+    answer = ask(server, "POST", f"{model_path('m')}/verification", {"Want-Content-Digest": WANTED})
+    assert answer.status == 202
+    assert "Content-Digest" not in answer.fields
+
+
+def cpu_seconds(server):
+    with open(f"/proc/{server.process.pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100

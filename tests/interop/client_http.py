@@ -1,0 +1,46 @@
+"""Reads over HTTP with the clients that people have: fsspec's file system, and huggingface_hub's look at a header.
+
+Prints one line of JSON: what the client made of the URL.
+"""
+
+import hashlib
+import json
+import sys
+from unittest import mock
+
+import fsspec
+import huggingface_hub
+from huggingface_hub import file_download
+
+
+def look_with_fsspec(url):
+    """Blocks in no order, the end before the beginning, several at once, and the whole."""
+    system = fsspec.filesystem("http")
+    info = system.info(url)
+    size = info["size"]
+    with system.open(url, block_size=1 << 16) as file:
+        file.seek(size - 100)
+        tail = file.read()
+        file.seek(12345)
+        middle = file.read(200_000)
+    spans = system.cat_ranges([url] * 3, [0, 70_000, size - 5], [10, 70_001, size])
+    return {
+        "size": size,
+        "tail": tail.hex(),
+        "middle": hashlib.sha256(middle).hexdigest(),
+        "spans": [span.hex() for span in spans],
+        "whole": hashlib.sha256(system.cat_file(url)).hexdigest(),
+    }
+
+
+def look_with_hub(url):
+    """The hub's own function, led to this URL: it fetches a head by range and reads the rest of it if need be."""
+    with mock.patch.object(file_download, "hf_hub_url", return_value=url):
+        metadata = huggingface_hub.HfApi().parse_safetensors_file_metadata("any/model", "model.safetensors")
+    return {
+        name: [info.dtype, list(info.shape), list(info.data_offsets)] for name, info in metadata.tensors.items()
+    }
+
+
+LOOKS = {"fsspec": look_with_fsspec, "hub": look_with_hub}
+print(json.dumps(LOOKS[sys.argv[1]](sys.argv[2])))

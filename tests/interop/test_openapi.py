@@ -1,0 +1,67 @@
+"""The description of the interface is true: whatever schemathesis asks for by it is answered as it says."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from environments import run_client
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
+import containers  # noqa: E402
+
+RAW = containers.pattern(64, seed=3)
+# The description's own examples are of this model.
+MODELS = {
+    "example.zt": lambda: containers.zt1(
+        {
+            "layer1.weight": containers.dense(RAW, "f32", [4, 4], attributes={"a": [1, None, b"x"]}),
+            "layer2.weight": containers.zstd_dense(containers.pattern(65536), "f32", [128, 128]),
+        }
+    ),
+    "sub/v2.zt": lambda: containers.zt2({"layer1.weight": containers.dense(RAW, "f32", [4, 4], digest="xxh3")}),
+    "broken.zt": lambda: b"nonsense" * 20,
+}
+# Values that lead to something, for a run that looks at what is there.
+VALUES = {
+    "Model": ["example", "sub/v2", "broken", "other"],
+    "Object": ["layer1.weight", "layer2.weight", "other"],
+    "Component": ["data", "other"],
+    "Path": ["example.zt", "broken.zt"],
+    "Hex": [hashlib.sha256(RAW).hexdigest(), "0" * 64],
+}
+
+
+@pytest.fixture
+def server(tmp_path, start_server):
+    root = tmp_path / "root"
+    for name, make in MODELS.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(make())
+    return start_server(root, "--writable", "--log-level", "error")
+
+
+def test_the_description_is_served(server):
+    answer = requests.get(f"{server.url}/openapi.json")
+    assert answer.status_code == 200 and answer.headers["Content-Type"] == "application/json"
+    assert answer.json()["info"]["version"] == requests.get(f"{server.url}/version").json()["version"]
+    tag = answer.headers["ETag"]
+    assert requests.get(f"{server.url}/openapi.json", headers={"If-None-Match": tag}).status_code == 304
+    head = requests.head(f"{server.url}/openapi.json")
+    assert head.headers["ETag"] == tag and int(head.headers["Content-Length"]) == len(answer.content)
+
+
+def test_answers_are_as_described(server):
+    run_client("schemathesis", f"{server.url}/openapi.json", "-n", 15)
+
+
+def test_answers_about_what_is_there_are_as_described(server, tmp_path):
+    document = requests.get(f"{server.url}/openapi.json").json()
+    for name, values in VALUES.items():
+        document["components"]["parameters"][name]["schema"] = {"enum": values}
+    narrowed = tmp_path / "narrowed.json"
+    narrowed.write_text(json.dumps(document))
+    run_client("schemathesis", narrowed, "--url", server.url, "-n", 60)

@@ -1,0 +1,179 @@
+/* Files read through their images: every range is what the written file has there. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "container.h"
+#include "written.h"
+
+#define DENSE(dtype, at, length, shape)                                                                          \
+    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype "\",\"offset\":" at \
+    ",\"length\":" length "}}}"
+/* "a" and "c" are the same bytes, "e" is none. */
+#define FIVE                                                                                                   \
+    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                                        \
+    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE("i32", "128", "300", "[75,1]") ",\"c\":" DENSE( \
+        "f32", "64", "24", "[6]") ",\"d\":" DENSE("f16", "448", "2", "[1]") ",\"e\":" DENSE("u8", "512", "0",  \
+                                                                                            "[0]") "}}"
+#define DATA_LENGTH 512
+
+static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL, ZT_TARGET_SAFETENSORS, ZT_TARGET_NPZ};
+#define TARGETS (sizeof(targets) / sizeof(targets[0]))
+
+static struct zt_error error;
+
+/* A file to be and, beside it, what the writer makes. */
+struct pair {
+    struct written from;
+    struct zt_projection *projection;
+    struct zt_image *image;
+    struct zt_source *source;
+    struct zt_buffer file;
+    unsigned reads; /* 0: as many as wanted; else the one that fails */
+};
+
+static enum zt_status read_component(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
+                                     struct zt_error *failure)
+{
+    struct pair *pair = context;
+    const struct zt_component *from = &pair->from.model->components[pair->projection->origins[component].component];
+
+    assert_true(length > 0);
+    if (pair->reads > 0 && --pair->reads == 0)
+        return zt_fail(failure, ZT_IO, NULL, ZT_NO_OFFSET, "no more");
+    return zt_source_read_at(pair->from.source, from->offset + offset, buffer, length, failure);
+}
+
+static void pair_make(struct pair *pair, enum zt_target target)
+{
+    struct zt_component_bytes bytes = {read_component, pair};
+    struct zt_fact *facts = NULL;
+
+    written_from_text(&pair->from, DATA_LENGTH, FIVE);
+    assert_int_equal(zt_model_project(pair->from.model, target, &pair->projection, &error), ZT_OK);
+    struct zt_conversion conversion = {
+        .projection = pair->projection, .source = pair->from.model, .files = &pair->from.source};
+    assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_OK);
+    assert_int_equal(zt_image_make(pair->projection, facts, &pair->image, &error), ZT_OK);
+    free(facts);
+    assert_int_equal(zt_image_source(pair->image, &bytes, &pair->source, &error), ZT_OK);
+    assert_int_equal(written_convert(&pair->from, target, NULL, &pair->file, &error), ZT_OK);
+}
+
+static void pair_free(struct pair *pair)
+{
+    zt_source_close(pair->source);
+    zt_image_free(pair->image);
+    zt_projection_free(pair->projection);
+    zt_buffer_free(&pair->file);
+    written_free(&pair->from);
+}
+
+static void assert_range(struct pair *pair, uint64_t first, uint64_t end)
+{
+    uint8_t *bytes;
+
+    if (end > pair->file.length)
+        end = pair->file.length;
+    if (first >= end)
+        return;
+    bytes = malloc((size_t)(end - first));
+    memset(bytes, 0xA5, (size_t)(end - first));
+    assert_int_equal(zt_source_read_at(pair->source, first, bytes, (size_t)(end - first), &error), ZT_OK);
+    assert_memory_equal(bytes, pair->file.bytes + first, (size_t)(end - first));
+    free(bytes);
+}
+
+/* --- claims --- */
+
+static void every_range_is_the_written_files(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TARGETS; i++) {
+        struct pair pair = {0};
+
+        pair_make(&pair, targets[i]);
+        assert_int_equal(zt_source_size(pair.source), pair.file.length);
+        assert_range(&pair, 0, pair.file.length);
+        for (size_t j = 0; j < pair.image->piece_count; j++) {
+            const struct zt_piece *piece = &pair.image->pieces[j];
+            const uint64_t borders[] = {piece->offset, piece->offset + piece->length};
+            for (size_t k = 0; k < 2; k++)
+                for (uint64_t before = 0; before <= 2 && before <= borders[k]; before++)
+                    for (uint64_t length = 1; length <= 70000; length += length / 2 + 1)
+                        assert_range(&pair, borders[k] - before, borders[k] - before + length);
+        }
+        pair_free(&pair);
+    }
+}
+
+static void ranges_outside_are_refused(void **state)
+{
+    struct pair pair = {0};
+    uint8_t byte;
+
+    (void)state;
+    pair_make(&pair, ZT_TARGET_ZT1);
+    assert_int_equal(zt_source_read_at(pair.source, pair.file.length, &byte, 0, &error), ZT_OK);
+    assert_int_equal(zt_source_read_at(pair.source, pair.file.length, &byte, 1, &error), ZT_IO);
+    assert_int_equal(zt_source_read_at(pair.source, UINT64_MAX, &byte, 1, &error), ZT_IO);
+    assert_null(zt_source_map(pair.source));
+    assert_int_equal(zt_source_descriptor(pair.source), -1);
+    pair_free(&pair);
+}
+
+static void a_failing_component_fails_the_read(void **state)
+{
+    struct pair pair = {0};
+    uint8_t bytes[512];
+
+    (void)state;
+    pair_make(&pair, ZT_TARGET_ZT1);
+    pair.reads = 2;
+    assert_int_equal(zt_source_read_at(pair.source, 0, bytes, sizeof bytes, &error), ZT_IO);
+    assert_string_equal(error.message, "no more");
+    pair_free(&pair);
+}
+
+static void digests_are_taken_over_only_from_the_trusted(void **state)
+{
+    struct written plain = {0};
+    struct written digested = {0};
+    struct zt_projection *projection = NULL;
+    struct zt_fact taken;
+    struct zt_fact read;
+
+    (void)state;
+    written_from_text(&plain, DATA_LENGTH, FIVE);
+    written_make(&digested, &plain, ZT_TARGET_ZT1, NULL);
+    assert_int_equal(zt_model_project(digested.model, ZT_TARGET_ZT1, &projection, &error), ZT_OK);
+    struct zt_conversion conversion = {
+        .projection = projection, .source = digested.model, .files = &digested.source, .trusted = true};
+    assert_int_equal(zt_fact_gather(&conversion, 1, &taken, &error), ZT_OK);
+    conversion.trusted = false;
+    assert_int_equal(zt_fact_gather(&conversion, 1, &read, &error), ZT_OK);
+    assert_true(zt_digest_equal(&taken.digest, &read.digest));
+    assert_int_equal(taken.length, read.length);
+    /* What was turned is told by whoever reads, and only by him. */
+    digested.bytes.bytes[digested.model->components[1].offset] ^= 1;
+    assert_int_equal(zt_fact_gather(&conversion, 1, &read, &error), ZT_CORRUPT);
+    conversion.trusted = true;
+    assert_int_equal(zt_fact_gather(&conversion, 1, &read, &error), ZT_OK);
+    assert_true(zt_digest_equal(&taken.digest, &read.digest));
+    zt_projection_free(projection);
+    written_free(&digested);
+    written_free(&plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_range_is_the_written_files),
+        cmocka_unit_test(ranges_outside_are_refused),
+        cmocka_unit_test(a_failing_component_fails_the_read),
+        cmocka_unit_test(digests_are_taken_over_only_from_the_trusted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* Slices as sources: every position and length of small ones, large ones across windows, and what goes wrong. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "zt/slice.h"
+
+/* The tensor's bytes begin here, in sources that have more. */
+#define BASE 24
+
+static void parse(const struct zt_slice_tensor *tensor, const char *text, struct zt_slice *out_slice)
+{
+    assert_int_equal(zt_slice_parse(tensor, (struct zt_text){text, strlen(text)}, out_slice, NULL), ZT_SLICE_FITS);
+}
+
+static uint8_t *make_bytes(size_t length)
+{
+    uint8_t *bytes = malloc(length + 1);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (uint8_t)(i * 7 ^ i >> 8 ^ i >> 13);
+    return bytes;
+}
+
+/* The slice's bytes, run after run. */
+static void copy_loops(const struct zt_slice *slice, unsigned loop, const uint8_t *from, uint8_t **to)
+{
+    if (loop == slice->loop_count) {
+        memcpy(*to, from, slice->run_bytes);
+        *to += slice->run_bytes;
+        return;
+    }
+    for (uint64_t i = 0; i < slice->loops[loop].count; i++)
+        copy_loops(slice, loop + 1, from + i * slice->loops[loop].stride_bytes, to);
+}
+
+static uint8_t *expect(const struct zt_slice *slice, const uint8_t *tensor)
+{
+    uint8_t *expected = malloc(slice->length + 1);
+    uint8_t *to = expected;
+
+    assert_non_null(expected);
+    copy_loops(slice, 0, tensor + slice->offset, &to);
+    assert_true((size_t)(to - expected) == slice->length);
+    return expected;
+}
+
+static void assert_reads(struct zt_source *source, const uint8_t *expected, uint64_t offset, size_t length)
+{
+    /* Of the exact size, so that a sanitizer sees a byte too many. */
+    uint8_t *got = malloc(length + 1);
+
+    assert_non_null(got);
+    got[length] = 0x5A;
+    assert_int_equal(zt_source_read_at(source, offset, got, length, NULL), ZT_OK);
+    assert_memory_equal(got, expected + offset, length);
+    assert_int_equal(got[length], 0x5A);
+    free(got);
+}
+
+/* --- small slices, read in every way --- */
+
+static void assert_every_read(const struct zt_slice_tensor *tensor, const char *text, struct zt_source *whole,
+                              const uint8_t *bytes)
+{
+    struct zt_slice slice;
+    struct zt_source *source = NULL;
+    uint8_t *expected;
+
+    parse(tensor, text, &slice);
+    expected = expect(&slice, bytes + BASE);
+    assert_int_equal(zt_slice_source(&slice, whole, BASE, &source, NULL), ZT_OK);
+    assert_true(zt_source_size(source) == slice.length);
+    assert_null(zt_source_map(source));
+    assert_int_equal(zt_source_descriptor(source), -1);
+    for (uint64_t offset = 0; offset <= slice.length; offset++) {
+        for (size_t length = 0; length <= slice.length - offset; length++)
+            assert_reads(source, expected, offset, length);
+    }
+    zt_source_close(source);
+    free(expected);
+}
+
+static void every_position_and_length_reads_right(void **state)
+{
+    static const uint64_t shape[] = {4, 3, 2, 4};
+    static const struct {
+        enum zt_dtype dtype;
+        enum zt_logical logical;
+    } types[] = {{ZT_U8, ZT_LOGICAL_NONE},   {ZT_F16, ZT_LOGICAL_NONE},      {ZT_F32, ZT_LOGICAL_NONE},
+                 {ZT_I64, ZT_LOGICAL_NONE},  {ZT_F32, ZT_LOGICAL_COMPLEX64}, {ZT_F64, ZT_LOGICAL_COMPLEX128},
+                 {ZT_U8, ZT_LOGICAL_F4_E2M1}};
+    static const char *const texts[] = {
+        "...",    "1:3",         "0:0",    "2,1,0,2:4", ":,1",         ":,:,1",
+        ":,1:,1", "1:3,:2,:,:2", "...,2:", ":,:,:,:2",  "-2:,0,:,-2:", "...,0:2",
+    };
+    uint8_t *bytes = make_bytes(BASE + 96 * 16 + 5);
+    struct zt_source *whole;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct zt_slice_tensor tensor = {shape, 4, types[i].dtype, types[i].logical};
+        uint64_t length;
+
+        assert_int_equal(zt_element_bytes(tensor.dtype, tensor.logical, 96, &length), ZT_OK);
+        /* Not a byte more than the tensor has: reading ahead must stop at its end. */
+        assert_int_equal(zt_source_from_memory(bytes, BASE + (size_t)length, &whole, NULL), ZT_OK);
+        for (size_t j = 0; j < sizeof texts / sizeof *texts; j++)
+            assert_every_read(&tensor, texts[j], whole, bytes);
+        if (zt_element_bits(tensor.dtype, tensor.logical) >= 8)
+            assert_every_read(&tensor, ":,1:,:,1:4", whole, bytes);
+        zt_source_close(whole);
+    }
+    free(bytes);
+}
+
+/* --- slices larger than a window, with near and far neighbours --- */
+
+/* Reads the whole in steps, as a sender does. */
+static void assert_steps(struct zt_source *source, const uint8_t *expected, size_t step)
+{
+    uint64_t length = zt_source_size(source);
+
+    for (uint64_t offset = 0; offset < length; offset += step)
+        assert_reads(source, expected, offset, length - offset < step ? (size_t)(length - offset) : step);
+}
+
+static void slices_across_windows_read_right(void **state)
+{
+    static const struct {
+        uint64_t shape[3];
+        const char *text;
+    } cases[] = {
+        {{1000, 100, 10}, ":,:,3"},       {{1000, 100, 10}, ":,7:9,:"},      {{1000, 100, 10}, "1:999,1:99,1:9"},
+        {{1000, 100, 10}, ":,5,5"},       {{1000, 100, 10}, ":,3:90,2"},     {{10, 2, 50000}, ":,1,:40000"},
+        {{10, 2, 50000}, ":,1,100:5100"}, {{100, 10, 1000}, ":,2:8,10:900"}, {{100, 10, 1000}, ":,9,990:"},
+        {{2, 500000, 1}, ":,1:499999"},   {{500000, 1, 2}, ":,:,1"},         {{20, 5, 8192}, ":,1:4,:7"},
+        {{20, 5, 8192}, ":,:,4095:8191"}, {{20, 5, 8192}, ":,1:,1:8000"},    {{7, 11, 12289}, ":,3:9,4096:12289"},
+    };
+    uint8_t *bytes = make_bytes(BASE + 1000000);
+    struct zt_source *whole;
+
+    (void)state;
+    assert_int_equal(zt_source_from_memory(bytes, BASE + 1000000, &whole, NULL), ZT_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct zt_slice_tensor tensor = {cases[i].shape, 3, ZT_U8, ZT_LOGICAL_NONE};
+        struct zt_slice slice;
+        struct zt_source *source;
+        uint8_t *expected;
+
+        parse(&tensor, cases[i].text, &slice);
+        expected = expect(&slice, bytes + BASE);
+        assert_int_equal(zt_slice_source(&slice, whole, BASE, &source, NULL), ZT_OK);
+        assert_reads(source, expected, 0, (size_t)slice.length);
+        assert_steps(source, expected, 65536);
+        assert_steps(source, expected, 4099);
+        assert_steps(source, expected, 333);
+        zt_source_close(source);
+        free(expected);
+    }
+    zt_source_close(whole);
+    free(bytes);
+}
+
+/* --- how much of the tensor is read --- */
+
+struct counting_source {
+    struct zt_source base;
+    struct zt_source *inner;
+    uint64_t reads;
+    uint64_t bytes;
+    uint64_t failing_from; /* reads that end past it fail */
+};
+
+static uint64_t counting_size(const struct zt_source *source)
+{
+    return zt_source_size(((const struct counting_source *)source)->inner);
+}
+
+static enum zt_status counting_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
+                                       struct zt_error *error)
+{
+    struct counting_source *counting = (struct counting_source *)source;
+
+    counting->reads++;
+    counting->bytes += length;
+    if (offset + length > counting->failing_from)
+        return zt_fail(error, ZT_IO, NULL, offset, "no more");
+    return zt_source_read_at(counting->inner, offset, buffer, length, error);
+}
+
+static const uint8_t *counting_map(struct zt_source *source)
+{
+    (void)source;
+    fail_msg("a slice is taken from a mapping");
+    return NULL;
+}
+
+static void counting_close(struct zt_source *source)
+{
+    zt_source_close(((struct counting_source *)source)->inner);
+}
+
+static void count_over(struct counting_source *counting, const uint8_t *bytes, size_t length)
+{
+    static const struct zt_source_ops ops = {counting_size, counting_read_at, counting_map, counting_close};
+
+    *counting = (struct counting_source){.base = {&ops}, .failing_from = UINT64_MAX};
+    assert_int_equal(zt_source_from_memory(bytes, length, &counting->inner, NULL), ZT_OK);
+}
+
+static void assert_cost(const uint64_t *shape, const char *text, uint64_t reads, uint64_t bytes)
+{
+    const struct zt_slice_tensor tensor = {shape, 3, ZT_U8, ZT_LOGICAL_NONE};
+    size_t size = (size_t)(shape[0] * shape[1] * shape[2]);
+    uint8_t *data = make_bytes(size);
+    struct counting_source counting;
+    struct zt_slice slice;
+    struct zt_source *source;
+    uint8_t *got;
+
+    count_over(&counting, data, size);
+    parse(&tensor, text, &slice);
+    assert_int_equal(zt_slice_source(&slice, &counting.base, 0, &source, NULL), ZT_OK);
+    got = malloc(slice.length);
+    assert_non_null(got);
+    assert_int_equal(zt_source_read_at(source, 0, got, (size_t)slice.length, NULL), ZT_OK);
+    if (counting.reads > reads || counting.bytes > bytes)
+        fail_msg("%s takes %d reads of %d bytes", text, (int)counting.reads, (int)counting.bytes);
+    free(got);
+    zt_source_close(source);
+    counting_close(&counting.base);
+    free(data);
+}
+
+static void near_runs_are_read_together_and_far_ones_alone(void **state)
+{
+    static const uint64_t near[] = {100000, 8, 1}, far[] = {100, 10000, 1}, large[] = {4, 200000, 1},
+                          clusters[] = {4, 400, 512};
+
+    (void)state;
+    /* A window at a time, to the last run and no further. */
+    assert_cost(near, ":,:4", 800000 / 65536 + 1, 800000 + 13 * 8);
+    assert_cost(near, ":10,:4", 1, 76);
+    assert_cost(far, ":,:16", 100, 1600);
+    assert_cost(large, ":,:150000", 4, 600000);
+    assert_cost(large, "1:3", 1, 400000);
+    /* What lies between two passes over the near ones is left out. */
+    assert_cost(clusters, ":,:150,:16", 8, (uint64_t)4 * (149 * 512 + 16));
+}
+
+static void reading_past_the_end_fails(void **state)
+{
+    static const uint64_t shape[] = {4, 3};
+    const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
+    uint8_t *bytes = make_bytes(12);
+    uint8_t got[8];
+    struct counting_source counting;
+    struct zt_slice slice;
+    struct zt_source *source;
+    struct zt_error error;
+
+    (void)state;
+    count_over(&counting, bytes, 12);
+    parse(&tensor, ":,:2", &slice);
+    assert_int_equal(zt_slice_source(&slice, &counting.base, 0, &source, NULL), ZT_OK);
+    assert_int_equal(zt_source_read_at(source, 1, got, 8, &error), ZT_IO);
+    assert_int_equal(zt_source_read_at(source, 9, got, 0, &error), ZT_IO);
+    assert_int_equal(zt_source_read_at(source, UINT64_MAX, got, 2, &error), ZT_IO);
+    assert_int_equal(zt_source_read_at(source, 8, got, 0, &error), ZT_OK);
+    assert_int_equal(counting.reads, 0);
+    /* What the tensor's source says goes through, from a window and from a run. */
+    counting.failing_from = 8;
+    assert_int_equal(zt_source_read_at(source, 0, got, 8, &error), ZT_IO);
+    assert_string_equal(error.message, "no more");
+    assert_int_equal(zt_source_read_at(source, 7, got, 1, &error), ZT_IO);
+    assert_int_equal(zt_source_read_at(source, 0, got, 4, &error), ZT_OK);
+    zt_source_close(source);
+    counting_close(&counting.base);
+    free(bytes);
+}
+
+/* The file was mapped when it was whole; touching that mapping now would end the process. */
+static void file_cut_short_fails_without_a_signal(void **state)
+{
+    static const uint64_t shape[] = {1000, 1000};
+    const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
+    char path[] = "/tmp/slice-XXXXXX";
+    int descriptor = mkstemp(path);
+    struct zt_source *whole, *source;
+    struct zt_slice slice;
+    uint8_t *got = malloc(10000);
+    struct zt_error error;
+
+    (void)state;
+    assert_non_null(got);
+    assert_true(descriptor >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ftruncate(descriptor, 1000000), 0);
+    assert_int_equal(zt_source_from_descriptor(descriptor, &whole, NULL), ZT_OK);
+    assert_non_null(zt_source_map(whole));
+    parse(&tensor, ":,:10", &slice);
+    assert_int_equal(zt_slice_source(&slice, whole, 0, &source, NULL), ZT_OK);
+    assert_int_equal(zt_source_read_at(source, 0, got, 10000, NULL), ZT_OK);
+    assert_int_equal(ftruncate(descriptor, 5000), 0);
+    assert_int_equal(zt_source_read_at(source, 0, got, 10000, &error), ZT_IO);
+    zt_source_close(source);
+    zt_source_close(whole);
+    free(got);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_position_and_length_reads_right),
+        cmocka_unit_test(slices_across_windows_read_right),
+        cmocka_unit_test(near_runs_are_read_together_and_far_ones_alone),
+        cmocka_unit_test(reading_past_the_end_fails),
+        cmocka_unit_test(file_cut_short_fails_without_a_signal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

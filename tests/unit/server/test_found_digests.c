@@ -1,0 +1,422 @@
+/* Digests found in the background, what is remembered of them, and components found by them. */
+#include "model_world.h"
+
+#include "model/found_digests.h"
+#include "model/found_work.h"
+#include "zt/verify.h"
+
+enum { A, B, C, D };
+
+#define PIECE 65536
+#define LARGE (3 * PIECE + 100)
+
+static void restart(struct world *world)
+{
+    world_stop(world);
+    world_start(world);
+}
+
+/* One object "large" of several pieces, without a digest (or with the text given), and the empty "none". */
+static void write_large(const struct world *world, const char *path, const char *digest)
+{
+    struct container container = {0};
+    char manifest[1024];
+
+    snprintf(manifest, sizeof manifest,
+             "{\"version\":\"1.2.0\",\"objects\":{\"large\":{\"shape\":[%d],\"format\":\"dense\",\"components\":{"
+             "\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":%d%s%s%s}}},"
+             "\"none\":{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\",\"offset\":64,"
+             "\"length\":0}}}}}",
+             LARGE, LARGE, digest != NULL ? ",\"digest\":\"" : "", digest != NULL ? digest : "",
+             digest != NULL ? "\"" : "");
+    container_make(&container, CONTAINER_ZT1, LARGE, manifest);
+    world_write(world, path, container.bytes, container.length);
+    container_free(&container);
+}
+
+/* Of bytes [first, first + length) of the data that containers are made with. */
+static void expected(uint64_t first, uint64_t length, uint8_t out_sha256[32])
+{
+    uint8_t *bytes = malloc(length + 1);
+    struct zt_hasher *hasher = NULL;
+    struct zt_digest digest;
+
+    for (uint64_t i = 0; i < length; i++)
+        bytes[i] = (uint8_t)((first + i) % 251);
+    assert_int_equal(zt_hasher_new(ZT_DIGEST_SHA256, &hasher), ZT_OK);
+    zt_hasher_update(hasher, bytes, length);
+    zt_hasher_finish(hasher, &digest);
+    memcpy(out_sha256, digest.bytes, 32);
+    zt_hasher_free(hasher);
+    free(bytes);
+}
+
+static bool is_found_soon(const struct generation *generation, uint32_t component)
+{
+    for (int i = 0; i < 3000 && found_block(generation, component) == NULL; i++)
+        pause_ms(1);
+    return found_block(generation, component) != NULL;
+}
+
+static void wait_until_idle(const struct world *world)
+{
+    while (workers_pending(world->server.workers) > 0)
+        pause_ms(1);
+}
+
+static void assert_whole(const struct generation *generation, uint32_t component, uint64_t first, uint64_t length)
+{
+    uint8_t wanted[32];
+    uint8_t found[32];
+
+    expected(first, length, wanted);
+    assert_true(found_digest_whole(generation, component, found));
+    assert_memory_equal(found, wanted, 32);
+}
+
+static void assert_piece(const struct generation *generation, uint64_t first, uint64_t length)
+{
+    uint8_t wanted[32];
+    uint8_t found[32];
+
+    expected(first, length, wanted);
+    assert_true(found_digest_piece(generation, A, first, length, found));
+    assert_memory_equal(found, wanted, 32);
+}
+
+static void assert_all_of_large(const struct generation *generation)
+{
+    assert_whole(generation, A, 0, LARGE);
+    assert_piece(generation, 0, LARGE);
+    for (uint64_t i = 0; i < 3; i++)
+        assert_piece(generation, i * PIECE, PIECE);
+    assert_piece(generation, (uint64_t)3 * PIECE, 100);
+}
+
+static struct generation *find_large(struct world *world, const char *digest)
+{
+    struct generation *generation;
+
+    world->config.limits.digest_piece_bytes = PIECE;
+    write_large(world, "m.zt", digest);
+    catalog_wait_loaded(world->server.catalog);
+    catalog_refresh(world->server.catalog);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    generation = world_find(world, "m");
+    assert_non_null(generation);
+    return generation;
+}
+
+static void whole_and_pieces_are_found(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+    uint8_t found[32];
+
+    assert_false(found_digest_whole(generation, A, found));
+    for (int i = 0; i < 3; i++)
+        found_digests_want(&world->server, generation, A);
+    found_digests_want(&world->server, generation, B);
+    assert_true(is_found_soon(generation, A));
+    assert_true(is_found_soon(generation, B));
+    assert_all_of_large(generation);
+    assert_whole(generation, B, 0, 0);
+    generation_release(generation);
+}
+
+static void ranges_that_are_no_piece_have_no_digest(void **state)
+{
+    static const uint64_t ranges[][2] = {{1, PIECE},      {0, PIECE - 1}, {0, 2 * PIECE},     {PIECE, LARGE - PIECE},
+                                         {3 * PIECE, 99}, {LARGE, 0},     {3 * PIECE, PIECE}, {4 * PIECE, UINT64_MAX}};
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+    uint8_t found[32];
+
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        assert_false(found_digest_piece(generation, A, ranges[i][0], ranges[i][1], found));
+    generation_release(generation);
+}
+
+static void what_is_verified_is_found_by_itself(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+    uint8_t whole[32];
+    char text[ZT_DIGEST_TEXT_SIZE] = "sha256:";
+
+    expected(0, LARGE, whole);
+    for (int i = 0; i < 32; i++)
+        sprintf(text + 7 + 2 * i, "%02x", whole[i]);
+    generation_release(generation);
+    generation = find_large(world, text);
+    assert_false(found_digest_whole(generation, A, whole));
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    assert_whole(generation, A, 0, LARGE);
+    assert_true(is_found_soon(generation, A));
+    assert_all_of_large(generation);
+    generation_release(generation);
+}
+
+static void nothing_is_known_of_what_is_corrupt(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    uint8_t found[32];
+
+    world_model(world, "m.zt", false);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    generation = world_find(world, "m");
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    found_digests_want(&world->server, generation, B);
+    wait_until_idle(world);
+    assert_null(found_block(generation, B));
+    assert_false(found_digest_whole(generation, B, found));
+    generation_release(generation);
+}
+
+/* The verdict "verified" is of bytes that have rotted since: what the second reading finds must not be kept. */
+static void rot_that_is_read_becomes_a_verdict(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+    uint8_t whole[32];
+    char text[ZT_DIGEST_TEXT_SIZE] = "sha256:";
+
+    expected(0, LARGE - 1, whole);
+    for (int i = 0; i < 32; i++)
+        sprintf(text + 7 + 2 * i, "%02x", whole[i]);
+    generation_release(generation);
+    generation = find_large(world, text);
+    verifier_learn(world->server.verifier, generation,
+                   (const unsigned char[]){ZT_VERDICT_VERIFIED, ZT_VERDICT_UNDIGESTED}, 2);
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_VERIFIED);
+    found_digests_want(&world->server, generation, A);
+    wait_until_idle(world);
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_CORRUPT);
+    assert_false(found_digest_whole(generation, A, whole));
+    generation_release(generation);
+}
+
+static void found_digests_outlive_the_process(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+
+    found_digests_want(&world->server, generation, B);
+    assert_true(is_found_soon(generation, B));
+    pause_ms(700);
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    generation_release(generation);
+    restart(world);
+    catalog_wait_loaded(world->server.catalog);
+    generation = world_find(world, "m");
+    assert_all_of_large(generation);
+    assert_whole(generation, B, 0, 0);
+    generation_release(generation);
+}
+
+static void a_torn_record_is_as_if_it_were_not_there(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+
+    found_digests_want(&world->server, generation, B);
+    assert_true(is_found_soon(generation, B));
+    pause_ms(700);
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    generation_release(generation);
+    world_stop(world);
+    world_command(world, "truncate -s -1 .ztserve/digests/*");
+    world_start(world);
+    catalog_wait_loaded(world->server.catalog);
+    generation = world_find(world, "m");
+    assert_whole(generation, B, 0, 0);
+    assert_null(found_block(generation, A));
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    generation_release(generation);
+    restart(world);
+    catalog_wait_loaded(world->server.catalog);
+    generation = world_find(world, "m");
+    assert_all_of_large(generation);
+    generation_release(generation);
+}
+
+static void another_version_begins_anew(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+    struct generation *other;
+
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    pause_ms(700);
+    other = find_large(world, NULL);
+    assert_ptr_not_equal(other, generation);
+    assert_null(found_block(other, A));
+    generation_release(other);
+    generation_release(generation);
+    world_command(world, "rm m.zt");
+    restart(world);
+    catalog_wait_loaded(world->server.catalog);
+    world_stop(world);
+    world_command(world, "test -z \"$(ls .ztserve/digests)\"");
+    world_start(world);
+}
+
+static void nothing_is_found_when_it_is_turned_off(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world->config.limits.digest_piece_bytes = 0;
+    world_model(world, "m.zt", true);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    generation = world_find(world, "m");
+    found_digests_want(&world->server, generation, C);
+    wait_until_idle(world);
+    assert_null(generation->found);
+    generation_release(generation);
+}
+
+static void a_run_wants_what_states_no_digest(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    generation = world_find(world, "m");
+    verifier_start(world->server.verifier, generation);
+    assert_true(is_found_soon(generation, C));
+    assert_true(is_found_soon(generation, D));
+    wait_until_idle(world);
+    /* Its digest is in the file, and the only piece is the whole. */
+    assert_null(found_block(generation, A));
+    assert_whole(generation, A, 0, 16);
+    generation_release(generation);
+}
+
+/* --- finding components by digest --- */
+
+static enum catalog_blob blob(struct world *world, uint64_t first, uint64_t length, unsigned skip)
+{
+    struct component_place place = {NULL, 0};
+    enum catalog_blob answer;
+    uint8_t sha256[32];
+
+    expected(first, length, sha256);
+    answer = catalog_find_blob(world->server.catalog, sha256, skip, true, &place);
+    generation_release(place.generation);
+    return answer;
+}
+
+static void components_are_found_by_what_they_state(void **state)
+{
+    struct world *world = *state;
+    struct component_place place = {NULL, 0};
+    uint8_t sha256[32];
+
+    world_model(world, "m.zt", true);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    expected(0, 16, sha256);
+    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place), CATALOG_BLOB_BUSY);
+    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place), CATALOG_BLOB_FOUND);
+    assert_string_equal(place.generation->path, "m.zt");
+    assert_int_equal(place.component, A);
+    generation_release(place.generation);
+    assert_int_equal(blob(world, 64, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 128, 16, 0), CATALOG_BLOB_NONE);
+}
+
+static void components_are_found_by_what_was_found(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    assert_int_equal(blob(world, 128, 16, 0), CATALOG_BLOB_NONE);
+    generation = world_find(world, "m");
+    found_digests_want(&world->server, generation, C);
+    wait_until_idle(world);
+    assert_int_equal(blob(world, 128, 16, 0), CATALOG_BLOB_FOUND);
+    generation_release(generation);
+}
+
+static void what_is_removed_or_replaced_leaves_the_index(void **state)
+{
+    struct world *world = *state;
+
+    world_model(world, "m.zt", true);
+    world_model(world, "n.zt", true);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    generation_release(catalog_update(world->server.catalog, "n.zt"));
+    assert_int_equal(blob(world, 0, 16, 1), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 0, 16, 2), CATALOG_BLOB_CORRUPT);
+    world_command(world, "rm n.zt");
+    assert_null(catalog_update(world->server.catalog, "n.zt"));
+    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 0, 16, 1), CATALOG_BLOB_CORRUPT);
+    generation_release(find_large(world, NULL));
+    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_NONE);
+}
+
+static void the_index_is_made_anew_when_much_of_it_is_gone(void **state)
+{
+    struct world *world = *state;
+
+    world_model(world, "m.zt", true);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
+    for (int i = 0; i < 1200; i++) {
+        world_command(world, i % 2 == 0 ? "ln m.zt n.zt" : "rm n.zt");
+        generation_release(catalog_update(world->server.catalog, "n.zt"));
+    }
+    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 64, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 0, 16, 1), CATALOG_BLOB_CORRUPT);
+}
+
+static void corrupt_candidates_are_passed_over(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "bad.zt", false);
+    generation_release(catalog_update(world->server.catalog, "bad.zt"));
+    generation = world_find(world, "bad");
+    /* States the digest of the bytes from 65 - 64 = 1 behind "b". */
+    assert_int_equal(blob(world, 65, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
+    assert_int_equal(blob(world, 65, 16, 0), CATALOG_BLOB_CORRUPT);
+    generation_release(generation);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(whole_and_pieces_are_found),
+        WORLD_TEST(ranges_that_are_no_piece_have_no_digest),
+        WORLD_TEST(what_is_verified_is_found_by_itself),
+        WORLD_TEST(nothing_is_known_of_what_is_corrupt),
+        WORLD_TEST(rot_that_is_read_becomes_a_verdict),
+        WORLD_TEST(found_digests_outlive_the_process),
+        WORLD_TEST(a_torn_record_is_as_if_it_were_not_there),
+        WORLD_TEST(another_version_begins_anew),
+        WORLD_TEST(nothing_is_found_when_it_is_turned_off),
+        WORLD_TEST(a_run_wants_what_states_no_digest),
+        WORLD_TEST(components_are_found_by_what_they_state),
+        WORLD_TEST(components_are_found_by_what_was_found),
+        WORLD_TEST(what_is_removed_or_replaced_leaves_the_index),
+        WORLD_TEST(the_index_is_made_anew_when_much_of_it_is_gone),
+        WORLD_TEST(corrupt_candidates_are_passed_over),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* The description of the interface and the table of routes say the same. */
+#include "support.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/openapi.h"
+#include "http/problem.h"
+#include "http/router.h"
+
+#define PATH_SIZE 128
+
+static const char *const methods[] = {"get", "put", "post", "delete"};
+#define METHODS (sizeof methods / sizeof methods[0])
+
+static const struct operation *operation_of(const struct route *route, size_t method)
+{
+    const struct operation *const operations[METHODS] = {&route->get, &route->put, &route->post, &route->delete};
+
+    return operations[method];
+}
+
+/* A pattern as the document writes it: {path...} is {path} there. */
+static void path_of(const char *pattern, char out_path[PATH_SIZE])
+{
+    const char *dots = strstr(pattern, "...}");
+    int length = dots != NULL ? (int)(dots - pattern) : (int)strlen(pattern);
+
+    assert_in_range(snprintf(out_path, PATH_SIZE, "%.*s%s", length, pattern, dots != NULL ? "}" : ""), 1,
+                    PATH_SIZE - 1);
+}
+
+static int load(void **state)
+{
+    *state = json_loads(openapi_text, JSON_REJECT_DUPLICATES, NULL);
+    return *state != NULL ? 0 : -1;
+}
+
+static int unload(void **state)
+{
+    json_decref(*state);
+    return 0;
+}
+
+/* What "#/components/kind/name" leads to. */
+static json_t *follow(json_t *document, const char *reference)
+{
+    char kind[32];
+    char name[64];
+
+    assert_int_equal(sscanf(reference, "#/components/%31[^/]/%63s", kind, name), 2);
+    return json_object_get(json_object_get(json_object_get(document, "components"), kind), name);
+}
+
+static json_t *resolve(json_t *document, json_t *value)
+{
+    const char *reference = json_string_value(json_object_get(value, "$ref"));
+
+    return reference != NULL ? follow(document, reference) : value;
+}
+
+static void the_document_is_of_this_program(void **state)
+{
+    assert_int_equal(openapi_length, strlen(openapi_text));
+    assert_string_equal(json_string_value(json_object_get(*state, "openapi")), "3.1.0");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(*state, "info"), "version")),
+                        ZTSERVE_VERSION);
+    assert_null(strchr(openapi_text, '@'));
+}
+
+static void every_route_and_method_is_described(void **state)
+{
+    json_t *paths = json_object_get(*state, "paths");
+
+    for (size_t i = 0; i < route_count; i++) {
+        char path[PATH_SIZE];
+
+        path_of(routes[i].pattern, path);
+        for (size_t method = 0; method < METHODS; method++) {
+            json_t *described = json_object_get(json_object_get(paths, path), methods[method]);
+
+            if ((operation_of(&routes[i], method)->handle != NULL) != (described != NULL))
+                fail_msg("%s %s is %s", methods[method], path, described != NULL ? "no route" : "not described");
+        }
+    }
+}
+
+static void every_path_described_is_a_route(void **state)
+{
+    const char *path;
+    json_t *item;
+
+    json_object_foreach(json_object_get(*state, "paths"), path, item)
+    {
+        size_t i = 0;
+        char own[PATH_SIZE] = "";
+        const char *method;
+        json_t *operation;
+
+        for (; i < route_count && strcmp(own, path) != 0; i++)
+            path_of(routes[i].pattern, own);
+        if (strcmp(own, path) != 0)
+            fail_msg("%s is no route", path);
+        json_object_foreach(item, method, operation)
+        {
+            size_t at = 0;
+
+            while (at < METHODS && strcmp(methods[at], method) != 0)
+                at++;
+            assert_true(at < METHODS);
+        }
+    }
+}
+
+/* Each name in braces is a path parameter of the operation, and no other is. */
+static void assert_path_parameters(json_t *document, const char *path, json_t *operation)
+{
+    size_t in_path = 0;
+    size_t braces = 0;
+    size_t index;
+    json_t *parameter;
+
+    json_array_foreach(json_object_get(operation, "parameters"), index, parameter)
+    {
+        char braced[64];
+
+        parameter = resolve(document, parameter);
+        assert_non_null(json_object_get(parameter, "description"));
+        if (strcmp(json_string_value(json_object_get(parameter, "in")), "path") != 0)
+            continue;
+        in_path++;
+        snprintf(braced, sizeof braced, "{%s}", json_string_value(json_object_get(parameter, "name")));
+        assert_non_null(strstr(path, braced));
+    }
+    for (const char *at = path; (at = strchr(at, '{')) != NULL; at++)
+        braces++;
+    assert_int_equal(in_path, braces);
+}
+
+/* Every failure is a problem; every status is one that a problem of the table has. */
+static void assert_problems(json_t *document, json_t *operation)
+{
+    const char *status;
+    json_t *response;
+
+    json_object_foreach(json_object_get(operation, "responses"), status, response)
+    {
+        unsigned number = (unsigned)strtoul(status, NULL, 10);
+        unsigned known = 0;
+
+        response = resolve(document, response);
+        assert_non_null(response);
+        if (number < 400)
+            continue;
+        for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++)
+            known += problem_status(problem) == number;
+        assert_true(known > 0);
+        assert_non_null(json_object_get(json_object_get(response, "content"), "application/problem+json"));
+    }
+}
+
+static void operations_are_whole(void **state)
+{
+    const char *path;
+    const char *method;
+    json_t *item;
+    json_t *operation;
+
+    json_object_foreach(json_object_get(*state, "paths"), path, item)
+    {
+        json_object_foreach(item, method, operation)
+        {
+            assert_non_null(json_object_get(operation, "operationId"));
+            assert_non_null(json_object_get(operation, "summary"));
+            assert_path_parameters(*state, path, operation);
+            assert_problems(*state, operation);
+        }
+    }
+}
+
+static void every_code_of_a_problem_is_listed(void **state)
+{
+    json_t *schema = follow(*state, "#/components/schemas/Problem");
+    json_t *codes = json_object_get(json_object_get(json_object_get(schema, "properties"), "code"), "enum");
+
+    assert_int_equal(json_array_size(codes), PROBLEM_COUNT);
+    for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++)
+        assert_string_equal(json_string_value(json_array_get(codes, problem)), problem_code(problem));
+}
+
+/* Fails for a reference that leads nowhere. */
+static void assert_references(json_t *document, json_t *value)
+{
+    const char *key;
+    size_t index;
+    json_t *child;
+
+    if (json_is_object(value)) {
+        json_object_foreach(value, key, child)
+        {
+            if (strcmp(key, "$ref") == 0 && follow(document, json_string_value(child)) == NULL)
+                fail_msg("%s leads nowhere", json_string_value(child));
+            assert_references(document, child);
+        }
+    }
+    json_array_foreach(value, index, child) assert_references(document, child);
+}
+
+static void references_lead_somewhere(void **state)
+{
+    assert_references(*state, *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_document_is_of_this_program, load, unload),
+        cmocka_unit_test_setup_teardown(every_route_and_method_is_described, load, unload),
+        cmocka_unit_test_setup_teardown(every_path_described_is_a_route, load, unload),
+        cmocka_unit_test_setup_teardown(operations_are_whole, load, unload),
+        cmocka_unit_test_setup_teardown(every_code_of_a_problem_is_listed, load, unload),
+        cmocka_unit_test_setup_teardown(references_lead_somewhere, load, unload),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
