@@ -229,7 +229,7 @@ static bool hash_chunk(struct tus_body *body, enum zt_digest_algorithm algorithm
 
 static bool check_checksum(struct tus_body *body)
 {
-    struct zt_digest actual;
+    struct zt_digest actual = {0};
     if (!body->has_checksum) {
         return true;
     }
@@ -240,7 +240,7 @@ static bool check_checksum(struct tus_body *body)
 
 static bool check_content_digest(struct tus_body *body, enum zt_digest_algorithm algorithm, const uint8_t *expected)
 {
-    struct zt_digest actual;
+    struct zt_digest actual = {0};
     return hash_chunk(body, algorithm, &actual) &&
            (memcmp(actual.bytes, expected, actual.length_bytes) == 0 ||
             refuse(body, PROBLEM_DIGEST_MISMATCH, "the body does not have the digest of Content-Digest"));
