@@ -206,7 +206,8 @@ def hidden_files(root):
         if not hidden or parts[0] == ".ztserve":
             continue
         if parts[0] == ".ztserve-uploads":
-            if len(parts) == 2 and path.is_dir():
+            # What remembers the outcome of a commit, so that it can be asked for again, is its journal and nothing else.
+            if len(parts) == 3 and parts[2] != "writer-journal":
                 found.add(parts[1])
         else:
             found.add("/".join(parts))

@@ -20,7 +20,7 @@ def start(root):
 
 
 def listed(server):
-    return {model["name"]: model for model in get(server, "/v1/models?limit=1000").json["models"]}
+    return {model["name"]: model for model in get(server, "/v1/models?limit=1000").json()["models"]}
 
 
 def check_promises(server, uploads):
