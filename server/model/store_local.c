@@ -117,6 +117,7 @@ static const struct store_ops local_ops = {
     .sync = store_local_sync,
     .truncate = store_local_truncate,
     .copy = store_local_copy,
+    .discard = store_local_discard,
     .length = store_local_length,
     .watch = local_watch,
     .changed = local_changed,

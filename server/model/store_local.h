@@ -101,6 +101,8 @@ void store_local_abandon(struct stored_upload *upload);
 enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error);
 enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length, struct zt_error *error);
 uint64_t store_local_length(struct stored_upload *upload);
+/* store_discard.c */
+bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset, struct stored_upload *to,
                                 uint64_t to_offset, uint64_t length, struct zt_error *error);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Freeing the blocks of an unnamed file takes as long as it is large. */
+/* Freeing the blocks of a file takes as long as it is large. */
 #define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
 
 static const struct store_ops *ops_of(const struct arrival *arrival)
@@ -44,13 +44,8 @@ static bool refuse(struct arrival *arrival, enum problem problem, const char *me
 
 static void give_place_back(struct arrival *arrival)
 {
-    struct writer_session *session = arrival->session;
-
-    if (!arrival->has_place)
-        return;
-    pthread_mutex_lock(&session->lock);
-    writer_place_give(&session->places, arrival->place.offset, arrival->place.length);
-    pthread_mutex_unlock(&session->lock);
+    if (arrival->has_place)
+        writer_place_return(arrival->session, arrival->round, arrival->data, &arrival->place);
 }
 
 static void free_arrival(struct arrival *arrival)
@@ -98,7 +93,8 @@ void arrival_release(void *thing)
     struct arrival *arrival = thing;
     bool is_last = atomic_load(&arrival->references) == 1;
 
-    if (is_last && arrival->spool != NULL && body_follower_received(&arrival->follower) > SLOW_TO_FREE_BYTES) {
+    if (is_last && (arrival->spool != NULL || arrival->has_place) &&
+        body_follower_received(&arrival->follower) > SLOW_TO_FREE_BYTES) {
         arrival->follower.job.run = run_release;
         workers_submit(arrival->session->server->workers, &arrival->follower.job);
     } else {

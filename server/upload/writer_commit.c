@@ -18,7 +18,7 @@ struct commit {
     struct writer_session *session;
     struct writer_layout layout;
     struct stored_upload *data;
-    const char *file; /* the one in the place that is published */
+    bool is_in_place; /* "data" is published, else one that was made anew */
     struct publication publication;
     struct writer_failure *failure;
 };
@@ -43,15 +43,12 @@ static bool write_at(struct commit *commit, uint64_t offset, const void *bytes, 
            fail_store(commit, &error);
 }
 
-/* What lies behind the data is written over: the rest of bodies that failed, or of a commit that did. */
-static bool is_usable(const struct commit *commit)
+/* Whatever lies behind the components goes: the rest of bodies that failed, or of a commit that did. */
+static bool cut(struct commit *commit, struct stored_upload *data)
 {
-    const struct writer_layout *layout = &commit->layout;
+    struct zt_error error;
 
-    uint64_t dirty_from = layout->session->dirty_from;
-
-    return layout->is_tight && (dirty_from == 0 || dirty_from == layout->data_end) &&
-           ops_of(commit)->length(commit->data) <= layout->data_end + layout->end_length;
+    return ops_of(commit)->truncate(data, commit->layout.data_end, &error) == ZT_OK || fail_store(commit, &error);
 }
 
 static bool open_data(struct commit *commit)
@@ -85,17 +82,6 @@ static bool make_compact(struct commit *commit)
     return true;
 }
 
-/* What comes later goes behind the end that is written now, unless that is published. */
-static void note_end(struct commit *commit)
-{
-    struct writer_session *session = commit->session;
-
-    pthread_mutex_lock(&session->lock);
-    session->dirty_from = commit->layout.data_end;
-    writer_places_skip(&session->places, commit->layout.data_end + commit->layout.end_length);
-    pthread_mutex_unlock(&session->lock);
-}
-
 static bool make_file(struct commit *commit)
 {
     const struct zt_places places = zt_target_places(commit->session->target);
@@ -103,15 +89,13 @@ static bool make_file(struct commit *commit)
 
     if (!open_data(commit))
         return false;
-    commit->file = is_usable(commit) ? WRITER_DATA : WRITER_COMPACT;
-    if (strcmp(commit->file, WRITER_DATA) == 0) {
+    commit->is_in_place = commit->layout.is_tight && !commit->session->is_dirty;
+    if (commit->is_in_place) {
         commit->publication.stored = commit->data;
         commit->data = NULL;
-        note_end(commit);
-    } else if (!make_compact(commit)) {
-        return false;
     }
-    return write_at(commit, 0, places.head, sizeof places.head) &&
+    return (commit->is_in_place ? cut(commit, commit->publication.stored) : make_compact(commit)) &&
+           write_at(commit, 0, places.head, sizeof places.head) &&
            write_at(commit, layout->data_end, layout->end, layout->end_length);
 }
 
@@ -144,7 +128,8 @@ static bool note_publishing(struct commit *commit)
     struct zt_error error;
 
     pthread_mutex_lock(&session->journal_lock);
-    bool noted = writer_journal_publish(session, commit->file, commit->publication.sha256, &error);
+    bool noted = writer_journal_publish(session, commit->is_in_place ? WRITER_DATA : WRITER_COMPACT,
+                                        commit->publication.sha256, &error);
     pthread_mutex_unlock(&session->journal_lock);
     return noted || fail_store(commit, &error);
 }
@@ -225,18 +210,20 @@ static bool set_preconditions(struct commit *commit, const struct preconditions 
 
 /* --- the whole --- */
 
+/* Of the two files one stays: without an end when the upload goes on, and none when it is published. */
 static void end(struct commit *commit, bool done)
 {
     struct writer_session *session = commit->session;
     struct zt_error error;
-    bool is_compact = commit->file != NULL && strcmp(commit->file, WRITER_COMPACT) == 0;
 
+    if (!done && commit->is_in_place && commit->publication.stored != NULL)
+        session->is_dirty =
+            ops_of(commit)->truncate(commit->publication.stored, commit->layout.data_end, &error) != ZT_OK;
     ops_of(commit)->abandon(commit->data);
     ops_of(commit)->abandon(commit->publication.stored);
-    if (done && is_compact)
-        (void)ops_of(commit)->kept_remove(session->server->store, session->entry.id, WRITER_DATA, &error);
-    else if (is_compact)
-        (void)ops_of(commit)->kept_remove(session->server->store, session->entry.id, WRITER_COMPACT, &error);
+    if (!commit->is_in_place)
+        (void)ops_of(commit)->kept_remove(session->server->store, session->entry.id,
+                                          done ? WRITER_DATA : WRITER_COMPACT, &error);
     writer_layout_free(&commit->layout);
 }
 

@@ -167,22 +167,32 @@ static struct writer_component *describe(const struct arrival *arrival)
     return component;
 }
 
+static void return_replaced(struct arrival *arrival, struct writer_component *replaced)
+{
+    if (replaced == NULL)
+        return;
+    const struct writer_place place = {replaced->offset, replaced->length};
+    writer_place_return(arrival->session, arrival->round, arrival->data, &place);
+    free(replaced);
+}
+
 static bool acknowledge(struct arrival *arrival)
 {
-    struct writer_component *component = describe(arrival);
+    struct writer_exchange exchange = {.object = arrival->terms.object, .component = describe(arrival)};
     struct writer_failure failure;
     struct zt_error error;
 
-    if (component == NULL) {
+    if (exchange.component == NULL) {
         zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a component");
         return arrival_fail(arrival, PROBLEM_INTERNAL, &error);
     }
-    if (!writer_session_put(arrival->session, arrival->round, arrival->terms.object, component, &failure)) {
-        free(component);
+    if (!writer_session_put(arrival->session, arrival->round, &exchange, &failure)) {
+        free(exchange.component);
         return arrival_fail(arrival, failure.problem, &failure.error);
     }
     /* It is the component's from now on. */
     arrival->has_place = false;
+    return_replaced(arrival, exchange.replaced);
     return true;
 }
 

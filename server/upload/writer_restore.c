@@ -13,7 +13,6 @@ struct restoring {
     struct record_reader *reader;
     bool has_session;
     const char *published; /* the file that was about to be, or NULL */
-    uint64_t data_end;
 };
 
 static bool get_shape(struct record_reader *reader, struct zt_shape *out_shape)
@@ -124,8 +123,6 @@ static bool read_component(struct restoring *restoring)
     if (replaced != NULL)
         atomic_fetch_sub(&restoring->session->entry.received, replaced->decoded_length);
     free(replaced);
-    uint64_t end = component->offset + component->length;
-    restoring->data_end = end > restoring->data_end ? end : restoring->data_end;
     atomic_fetch_add(&restoring->session->entry.received, component->decoded_length);
     /* It was not: the upload went on. */
     restoring->published = NULL;
@@ -198,12 +195,39 @@ static bool was_published(const struct restoring *restoring)
     return status == ZT_NOT_FOUND;
 }
 
-/* Places go on behind what is there: bodies that nobody acknowledged may have been written. */
-static bool settle_data(struct restoring *restoring)
+static bool find_end(void *context, const struct writer_object *object)
 {
-    struct writer_session *session = restoring->session;
+    uint64_t *data_end = context;
+
+    for (const struct writer_component *one = object->components; one != NULL; one = one->next) {
+        uint64_t end = one->offset + one->length;
+
+        *data_end = one->length > 0 && end > *data_end ? end : *data_end;
+    }
+    return true;
+}
+
+/* Of what lies behind the components, nothing was acknowledged. */
+static bool cut_data(struct writer_session *session)
+{
     const struct store_ops *ops = session->server->store->ops;
     struct stored_upload *data;
+    struct zt_error error;
+    uint64_t end = 0;
+
+    if (ops->kept_open(session->server->store, session->entry.id, WRITER_DATA, &data, &error) != ZT_OK)
+        return false;
+    writer_contents_walk(&session->contents, find_end, &end);
+    bool is_whole = ops->length(data) >= end && ops->truncate(data, end, &error) == ZT_OK;
+    ops->abandon(data);
+    writer_places_skip(&session->places, end);
+    return is_whole;
+}
+
+static bool settle_data(const struct restoring *restoring)
+{
+    struct writer_session *session = restoring->session;
+    struct store *store = session->server->store;
     struct zt_error error;
 
     writer_places_init(&session->places, zt_target_places(session->target).data_alignment);
@@ -211,18 +235,11 @@ static bool settle_data(struct restoring *restoring)
         session->state = WRITER_COMMITTED;
         session->outcome.when = time(NULL);
     }
-    (void)ops->kept_remove(session->server->store, session->entry.id, WRITER_COMPACT, &error);
-    if (session->state == WRITER_COMMITTED) {
-        (void)ops->kept_remove(session->server->store, session->entry.id, WRITER_DATA, &error);
-        return true;
-    }
-    if (ops->kept_open(session->server->store, session->entry.id, WRITER_DATA, &data, &error) != ZT_OK)
-        return false;
-    uint64_t length = ops->length(data);
-    ops->abandon(data);
-    writer_places_skip(&session->places, length);
-    session->dirty_from = length > restoring->data_end ? UINT64_MAX : 0;
-    return length >= restoring->data_end;
+    (void)store->ops->kept_remove(store, session->entry.id, WRITER_COMPACT, &error);
+    if (session->state != WRITER_COMMITTED)
+        return cut_data(session);
+    (void)store->ops->kept_remove(store, session->entry.id, WRITER_DATA, &error);
+    return true;
 }
 
 static bool read_journal(struct writer_session *session, uint8_t **out_bytes, size_t *out_length)

@@ -235,41 +235,47 @@ out:
     return done;
 }
 
-/* What a component's place held is of no use any more. */
-static void give_back(struct writer_session *session, struct writer_component *component)
+/* Not into a file that a commit may have at hand: then all of this ends with it. */
+void writer_place_return(struct writer_session *session, uint64_t round, struct stored_upload *data,
+                         const struct writer_place *place)
 {
-    if (component == NULL)
+    if (!writer_write_begin(session, round))
         return;
+    (void)session->server->store->ops->discard(data, place->offset, place->length);
     pthread_mutex_lock(&session->lock);
-    writer_place_give(&session->places, component->offset, component->length);
+    writer_place_give(&session->places, place->offset, place->length);
     pthread_mutex_unlock(&session->lock);
-    atomic_fetch_sub(&session->entry.received, component->decoded_length);
-    free(component);
+    writer_write_end(session);
 }
 
-bool writer_session_put(struct writer_session *session, uint64_t round, struct zt_text object,
-                        struct writer_component *component, struct writer_failure *failure)
+/* Received are the bytes of what is held. */
+static void count(struct writer_session *session, const struct writer_exchange *exchange)
 {
-    struct writer_component *replaced = NULL;
+    atomic_fetch_add(&session->entry.received, exchange->component->decoded_length);
+    if (exchange->replaced != NULL)
+        atomic_fetch_sub(&session->entry.received, exchange->replaced->decoded_length);
+}
+
+bool writer_session_put(struct writer_session *session, uint64_t round, struct writer_exchange *exchange,
+                        struct writer_failure *failure)
+{
     struct zt_error error;
     bool done = false;
 
     pthread_mutex_lock(&session->journal_lock);
     if (!check_round(session, round, failure) || !check_room(session, failure))
         goto out;
-    if (!writer_journal_put(session, object, component, &error)) {
+    if (!writer_journal_put(session, exchange->object, exchange->component, &error)) {
         writer_fail_store(failure, &error);
         goto out;
     }
     pthread_rwlock_wrlock(&session->contents_lock);
-    done = writer_contents_put(&session->contents, object, component, &replaced);
+    done = writer_contents_put(&session->contents, exchange->object, exchange->component, &exchange->replaced);
     pthread_rwlock_unlock(&session->contents_lock);
-    if (done) {
-        atomic_fetch_add(&session->entry.received, component->decoded_length);
-        give_back(session, replaced);
-    } else {
+    if (done)
+        count(session, exchange);
+    else
         no_memory(failure);
-    }
 out:
     pthread_mutex_unlock(&session->journal_lock);
     return done;

@@ -53,9 +53,7 @@ struct writer_session {
     pthread_mutex_t lock; /* of state, places, outcome: never held for long */
     enum writer_state state;
     struct writer_places places;
-    /* Where a commit that failed, or a process that ended, left bytes behind the components: UINT64_MAX where that is
-     * not known, 0 for none. */
-    uint64_t dirty_from;
+    bool is_dirty; /* a commit that failed left bytes behind the components */
     struct writer_outcome outcome;
     /* Bodies belong to the round in which they began: a commit, or the end, begins another, after which none of them is
      * written or acknowledged. */
@@ -113,8 +111,20 @@ void writer_write_end(struct writer_session *session);
 /* Takes the declaration over (also on failure). *out_new: the object had none before. */
 bool writer_session_declare(struct writer_session *session, uint64_t round, struct zt_text object,
                             struct zt_declaration *declaration, bool *out_new, struct writer_failure *failure);
-/* Takes the component over on success; the place of the one it replaces is given back. */
-bool writer_session_put(struct writer_session *session, uint64_t round, struct zt_text object,
-                        struct writer_component *component, struct writer_failure *failure);
+/* What arrived for an object, and what it replaced: NULL, or to be freed, its place to be given back. */
+struct writer_exchange {
+    struct zt_text object;
+    struct writer_component *component;
+    struct writer_component *replaced;
+};
+
+/* Takes the component over on success. */
+bool writer_session_put(struct writer_session *session, uint64_t round, struct writer_exchange *exchange,
+                        struct writer_failure *failure);
+
+/* A place of the round that nobody needs any more: its space is freed, and others may have it. data is a descriptor of
+ * "data". May take long for a large one. */
+void writer_place_return(struct writer_session *session, uint64_t round, struct stored_upload *data,
+                         const struct writer_place *place);
 
 #endif

@@ -259,6 +259,16 @@ def test_place_of_a_replaced_component_is_used_again(server, folder, name):
     assert_committed(server, folder, upload, name, {"w": pattern(100_000, seed=3)})
 
 
+def test_space_of_what_failed_is_given_back(server, folder, name):
+    upload = begin(server, name)
+    upload.put("w", b"x" * 3_000_000)
+    upload.put("w", b"small")
+    wrong = {"Content-Digest": digest_field("sha-256", b"else")}
+    assert_problem(upload.put("v", b"x" * 3_000_000, fields=wrong), 422, "digest-mismatch")
+    (data,) = (folder / path for path in leftovers(folder) if upload.id in path and path.endswith("data"))
+    eventually(lambda: data.stat().st_blocks * 512 < 100_000)
+
+
 def test_failed_attempt_keeps_the_earlier_one(server, folder, name, version):
     upload = begin(server, name, version)
     data = pattern(5000)

@@ -49,6 +49,18 @@ def test_preconditions_survive(tmp_path, start_server):
     assert [upload.at(server).commit().status for upload in uploads] == [201, 412]
 
 
+def test_upload_survives_what_a_failed_commit_cut_off(tmp_path, start_server, version):
+    server = start_server(tmp_path, "--writable")
+    upload = begin(server, "m", version)
+    upload.put("w", b"there")
+    upload.put("x", b"y" * 300_000)
+    upload.put("x", b"")
+    assert upload.commit(If_Match='"nothing"').status == 412
+    server = restart(start_server, server, tmp_path)
+    assert upload.at(server).commit().status == 201
+    assert_clean(tmp_path, "m")
+
+
 def test_body_that_was_not_acknowledged_leaves_nothing(tmp_path, start_server, version):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m", version)
