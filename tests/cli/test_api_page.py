@@ -50,8 +50,9 @@ def pattern_of(path):
 
 
 def method_of(command):
-    if " -X POST " in command:
-        return "post"
+    for method in ("POST", "PATCH", "DELETE"):
+        if f" -X {method} " in command:
+            return method.lower()
     return "put" if " -T " in command else "get"
 
 
@@ -74,5 +75,5 @@ def test_links_lead_somewhere():
 def test_every_route_is_in_the_readme(server):
     described = json.loads(run(f"curl {server.url}/openapi.json", TOP).stdout)["paths"]
     table = (TOP / "README.md").read_text().split("## API", 1)[1].split("\n## ", 1)[0]
-    told = set(re.findall(r"`(GET|PUT|POST|DELETE) (/[^`]*)`", table))
+    told = set(re.findall(r"`(GET|PUT|POST|PATCH|DELETE) (/[^`]*)`", table))
     assert told == {(method.upper(), path) for path, operations in described.items() for method in operations}

@@ -11,12 +11,13 @@
 
 #define PATH_SIZE 128
 
-static const char *const methods[] = {"get", "put", "post", "delete"};
+static const char *const methods[] = {"get", "put", "post", "delete", "patch"};
 #define METHODS (sizeof methods / sizeof methods[0])
 
 static const struct operation *operation_of(const struct route *route, size_t method)
 {
-    const struct operation *const operations[METHODS] = {&route->get, &route->put, &route->post, &route->delete};
+    const struct operation *const operations[METHODS] = {&route->get, &route->put, &route->post, &route->delete,
+                                                         &route->patch};
 
     return operations[method];
 }
@@ -184,9 +185,13 @@ static void every_code_of_a_problem_is_listed(void **state)
     json_t *schema = follow(*state, "#/components/schemas/Problem");
     json_t *codes = json_object_get(json_object_get(json_object_get(schema, "properties"), "code"), "enum");
 
-    assert_int_equal(json_array_size(codes), PROBLEM_COUNT);
+    size_t listed = 0;
+
     for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++)
-        assert_string_equal(json_string_value(json_array_get(codes, problem)), problem_code(problem));
+        /* Its code is another's too. */
+        if (problem != PROBLEM_LOCKED)
+            assert_string_equal(json_string_value(json_array_get(codes, listed++)), problem_code(problem));
+    assert_int_equal(json_array_size(codes), listed);
 }
 
 /* Fails for a reference that leads nowhere. */
