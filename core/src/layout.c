@@ -161,7 +161,7 @@ static enum zt_status check_dense(const struct zt_layout_case *check)
 }
 
 /* Index parts: u32 or u64 in zTensor 2. Files before 1.2 may have any integers. */
-static bool is_index_type(const struct zt_layout_case *check, const struct zt_component *component)
+bool zt_layout_can_index(const struct zt_layout_case *check, const struct zt_component *component)
 {
     if (component->logical != ZT_LOGICAL_NONE)
         return false;
@@ -182,9 +182,9 @@ static enum zt_status check_csr(const struct zt_layout_case *check)
         return status;
     if (check->object->rank != 2)
         return zt_layout_refuse(check, NULL, "a compressed sparse row object has two dimensions");
-    if (!is_index_type(check, indices))
+    if (!zt_layout_can_index(check, indices))
         return zt_layout_refuse(check, indices, "indices of a type that cannot index");
-    if (!is_index_type(check, indptr))
+    if (!zt_layout_can_index(check, indptr))
         return zt_layout_refuse(check, indptr, "row pointers of a type that cannot index");
     if (check->family == ZT_LAYOUTS_ZT2 && indptr->dtype != indices->dtype)
         return zt_layout_refuse(check, indptr, "row pointers and indices differ in type");
@@ -210,7 +210,7 @@ static enum zt_status check_coo(const struct zt_layout_case *check)
         return status;
     if (check->object->rank == 0)
         return zt_layout_refuse(check, NULL, "a coordinate list has at least one dimension");
-    if (!is_index_type(check, coords))
+    if (!zt_layout_can_index(check, coords))
         return zt_layout_refuse(check, coords, "coordinates of a type that cannot index");
     if (coords->decoded_length == ZT_LENGTH_UNKNOWN)
         return ZT_OK;

@@ -21,4 +21,10 @@ bool zt_shape_product(const uint64_t *shape, unsigned rank, uint64_t *out_elemen
 enum zt_status zt_layout_check(const struct zt_model *model, const struct zt_object *object,
                                enum zt_layout_family family, struct zt_error *error);
 
+/* Checks one component that an object is to have, which need not be among its components: what can be told before the
+ * others are there. Its decoded length is known. Rules as zt_layout_check's. */
+enum zt_status zt_layout_check_part(const struct zt_model *model, const struct zt_object *object,
+                                    const struct zt_component *part, enum zt_layout_family family,
+                                    struct zt_error *error);
+
 #endif

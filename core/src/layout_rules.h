@@ -33,6 +33,9 @@ enum zt_status zt_layout_expect_elements(const struct zt_layout_case *check, con
 enum zt_status zt_layout_parts(const struct zt_layout_case *check, const char *const names[], unsigned count,
                                const struct zt_component *out_parts[]);
 
+/* Whether a part is of a type that indices, row pointers and coordinates may have. */
+bool zt_layout_can_index(const struct zt_layout_case *check, const struct zt_component *component);
+
 /* NULL when the object has no such part. */
 const struct zt_component *zt_layout_part(const struct zt_layout_case *check, const char *name);
 

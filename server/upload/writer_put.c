@@ -140,6 +140,32 @@ static bool settle_shape(struct request *request, struct writer_session *session
     return false;
 }
 
+/* As far as it can be told before the others are there. */
+static bool check_layout(struct request *request, struct writer_session *session, const struct arrival_terms *terms)
+{
+    const struct zt_assembly_component component = {.name = terms->component,
+                                                    .dtype = terms->dtype,
+                                                    .logical = terms->logical,
+                                                    .decoded_length = terms->decoded_length};
+    enum zt_status status = ZT_OK;
+    struct zt_error error;
+
+    pthread_rwlock_rdlock(&session->contents_lock);
+    const struct writer_object *object = writer_contents_find(&session->contents, terms->object);
+    const struct zt_declaration *declared = object != NULL ? object->declared : NULL;
+    if (declared != NULL && declared->shape.stated) {
+        const struct zt_assembly_object outline = {
+            .name = object->name, .format = declared->format, .shape = &declared->shape};
+
+        status = zt_assembly_check_component(session->target, &outline, &component, &error);
+    }
+    pthread_rwlock_unlock(&session->contents_lock);
+    if (status == ZT_OK)
+        return true;
+    problem_reply_error_as(request, status == ZT_NO_MEMORY ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, &error);
+    return false;
+}
+
 static bool settle_coding(struct request *request, const struct writer_session *session, struct arrival_terms *terms,
                           bool says_raw)
 {
@@ -225,7 +251,8 @@ static bool settle(struct request *request, struct writer_session *session, stru
 {
     return check_names(request, session, terms) && settle_body(request, terms) &&
            settle_coding(request, session, terms, says_raw) && settle_type(request, session, terms) &&
-           settle_shape(request, session, terms) && settle_size(request, terms) && check_limits(request, terms);
+           settle_shape(request, session, terms) && settle_size(request, terms) &&
+           check_layout(request, session, terms) && check_limits(request, terms);
 }
 
 static bool read_terms(struct request *request, struct arrival_terms *terms, bool *out_says_raw)

@@ -110,6 +110,27 @@ def test_data_of_another_shape_than_declared(upload):
     assert_problem(upload.put("declared", b"123456", shape="3,2"), 422, "size-mismatch")
 
 
+@pytest.mark.parametrize("version", ["1.2.0", "2"])
+def test_component_that_its_layout_cannot_have(server, version):
+    upload = begin(server, "layouts", version)
+    prefix, suffix = ("", "") if version == "1.2.0" else ("zt.", "/1")
+    upload.declare("csr", shape=[2, 3], format=f"{prefix}sparse_csr{suffix}")
+    upload.declare("coo", shape=[2, 3], format=f"{prefix}sparse_coo{suffix}")
+    for name, role, dtype, shape, size in (
+        ("csr", "indices", "f32", 2, 8),
+        ("csr", "indptr", "u64", 2, 16),
+        ("coo", "coords", "bool", 2, 2),
+        ("coo", "coords", "u64", 3, 24),
+    ):
+        problem = assert_problem(upload.put(name, b"1" * size, role, dtype=dtype, shape=shape), 422, "invalid-model")
+        assert (problem["object"], problem["component"]) == (name, role)
+        assert problem["rule"] == ("zt1 §3 LayoutRule" if version == "1.2.0" else "zt2 §6 LayoutRule")
+    # 1.2 lets an object have more than its layout names.
+    assert upload.put("csr", b"1", "other").status == (201 if version == "1.2.0" else 422)
+    assert upload.put("csr", b"1" * 24, "indptr", dtype="u64", shape=3).status == 201
+    assert upload.put("coo", b"1" * 32, "coords", dtype="u64", shape="2,2").status == 201
+
+
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd, gzip", "x"])
 def test_other_codings(server, upload, coding):
     answer = upload.put("w", b"12345", fields={"Content-Encoding": coding})

@@ -52,6 +52,11 @@ struct zt_assembly_component {
     struct zt_digest digest; /* as zt_target_places says */
 };
 
+/* Whether a component can be one of an object of that format and shape, as far as that can be told without the others:
+ * its name, type and decoded length; offset, length and digest are not looked at. ZT_INVALID with the layout's rule. */
+enum zt_status zt_assembly_check_component(enum zt_target target, const struct zt_assembly_object *object,
+                                           const struct zt_assembly_component *component, struct zt_error *error);
+
 struct zt_assembly;
 
 enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes, struct zt_assembly **out_assembly,

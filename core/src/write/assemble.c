@@ -219,6 +219,23 @@ enum zt_status zt_assembly_component(struct zt_assembly *assembly, const struct 
     return ZT_OK;
 }
 
+enum zt_status zt_assembly_check_component(enum zt_target target, const struct zt_assembly_object *object,
+                                           const struct zt_assembly_component *component, struct zt_error *error)
+{
+    struct zt_assembly *assembly;
+    enum zt_status status = zt_assembly_new(target, (struct zt_text){"", 0}, &assembly, error);
+
+    if (status != ZT_OK)
+        return status;
+    struct zt_component part = outlined(assembly->container, component);
+    status = zt_assembly_object(assembly, object, error);
+    if (status == ZT_OK)
+        status = zt_layout_check_part(&assembly->model, assembly->model.objects, &part,
+                                      target == ZT_TARGET_ZT1 ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2, error);
+    zt_assembly_free(assembly);
+    return status;
+}
+
 /* --- the whole --- */
 
 enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_error *error)

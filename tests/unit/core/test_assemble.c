@@ -214,6 +214,34 @@ static void check_tells_sizes_that_do_not_fit(void **state)
     zt_assembly_free(assembly);
 }
 
+static enum zt_status check_part(const char *format, const char *name, enum zt_dtype dtype, uint64_t length)
+{
+    const struct zt_shape shape = shape_of("2,3");
+    struct zt_assembly_object object = {.name = text("o"), .format = text(format), .shape = &shape};
+    struct zt_assembly_component component = {.name = text(name), .dtype = dtype, .decoded_length = length};
+
+    return zt_assembly_check_component(ZT_TARGET_ZT2, &object, &component, &error);
+}
+
+static void component_alone_is_checked_as_far_as_can_be_told(void **state)
+{
+    (void)state;
+    assert_int_equal(check_part("dense", "data", ZT_F32, 24), ZT_OK);
+    assert_int_equal(check_part("dense", "data", ZT_F32, 20), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "zt2 §6 DenseSize", ZT_NO_OFFSET);
+    assert_int_equal(check_part("dense", "other", ZT_F32, 24), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "zt2 §6 LayoutRule", ZT_NO_OFFSET);
+    assert_string_equal(error.component, "other");
+    assert_int_equal(check_part("zt.sparse_csr/1", "values", ZT_F32, 8), ZT_OK);
+    assert_int_equal(check_part("zt.sparse_csr/1", "indices", ZT_I64, 8), ZT_INVALID);
+    assert_int_equal(check_part("zt.sparse_csr/1", "indptr", ZT_U64, 16), ZT_INVALID);
+    assert_int_equal(check_part("zt.sparse_csr/1", "indptr", ZT_U32, 12), ZT_OK);
+    assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_U64, 24), ZT_INVALID);
+    assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_F32, 16), ZT_INVALID);
+    assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_U64, 32), ZT_OK);
+    assert_int_equal(check_part("anything", "at all", ZT_U8, 1), ZT_OK);
+}
+
 /* --- encoding --- */
 
 static void encoder_gives_what_the_decoder_takes(void **state)
@@ -270,6 +298,7 @@ int main(void)
         cmocka_unit_test(zt2_refuses_names_it_cannot_hold),
         cmocka_unit_test(check_names_the_object_that_lacks_something),
         cmocka_unit_test(check_tells_sizes_that_do_not_fit),
+        cmocka_unit_test(component_alone_is_checked_as_far_as_can_be_told),
         cmocka_unit_test(encoder_gives_what_the_decoder_takes),
         cmocka_unit_test(encoder_has_22_levels),
     };
