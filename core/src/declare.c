@@ -226,10 +226,20 @@ static enum zt_status as_argument(enum zt_status status, struct zt_error *error)
     return ZT_ARGUMENT;
 }
 
+/* The reader is one for headers, which are padded with blanks alone. */
+static struct zt_text without_space(struct zt_text json)
+{
+    while (json.length > 0 && memchr(" \t\r\n", json.bytes[json.length - 1], 4))
+        json.length--;
+    return json;
+}
+
 /* Texts with escapes are decoded where they stand: a copy is read. */
-static enum zt_status declare(struct declaring *declaring, struct zt_text json, const struct member *members,
+static enum zt_status declare(struct declaring *declaring, struct zt_text text, const struct member *members,
                               unsigned level)
 {
+    struct zt_text trimmed = without_space(text);
+    struct zt_text json = trimmed.length > 0 ? trimmed : (struct zt_text){"{}", 2};
     char *copy = malloc(json.length + 1);
     enum zt_status status;
 
@@ -251,8 +261,7 @@ enum zt_status zt_declare_file(struct zt_text json, struct zt_declaration *out_d
 {
     struct zt_error own;
     struct declaring declaring = {.declaration.target = ZT_TARGET_ZT1, .error = error ? error : &own};
-    enum zt_status status =
-        declare(&declaring, json.length > 0 ? json : (struct zt_text){"{}", 2}, file_members, LEVEL_OF_FILE);
+    enum zt_status status = declare(&declaring, json, file_members, LEVEL_OF_FILE);
 
     if (status == ZT_OK)
         *out_declaration = declaring.declaration;
@@ -264,8 +273,7 @@ enum zt_status zt_declare_object(enum zt_target target, struct zt_text json, str
 {
     struct zt_error own;
     struct declaring declaring = {.declaration.target = target, .error = error ? error : &own};
-    enum zt_status status =
-        declare(&declaring, json.length > 0 ? json : (struct zt_text){"{}", 2}, object_members, LEVEL_OF_OBJECT);
+    enum zt_status status = declare(&declaring, json, object_members, LEVEL_OF_OBJECT);
 
     if (status == ZT_OK)
         *out_declaration = declaring.declaration;

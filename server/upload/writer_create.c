@@ -2,22 +2,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/resolve.h"
 #include "upload/json_body.h"
 #include "upload/publication.h"
+#include "upload/write_checks.h"
 #include "upload/writer.h"
 #include "upload/writer_journal.h"
 #include "upload/writer_status.h"
 #include "upload/writers.h"
-
-/* NAME_MAX of Linux file systems. */
-#define FILE_NAME_MAX 255
 
 struct creation {
     struct json_body body;
     struct preconditions preconditions;
     char client[CLIENT_SIZE];
     bool begun;
+    bool is_crowded;                /* the client has too many */
     struct writer_session *session; /* NULL until it is there */
     struct json json;
     struct writer_failure failure;
@@ -34,30 +32,13 @@ static void free_creation(void *thing)
 
 /* --- before the body --- */
 
-/* The last part becomes the name of a file. */
-static bool name_fits(struct zt_text name)
-{
-    const char *slash = memrchr(name.bytes, '/', name.length);
-    size_t last = slash != NULL ? (size_t)(name.bytes + name.length - slash - 1) : name.length;
-
-    return last + strlen(".zt") <= FILE_NAME_MAX;
-}
-
 void writer_create_begin(struct request *request)
 {
-    struct zt_text name = request->names[0];
+    struct preconditions preconditions;
 
-    if (!request->server->config->writable) {
-        problem_reply(request, PROBLEM_READ_ONLY, "writing is turned off on this server");
+    if (refuse_read_only(request) || refuse_name(request, request->names[0]) ||
+        refuse_preconditions(request, request->names[0], &preconditions))
         return;
-    }
-    if (!model_name_is_valid(name) || !name_fits(name)) {
-        problem_reply(
-            request, PROBLEM_INVALID_NAME,
-            "a model's name is parts of letters, digits, '.', '_' and '-' joined by '/' (as %%2F), and fits a "
-            "file's name");
-        return;
-    }
     if (json_body_refuse(request))
         return;
     struct creation *creation = writer_context(request, sizeof *creation);
@@ -65,11 +46,7 @@ void writer_create_begin(struct request *request)
         return;
     json_init(&creation->json, false);
     request_client(request, creation->client);
-    creation->preconditions = (struct preconditions){
-        .if_match = request_header(request, "If-Match"),
-        .if_none_match = request_header(request, "If-None-Match"),
-        .if_unmodified_since = request_header(request, "If-Unmodified-Since"),
-    };
+    creation->preconditions = preconditions;
     request->context = creation;
     request_hold(request, creation, free_creation);
 }
@@ -150,8 +127,8 @@ static bool show(struct creation *creation, struct writer_session *session)
         return true;
     writer_session_release(session);
     (void)store->ops->kept_drop(store, session->entry.id, &ignored);
-    return writer_refuse(&creation->failure, PROBLEM_RATE_LIMITED,
-                         "there are too many unfinished uploads of this client: upload.sessions_per_client");
+    creation->is_crowded = true;
+    return false;
 }
 
 static void work_create(struct request *request)
@@ -186,6 +163,11 @@ enum outcome writer_create_handle(struct request *request)
             return OUTCOME_READY;
         creation->begun = true;
         return request_work(request, work_create);
+    }
+    if (creation->is_crowded) {
+        reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
+                      "upload.sessions_per_client");
+        return OUTCOME_READY;
     }
     if (creation->session == NULL)
         return problem_reply_error_as(request, creation->failure.problem, &creation->failure.error);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "upload/write_checks.h"
 #include "upload/writer.h"
 #include "upload/writer_arrival.h"
 
@@ -216,13 +217,7 @@ static bool settle_size(struct request *request, struct arrival_terms *terms)
 
 static bool check_limits(struct request *request, const struct arrival_terms *terms)
 {
-    uint64_t most = (uint64_t)request->server->config->upload.max_bytes;
-
-    if (terms->decoded_length <= most && (terms->body_length == UINT64_MAX || terms->body_length <= most))
-        return true;
-    problem_reply(request, PROBLEM_TOO_LARGE, "larger than this server takes: upload.max_bytes is %llu",
-                  (unsigned long long)most);
-    return false;
+    return !refuse_large(request, terms->body_length) && !refuse_large(request, terms->decoded_length);
 }
 
 static bool settle_body(struct request *request, struct arrival_terms *terms)

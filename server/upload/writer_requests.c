@@ -8,6 +8,7 @@
 #include "http/digest_fields.h"
 #include "model/href.h"
 #include "upload/json_body.h"
+#include "upload/write_checks.h"
 #include "upload/writer_commit.h"
 #include "upload/writers.h"
 
@@ -22,14 +23,6 @@ struct writing {
 };
 
 /* --- shared --- */
-
-static bool refuse_read_only(struct request *request)
-{
-    if (request->server->config->writable)
-        return false;
-    problem_reply(request, PROBLEM_READ_ONLY, "writing is turned off on this server");
-    return true;
-}
 
 struct writer_session *writer_resolve(struct request *request, bool is_write)
 {
@@ -96,15 +89,6 @@ static void receive(struct request *request, const void *bytes, size_t length)
 static enum outcome reply_failure(struct request *request, const struct writer_failure *failure)
 {
     return problem_reply_error_as(request, failure->problem, &failure->error);
-}
-
-static struct preconditions preconditions_of(struct request *request)
-{
-    return (struct preconditions){
-        .if_match = request_header(request, "If-Match"),
-        .if_none_match = request_header(request, "If-None-Match"),
-        .if_unmodified_since = request_header(request, "If-Unmodified-Since"),
-    };
 }
 
 /* --- DELETE --- */
@@ -215,7 +199,7 @@ void writer_commit_begin(struct request *request)
 static void work_commit(struct request *request)
 {
     struct writing *writing = request->context;
-    const struct preconditions preconditions = preconditions_of(request);
+    const struct preconditions preconditions = preconditions_of_write(request);
 
     writing->done = writer_commit(writing->session, &preconditions, &writing->failure);
 }

@@ -20,7 +20,7 @@ static void assert_text(struct zt_text actual, const char *expected)
 
 static void file_of_nothing_is_zt1_without_attributes(void **state)
 {
-    static const char *const texts[] = {"", "{}", " { } ", "{\"version\":\"1.2.0\"}"};
+    static const char *const texts[] = {"", " \n", "{}", "\r\n\t{ }\r\n\t ", "{\"version\":\"1.2.0\"}"};
 
     (void)state;
     for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
