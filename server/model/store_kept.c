@@ -202,18 +202,23 @@ enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct 
     return synced ? ZT_OK : store_fail_errno(error, kept, "cannot sync the folder");
 }
 
+struct kept_name {
+    int folder;
+    const char *name;
+};
+
 /* Gives an open file of a place to the caller, with the folder; closes both on failure. */
-static enum zt_status hand_out(struct local_store *local, int folder, int descriptor, const char *name,
+static enum zt_status hand_out(struct local_store *local, struct kept_name where, int descriptor,
                                struct stored_upload **out_upload, struct zt_error *error)
 {
     enum zt_status status = store_upload_new(local, descriptor, out_upload, error);
 
     if (status != ZT_OK) {
-        close(folder);
+        close(where.folder);
         return status;
     }
-    (*out_upload)->folder = folder;
-    snprintf((*out_upload)->hidden, sizeof(*out_upload)->hidden, "%s", name);
+    (*out_upload)->folder = where.folder;
+    snprintf((*out_upload)->hidden, sizeof(*out_upload)->hidden, "%s", where.name);
     return ZT_OK;
 }
 
@@ -240,7 +245,7 @@ enum zt_status store_local_kept_create(struct store *store, const char *id, cons
         close(folder);
         return status;
     }
-    return hand_out(local, folder, descriptor, name, out_upload, error);
+    return hand_out(local, (struct kept_name){folder, name}, descriptor, out_upload, error);
 }
 
 /* Opens a regular file and nothing else. -1 with errno. */
@@ -276,7 +281,7 @@ enum zt_status store_local_kept_open(struct store *store, const char *id, const 
         close(folder);
         return status;
     }
-    return hand_out(local, folder, descriptor, name, out_upload, error);
+    return hand_out(local, (struct kept_name){folder, name}, descriptor, out_upload, error);
 }
 
 enum zt_status store_local_kept_remove(struct store *store, const char *id, const char *name, struct zt_error *error)
