@@ -1,43 +1,24 @@
-/* Looks through all models: their manifests are in memory. */
+/* The catalog's index of blobs is one of stored bytes: those of plain components are what the tensor is. */
 #include "upload/held_component.h"
 
-#include <string.h>
-
 #include "model/catalog.h"
-#include "zt/verify.h"
+#include "zt/decode.h"
 
-/* Models looked through at a time. */
-#define PAGE 64
+/* Candidates of one digest that are looked at: files that are gone, or whose bytes are stored compressed. */
+#define TRIES_MAX 16
 
-static const struct zt_component *find_in(const struct generation *generation, const uint8_t sha256[32])
+/* The index may be of a generation whose file is closed, or no longer what it was: it is opened, and compared, again.
+ */
+static bool open_found(struct server *server, const struct component_place *place, struct held_component *out_held)
 {
-    const struct zt_model *model = generation->model;
+    struct generation *generation = catalog_update(server->catalog, place->generation->path);
 
-    for (uint32_t i = 0; model != NULL && i < model->component_count; i++) {
-        uint8_t stated[32];
-
-        if (zt_component_decoded_sha256(model, &model->components[i], stated) &&
-            memcmp(stated, sha256, sizeof stated) == 0 &&
-            (generation->states == NULL || atomic_load(&generation->states[i]) != COMPONENT_CORRUPT))
-            return &model->components[i];
-    }
-    return NULL;
-}
-
-/* What is listed may be parked: the file is opened, and looked at, again. */
-static bool open_found(struct server *server, const struct generation *listed, const uint8_t sha256[32],
-                       struct held_component *out_held)
-{
-    struct generation *generation = catalog_update(server->catalog, listed->path);
-    const struct zt_component *component = generation != NULL ? find_in(generation, sha256) : NULL;
-
-    if (component != NULL) {
+    if (generation != NULL && generation == place->generation && generation->model != NULL) {
+        const struct zt_component *component = &generation->model->components[place->component];
         struct zt_files files = generation_files(generation);
 
-        out_held->source = zt_files_source(&files, component);
-        out_held->component = component;
-        out_held->generation = generation;
-        if (out_held->source != NULL)
+        *out_held = (struct held_component){generation, component, zt_files_source(&files, component)};
+        if (out_held->source != NULL && zt_component_is_plain(component))
             return true;
     }
     generation_release(generation);
@@ -46,26 +27,15 @@ static bool open_found(struct server *server, const struct generation *listed, c
 
 bool held_component_find(struct server *server, const uint8_t sha256[32], struct held_component *out_held)
 {
-    struct generation *page[PAGE];
-    struct zt_text after = {"", 0};
-    char name[MODEL_NAME_MAX + 1];
     bool found = false;
-    bool more = true;
 
-    while (more && !found) {
-        size_t count = catalog_list(server->catalog, (struct zt_text){"", 0}, after, PAGE, page, &more);
+    for (unsigned skip = 0; skip < TRIES_MAX && !found; skip++) {
+        struct component_place place;
 
-        for (size_t i = 0; i < count && !found; i++)
-            found = find_in(page[i], sha256) != NULL && open_found(server, page[i], sha256, out_held);
-        if (count > 0) {
-            struct zt_text last = generation_name(page[count - 1]);
-
-            memcpy(name, last.bytes, last.length);
-            after = (struct zt_text){name, last.length};
-        }
-        more = more && count > 0;
-        for (size_t i = 0; i < count; i++)
-            generation_release(page[i]);
+        if (catalog_find_blob(server->catalog, sha256, skip, true, &place) != CATALOG_BLOB_FOUND)
+            return false;
+        found = open_found(server, &place, out_held);
+        generation_release(place.generation);
     }
     return found;
 }
