@@ -175,6 +175,7 @@ static void read_records(struct restoring *restoring, const uint8_t *bytes, size
     restoring->reader = &reader;
     while (record_read(bytes + at, length - at, &kind, &reader, &whole) && read_record(restoring, kind))
         at += whole;
+    restoring->reader = NULL;
     restoring->session->journal_end = at;
 }
 

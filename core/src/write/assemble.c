@@ -222,7 +222,7 @@ enum zt_status zt_assembly_component(struct zt_assembly *assembly, const struct 
 enum zt_status zt_assembly_check_component(enum zt_target target, const struct zt_assembly_object *object,
                                            const struct zt_assembly_component *component, struct zt_error *error)
 {
-    struct zt_assembly *assembly;
+    struct zt_assembly *assembly = NULL;
     enum zt_status status = zt_assembly_new(target, (struct zt_text){"", 0}, &assembly, error);
 
     if (status != ZT_OK)
