@@ -75,7 +75,7 @@ enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes,
     const char *version = target == ZT_TARGET_ZT1 ? "1.2.0" : "2";
 
     if (!assembly)
-        return zt_write_no_memory(error);
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a file's layout");
     assembly->container = container_of(target);
     assembly->model.format = target == ZT_TARGET_ZT1 ? ZT_FORMAT_ZT1 : ZT_FORMAT_ZT2;
     assembly->model.format_name = "zt";
