@@ -1,12 +1,14 @@
 """What the tests of the streaming writer share: an upload as a client sees it, and what becomes of it on disk."""
 
+import base64
+import hashlib
 import json
 import subprocess
 from urllib.parse import urlencode
 
 from server_process import PROGRAM
 from uploads import files_of
-from wire import ask, get, model_path, segment
+from wire import ask, component_path, get, model_path, segment
 
 JSON = {"Content-Type": "application/json"}
 
@@ -74,3 +76,27 @@ def assert_clean(folder, model):
 def leftovers(folder):
     """Files of uploads that the server still keeps."""
     return [path for path in files_of(folder) if path.startswith(".ztserve-")]
+
+
+def repr_digest(data):
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
+
+
+def content(server, model, name, role="data"):
+    answer = get(server, component_path(model, name, role))
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def assert_committed(server, folder, upload, model, contents):
+    """Commits, and reads everything back: by name, or by (name, role)."""
+    answer = upload.commit()
+    assert answer.status == 201, answer
+    whole = assert_clean(folder, model)
+    assert answer["Location"] == model_path(model)
+    assert answer["ETag"] == get(server, model_path(model))["ETag"]
+    assert answer["Repr-Digest"] == repr_digest(whole)
+    for name, data in contents.items():
+        name = name if isinstance(name, tuple) else (name, "data")
+        assert content(server, model, *name) == data
+    return whole
