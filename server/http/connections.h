@@ -24,6 +24,8 @@ struct connection {
     uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
     uint64_t asked_bytes;    /* heads and bodies of the requests they were for */
     bool suspended;
+    bool past_library;  /* its body was read by intake.c: the answer goes past the library too, and is the last */
+    bool answered;      /* so it did */
     bool timed_out;     /* cut since it took too long */
     bool refused_early; /* the answer went out before the body was read */
 };

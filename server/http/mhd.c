@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 #include "http/address_limit.h"
+#include "http/bare_answer.h"
 #include "http/capacity.h"
 #include "http/connections.h"
 #include "http/hangups.h"
 #include "http/header_block.h"
+#include "http/intake.h"
 #include "http/linger.h"
 #include "http/loop.h"
 #include "http/readahead.h"
@@ -39,6 +41,7 @@ struct mhd {
     struct connections connections;
     struct hangups hangups;
     struct linger_set *linger;
+    struct intake_set *intakes;
     uint64_t now_ms;
     unsigned address_limit;
     unsigned waiting; /* suspended connections, and work that outlives its request */
@@ -134,6 +137,35 @@ static struct connection *connection_of(struct MHD_Connection *handle)
 
 /* --- suspending and resuming --- */
 
+static void resume_library(struct connection *connection)
+{
+    connection->suspended = false;
+    connection->mhd->waiting--;
+    MHD_resume_connection(connection->handle);
+}
+
+/* The library finds the stream at its end, in the middle of the body as it knows it, and closes the connection. */
+static void end_past_library(struct connection *connection)
+{
+    shutdown(connection->descriptor, SHUT_RDWR);
+    resume_library(connection);
+}
+
+/* The body went past the library, which takes no answer in the middle of one. */
+static void answer_past_library(struct connection *connection)
+{
+    struct request *request = connection->request;
+    struct request_state *state = request_state(request);
+
+    if (exchange_advance(request) == OUTCOME_WAITING)
+        return;
+    exchange_answer(request);
+    connection->answered = bare_answer_send(request, MHD_get_reason_phrase_for(state->answer.status));
+    if (connection->answered)
+        state->phase = PHASE_QUEUED;
+    end_past_library(connection);
+}
+
 /* On the loop's thread, by a post: the handler that suspended has returned long since, however fast the worker was. */
 static void resume(struct request *request)
 {
@@ -141,9 +173,10 @@ static void resume(struct request *request)
 
     if (!connection->suspended)
         return;
-    connection->suspended = false;
-    connection->mhd->waiting--;
-    MHD_resume_connection(connection->handle);
+    if (connection->past_library)
+        answer_past_library(connection);
+    else
+        resume_library(connection);
 }
 
 void mhd_suspend(struct connection *connection)
@@ -281,16 +314,55 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     return MHD_YES;
 }
 
+static bool note_piece(void *context, struct connection *connection)
+{
+    struct mhd *mhd = context;
+
+    return connections_body_piece(&mhd->connections, connection, request_state(connection->request)->body_received,
+                                  mhd->now_ms);
+}
+
+static void note_pause(void *context, struct connection *connection)
+{
+    (void)context;
+    deadline_clear(&connection->deadline);
+}
+
+static void on_taken_in(void *context, struct connection *connection, bool whole)
+{
+    (void)context;
+    deadline_clear(&connection->deadline);
+    if (whole)
+        answer_past_library(connection);
+    else
+        end_past_library(connection);
+}
+
+/* What the library has read of a body is delivered: nothing of the rest is in its hands. */
+static void take_in(struct connection *connection, struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+    const uint64_t left = state->body_length != UINT64_MAX ? state->body_length - state->body_received : 0;
+
+    if (left < INTAKE_LEAST_BYTES || state->operation->absorb == NULL ||
+        !intake_begin(connection->mhd->intakes, request, left))
+        return;
+    connection->past_library = true;
+    mhd_suspend(connection);
+}
+
 static enum MHD_Result on_body(struct connection *connection, struct request *request, const char *bytes,
                                size_t *length)
 {
-    struct mhd *mhd = connection->mhd;
+    bool is_first = request_state(request)->body_received == 0;
 
     if (!exchange_receive(request, bytes, *length))
         return MHD_NO;
-    if (!connections_body_piece(&mhd->connections, connection, request_state(request)->body_received, mhd->now_ms))
+    if (!note_piece(connection->mhd, connection))
         return MHD_NO;
     *length = 0;
+    if (is_first && !request->replied)
+        take_in(connection, request);
     return MHD_YES;
 }
 
@@ -321,7 +393,7 @@ static enum ending ending_of(const struct request *request, enum MHD_RequestTerm
 {
     const struct connection *connection = request->connection;
 
-    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK || connection->answered)
         return ENDING_WHOLE;
     if (connection->mhd->cutting)
         return ENDING_DRAIN;
@@ -403,6 +475,7 @@ static void free_mhd(struct mhd *mhd)
     if (mhd->daemon != NULL)
         MHD_stop_daemon(mhd->daemon);
     linger_free(mhd->linger);
+    intake_set_free(mhd->intakes);
     hangups_end(&mhd->hangups);
     free(mhd);
 }
@@ -423,10 +496,12 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     mhd->loop = loop;
     mhd->now_ms = clock_ms();
     mhd->linger = linger_new();
-    if (hangups_init(&mhd->hangups) == 0 && mhd->linger != NULL)
+    mhd->intakes = intake_set_new(loop, &(struct intake_events){mhd, note_piece, note_pause, on_taken_in});
+    if (hangups_init(&mhd->hangups) == 0 && mhd->linger != NULL && mhd->intakes != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
     if (mhd->daemon == NULL || loop_watch(loop, linger_descriptor(mhd->linger), on_linger, mhd) != 0 ||
-        loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0) {
+        loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0 ||
+        loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) != 0) {
         snprintf(error, error_size, "the HTTP library cannot be started");
         free_mhd(mhd);
         return NULL;

@@ -66,7 +66,7 @@ static const struct route *find_route(struct zt_text path, struct zt_text out_na
 
 static const struct operation *find_operation(const struct route *route, enum method method)
 {
-    static const struct operation none = {NULL, NULL, NULL};
+    static const struct operation none = {.handle = NULL};
     switch (method) {
     case METHOD_GET:
     case METHOD_HEAD:

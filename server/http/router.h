@@ -10,6 +10,9 @@ struct operation {
     void (*begin)(struct request *request);
     /* A piece of the body. Without it a body is read and dropped. A refusal made here is answered at its end. */
     void (*receive)(struct request *request, const void *bytes, size_t length);
+    /* The same on a worker, while the request waits: of a long body what comes after its first piece may be given to
+     * this, in order and one piece at a time, instead of to receive. It can be absent. */
+    void (*absorb)(struct request *request, const void *bytes, size_t length);
     /* Everything is in. Called again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
 };

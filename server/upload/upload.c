@@ -158,27 +158,53 @@ static void give_up(struct upload *upload)
     workers_submit(upload->server->workers, &upload->job);
 }
 
-void model_put_receive(struct request *request, const void *bytes, size_t length)
+static bool store_piece(struct upload *upload, const void *bytes, size_t length)
 {
-    struct upload *upload = request->context;
     struct zt_error error;
-    if (upload->has_failed) {
-        give_up(upload);
-        return;
-    }
     uint64_t received = atomic_load(&upload->entry.received);
-    uint64_t most = (uint64_t)request->server->config->upload.max_bytes;
+    uint64_t most = (uint64_t)upload->server->config->upload.max_bytes;
     if (received > most || length > most - received) {
-        upload_refuse(upload, PROBLEM_TOO_LARGE, "the body is larger than this server takes");
-        return;
+        return upload_refuse(upload, PROBLEM_TOO_LARGE, "the body is larger than this server takes");
     }
-    if (request->server->store->ops->write_at(upload->publication.stored, received, bytes, length, &error) != ZT_OK) {
-        upload_fail_store(upload, &error);
-        return;
+    if (upload->server->store->ops->write_at(upload->publication.stored, received, bytes, length, &error) != ZT_OK) {
+        return upload_fail_store(upload, &error);
     }
     atomic_store(&upload->entry.received, received + length);
     atomic_store(&upload->entry.active, time(NULL));
-    follow(upload);
+    return true;
+}
+
+void model_put_receive(struct request *request, const void *bytes, size_t length)
+{
+    struct upload *upload = request->context;
+    if (upload->has_failed) {
+        give_up(upload);
+    } else if (store_piece(upload, bytes, length)) {
+        follow(upload);
+    }
+}
+
+/* What came before it is hashed first; it itself before it leaves the processor's cache. */
+static bool hash_piece(struct upload *upload, const void *bytes, size_t length)
+{
+    struct zt_error error;
+    struct stored_upload *stored = upload->publication.stored;
+    uint64_t received = atomic_load(&upload->entry.received);
+    if (upload_hash_to(&upload->hash, upload->server->store, stored, received, &error) != ZT_OK) {
+        return upload_fail_store(upload, &error);
+    }
+    upload_hash_append(&upload->hash, bytes, length);
+    return true;
+}
+
+void model_put_absorb(struct request *request, const void *bytes, size_t length)
+{
+    struct upload *upload = request->context;
+    if (upload->has_failed) {
+        give_up(upload);
+    } else if (hash_piece(upload, bytes, length)) {
+        store_piece(upload, bytes, length);
+    }
 }
 
 /* --- the answer --- */

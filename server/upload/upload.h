@@ -13,6 +13,8 @@
 
 void model_put_begin(struct request *request);
 void model_put_receive(struct request *request, const void *bytes, size_t length);
+/* The same on a worker. */
+void model_put_absorb(struct request *request, const void *bytes, size_t length);
 enum outcome model_put_handle(struct request *request);
 
 #endif

@@ -68,6 +68,14 @@ enum zt_status upload_hash_to(struct upload_hash *hash, struct store *store, str
     return status;
 }
 
+void upload_hash_append(struct upload_hash *hash, const void *bytes, size_t length)
+{
+    pthread_mutex_lock(&hash->lock);
+    update(hash, bytes, length);
+    atomic_fetch_add(&hash->hashed, length);
+    pthread_mutex_unlock(&hash->lock);
+}
+
 static void finish(struct zt_hasher *hasher, uint8_t *out_bytes)
 {
     struct zt_digest digest;

@@ -23,6 +23,7 @@ enum outcome writer_object_handle(struct request *request);
 /* PUT /v1/uploads/{id}/objects/{object}/{component} */
 void writer_put_begin(struct request *request);
 void writer_put_receive(struct request *request, const void *bytes, size_t length);
+void writer_put_absorb(struct request *request, const void *bytes, size_t length);
 enum outcome writer_put_handle(struct request *request);
 
 /* POST /v1/uploads/{id}/commit */

@@ -298,20 +298,30 @@ static bool write_body(struct arrival *arrival, uint64_t at, const void *bytes, 
            arrival_fail_store(arrival, &error);
 }
 
-void arrival_receive(struct arrival *arrival, const void *bytes, size_t length)
+/* Whether it is written; what follows a failure is dropped. */
+static bool take_piece(struct arrival *arrival, const void *bytes, size_t length)
 {
     uint64_t received = body_follower_received(&arrival->follower);
     uint64_t most = most_of_body(arrival);
 
     if (arrival->has_failed)
-        return;
+        return false;
     writer_session_touch(arrival->session);
-    if (received > most || length > most - received) {
-        refuse(arrival, arrival->terms.body_is_zstd ? PROBLEM_TOO_LARGE : PROBLEM_SIZE_MISMATCH,
-               arrival->terms.body_is_zstd ? "the body is larger than this server takes"
-                                           : "the body has more bytes than shape and type want");
-        return;
-    }
-    if (write_body(arrival, received, bytes, length))
+    if (received <= most && length <= most - received)
+        return write_body(arrival, received, bytes, length);
+    return refuse(arrival, arrival->terms.body_is_zstd ? PROBLEM_TOO_LARGE : PROBLEM_SIZE_MISMATCH,
+                  arrival->terms.body_is_zstd ? "the body is larger than this server takes"
+                                              : "the body has more bytes than shape and type want");
+}
+
+void arrival_receive(struct arrival *arrival, const void *bytes, size_t length)
+{
+    if (take_piece(arrival, bytes, length))
         body_follower_advance(&arrival->follower, length);
+}
+
+void arrival_absorb(struct arrival *arrival, const void *bytes, size_t length)
+{
+    if (take_piece(arrival, bytes, length))
+        body_follower_take(&arrival->follower, bytes, length);
 }

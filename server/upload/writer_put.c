@@ -285,6 +285,11 @@ void writer_put_receive(struct request *request, const void *bytes, size_t lengt
     arrival_receive(request->context, bytes, length);
 }
 
+void writer_put_absorb(struct request *request, const void *bytes, size_t length)
+{
+    arrival_absorb(request->context, bytes, length);
+}
+
 static void work_finish(struct request *request)
 {
     arrival_finish(request->context);

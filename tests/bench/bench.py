@@ -66,8 +66,8 @@ class Nginx:
 
 
 class Ztserve:
-    def __init__(self, root):
-        self.server = ServerProcess(root, "--log-level", "warn")
+    def __init__(self, root, *arguments):
+        self.server = ServerProcess(root, "--log-level", "warn", *arguments)
         self.port = self.server.port
 
     def pids(self):
