@@ -39,6 +39,14 @@ static void run_follow(struct job *job)
     resumable_release(resumable);
 }
 
+/* What creation stated of the whole file; nothing, where it did not. */
+static struct digest_field stated_digest(const struct resumable *resumable)
+{
+    const char *text = resumable->texts[RESUMABLE_REPR_DIGEST];
+    struct digest_field field = {0};
+    return text != NULL && digest_field_parse(text, &field) ? field : (struct digest_field){0};
+}
+
 struct resumable *resumable_new(struct server *server, const char *id, char *texts[RESUMABLE_TEXTS])
 {
     struct resumable *resumable = calloc(1, sizeof *resumable);
@@ -57,7 +65,7 @@ struct resumable *resumable_new(struct server *server, const char *id, char *tex
     strcpy(resumable->entry.id, id);
     resumable->entry.created = time(NULL);
     atomic_init(&resumable->entry.active, resumable->entry.created);
-    if (upload_hash_init(&resumable->hash, false)) {
+    if (upload_hash_init(&resumable->hash, stated_digest(resumable).has_sha512)) {
         return resumable;
     }
     resumable_free(resumable);
@@ -151,26 +159,24 @@ static bool fail(struct resumable_failure *failure, enum problem problem, const 
 static bool hash_whole(struct resumable *resumable, struct resumable_failure *failure)
 {
     struct zt_error error;
-    if (resumable->has_sha256) {
+    if (resumable->is_hashed) {
         return true;
     }
     if (upload_hash_to(&resumable->hash, resumable->server->store, resumable->data, resumable->length, &error) !=
         ZT_OK) {
         return fail(failure, PROBLEM_INTERNAL, &error);
     }
-    upload_hash_finish(&resumable->hash, resumable->sha256, NULL);
-    resumable->has_sha256 = true;
+    upload_hash_finish(&resumable->hash, resumable->sha256, resumable->sha512);
+    resumable->is_hashed = true;
     return true;
 }
 
-/* The digest that creation stated of the whole; another algorithm than SHA-256 was refused there. */
 static bool check_digest(const struct resumable *resumable, struct resumable_failure *failure)
 {
-    const char *text = resumable->texts[RESUMABLE_REPR_DIGEST];
-    struct digest_field field = {0};
+    struct digest_field stated = stated_digest(resumable);
     struct zt_error error;
-    if (text == NULL || !digest_field_parse(text, &field) || !field.has_sha256 ||
-        memcmp(field.sha256, resumable->sha256, sizeof field.sha256) == 0) {
+    if ((!stated.has_sha256 || memcmp(stated.sha256, resumable->sha256, sizeof stated.sha256) == 0) &&
+        (!stated.has_sha512 || memcmp(stated.sha512, resumable->sha512, sizeof stated.sha512) == 0)) {
         return true;
     }
     zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the file does not have the digest of Repr-Digest");

@@ -43,8 +43,9 @@ struct resumable {
     struct upload_hash hash;
     struct job job;
     atomic_bool is_queued;
-    bool has_sha256; /* of the whole file; whoever is busy with it sets it */
+    bool is_hashed; /* the whole file; whoever is busy with it sets it */
     uint8_t sha256[32];
+    uint8_t sha512[64]; /* only where creation stated one */
     /* Published: its place is gone, and who asks again is told for a while. */
     atomic_bool is_published;
     bool replaced;

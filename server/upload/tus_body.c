@@ -111,14 +111,22 @@ static bool has_media_type(struct request *request)
     return *type == '\0' || *type == ';';
 }
 
+/* Creation's Repr-Digest is that of the whole file, and kept with it. */
+static bool refuse_digests(struct request *request, struct tus_body *body)
+{
+    const char *content = request_header(request, "Content-Digest");
+    const char *repr = body->is_creation ? NULL : request_header(request, "Repr-Digest");
+    if ((content == NULL || digest_field_parse(content, &body->content_digest)) &&
+        (repr == NULL || digest_field_parse(repr, &body->repr_digest))) {
+        return false;
+    }
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "Content-Digest or Repr-Digest is malformed");
+    return true;
+}
+
 static bool refuse_checksum(struct request *request, struct tus_body *body)
 {
     const char *checksum = request_header(request, "Upload-Checksum");
-    const char *digest = request_header(request, "Content-Digest");
-    if (digest != NULL && !digest_field_parse(digest, &body->content_digest)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "Content-Digest is malformed");
-        return true;
-    }
     if (checksum == NULL) {
         return false;
     }
@@ -142,12 +150,17 @@ bool tus_body_refuse_fields(struct request *request, struct tus_body *body)
         problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "the Content-Type of a piece is " MEDIA_TYPE);
         return true;
     }
-    return refuse_coding(request) || refuse_checksum(request, body);
+    return refuse_coding(request) || refuse_digests(request, body) || refuse_checksum(request, body);
+}
+
+static bool states_any(const struct digest_field *digest)
+{
+    return digest->has_sha256 || digest->has_sha512;
 }
 
 static bool is_checked(const struct tus_body *body)
 {
-    return body->has_checksum || body->content_digest.has_sha256 || body->content_digest.has_sha512;
+    return body->has_checksum || states_any(&body->content_digest) || states_any(&body->repr_digest);
 }
 
 bool tus_body_refuse_start(struct request *request, struct tus_body *body)
@@ -238,21 +251,28 @@ static bool check_checksum(struct tus_body *body)
             refuse(body, PROBLEM_CHECKSUM_MISMATCH, "the piece does not have the checksum of Upload-Checksum"));
 }
 
-static bool check_content_digest(struct tus_body *body, enum zt_digest_algorithm algorithm, const uint8_t *expected)
+static bool check_bytes(struct tus_body *body, enum zt_digest_algorithm algorithm, const uint8_t *expected,
+                        const char *message)
 {
     struct zt_digest actual = {0};
     return hash_chunk(body, algorithm, &actual) &&
-           (memcmp(actual.bytes, expected, actual.length_bytes) == 0 ||
-            refuse(body, PROBLEM_DIGEST_MISMATCH, "the body does not have the digest of Content-Digest"));
+           (memcmp(actual.bytes, expected, actual.length_bytes) == 0 || refuse(body, PROBLEM_DIGEST_MISMATCH, message));
+}
+
+static bool check_digest(struct tus_body *body, const struct digest_field *digest, const char *message)
+{
+    return (!digest->has_sha256 || check_bytes(body, ZT_DIGEST_SHA256, digest->sha256, message)) &&
+           (!digest->has_sha512 || check_bytes(body, ZT_DIGEST_SHA512, digest->sha512, message));
 }
 
 static bool take_chunk(struct tus_body *body)
 {
-    const struct digest_field *digest = &body->content_digest;
     struct zt_error error;
     if (!check_checksum(body) ||
-        (digest->has_sha256 && !check_content_digest(body, ZT_DIGEST_SHA256, digest->sha256)) ||
-        (digest->has_sha512 && !check_content_digest(body, ZT_DIGEST_SHA512, digest->sha512))) {
+        !check_digest(body, &body->content_digest, "the body does not have the digest of Content-Digest") ||
+        !check_digest(
+            body, &body->repr_digest,
+            "the piece does not have the digest of Repr-Digest; creation is where to state the whole file's")) {
         return false;
     }
     if (body->server->store->ops->copy(body->chunk, 0, body->resumable->data, body->begin, body->received, &error) !=

@@ -20,6 +20,7 @@ struct tus_body {
     bool has_checksum;
     struct zt_digest checksum;
     struct digest_field content_digest;
+    struct digest_field repr_digest; /* of the piece too, by PATCH: RFC 9530 takes a patch for what is sent */
     struct stored_upload *chunk;
     bool has_failed;
     struct resumable_failure failure;

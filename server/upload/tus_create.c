@@ -1,6 +1,7 @@
 /* POST /v1/resumable: a new upload, with its first bytes if the client sends some. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "upload/tus.h"
 #include "upload/tus_body.h"
@@ -31,14 +32,32 @@ static bool refuse_metadata(struct request *request, struct creation *creation)
     return true;
 }
 
+/* Extensions that would make another upload of it than the one that is made here; an override is for uploads only. */
+static bool refuse_unknown_kind(struct request *request)
+{
+    const char *method = request_header(request, "X-HTTP-Method-Override");
+    if (method != NULL && strcasecmp(method, "POST") != 0) {
+        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "uploads are made by POST: no X-HTTP-Method-Override here");
+        representation_field(&request->reply, "Allow", "POST, OPTIONS");
+        return true;
+    }
+    if (request_header(request, "Upload-Concat") != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Concat: concatenation is not offered here");
+        return true;
+    }
+    return false;
+}
+
 static bool refuse_length(struct request *request, struct creation *creation)
 {
     const char *length = request_header(request, "Upload-Length");
+    if (request_header(request, "Upload-Defer-Length") != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "Upload-Length is wanted: creation-defer-length is not offered here");
+        return true;
+    }
     if (length == NULL) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
-                      request_header(request, "Upload-Defer-Length") != NULL
-                          ? "Upload-Length is wanted: creation-defer-length is not offered here"
-                          : "Upload-Length is wanted");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Length is wanted");
         return true;
     }
     if (!tus_number_parse(length, &creation->length)) {
@@ -52,18 +71,17 @@ static bool refuse_digest(struct request *request)
 {
     const char *text = request_header(request, "Repr-Digest");
     struct digest_field field = {0};
-    if (text == NULL || (digest_field_parse(text, &field) && !field.has_sha512)) {
+    if (text == NULL || digest_field_parse(text, &field)) {
         return false;
     }
-    problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "Repr-Digest is malformed, or of sha-512: the digest of a whole resumable upload is sha-256");
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "Repr-Digest is malformed");
     return true;
 }
 
 static bool refuse_creation(struct request *request, struct creation *creation)
 {
-    if (refuse_read_only(request) || tus_refuse_version(request) || refuse_metadata(request, creation) ||
-        refuse_length(request, creation) || refuse_digest(request)) {
+    if (refuse_read_only(request) || tus_refuse_version(request) || refuse_unknown_kind(request) ||
+        refuse_metadata(request, creation) || refuse_length(request, creation) || refuse_digest(request)) {
         return true;
     }
     struct zt_text name = {creation->model, strlen(creation->model)};
@@ -131,7 +149,11 @@ void tus_create_begin(struct request *request)
         return;
     }
     struct tus_body *body = tus_body_new(request);
-    if (body == NULL || (request_body_length(request) > 0 && tus_body_refuse_fields(request, body))) {
+    if (body == NULL) {
+        return;
+    }
+    body->is_creation = true;
+    if ((request_body_length(request) > 0 && tus_body_refuse_fields(request, body))) {
         return;
     }
     struct resumable *resumable = new_resumable(request, &creation);
@@ -144,7 +166,6 @@ void tus_create_begin(struct request *request)
     }
     body->resumable = resumable;
     body->is_claimed = true;
-    body->is_creation = true;
     tus_body_refuse_start(request, body);
 }
 

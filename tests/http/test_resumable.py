@@ -141,6 +141,8 @@ def test_created_upload_tells_offset_length_and_metadata(server, name):
 BAD_CREATIONS = {
     "no length": {"Upload_Length": None},
     "deferred length": {"Upload_Length": None, "Upload_Defer_Length": "1"},
+    "length both given and deferred": {"Upload_Defer_Length": "1"},
+    "part of another upload": {"Upload_Concat": "partial"},
     "negative length": {"Upload_Length": "-1"},
     "length of letters": {"Upload_Length": "ten"},
     "length past 63 bits": {"Upload_Length": "9223372036854775808"},
@@ -314,6 +316,12 @@ def test_method_override(server, folder, name, method):
     assert kept_in(folder, upload) == []
 
 
+def test_override_is_not_for_creation(server, name):
+    answer = post(server, name, 10, X_HTTP_Method_Override="PATCH")
+    assert_problem(answer, 405, "method-not-allowed")
+    assert answer["Allow"] == "POST, OPTIONS" and uploads_of(server, name) == []
+
+
 def test_post_to_an_upload_without_override_is_405(server, name):
     upload = create(server, name, 1000)
     assert_problem(ask(server, "POST", upload, TUS, b""), 405, "method-not-allowed")
@@ -343,12 +351,14 @@ def test_checksum_that_is_none_is_400(server, name, field):
     assert offset_of(server, upload) == 0
 
 
-def test_content_digest_of_a_piece_is_checked(server, name):
+@pytest.mark.parametrize("field", ["Content_Digest", "Repr_Digest"])
+def test_digest_fields_of_a_piece_are_checked(server, name, field):
     upload = create(server, name, len(SMALL))
-    answer = patch(server, upload, 0, b"x" * 100, Content_Digest=digest_field("sha-256", SMALL[:100]))
+    answer = patch(server, upload, 0, b"x" * 100, **{field: digest_field("sha-256", SMALL[:100])})
     assert_problem(answer, 422, "digest-mismatch")
+    assert_problem(patch(server, upload, 0, b"x", **{field: "sha-256=x"}), 400, "invalid-request")
     assert offset_of(server, upload) == 0
-    assert patch(server, upload, 0, SMALL, Content_Digest=digest_field("sha-512", SMALL)).status == 204
+    assert patch(server, upload, 0, SMALL, **{field: digest_field("sha-512", SMALL)}).status == 204
 
 
 def test_cut_piece_with_a_checksum_is_discarded(server, name):
@@ -384,10 +394,11 @@ def test_wrong_digest_in_the_file_is_422_and_gone(server, name):
     assert head(server, upload).status == 404
 
 
-def test_digest_of_the_whole_stated_at_creation_is_checked(server, name):
-    upload = create(server, name, len(SMALL), Repr_Digest=digest_field("sha-256", OTHER))
+@pytest.mark.parametrize("algorithm", ["sha-256", "sha-512"])
+def test_digest_of_the_whole_stated_at_creation_is_checked(server, name, algorithm):
+    upload = create(server, name, len(SMALL), Repr_Digest=digest_field(algorithm, OTHER))
     assert_problem(patch(server, upload, 0, SMALL), 422, "digest-mismatch")
-    upload = create(server, name, len(SMALL), Repr_Digest=digest_field("sha-256", SMALL))
+    upload = create(server, name, len(SMALL), Repr_Digest=digest_field(algorithm, SMALL))
     assert patch(server, upload, 0, SMALL).status == 204
 
 
