@@ -79,6 +79,21 @@ static bool is_any(const char *field)
     return *field == '\0';
 }
 
+bool tag_list_is_valid(const char *field)
+{
+    bool is_valid = is_any(field);
+    field += is_valid ? strlen(field) : 0;
+    while (*(field += strspn(field, " \t,")) != '\0') {
+        struct tag tag;
+        is_valid = take_tag(&field, &tag);
+        skip_space(&field);
+        if (!is_valid || (*field != ',' && *field != '\0')) {
+            return false;
+        }
+    }
+    return is_valid;
+}
+
 /* Whether "*" or a tag of the list stands for what etag names. Nothing does without an etag. */
 static bool field_matches(const char *field, const char *etag, bool strong)
 {

@@ -98,10 +98,23 @@ struct preconditions preconditions_of_write(struct request *request)
     };
 }
 
+/* Passed over, it would have a write go on that was to be held back. A malformed If-Match holds for nothing: 412. */
+static bool refuse_malformed(struct request *request, const char *if_none_match)
+{
+    if (if_none_match == NULL || tag_list_is_valid(if_none_match)) {
+        return false;
+    }
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "If-None-Match is neither * nor a list of entity tags in quotes");
+    return true;
+}
+
 bool refuse_preconditions(struct request *request, struct zt_text name, struct preconditions *out_preconditions)
 {
     struct generation *current;
     *out_preconditions = preconditions_of_write(request);
+    if (refuse_malformed(request, out_preconditions->if_none_match)) {
+        return true;
+    }
     if (!find_now(request, name, &current)) {
         return false;
     }

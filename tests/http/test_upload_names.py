@@ -44,6 +44,14 @@ def test_if_none_match_star_only_creates(server, name):
     assert content_of(server, name) == pattern(1000)
 
 
+@pytest.mark.parametrize("field", ['"other", *', "other", '"other" "more"', '"other', ",", "**"])
+def test_malformed_if_none_match_is_400(server, name, field):
+    assert put(server, name, SMALL).status == 201
+    assert_problem(put(server, name, OTHER, If_None_Match=field), 400, "invalid-request")
+    assert content_of(server, name) == pattern(1000)
+    assert put(server, name, OTHER, If_None_Match=' "a" , W/"b",').status == 204
+
+
 def test_if_match_only_replaces_that_version(server, folder, name):
     assert_problem(put(server, name, SMALL, If_Match="*"), 412, "precondition-failed")
     assert_absent(server, folder, name)

@@ -87,6 +87,21 @@ static void malformed_tags_match_nothing_and_hide_nothing(void **state)
     assert_int_equal(if_none_match(",, \"abc\""), UNCHANGED);
 }
 
+static void tag_lists_are_told_from_what_is_none(void **state)
+{
+    (void)state;
+    assert_true(tag_list_is_valid(" * "));
+    assert_true(tag_list_is_valid("\"a\""));
+    assert_true(tag_list_is_valid(", \"a,b\" , W/\"c\","));
+    assert_false(tag_list_is_valid(""));
+    assert_false(tag_list_is_valid(" , "));
+    assert_false(tag_list_is_valid("\"a\", *"));
+    assert_false(tag_list_is_valid("*, \"a\""));
+    assert_false(tag_list_is_valid("\"a\" \"b\""));
+    assert_false(tag_list_is_valid("\"a"));
+    assert_false(tag_list_is_valid("a"));
+}
+
 static void without_a_tag_nothing_matches(void **state)
 {
     (void)state;
@@ -233,6 +248,7 @@ int main(void)
         cmocka_unit_test(if_none_match_compares_weakly),
         cmocka_unit_test(commas_inside_quotes_belong_to_the_tag),
         cmocka_unit_test(malformed_tags_match_nothing_and_hide_nothing),
+        cmocka_unit_test(tag_lists_are_told_from_what_is_none),
         cmocka_unit_test(without_a_tag_nothing_matches),
         cmocka_unit_test(dates_compare_by_the_second),
         cmocka_unit_test(dates_that_are_none_are_ignored),
