@@ -196,11 +196,22 @@ static bool acknowledge(struct arrival *arrival)
     return true;
 }
 
+/* Of a round that is over nothing that was read back tells about the body: a commit has the file, cut and completed. */
+static void tell_end_of_round(struct arrival *arrival)
+{
+    if (!writer_round_is_over(arrival->session, arrival->round))
+        return;
+    arrival->has_failed = false;
+    (void)refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
+}
+
 bool arrival_finish(struct arrival *arrival)
 {
     bool done = !arrival->has_failed && read_bytes(arrival) && end_encoding(arrival) && check_stated(arrival) &&
                 check_wanted(arrival) && put_in_place(arrival) && sync_data(arrival) && acknowledge(arrival);
 
+    if (!done)
+        tell_end_of_round(arrival);
     arrival->state = ARRIVAL_DONE;
     return done;
 }

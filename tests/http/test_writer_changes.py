@@ -1,13 +1,15 @@
 """The streaming writer when something changes: components sent again, cut, given up; commits that fail, or come twice."""
 
 import concurrent.futures
+import random
+import time
 
 import pytest
 import zstandard
 
 from containers import dense, pattern, zt1
 from uploads import digest_field, put
-from wire import Connection, ask, assert_problem, connect, eventually, get, model_path, read_head
+from wire import Connection, ask, assert_problem, component_path, connect, eventually, get, model_path, read_head
 from writers import assert_clean, assert_committed, begin, content, create, leftovers
 
 
@@ -97,6 +99,28 @@ def test_commit_does_not_wait_for_a_body_that_stalls(server, folder, name):
         connection.sendall(b"SECRET" * 50_000)
         assert read_head(connection)[0] == 409
     assert assert_clean(folder, name) == whole
+
+
+@pytest.mark.parametrize("attempt", range(20))
+def test_bodies_at_the_moment_of_a_commit_are_in_it_or_conflict(server, name, attempt):
+    moments = random.Random(attempt)
+    upload = begin(server, name)
+    bodies = {f"w{i}": moments.randbytes(5000) for i in range(8)}
+    for one in bodies:
+        upload.put(one, b"earlier")
+
+    def send(one, moment):
+        time.sleep(moment)
+        return upload.put(one, bodies[one]) if one in bodies else upload.commit()
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        sent = {one: pool.submit(send, one, moments.random() / 100) for one in [*bodies, None]}
+    assert sent.pop(None).result().status == 201
+    for one, future in sent.items():
+        answer = future.result()
+        assert answer.status in (201, 409), answer
+        held = get(server, component_path(name, one)).body
+        assert held == (bodies[one] if answer.status == 201 else b"earlier")
 
 
 def test_chunked_body_of_another_size_is_refused(server, name):
