@@ -24,6 +24,7 @@ enum zt_status zt_encoder_open(enum zt_target target, int level, const struct zt
         free(encoder);
         return status;
     }
+    zt_compressor_bound_memory(encoder->compressor, level);
     *out_encoder = encoder;
     return ZT_OK;
 }

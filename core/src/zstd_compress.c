@@ -12,6 +12,10 @@
 /* Of decoded bytes: a frame of a seekable stream, as the reference writes them. */
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define LEVEL_MAX   22
+/* From here on the tables of a level are larger than these, which are powers of two: 20 is a block. */
+#define BOUNDED_LEVEL_MIN  4
+#define BOUNDED_WINDOW_LOG 20
+#define BOUNDED_TABLE_LOG  18
 /* The seek table: a skippable frame of entries, their count, a descriptor without flags, and a magic number. */
 #define SKIPPABLE_MAGIC 0x184D2A5E
 #define TABLE_MAGIC     0x8F92EAB1
@@ -59,6 +63,15 @@ enum zt_status zt_compressor_new(int level, bool seekable, const struct zt_sink 
     }
     *out_compressor = compressor;
     return ZT_OK;
+}
+
+void zt_compressor_bound_memory(struct zt_compressor *compressor, int level)
+{
+    if (level < BOUNDED_LEVEL_MIN)
+        return;
+    ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_windowLog, BOUNDED_WINDOW_LOG);
+    ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_chainLog, BOUNDED_TABLE_LOG);
+    ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_hashLog, BOUNDED_TABLE_LOG);
 }
 
 /* Feeds the block; end closes the frame. *out_length is how many bytes came out. */

@@ -15,6 +15,10 @@ struct zt_compressor;
 enum zt_status zt_compressor_new(int level, bool seekable, const struct zt_sink *out,
                                  struct zt_compressor **out_compressor, struct zt_error *error);
 
+/* Before anything is appended, the level it was made with: whatever that is, zstd takes no more than some 5 MiB, and
+ * the frames' window is at most 1 MiB where the level's own would be larger. */
+void zt_compressor_bound_memory(struct zt_compressor *compressor, int level);
+
 enum zt_status zt_compressor_append(struct zt_compressor *compressor, const void *bytes, size_t length,
                                     struct zt_error *error);
 /* Ends the stream; what is appended next begins another. */

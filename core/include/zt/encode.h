@@ -12,7 +12,8 @@ extern "C" {
 struct zt_encoder;
 
 /* target: ZT_TARGET_ZT1 or ZT_TARGET_ZT2. level: 1 to 22, 0 for 3; ZT_ARGUMENT for any other. What is compressed goes
- * to out, which is borrowed, as is its context. Holds two blocks of 1 MiB and what zstd takes for the level. */
+ * to out, which is borrowed, as is its context. Holds two blocks of 1 MiB and some 5 MiB at most, whatever the level:
+ * many may be open at once. */
 enum zt_status zt_encoder_open(enum zt_target target, int level, const struct zt_sink *out,
                                struct zt_encoder **out_encoder, struct zt_error *error);
 
