@@ -173,3 +173,24 @@ void found_digests_want(struct server *server, struct generation *generation, ui
     if (!found_queue_add(server->verifier, generation, component))
         found_forget_wanted(generation, component);
 }
+
+void found_digests_learn(struct server *server, struct generation *generation, uint32_t component,
+                         const uint8_t sha256[32])
+{
+    uint8_t *block;
+
+    if (generation->found == NULL || !is_worth_finding(generation, component))
+        return;
+    if (generation->model->components[component].length > generation->found->piece_bytes) {
+        found_digests_want(server, generation, component);
+        return;
+    }
+    block = malloc(FOUND_DIGEST_SIZE);
+    if (block == NULL)
+        return;
+    memcpy(block, sha256, FOUND_DIGEST_SIZE);
+    if (found_block_put(generation, component, NULL, block))
+        found_queue_note(server->verifier, generation, component);
+    else
+        free(block);
+}

@@ -13,6 +13,11 @@
 /* A component's stored bytes are to be read in the background, if they were not already. From any thread. */
 void found_digests_want(struct server *server, struct generation *generation, uint32_t component);
 
+/* The stored bytes' SHA-256, from whoever has just hashed them; where pieces are to be known too, they are read.
+ * Nothing of a component that is not known to be sound. From any thread. */
+void found_digests_learn(struct server *server, struct generation *generation, uint32_t component,
+                         const uint8_t sha256[32]);
+
 /* What is known now; false where nothing is. Never waits. Of a corrupt component nothing is known. */
 bool found_digest_whole(const struct generation *generation, uint32_t component, uint8_t out_sha256[32]);
 /* What the file itself states over exactly the stored bytes, right or not. */

@@ -242,15 +242,8 @@ static bool read_chunk(struct finding *finding)
            hash_chunk(finding, (size_t)length);
 }
 
-static void keep(struct finder *finder, struct finding *finding)
+void found_queue_note(struct verifier *verifier, struct generation *generation, uint32_t component)
 {
-    struct verifier *verifier = finder->verifier;
-    struct generation *generation = finding->generation;
-    uint32_t component = finding->component;
-
-    if (!found_block_put(generation, component, FOUND_WANTED, finding->block))
-        return;
-    finding->block = NULL;
     pthread_mutex_lock(&verifier->found.lock);
     /* Without memory for the note it is known all the same, for as long as the process lives. */
     (void)list_add(&generation->found->unsaved, component);
@@ -258,6 +251,14 @@ static void keep(struct finder *finder, struct finding *finding)
     verifier_mark_dirty(verifier, generation);
     if (verifier->server->catalog != NULL)
         catalog_note_digest(verifier->server->catalog, generation, component);
+}
+
+static void keep(struct finder *finder, struct finding *finding)
+{
+    if (!found_block_put(finding->generation, finding->component, FOUND_WANTED, finding->block))
+        return;
+    finding->block = NULL;
+    found_queue_note(finder->verifier, finding->generation, finding->component);
 }
 
 /* Everything is read. Bytes that were written to meanwhile, or that are not what the file states, are not remembered;

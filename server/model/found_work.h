@@ -70,6 +70,8 @@ void found_queue_init(struct verifier *verifier, int state_folder);
 void found_queue_clear(struct verifier *verifier);
 /* Puts a component among those that are to be read. False when that cannot be, now. */
 bool found_queue_add(struct verifier *verifier, struct generation *generation, uint32_t component);
+/* A component's block was put: it is to be written down, and found by its digest. */
+void found_queue_note(struct verifier *verifier, struct generation *generation, uint32_t component);
 /* What is not written down yet becomes the caller's, to be freed. */
 struct component_list found_queue_take_unsaved(struct verifier *verifier, struct generation *generation);
 

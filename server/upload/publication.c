@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/found_digests.h"
 #include "model/verifier.h"
 #include "runtime/log.h"
 #include "runtime/server.h"
@@ -197,6 +198,35 @@ static void remove_others(struct publication *publication, const char *extension
     }
 }
 
+static void hand_over_sha256(const struct publication *publication, struct generation *generation,
+                             const struct zt_object *object, const struct zt_component *component)
+{
+    uint32_t index = zt_component_index(generation->model, component);
+    uint8_t stated[32];
+    if (found_digest_stated(generation, index, stated)) {
+        return;
+    }
+    const uint8_t *sha256 =
+        publication->stored_sha256(publication->context, zt_object_name(object), zt_component_name(component));
+    if (sha256 != NULL) {
+        found_digests_learn(publication->server, generation, index, sha256);
+    } else {
+        found_digests_want(publication->server, generation, index);
+    }
+}
+
+/* Those that the file itself does not state: they are how others ask for its bytes. */
+static void hand_over_sha256s(const struct publication *publication, struct generation *generation)
+{
+    const struct zt_model *model = generation->model;
+    for (uint32_t i = 0; model != NULL && i < model->object_count; i++) {
+        const struct zt_component *components = zt_object_components(model, &model->objects[i]);
+        for (uint32_t j = 0; j < model->objects[i].component_count; j++) {
+            hand_over_sha256(publication, generation, &model->objects[i], &components[j]);
+        }
+    }
+}
+
 /* Only about the very file that was checked: somebody may have put another into its place since. The time of change is
  * that of the link. */
 static void hand_over(const struct publication *publication, const struct findings *findings,
@@ -210,6 +240,9 @@ static void hand_over(const struct publication *publication, const struct findin
     }
     if (findings->verdicts != NULL) {
         verifier_learn(publication->server->verifier, generation, findings->verdicts, findings->verdict_count);
+    }
+    if (publication->stored_sha256 != NULL) {
+        hand_over_sha256s(publication, generation);
     }
     memcpy(generation->file_sha256, publication->sha256, sizeof generation->file_sha256);
     atomic_store(&generation->has_file_sha256, true);

@@ -134,6 +134,16 @@ static bool note_publishing(struct commit *commit)
     return noted || fail_store(commit, &error);
 }
 
+/* Hashed when they arrived; of what was compressed that is not what is stored. */
+static const uint8_t *stored_sha256(void *context, struct zt_text object, struct zt_text component)
+{
+    const struct writer_session *session = context;
+    const struct writer_object *held = writer_contents_find(&session->contents, object);
+    const struct writer_component *found = held != NULL ? writer_object_find(held, component) : NULL;
+
+    return found != NULL && !found->compressed ? found->sha256 : NULL;
+}
+
 static bool publish(struct commit *commit)
 {
     return publication_run(&commit->publication) ||
@@ -252,7 +262,10 @@ bool writer_commit(struct writer_session *session, const struct preconditions *p
                    struct writer_failure *failure)
 {
     struct commit commit = {.session = session,
-                            .publication = {.server = session->server, .name = session->entry.model},
+                            .publication = {.server = session->server,
+                                            .name = session->entry.model,
+                                            .stored_sha256 = stored_sha256,
+                                            .context = session},
                             .failure = failure};
     enum writer_state state;
 

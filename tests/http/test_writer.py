@@ -116,6 +116,15 @@ def test_compressed_on_the_way(server, folder, name, version, level):
     assert component["length"] < component["uncompressed_length"] == len(data)
 
 
+@pytest.mark.parametrize("level", [4, 9, 19])
+def test_high_levels_take_little_memory(server, name, version, level):
+    upload = begin(server, name, version)
+    upload.put("w", pattern(30_000) * 100, encoding="zstd", level=level)
+    assert upload.commit().status == 201
+    stored = get(server, component_path(name, "w") + "?representation=stored").body
+    assert zstandard.get_frame_parameters(stored).window_size <= 1 << 20
+
+
 def test_compressed_chunked_body(server, folder, name, version):
     data = pattern(2_500_000)
     upload = begin(server, name, version)
@@ -227,6 +236,19 @@ def test_component_is_taken_from_the_same_upload(server, folder, name, version):
     assert upload.put("b", b"", shape=len(data), digest=digest).status == 201
     assert upload.put("c", data, digest=digest).status == 201
     assert_committed(server, folder, upload, name, {"a": data, "b": data, "c": data})
+
+
+def test_component_is_taken_from_a_model_just_committed(server, folder, name, version):
+    data = random.Random(name).randbytes(70_000)
+    digest = hashlib.sha256(data).hexdigest()
+    first = begin(server, f"{name}-first", version)
+    first.put("w", data)
+    assert first.commit().status == 201
+    assert get(server, f"/v1/blobs/sha256/{digest}").body == data
+    assert get(server, component_path(f"{name}-first", "w"))["Repr-Digest"] == repr_digest(data)
+    upload = begin(server, name, version)
+    assert upload.put("w", b"", shape=len(data), digest=f"sha256:{digest}").status == 201
+    assert_committed(server, folder, upload, name, {"w": data})
 
 
 def test_damaged_component_is_not_taken(server, folder, name):
