@@ -1,4 +1,5 @@
-/* A ring of pieces for each body: the loop fills them, and a job at a time has the full ones absorbed. */
+/* A ring of pieces for each body: the loop fills them, and two workers follow, each at its own pace. Pieces are counted
+ * from the body's first; a count's place in the ring is its rest by PIECES. */
 #include "http/intake.h"
 
 #include <errno.h>
@@ -10,28 +11,36 @@
 #include "http/connections.h"
 #include "http/request_state.h"
 
-/* Large enough that calls and jobs do not count beside hashing (about 250 us a piece). */
+/* Large enough that calls and jobs do not count beside hashing, which takes about 250 us for one. */
 #define PIECE_BYTES ((size_t)512 << 10)
-/* Two are absorbed while two are filled. */
+/* Some are worked on while others are filled. */
 #define PIECES 4
 /* More than that on one loop go the library's way: it bounds the memory, to 32 MiB a loop. */
 #define INTAKES_MOST 16
 #define EVENTS       INTAKES_MOST
 
-struct piece {
-    uint8_t *bytes;
-    size_t length;
+/* What is done with each piece. */
+enum { STORE, DIGEST, TASKS };
+
+struct task {
+    struct job job;
+    struct intake *intake;
+    uint64_t done; /* pieces */
+    uint64_t due;  /* what the job that is queued or runs will have done; done: there is none */
 };
 
 struct intake {
-    struct job job; /* absorbs job_pieces from first on */
     struct intake_set *set;
     struct request *request;
     uint64_t left; /* of the body, to be read */
-    struct piece pieces[PIECES];
-    unsigned first; /* full and not absorbed */
-    unsigned full;
-    unsigned job_pieces; /* 0: no job is queued or runs */
+    struct piece {
+        uint8_t *bytes;
+        size_t length;
+        uint64_t offset;
+    } pieces[PIECES];
+    uint64_t filled; /* pieces */
+    struct task tasks[TASKS];
+    bool filling; /* the piece behind them is begun */
     bool watched;
     bool broken; /* the client is gone, or took too long */
 };
@@ -50,14 +59,16 @@ static struct connection *connection_of(const struct intake *intake)
 
 /* --- watching --- */
 
-static void watch(struct intake *intake)
+/* Failing, it breaks the intake. */
+static bool watch(struct intake *intake)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = intake};
 
-    if (intake->watched)
-        return;
-    intake->watched = epoll_ctl(intake->set->epoll, EPOLL_CTL_ADD, connection_of(intake)->descriptor, &event) == 0;
-    intake->broken = !intake->watched;
+    if (!intake->watched &&
+        epoll_ctl(intake->set->epoll, EPOLL_CTL_ADD, connection_of(intake)->descriptor, &event) != 0)
+        intake->broken = true;
+    intake->watched = !intake->broken;
+    return intake->watched;
 }
 
 static void unwatch(struct intake *intake)
@@ -67,17 +78,48 @@ static void unwatch(struct intake *intake)
     intake->watched = false;
 }
 
-/* --- absorbing --- */
+/* --- tasks --- */
 
-static void run_absorb(struct job *job)
+static void run_task(struct job *job)
 {
-    const struct intake *intake = (const struct intake *)job;
-    struct request *request = intake->request;
+    const struct task *task = (const struct task *)job;
+    struct request *request = task->intake->request;
+    const struct operation *operation = request_state(request)->operation;
+    bool stores = task == &task->intake->tasks[STORE];
 
-    for (unsigned i = 0; i < intake->job_pieces; i++) {
-        const struct piece *piece = &intake->pieces[(intake->first + i) % PIECES];
+    for (uint64_t at = task->done; at < task->due; at++) {
+        const struct piece *piece = &task->intake->pieces[at % PIECES];
+        const struct body_piece given = {piece->bytes, piece->length, piece->offset};
 
-        request_state(request)->operation->absorb(request, piece->bytes, piece->length);
+        if (stores)
+            operation->store(request, &given);
+        else
+            operation->digest(request, &given);
+    }
+}
+
+static bool is_working(const struct intake *intake)
+{
+    return intake->tasks[STORE].done < intake->tasks[STORE].due ||
+           intake->tasks[DIGEST].done < intake->tasks[DIGEST].due;
+}
+
+/* Pieces that both are done with. */
+static uint64_t finished(const struct intake *intake)
+{
+    const uint64_t stored = intake->tasks[STORE].done;
+    const uint64_t digested = intake->tasks[DIGEST].done;
+
+    return stored < digested ? stored : digested;
+}
+
+static void set_to_work(struct intake *intake)
+{
+    for (struct task *task = intake->tasks; task < intake->tasks + TASKS; task++) {
+        if (task->done < task->due || task->due == intake->filled)
+            continue;
+        task->due = intake->filled;
+        workers_submit(intake->request->server->workers, &task->job);
     }
 }
 
@@ -95,9 +137,13 @@ static void end(struct intake *intake)
     struct connection *connection = connection_of(intake);
     bool whole = !intake->broken;
 
-    unwatch(intake);
     free_intake(intake);
     events->ended(events->context, connection, whole);
+}
+
+static bool can_read(const struct intake *intake)
+{
+    return intake->left > 0 && !intake->broken && intake->filled - finished(intake) < PIECES;
 }
 
 /* What follows from the state, after every change of it; the intake may be gone afterwards. */
@@ -105,44 +151,42 @@ static void go_on(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;
 
-    if (intake->job_pieces == 0 && intake->full > 0 && !intake->broken) {
-        intake->job_pieces = intake->full;
-        workers_submit(intake->request->server->workers, &intake->job);
-    }
-    if (intake->job_pieces == 0 && (intake->broken || (intake->left == 0 && intake->full == 0))) {
-        end(intake);
+    if (!intake->broken)
+        set_to_work(intake);
+    if (can_read(intake) && watch(intake))
         return;
-    }
-    if (intake->left > 0 && intake->full < PIECES && !intake->broken) {
-        watch(intake);
-        return;
-    }
     unwatch(intake);
-    events->paused(events->context, connection_of(intake));
+    if (!is_working(intake) && (intake->broken || intake->left == 0))
+        end(intake);
+    else
+        events->paused(events->context, connection_of(intake));
 }
 
-static void on_absorbed(struct job *job)
+static void on_task_done(struct job *job)
 {
-    struct intake *intake = (struct intake *)job;
+    struct task *task = (struct task *)job;
 
-    for (unsigned i = 0; i < intake->job_pieces; i++)
-        intake->pieces[(intake->first + i) % PIECES].length = 0;
-    intake->first = (intake->first + intake->job_pieces) % PIECES;
-    intake->full -= intake->job_pieces;
-    intake->job_pieces = 0;
-    go_on(intake);
+    task->done = task->due;
+    go_on(task->intake);
 }
 
 /* --- reading --- */
 
-/* The piece that is being filled; its memory comes with its first bytes. */
-static struct piece *filling(struct intake *intake)
+/* The piece that is being filled, in the place of one that is finished; memory comes with the first round. */
+static struct piece *piece_to_fill(struct intake *intake)
 {
-    struct piece *piece = &intake->pieces[(intake->first + intake->full) % PIECES];
+    struct piece *piece = &intake->pieces[intake->filled % PIECES];
 
     if (piece->bytes == NULL)
         piece->bytes = malloc(PIECE_BYTES);
-    return piece->bytes != NULL ? piece : NULL;
+    if (piece->bytes == NULL)
+        return NULL;
+    if (!intake->filling) {
+        piece->offset = request_state(intake->request)->body_received;
+        piece->length = 0;
+    }
+    intake->filling = true;
+    return piece;
 }
 
 static size_t room_in(const struct intake *intake, const struct piece *piece)
@@ -159,8 +203,10 @@ static void count_in(struct intake *intake, struct piece *piece, size_t length)
     piece->length += length;
     intake->left -= length;
     request_state(intake->request)->body_received += length;
-    if (piece->length == PIECE_BYTES || intake->left == 0)
-        intake->full++;
+    if (piece->length == PIECE_BYTES || intake->left == 0) {
+        intake->filled++;
+        intake->filling = false;
+    }
     if (!events->received(events->context, connection_of(intake)))
         intake->broken = true;
 }
@@ -168,7 +214,7 @@ static void count_in(struct intake *intake, struct piece *piece, size_t length)
 /* At most a piece at a time: others of the loop have their turns between. */
 static void receive(struct intake *intake)
 {
-    struct piece *piece = filling(intake);
+    struct piece *piece = piece_to_fill(intake);
     ssize_t length;
 
     if (piece == NULL) {
@@ -203,12 +249,14 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
 
     if (intake == NULL)
         return false;
-    intake->job = (struct job){.run = run_absorb, .done = on_absorbed, .loop = set->loop};
+    for (int i = 0; i < TASKS; i++) {
+        intake->tasks[i].job = (struct job){.run = run_task, .done = on_task_done, .loop = set->loop};
+        intake->tasks[i].intake = intake;
+    }
     intake->set = set;
     intake->request = request;
     intake->left = left;
-    watch(intake);
-    if (!intake->watched) {
+    if (!watch(intake)) {
         free(intake);
         return false;
     }

@@ -1,6 +1,6 @@
 /* Long bodies, read past the HTTP library: its memory for a connection gives pieces of a few KiB, and each costs as
  * much as a large one. Once the library has delivered a body's first piece, and has nothing else of it, the connection
- * is suspended, the rest goes from the socket into large buffers, and workers absorb these, in order and one at a time.
+ * is suspended, the rest goes from the socket into large buffers, and workers store and digest these side by side.
  * While they cannot keep up nothing is read, and the client waits. */
 #ifndef HTTP_INTAKE_H
 #define HTTP_INTAKE_H
@@ -24,7 +24,7 @@ struct intake_events {
     bool (*received)(void *context, struct connection *connection);
     /* Nothing is read for now, and that is not the client's fault. */
     void (*paused)(void *context, struct connection *connection);
-    /* Nobody works on the body any more; whole: all of it was absorbed, and the answer is due. */
+    /* Nobody works on the body any more; whole: all of it was stored and digested, and the answer is due. */
     void (*ended)(void *context, struct connection *connection, bool whole);
 };
 

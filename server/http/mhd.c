@@ -318,6 +318,8 @@ static bool note_piece(void *context, struct connection *connection)
 {
     struct mhd *mhd = context;
 
+    /* The loop may have slept until now. */
+    mhd->now_ms = clock_ms();
     return connections_body_piece(&mhd->connections, connection, request_state(connection->request)->body_received,
                                   mhd->now_ms);
 }
@@ -344,7 +346,7 @@ static void take_in(struct connection *connection, struct request *request)
     const struct request_state *state = request_state_const(request);
     const uint64_t left = state->body_length != UINT64_MAX ? state->body_length - state->body_received : 0;
 
-    if (left < INTAKE_LEAST_BYTES || state->operation->absorb == NULL ||
+    if (left < INTAKE_LEAST_BYTES || state->operation->store == NULL ||
         !intake_begin(connection->mhd->intakes, request, left))
         return;
     connection->past_library = true;

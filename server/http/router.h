@@ -4,15 +4,24 @@
 
 #include "http/request.h"
 
+/* A part of a body, in memory. */
+struct body_piece {
+    const void *bytes;
+    size_t length;
+    uint64_t offset; /* in the body */
+};
+
 /* What one method of a route does. Only handle is needed. */
 struct operation {
     /* Header fields are in, the body is not: refuse here (by problem_reply), before a byte of it is sent. */
     void (*begin)(struct request *request);
     /* A piece of the body. Without it a body is read and dropped. A refusal made here is answered at its end. */
     void (*receive)(struct request *request, const void *bytes, size_t length);
-    /* The same on a worker, while the request waits: of a long body what comes after its first piece may be given to
-     * this, in order and one piece at a time, instead of to receive. It can be absent. */
-    void (*absorb)(struct request *request, const void *bytes, size_t length);
+    /* The same on workers, while the request waits: of a long body what comes after its first piece may be given to
+     * these instead of to receive. Each gets every piece, in order and one at a time, to keep it and to hash it;
+     * neither waits for the other. Both or none. */
+    void (*store)(struct request *request, const struct body_piece *piece);
+    void (*digest)(struct request *request, const struct body_piece *piece);
     /* Everything is in. Called again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
 };

@@ -21,6 +21,8 @@
 #define NAME_TRIES_MAX 16
 /* How much may be written between two looks at the free space. */
 #define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
+/* Pieces from here on come from workers, which may wait for the disk; smaller ones may come from a loop. */
+#define WRITE_OUT_BYTES ((size_t)256 << 10)
 
 enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes, struct zt_error *error)
 {
@@ -126,6 +128,16 @@ enum zt_status store_account(struct stored_upload *upload, uint64_t length, stru
     return store_check_space(upload->store, 0, error);
 }
 
+/* So that the sync at the end has little to wait for. An error that this takes from the sync is told here. */
+static bool begin_write_out(struct stored_upload *upload, uint64_t offset, size_t length)
+{
+    if (sync_file_range(upload->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE) == 0 ||
+        errno == ENOSYS || errno == ESPIPE || errno == EINVAL)
+        return true;
+    atomic_store(&upload->is_doubtful, true);
+    return false;
+}
+
 enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset, const void *bytes, size_t length,
                                     struct zt_error *error)
 {
@@ -145,6 +157,8 @@ enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offse
         offset += (uint64_t)put;
         left -= (size_t)put;
     }
+    if (length >= WRITE_OUT_BYTES && !begin_write_out(upload, offset - length, length))
+        return store_fail_errno(error, errno, "cannot write");
     return store_account(upload, length, error);
 }
 

@@ -79,23 +79,21 @@ void body_follower_advance(struct body_follower *follower, uint64_t length)
     workers_submit(follower->server->workers, &follower->job);
 }
 
-/* With the lock held. */
-static void take_from_memory(struct body_follower *follower, const void *bytes, size_t length)
+void body_follower_count(struct body_follower *follower, uint64_t length)
+{
+    atomic_fetch_add(&follower->received, length);
+}
+
+void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes, size_t length)
 {
     const struct zt_sink *sink = &follower->sink;
 
-    if (take_to(follower, atomic_load(&follower->received)) == ZT_OK)
+    pthread_mutex_lock(&follower->lock);
+    if (take_to(follower, at) == ZT_OK)
         follower->error.status = sink->take(sink->context, bytes, length, &follower->error);
     if (follower->error.status == ZT_OK)
-        atomic_fetch_add(&follower->taken, length);
-}
-
-void body_follower_take(struct body_follower *follower, const void *bytes, size_t length)
-{
-    pthread_mutex_lock(&follower->lock);
-    take_from_memory(follower, bytes, length);
+        atomic_store(&follower->taken, at + length);
     pthread_mutex_unlock(&follower->lock);
-    atomic_fetch_add(&follower->received, length);
 }
 
 enum zt_status body_follower_finish(struct body_follower *follower, struct zt_error *error)

@@ -174,37 +174,38 @@ static bool store_piece(struct upload *upload, const void *bytes, size_t length)
     return true;
 }
 
+/* The first piece is small, and hashed at once: so those after it can be, wherever they go (model_put_digest). */
 void model_put_receive(struct request *request, const void *bytes, size_t length)
 {
     struct upload *upload = request->context;
+    bool is_first = atomic_load(&upload->entry.received) == 0;
     if (upload->has_failed) {
         give_up(upload);
-    } else if (store_piece(upload, bytes, length)) {
-        follow(upload);
+        return;
     }
+    if (!store_piece(upload, bytes, length)) {
+        return;
+    }
+    if (is_first) {
+        upload_hash_append(&upload->hash, bytes, length);
+    }
+    follow(upload);
 }
 
-/* What came before it is hashed first; it itself before it leaves the processor's cache. */
-static bool hash_piece(struct upload *upload, const void *bytes, size_t length)
-{
-    struct zt_error error;
-    struct stored_upload *stored = upload->publication.stored;
-    uint64_t received = atomic_load(&upload->entry.received);
-    if (upload_hash_to(&upload->hash, upload->server->store, stored, received, &error) != ZT_OK) {
-        return upload_fail_store(upload, &error);
-    }
-    upload_hash_append(&upload->hash, bytes, length);
-    return true;
-}
-
-void model_put_absorb(struct request *request, const void *bytes, size_t length)
+void model_put_store(struct request *request, const struct body_piece *piece)
 {
     struct upload *upload = request->context;
     if (upload->has_failed) {
         give_up(upload);
-    } else if (hash_piece(upload, bytes, length)) {
-        store_piece(upload, bytes, length);
+    } else {
+        store_piece(upload, piece->bytes, piece->length);
     }
+}
+
+void model_put_digest(struct request *request, const struct body_piece *piece)
+{
+    struct upload *upload = request->context;
+    upload_hash_append(&upload->hash, piece->bytes, piece->length);
 }
 
 /* --- the answer --- */

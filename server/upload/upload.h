@@ -9,12 +9,13 @@
 #ifndef UPLOAD_UPLOAD_H
 #define UPLOAD_UPLOAD_H
 
-#include "http/request.h"
+#include "http/router.h"
 
 void model_put_begin(struct request *request);
 void model_put_receive(struct request *request, const void *bytes, size_t length);
-/* The same on a worker. */
-void model_put_absorb(struct request *request, const void *bytes, size_t length);
+/* The same on workers. */
+void model_put_store(struct request *request, const struct body_piece *piece);
+void model_put_digest(struct request *request, const struct body_piece *piece);
 enum outcome model_put_handle(struct request *request);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef UPLOAD_WRITER_H
 #define UPLOAD_WRITER_H
 
-#include "http/request.h"
+#include "http/router.h"
 
 /* POST /v1/models/{model}/uploads */
 void writer_create_begin(struct request *request);
@@ -23,7 +23,8 @@ enum outcome writer_object_handle(struct request *request);
 /* PUT /v1/uploads/{id}/objects/{object}/{component} */
 void writer_put_begin(struct request *request);
 void writer_put_receive(struct request *request, const void *bytes, size_t length);
-void writer_put_absorb(struct request *request, const void *bytes, size_t length);
+void writer_put_store(struct request *request, const struct body_piece *piece);
+void writer_put_digest(struct request *request, const struct body_piece *piece);
 enum outcome writer_put_handle(struct request *request);
 
 /* POST /v1/uploads/{id}/commit */

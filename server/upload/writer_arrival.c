@@ -320,8 +320,8 @@ void arrival_receive(struct arrival *arrival, const void *bytes, size_t length)
         body_follower_advance(&arrival->follower, length);
 }
 
-void arrival_absorb(struct arrival *arrival, const void *bytes, size_t length)
+void arrival_store(struct arrival *arrival, const void *bytes, size_t length)
 {
     if (take_piece(arrival, bytes, length))
-        body_follower_take(&arrival->follower, bytes, length);
+        body_follower_count(&arrival->follower, length);
 }

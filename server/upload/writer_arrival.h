@@ -68,8 +68,8 @@ struct arrival *arrival_begin(struct writer_session *session, uint64_t round, co
 /* On the loop. A failure stays, and the rest of the body is dropped. */
 void arrival_receive(struct arrival *arrival, const void *bytes, size_t length);
 
-/* The same on a worker, while the request waits. */
-void arrival_absorb(struct arrival *arrival, const void *bytes, size_t length);
+/* The same on a worker, while the request waits; the follower is given the bytes by another (body_follower_take). */
+void arrival_store(struct arrival *arrival, const void *bytes, size_t length);
 
 /* On a worker: everything from the last byte to the acknowledgement. False: failure is filled, and nothing is left of
  * it. */

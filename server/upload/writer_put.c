@@ -285,9 +285,16 @@ void writer_put_receive(struct request *request, const void *bytes, size_t lengt
     arrival_receive(request->context, bytes, length);
 }
 
-void writer_put_absorb(struct request *request, const void *bytes, size_t length)
+void writer_put_store(struct request *request, const struct body_piece *piece)
 {
-    arrival_absorb(request->context, bytes, length);
+    arrival_store(request->context, piece->bytes, piece->length);
+}
+
+void writer_put_digest(struct request *request, const struct body_piece *piece)
+{
+    struct arrival *arrival = request->context;
+
+    body_follower_take(&arrival->follower, piece->offset, piece->bytes, piece->length);
 }
 
 static void work_finish(struct request *request)

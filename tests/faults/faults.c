@@ -125,6 +125,12 @@ int fdatasync(int descriptor)
     return fails(KIND_SYNC) ? -1 : real.function(descriptor);
 }
 
+int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned flags)
+{
+    NEXT("sync_file_range", int, int, off64_t, off64_t, unsigned);
+    return fails(KIND_SYNC) ? -1 : real.function(descriptor, offset, length, flags);
+}
+
 int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
     NEXT("linkat", int, int, const char *, int, const char *, int);

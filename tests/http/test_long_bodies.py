@@ -1,0 +1,178 @@
+"""Bodies of more than a MiB, which the server reads in another way than short ones: the same answers, byte for byte the
+same files, and the connection ends after the answer."""
+
+import concurrent.futures
+import json
+import signal
+import time
+
+import pytest
+import zstandard
+
+from containers import dense, pattern, zt1
+from uploads import OTHER, assert_absent, digest_field, put
+from wire import assert_problem, connect, eventually, get, model_path, read_exactly, read_head, read_until_closed
+from writers import begin, content, repr_digest
+
+MIB = 1 << 20
+DATA = pattern(5 * MIB + 77)
+FILE = bytes(zt1({"w": dense(DATA)}))
+# More than are read that way at a time, on all loops together.
+CROWD = 80
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    environment = {"ZTSERVE_UPLOAD_OPEN_PER_CLIENT": "200", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"}
+    return share_server(folder, "--writable", environment=environment)
+
+
+def head_of(target, length, *fields):
+    lines = [f"PUT {target} HTTP/1.1", "Host: x", f"Content-Length: {length}", *fields]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+def answer_of(connection):
+    status, fields, body = read_head(connection)
+    return status, fields, read_exactly(connection, int(fields.get("content-length", 0)), body)
+
+
+def test_file_is_stored_as_it_came(server, folder, name):
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), len(FILE)) + FILE)
+        status, fields, body = answer_of(connection)
+        assert (status, body, fields["connection"]) == (201, b"", "close")
+        assert fields["repr-digest"] == digest_field("sha-256", FILE)
+        assert fields["etag"] == get(server, model_path(name))["ETag"]
+        assert connection.recv(1) == b""
+    assert (folder / f"{name}.zt").read_bytes() == FILE
+    assert content(server, name, "w") == DATA
+
+
+def test_replacement_has_no_length(server, name):
+    assert put(server, name, OTHER).status == 201
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), len(FILE)) + FILE)
+        status, fields, body = read_head(connection)
+        assert (status, body) == (204, b"") and "content-length" not in fields
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize("sizes", [(1, 100, 3 * MIB + 1), (MIB, 524288), (700_001,)])
+def test_pieces_of_any_size_make_the_same_file(server, folder, name, sizes):
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), len(FILE)))
+        at = 0
+        for i in range(len(FILE)):
+            piece = FILE[at : at + sizes[i % len(sizes)]]
+            if not piece:
+                break
+            connection.sendall(piece)
+            at += len(piece)
+            time.sleep(0.01)
+        assert answer_of(connection)[0] == 201
+    assert (folder / f"{name}.zt").read_bytes() == FILE
+
+
+def test_body_that_waits_for_100_continue_is_taken(server, folder, name):
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), len(FILE), "Expect: 100-continue"))
+        assert read_exactly(connection, 25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(FILE)
+        assert answer_of(connection)[0] == 201
+    assert (folder / f"{name}.zt").read_bytes() == FILE
+
+
+def test_half_closed_client_has_its_answer(server, name):
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), len(FILE)) + FILE)
+        connection.shutdown(1)
+        assert answer_of(connection)[0] == 201
+
+
+def test_invalid_file_is_refused_with_a_problem(server, folder, name):
+    answer = put(server, name, FILE[:-1] + b"x")
+    assert_problem(answer, 422, "invalid-model")
+    assert_absent(server, folder, name)
+
+
+@pytest.mark.parametrize("algorithm", ["sha-256", "sha-512"])
+def test_stated_digests_are_compared(server, folder, name, algorithm):
+    wrong = put(server, name, FILE, Content_Digest=digest_field(algorithm, FILE[:-1]))
+    assert_problem(wrong, 422, "digest-mismatch")
+    assert_absent(server, folder, name)
+    assert put(server, name, FILE, Content_Digest=digest_field(algorithm, FILE)).status == 201
+
+
+@pytest.mark.parametrize("sent", [1, 20_000, 600_000, 3 * MIB, len(FILE) - 1])
+@pytest.mark.parametrize("reset", [False, True])
+def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
+    connection = connect(server)
+    connection.sendall(head_of(model_path(name), len(FILE)) + FILE[:sent])
+    if reset:
+        connection.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER of no time
+    connection.close()
+    eventually(lambda: name not in get(server, "/v1/uploads").body.decode())
+    assert_absent(server, folder, name)
+
+
+def test_body_that_stops_coming_is_told_so(server, folder, name):
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), len(FILE)) + FILE[: 2 * MIB])
+        assert read_head(connection)[0] == 408
+    eventually(lambda: name not in get(server, "/v1/uploads").body.decode())
+    assert_absent(server, folder, name)
+
+
+@pytest.mark.parametrize("version", ["1.2.0", "2"])
+def test_components_arrive_whole(server, name, version):
+    upload = begin(server, name, version)
+    assert upload.put("raw", DATA)["Repr-Digest"] == repr_digest(DATA)
+    assert upload.put("packed", DATA, encoding="zstd")["Repr-Digest"] == repr_digest(DATA)
+    answer = upload.put("sent", zstandard.compress(DATA, 1), fields={"Content-Encoding": "zstd"}, shape=len(DATA))
+    assert answer.status == 201 and answer["Repr-Digest"] == repr_digest(DATA), answer
+    assert upload.commit().status == 201
+    for role in ("raw", "packed", "sent"):
+        assert content(server, name, role) == DATA
+
+
+def test_component_cut_off_leaves_the_earlier_one(server, name):
+    upload = begin(server, name)
+    assert upload.put("w", DATA[: 2 * MIB]).status == 201
+    with connect(server) as connection:
+        target = upload.component_path("w", dtype="u8", shape=len(DATA))
+        connection.sendall(head_of(target, len(DATA)) + DATA[: 3 * MIB])
+    time.sleep(0.2)
+    assert upload.commit().status == 201
+    assert content(server, name, "w") == DATA[: 2 * MIB]
+
+
+def test_a_crowd_of_components_arrives_whole(server, name):
+    upload = begin(server, name)
+    contents = {f"w{i}": pattern(MIB + 200_000 + i, seed=i) for i in range(CROWD)}
+    with concurrent.futures.ThreadPoolExecutor(CROWD) as pool:
+        for answer in pool.map(upload.put, contents.keys(), contents.values()):
+            assert answer.status == 201, answer
+    assert upload.commit().status == 201
+    for key, data in contents.items():
+        assert content(server, name, key) == data
+
+
+def test_server_stops_in_the_middle_of_a_body(start_server, tmp_path, name):
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_DRAIN_S": "1"})
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), len(FILE)) + FILE[: 3 * MIB])
+        time.sleep(0.2)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert read_until_closed(connection) == b""
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".ztserve-")] == []
+
+
+def test_request_is_one_line_in_the_log(start_server, tmp_path, name):
+    server = start_server(tmp_path, "--writable", "--log-format", "json")
+    assert put(server, name, FILE).status == 201
+    assert server.stop() == 0
+    lines = [json.loads(line) for line in server.log_lines if f"/v1/models/{name}" in line]
+    assert [(line["method"], line["status"]) for line in lines] == [("PUT", 201)]
+    assert "cut" not in lines[0]
