@@ -43,6 +43,9 @@ void verifier_learn(struct verifier *verifier, struct generation *generation, co
  * rules of layouts and types are checked too. */
 void verifier_start(struct verifier *verifier, struct generation *generation);
 
+/* Whether a run over everything found that the component's content breaks a rule, this time or before. */
+bool verifier_found_broken(struct generation *generation, uint32_t component);
+
 /* The object of GET …/verification (http-api, section 2). */
 void verifier_report(struct verifier *verifier, struct generation *generation, struct json *json);
 
