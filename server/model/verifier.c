@@ -334,14 +334,12 @@ static enum component_state ask_undigested(struct verifier *verifier, struct gen
     return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ? state : COMPONENT_UNDIGESTED;
 }
 
-enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
-                                  struct waiter *waiter)
+enum component_state verifier_insist(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                     struct waiter *waiter)
 {
     enum component_state state = atomic_load(&generation->states[component]);
     struct check *begun = NULL;
 
-    if (verifier->server->config->verify == CONFIG_VERIFY_OFF)
-        return state == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : state;
     if (state == COMPONENT_UNDIGESTED)
         return ask_undigested(verifier, generation, component, waiter);
     if (state == COMPONENT_VERIFIED)
@@ -359,6 +357,17 @@ enum component_state verifier_ask(struct verifier *verifier, struct generation *
         workers_submit(verifier->server->workers, &begun->job);
     }
     return state;
+}
+
+enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                  struct waiter *waiter)
+{
+    enum component_state state;
+
+    if (verifier->server->config->verify != CONFIG_VERIFY_OFF)
+        return verifier_insist(verifier, generation, component, waiter);
+    state = atomic_load(&generation->states[component]);
+    return state == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : state;
 }
 
 /* --- life --- */

@@ -34,6 +34,10 @@ void verification_free(struct verification *verification);
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
                                   struct waiter *waiter);
 
+/* As verifier_ask without verify: off, whatever is configured: for bytes that go out under their digest. */
+enum component_state verifier_insist(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                     struct waiter *waiter);
+
 /* Takes over verdicts (enum zt_verdict, one a component) that somebody found out about these very bytes, and remembers
  * them: an upload's, which was read to its end before it got its name. What is known or being checked stays. */
 void verifier_learn(struct verifier *verifier, struct generation *generation, const unsigned char *verdicts,
