@@ -292,7 +292,8 @@ def test_nothing_selected_is_not_found(server, kind):
     "query",
     ["", "?format=", "?format=gguf", "?format=mag", "?format=zt&format=npz", "?format=zt&match=[", "?format=zt&shard=1",
      "?format=zt&shard=2/2", "?format=zt&shard=0/0", "?format=zt&shard=-1/2", "?format=zt&shard=0/2&axis=x",
-     "?format=zt&axis=1", "?format=zt&shard=", "?format=zt&shard=0/2&shard=1/2", "?format=zt&match=%"],
+     "?format=zt&axis=1", "?format=zt&shard=", "?format=zt&shard=0/2&shard=1/2", "?format=zt&match=%",
+     "?format=zt&prefix=%ff"],
 )  # fmt: skip
 def test_questions_without_sense_are_refused(server, query):
     assert_problem(get(server, f"{model_path('plain')}/export{query}"), 400, "invalid-request")
