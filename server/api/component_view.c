@@ -246,7 +246,7 @@ static bool choose_npy(struct request *request, struct component_view *view, con
     if (is_given(query, FORMAT)) {
         only = true;
     } else {
-        view->varies_by_accept = possible;
+        view->varies_by_accept = true;
     }
     if (*out_npy && !possible && only) {
         component_refuse(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
@@ -333,6 +333,7 @@ struct component_view *component_view_read(struct request *request)
         return view;
     }
     if (!read_array(request, view, &query)) {
+        request->reply.vary = view->varies_by_accept ? "Accept" : NULL;
         return NULL;
     }
     view->varies_by_coding = view->box == NULL && view->npy_head == NULL && passthrough_is_possible(component);
