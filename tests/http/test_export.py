@@ -469,6 +469,25 @@ def test_many_at_once_share_one_plan_and_get_equal_bytes(start_server, tmp_path)
     assert all(body == wanted[kind] for kind, body in zip(kinds, bodies))
 
 
+def bytes_read_by(server):
+    """All that the process has read, from whatever cache."""
+    with open(f"/proc/{server.process.pid}/io", encoding="ascii") as fields:
+        return int(next(line for line in fields if line.startswith("rchar:")).split()[1])
+
+
+@pytest.mark.parametrize("kind", ["zt", "zt2", "npz"])
+def test_another_question_reads_nothing_again_for_its_digests(start_server, tmp_path, kind):
+    large = b"".join([BIG] * 100)
+    (tmp_path / "m.zt").write_bytes(zt1({"plain": dense(large, digest=None), "z": zstd_dense(large[::-1], digest=None)}))
+    # Nothing is read in the background, nor decoded again because it was not kept.
+    server = start_server(environment={"ZTSERVE_LIMITS_DIGEST_PIECE_BYTES": "0"})
+    wanted = export(server, "m", kind).body
+    before = bytes_read_by(server)
+    assert get(server, target("m", kind, match="*"), Range="bytes=0-0").status == 206
+    assert bytes_read_by(server) - before < len(large) // 4
+    assert export(server, "m", kind, match="*").body == wanted
+
+
 def test_a_server_that_ends_answers_or_ends_exports(start_server, tmp_path):
     large = b"".join([BIG] * 200)
     (tmp_path / "m.zt").write_bytes(zt1({f"w{number}": dense(large, digest=None) for number in range(4)}))
