@@ -79,7 +79,7 @@ static enum outcome search(struct request *request)
         return OUTCOME_READY;
     }
     blob->searching = true;
-    return request_work(request, search_on_worker);
+    return request_work_long(request, search_on_worker);
 }
 
 /* What the catalog has at the candidate's path now. True: it is the candidate, and its file is open. */

@@ -85,7 +85,7 @@ static enum outcome reply_selection(struct request *request, struct selection *s
             return OUTCOME_READY;
         }
         if (is_long_work(request->generation->model, &selection->manifest)) {
-            return request_work(request, write_selection);
+            return request_work_long(request, write_selection);
         }
         write_selection(request);
     }

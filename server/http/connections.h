@@ -23,6 +23,7 @@ struct connection {
     uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
     uint64_t asked_bytes;    /* heads and bodies of the requests they were for */
     bool suspended;
+    bool gone;          /* the client, as was seen when a wait ended */
     bool timed_out;     /* cut since it took too long */
     bool refused_early; /* the answer went out before the body was read */
 };
@@ -54,6 +55,10 @@ uint64_t connection_received(const struct connection *connection);
 
 /* Whether nobody has closed it, so that bytes could go both ways still. */
 bool connection_is_established(const struct connection *connection);
+
+/* Whether nothing can reach the client any more. One that has only shut down its sending side is not gone: it may wait
+ * for its answer. From any thread as long as the connection is there. */
+bool connection_is_gone(const struct connection *connection);
 
 /* Frees it. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);

@@ -142,6 +142,7 @@ static void resume(struct request *request)
     if (!connection->suspended)
         return;
     connection->suspended = false;
+    connection->gone = request_is_abandoned(request);
     connection->mhd->waiting--;
     MHD_resume_connection(connection->handle);
 }
@@ -304,6 +305,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     if (request == NULL || mhd->cutting)
         return MHD_NO;
     connection = request->connection;
+    /* What it waited for may not have been done. */
+    if (connection->gone)
+        return MHD_NO;
     if (request_state(request)->phase == PHASE_HEADER)
         return on_header_end(connection, request, method, version);
     if (*length > 0)

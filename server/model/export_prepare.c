@@ -216,7 +216,7 @@ static void run_runner(struct job *job)
             return;
         runner->component = NONE;
         if (runner->spent_bytes > TURN_BYTES) {
-            workers_submit(runner->work->order.server->workers, &runner->job);
+            workers_submit_long(runner->work->order.server->workers, &runner->job);
             return;
         }
     }
@@ -228,7 +228,7 @@ static void wake_runner(struct waiter *waiter)
     struct export_runner *runner =
         (struct export_runner *)(void *)((char *)waiter - offsetof(struct export_runner, waiter));
 
-    workers_submit(runner->work->order.server->workers, &runner->job);
+    workers_submit_long(runner->work->order.server->workers, &runner->job);
 }
 
 static enum zt_status read_cut(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
@@ -274,10 +274,10 @@ void export_work_prepare(struct export_work *work)
         atomic_store(&work->running, 1);
         work->runners[0].work = work;
         work->runners[0].job.run = run_runner;
-        workers_submit(work->order.server->workers, &work->runners[0].job);
+        workers_submit_long(work->order.server->workers, &work->runners[0].job);
         return;
     }
     atomic_store(&work->running, EXPORT_RUNNERS);
     for (unsigned i = 0; i < EXPORT_RUNNERS; i++)
-        workers_submit(work->order.server->workers, &work->runners[i].job);
+        workers_submit_long(work->order.server->workers, &work->runners[i].job);
 }

@@ -354,7 +354,7 @@ enum component_state verifier_insist(struct verifier *verifier, struct generatio
     pthread_mutex_unlock(&generation->verification->lock);
     if (begun != NULL) {
         begun->job.run = run_check_job;
-        workers_submit(verifier->server->workers, &begun->job);
+        workers_submit_sized(verifier->server->workers, &begun->job, generation->model->components[component].length);
     }
     return state;
 }
