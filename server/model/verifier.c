@@ -22,6 +22,9 @@
 /* A component whose bytes cannot be read is not tried again before. */
 #define TROUBLE_NS ((int64_t)1000000000)
 
+/* Between looks whether anybody waits still: about 0.1 s. */
+#define LOOK_BYTES ((uint64_t)64 << 20)
+
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -179,13 +182,30 @@ static bool is_needed(struct check *check)
     return joined;
 }
 
+/* Whether everybody who waits has left. Those who come meanwhile ask again, and get a check of their own. */
+static bool is_abandoned(struct check *check)
+{
+    struct verification *verification = check->generation->verification;
+    bool gone;
+
+    if (check->run != NULL)
+        return false;
+    pthread_mutex_lock(&verification->lock);
+    gone = waiters_are_gone(check->waiters);
+    pthread_mutex_unlock(&verification->lock);
+    return gone;
+}
+
 static bool advance(void *context, uint64_t stored_bytes)
 {
     struct check *check = context;
+    uint64_t before = atomic_fetch_add(&check->hashed_bytes, stored_bytes);
 
-    atomic_fetch_add(&check->hashed_bytes, stored_bytes);
     if (check->run != NULL)
         verifier_run_advance(check->run, stored_bytes);
+    /* At the beginning too: it may have been in the queue for long. */
+    if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) && is_abandoned(check))
+        return false;
     return is_needed(check);
 }
 

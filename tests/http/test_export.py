@@ -5,8 +5,10 @@ import io
 import json
 import random
 import shutil
+import socket
 import struct
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
@@ -30,7 +32,7 @@ from containers import (
     zt2_data_shard,
 )
 from server_process import PROGRAM
-from wire import ask, assert_problem, eventually, get, head, model_path, verify
+from wire import ask, assert_problem, component_path, connect, eventually, get, head, model_path, verify
 
 FORMATS = ["safetensors", "zt", "zt2", "npz"]
 EXTENSIONS = {"safetensors": "safetensors", "zt": "zt", "zt2": "zt", "npz": "npz"}
@@ -486,6 +488,42 @@ def test_another_question_reads_nothing_again_for_its_digests(start_server, tmp_
     assert get(server, target("m", kind, match="*"), Range="bytes=0-0").status == 206
     assert bytes_read_by(server) - before < len(large) // 4
     assert export(server, "m", kind, match="*").body == wanted
+
+
+def cpu_seconds(server):
+    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_clients_that_leave_end_the_hashing_and_others_are_served_meanwhile(start_server, tmp_path):
+    """Sparse files of 64 GiB take minutes to hash; nobody waits for it."""
+    header = b'{"w":{"dtype":"U8","shape":[68719476736],"data_offsets":[0,68719476736]}}'
+    header += b" " * (-len(header) % 8)
+    (tmp_path / "m.zt").write_bytes(zt1({"w": zstd_dense(BIG)}))
+    server = start_server()
+    clients = []
+    for number in range(4):
+        with open(tmp_path / f"huge-{number}.safetensors", "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            file.truncate(8 + len(header) + (1 << 36))
+        eventually(lambda number=number: get(server, model_path(f"huge-{number}")).status == 200)
+        clients.append(connect(server))
+        path = target(f"huge-{number}", "npz")
+        clients[-1].sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nRange: bytes=0-9\r\n\r\n".encode())
+    idle = cpu_seconds(server)
+    time.sleep(0.5)
+    assert cpu_seconds(server) - idle > 0.2
+    begin = time.monotonic()
+    assert get(server, component_path("m", "w")).body == BIG
+    assert time.monotonic() - begin < 5
+    for client in clients:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.close()
+    time.sleep(2)
+    used = cpu_seconds(server)
+    time.sleep(1)
+    assert cpu_seconds(server) - used < 0.3
 
 
 def test_a_server_that_ends_answers_or_ends_exports(start_server, tmp_path):
