@@ -115,6 +115,8 @@ enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length
         zt_buffer_free(&buffer);
         return status;
     }
+    /* Both formats begin with a header. */
+    assert(buffer.length > 0);
     /* What growing took too much is given back: the caller may keep it for long. */
     fitted = realloc(buffer.bytes, buffer.length);
     *out_bytes = fitted != NULL ? fitted : buffer.bytes;

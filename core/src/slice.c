@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "layout.h"
 
@@ -101,12 +102,13 @@ static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *o
 
 static bool take_ellipsis(struct reading *reading)
 {
-    size_t begin = reading->at;
+    static const char ellipsis[] = "...";
+    const size_t length = sizeof ellipsis - 1;
 
-    if (take(reading, '.') && take(reading, '.') && take(reading, '.'))
-        return true;
-    reading->at = begin;
-    return false;
+    if (reading->text.length - reading->at < length || memcmp(reading->text.bytes + reading->at, ellipsis, length) != 0)
+        return false;
+    reading->at += length;
+    return true;
 }
 
 /* What stands where an item must have ended. */

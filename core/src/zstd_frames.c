@@ -21,6 +21,8 @@ struct walk {
     uint64_t end;
     uint64_t buffer_at;
     size_t buffered;
+    uint64_t stated; /* what frames say that they hold; the sum stops at the largest number */
+    bool all_stated;
     bool fit;
     uint8_t buffer[BUFFER_BYTES];
 };
@@ -74,8 +76,13 @@ static uint64_t window_of(uint8_t descriptor)
     return base + base / 8 * (descriptor & 7);
 }
 
+static void add_stated(struct walk *walk, uint64_t length)
+{
+    walk->stated = length > UINT64_MAX - walk->stated ? UINT64_MAX : walk->stated + length;
+}
+
 /* Behind the magic number. The header's length, or 0 when it is cut short or asks for what not everybody has. */
-static size_t judge_header(const uint8_t *header, size_t held)
+static size_t judge_header(struct walk *walk, const uint8_t *header, size_t held)
 {
     static const uint8_t dictionary_bytes[] = {0, 1, 2, 4};
     static const uint8_t content_bytes[] = {0, 2, 4, 8};
@@ -85,13 +92,16 @@ static size_t judge_header(const uint8_t *header, size_t held)
     const unsigned size_flag = descriptor >> 6;
     const unsigned content = size_flag == 0 && single ? 1 : content_bytes[size_flag];
     const size_t length = 1 + (single ? 0u : 1u) + dictionary + content;
-    uint64_t window;
+    uint64_t window, holds;
 
     if (length > held || (descriptor & 0x08) != 0)
         return 0;
     if (little_endian(header + 1 + (single ? 0 : 1), dictionary) != 0)
         return 0;
-    window = single ? little_endian(header + 1 + dictionary, content) + (content == 2 ? 256 : 0) : window_of(header[1]);
+    holds = little_endian(header + length - content, content) + (content == 2 ? 256 : 0);
+    add_stated(walk, holds);
+    walk->all_stated = walk->all_stated && content > 0;
+    window = single ? holds : window_of(header[1]);
     return window <= WINDOW_MAX ? length : 0;
 }
 
@@ -125,7 +135,7 @@ static enum zt_status walk_blocks(struct walk *walk, struct zt_error *error)
 static enum zt_status walk_frame(struct walk *walk, const uint8_t *start, size_t held, struct zt_error *error)
 {
     const bool checksum = (start[4] & 0x04) != 0;
-    const size_t length = judge_header(start + 4, held - 4);
+    const size_t length = judge_header(walk, start + 4, held - 4);
     enum zt_status status;
 
     walk->fit = length > 0;
@@ -161,15 +171,27 @@ static enum zt_status walk_any(struct walk *walk, struct zt_error *error)
     return ZT_OK;
 }
 
-enum zt_status zt_zstd_fits_all(struct zt_source *source, uint64_t offset, uint64_t length, bool *out_fit,
+static bool may_hold(const struct walk *walk, uint64_t decoded_length)
+{
+    if (decoded_length == ZT_LENGTH_UNKNOWN)
+        return true;
+    return walk->all_stated ? walk->stated == decoded_length : walk->stated <= decoded_length;
+}
+
+enum zt_status zt_zstd_fits_all(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
                                 struct zt_error *error)
 {
-    struct walk walk = {.source = source, .at = offset, .end = offset + length, .buffer_at = offset, .fit = length > 0};
+    struct walk walk = {.source = source,
+                        .at = stored->offset,
+                        .end = stored->offset + stored->length,
+                        .buffer_at = stored->offset,
+                        .all_stated = true,
+                        .fit = stored->length > 0};
     enum zt_status status = ZT_OK;
 
     while (status == ZT_OK && walk.fit && walk.at < walk.end)
         status = walk_any(&walk, error);
     if (status == ZT_OK)
-        *out_fit = walk.fit;
+        *out_fit = walk.fit && may_hold(&walk, stored->decoded_length);
     return status;
 }

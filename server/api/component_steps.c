@@ -48,7 +48,7 @@ static bool stated_sha256(const struct zt_model *model, const struct zt_componen
 static bool find_sha256(const struct request *request, const struct component_view *view, uint8_t out_sha256[32])
 {
     const struct zt_model *model = request->generation->model;
-    bool checked = view->state == COMPONENT_VERIFIED || view->state == COMPONENT_UNCHECKED;
+    bool checked = view->state == COMPONENT_VERIFIED;
     if (view->box != NULL || view->npy_head != NULL) {
         return false;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/resolve.h"
+#include "api/shard_query.h"
 #include "http/negotiate.h"
 #include "model/passthrough.h"
 #include "zt/digest.h"
@@ -89,47 +90,6 @@ static const char *find_nonsense(const struct query *query)
     return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis goes with shard" : NULL;
 }
 
-/* A number that is too large is as good as the largest. */
-static bool take_number(struct zt_text *text, uint64_t *out_number)
-{
-    uint64_t number = 0;
-    size_t at = 0;
-    for (; at < text->length && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
-        uint64_t digit = (uint64_t)(text->bytes[at] - '0');
-        number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : number * 10 + digit;
-    }
-    *text = (struct zt_text){text->bytes + at, text->length - at};
-    *out_number = number;
-    return at > 0;
-}
-
-static bool take_byte(struct zt_text *text, char byte)
-{
-    if (text->length == 0 || text->bytes[0] != byte) {
-        return false;
-    }
-    *text = (struct zt_text){text->bytes + 1, text->length - 1};
-    return true;
-}
-
-static bool read_shard(struct zt_text text, uint64_t *out_part, uint64_t *out_parts)
-{
-    return take_number(&text, out_part) && take_byte(&text, '/') && take_number(&text, out_parts) && text.length == 0 &&
-           *out_part < *out_parts;
-}
-
-static bool read_axis(struct zt_text text, int64_t *out_axis)
-{
-    bool negative = take_byte(&text, '-');
-    uint64_t number;
-    if (!take_number(&text, &number) || text.length > 0) {
-        return false;
-    }
-    int64_t axis = number < INT64_MAX ? (int64_t)number : INT64_MAX;
-    *out_axis = negative ? -axis : axis;
-    return true;
-}
-
 /* --- the tensor --- */
 
 /* Whether the component is an array of elements whose size is known and adds up. */
@@ -178,21 +138,14 @@ static bool cut_slice(struct request *request, const struct component_view *view
 }
 
 static bool cut_shard(struct request *request, const struct component_view *view, const struct zt_slice_tensor *tensor,
-                      const struct query *query, struct zt_slice *out_box)
+                      struct zt_slice *out_box)
 {
     struct zt_error error;
-    uint64_t part;
-    uint64_t parts;
-    int64_t axis = 0;
-    if (!read_shard(query->values[SHARD], &part, &parts)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "shard is R/N: the R-th, from 0, of N parts");
+    struct zt_cut cut;
+    if (!shard_query_read(request, &cut)) {
         return false;
     }
-    if (is_given(query, AXIS) && !read_axis(query->values[AXIS], &axis)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "axis is an integer");
-        return false;
-    }
-    enum zt_slice_verdict verdict = zt_slice_shard(tensor, part, parts, axis, out_box, &error);
+    enum zt_slice_verdict verdict = zt_slice_shard(tensor, cut.part, cut.parts, cut.axis, out_box, &error);
     return take_verdict(request, view, verdict, PROBLEM_INVALID_REQUEST, &error);
 }
 
@@ -210,7 +163,7 @@ static bool cut(struct request *request, struct component_view *view, const stru
     }
     view->box = box;
     return is_given(query, SLICE) ? cut_slice(request, view, tensor, query->values[SLICE], box)
-                                  : cut_shard(request, view, tensor, query, box);
+                                  : cut_shard(request, view, tensor, box);
 }
 
 /* --- NPY --- */
@@ -246,7 +199,7 @@ static bool choose_npy(struct request *request, struct component_view *view, con
     if (is_given(query, FORMAT)) {
         only = true;
     } else {
-        view->varies_by_accept = possible;
+        view->varies_by_accept = true;
     }
     if (*out_npy && !possible && only) {
         component_refuse(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
@@ -333,6 +286,7 @@ struct component_view *component_view_read(struct request *request)
         return view;
     }
     if (!read_array(request, view, &query)) {
+        request->reply.vary = view->varies_by_accept ? "Accept" : NULL;
         return NULL;
     }
     view->varies_by_coding = view->box == NULL && view->npy_head == NULL && passthrough_is_possible(component);

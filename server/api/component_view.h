@@ -22,7 +22,7 @@ struct component_view {
     const uint8_t *npy_head;    /* NULL: not as NPY */
     size_t npy_head_length;
     uint64_t tensor_bytes;          /* of the whole tensor, where it is an array; else ZT_LENGTH_UNKNOWN */
-    bool varies_by_accept;          /* whether an Accept field could have made it NPY */
+    bool varies_by_accept;          /* whether an Accept field could have made it NPY, or refused */
     bool varies_by_coding;          /* the same for Accept-Encoding and its coding */
     bool walked;                    /* passthrough_find was called */
     enum component_state state;     /* what verifying it said */

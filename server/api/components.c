@@ -123,7 +123,7 @@ static enum outcome ask_passthrough(struct request *request, struct component_vi
         return OUTCOME_READY;
     }
     view->walked = true;
-    return request_work(request, walk);
+    return request_work_long(request, walk);
 }
 
 static enum outcome choose_coding(struct request *request, struct component_view *view)

@@ -68,9 +68,8 @@ static bool read_format(struct request *request, enum zt_target *out_target)
 static bool read_query(struct request *request, struct export_query *query)
 {
     struct manifest_selection objects = {.prefix = {"", 0}};
-    request_query(request, "prefix", 0, &objects.prefix);
-    if (!read_format(request, &query->target) || !selection_read_matches(request, &objects) ||
-        !shard_query_read(request, &query->cut)) {
+    if (!read_format(request, &query->target) || !query_prefix(request, &objects.prefix) ||
+        !selection_read_matches(request, &objects) || !shard_query_read(request, &query->cut)) {
         return false;
     }
     query->prefix = objects.prefix;

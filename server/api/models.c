@@ -9,6 +9,8 @@
 #define INLINE_OBJECTS 500
 /* The same for attributes and names, of which few objects may have many. */
 #define INLINE_MANIFEST_BYTES 65536
+/* And for globs, which a set of longer ones goes through more slowly than names are written. */
+#define INLINE_GLOB_BYTES 128
 /* '-' and "zstd" or "gzip". */
 #define CODING_NAME_SIZE 8
 
@@ -57,6 +59,16 @@ static enum outcome reply_whole(struct request *request, const struct selection 
     return OUTCOME_READY;
 }
 
+static bool is_long_work(const struct zt_model *model, const struct manifest_selection *selection)
+{
+    size_t glob_bytes = 0;
+    for (size_t i = 0; i < selection->match_count; i++) {
+        glob_bytes += selection->matches[i].length;
+    }
+    return model->object_count > INLINE_OBJECTS || model->manifest_length > INLINE_MANIFEST_BYTES ||
+           glob_bytes > INLINE_GLOB_BYTES;
+}
+
 static void write_selection(struct request *request)
 {
     struct selection *selection = request->context;
@@ -66,15 +78,14 @@ static void write_selection(struct request *request)
 
 static enum outcome reply_selection(struct request *request, struct selection *selection)
 {
-    const struct zt_model *model = request->generation->model;
     if (!selection->written) {
         selection->written = true;
         selection->json = request_json(request, selection->pretty);
         if (selection->json == NULL) {
             return OUTCOME_READY;
         }
-        if (model->object_count > INLINE_OBJECTS || model->manifest_length > INLINE_MANIFEST_BYTES) {
-            return request_work(request, write_selection);
+        if (is_long_work(request->generation->model, &selection->manifest)) {
+            return request_work_long(request, write_selection);
         }
         write_selection(request);
     }

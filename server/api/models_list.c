@@ -199,11 +199,9 @@ enum outcome models_list(struct request *request)
     bool pretty;
     struct page page;
     if (!read_limit(request, &page.limit) || !read_cursor(request, &page.after) ||
-        !query_switch(request, "pretty", &pretty)) {
+        !query_prefix(request, &page.prefix) || !query_switch(request, "pretty", &pretty)) {
         return OUTCOME_READY;
     }
-    page.prefix = (struct zt_text){"", 0};
-    request_query(request, "prefix", 0, &page.prefix);
     struct json *json = request_json(request, pretty);
     if (json == NULL) {
         return OUTCOME_READY;

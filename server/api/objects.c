@@ -58,7 +58,7 @@ enum outcome object_get(struct request *request)
             return OUTCOME_READY;
         }
         if (object->component_count > INLINE_COMPONENTS || object->attributes_length > INLINE_ATTRIBUTE_BYTES) {
-            return request_work(request, write_object);
+            return request_work_long(request, write_object);
         }
         write_object(request);
     }

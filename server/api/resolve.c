@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/utf8.h"
 #include "model/catalog.h"
 
 enum { NAME_MODEL, NAME_OBJECT, NAME_COMPONENT };
@@ -97,6 +98,16 @@ static bool text_is_either(struct zt_text text, const char *first, const char *s
             return true;
         }
     }
+    return false;
+}
+
+bool query_prefix(struct request *request, struct zt_text *out_prefix)
+{
+    *out_prefix = (struct zt_text){"", 0};
+    if (!request_query(request, "prefix", 0, out_prefix) || utf8_is_valid(out_prefix->bytes, out_prefix->length)) {
+        return true;
+    }
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "prefix is not UTF-8");
     return false;
 }
 

@@ -19,6 +19,9 @@ enum problem problem_of_unreadable(const struct generation *generation);
 const struct zt_object *object_resolve(struct request *request);
 const struct zt_component *component_resolve(struct request *request, const struct zt_object *object);
 
+/* The names' beginning that prefix asks for, "" where it is absent. False: replied with 400. */
+bool query_prefix(struct request *request, struct zt_text *out_prefix);
+
 /* A query parameter that is a switch: absent, "0" and "false" are false; "", "1" and "true" are true. False: replied
  * with 400. */
 bool query_switch(struct request *request, const char *name, bool *out_value);

@@ -12,8 +12,6 @@
 #include "zt/coding.h"
 #include "zt/digest.h"
 
-/* Each costs a pass over the names. */
-#define MATCHES_MAX 64
 /* Two words in hex, a letter in front and NUL. */
 #define SUFFIX_SIZE 64
 /* Shorter texts fit in the packet that the header needs anyhow. */
@@ -21,13 +19,15 @@
 
 bool selection_read_matches(struct request *request, struct manifest_selection *selection)
 {
-    struct zt_text globs[MATCHES_MAX];
+    struct zt_text globs[GLOB_SET_MAX];
     struct zt_text glob;
     size_t count = 0;
+    size_t bytes = 0;
     for (unsigned nth = 0; request_query(request, "match", nth, &glob); nth++) {
-        if (!glob_is_valid(glob) || count == MATCHES_MAX) {
+        bytes += glob.length;
+        if (!glob_is_valid(glob) || count == GLOB_SET_MAX || bytes > GLOB_SET_BYTES_MAX) {
             problem_reply(request, PROBLEM_INVALID_REQUEST,
-                          "match is not a glob: at most %d of at most %d bytes, every '[' closed by ']'", MATCHES_MAX,
+                          "match is not a glob: at most %d of at most %d bytes, every '[' closed by ']'", GLOB_SET_MAX,
                           GLOB_MAX);
             return false;
         }

@@ -3,6 +3,7 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,13 @@ bool connection_is_established(const struct connection *connection)
     struct tcp_info facts;
 
     return tcp_facts(connection, &facts) && facts.tcpi_state == STATE_ESTABLISHED;
+}
+
+bool connection_is_gone(const struct connection *connection)
+{
+    struct pollfd looked = {.fd = connection->descriptor};
+
+    return poll(&looked, 1, 0) > 0 && (looked.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 void connections_remove(struct connections *connections, struct connection *connection)

@@ -26,6 +26,7 @@ struct connection {
     bool suspended;
     bool past_library;  /* its body was read by intake.c: the answer goes past the library too, and is the last */
     bool answered;      /* so it did */
+    bool gone;          /* the client, as was seen when a wait ended */
     bool timed_out;     /* cut since it took too long */
     bool refused_early; /* the answer went out before the body was read */
 };
@@ -68,6 +69,10 @@ void connections_body_begin(struct connections *connections, struct connection *
  * (the client was told). */
 bool connections_body_piece(struct connections *connections, struct connection *connection, uint64_t received,
                             uint64_t now_ms);
+
+/* Whether nothing can reach the client any more. One that has only shut down its sending side is not gone: it may wait
+ * for its answer. From any thread as long as the connection is there. */
+bool connection_is_gone(const struct connection *connection);
 
 /* Frees it. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);

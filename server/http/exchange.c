@@ -72,7 +72,7 @@ static void check_target(struct request *request)
 /* What can be answered by a server whose catalog is not there yet; targets that lead nowhere too. */
 static bool needs_no_catalog(const char *target)
 {
-    static const char *const paths[] = {"/healthz", "/readyz", "/version"};
+    static const char *const paths[] = {"/healthz", "/readyz", "/version", "/openapi.json"};
     struct zt_text path;
 
     if (target_path(target, &path) != TARGET_PATH)

@@ -173,6 +173,7 @@ static void resume(struct request *request)
 
     if (!connection->suspended)
         return;
+    connection->gone = request_is_abandoned(request);
     if (connection->past_library)
         answer_past_library(connection);
     else
@@ -381,6 +382,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     if (request == NULL || mhd->cutting)
         return MHD_NO;
     connection = request->connection;
+    /* What it waited for may not have been done. */
+    if (connection->gone)
+        return MHD_NO;
     if (request_state(request)->phase == PHASE_HEADER)
         return on_header_end(connection, request, method, version);
     if (*length > 0)

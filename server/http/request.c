@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/connections.h"
 #include "http/loop.h"
 #include "http/request_state.h"
 
@@ -38,6 +39,20 @@ static void on_woken(struct job *job)
         state->resume(&state->request);
 }
 
+bool request_is_abandoned(const struct request *request)
+{
+    return request->connection != NULL && (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
+           connection_is_gone(request->connection);
+}
+
+static bool waits_for_nobody(const struct waiter *waiter)
+{
+    const struct request_state *state =
+        (const struct request_state *)(const void *)((const char *)waiter - offsetof(struct request_state, waiter));
+
+    return request_is_abandoned(&state->request);
+}
+
 static void wake_by_waiter(struct waiter *waiter)
 {
     request_wake((struct request *)((char *)waiter - offsetof(struct request_state, waiter)));
@@ -55,6 +70,7 @@ struct request *request_new(struct server *server, struct loop *loop, const char
     state->request.loop = loop;
     state->wake.done = on_woken;
     state->waiter.wake = wake_by_waiter;
+    state->waiter.is_gone = waits_for_nobody;
     state->target_length = length;
     memcpy(state->target, target, length + 1);
     representation_init(&state->request.reply);
@@ -210,17 +226,29 @@ static void run_work(struct job *job)
 {
     struct request_state *state = (struct request_state *)((char *)job - offsetof(struct request_state, work));
 
-    state->work_run(&state->request);
+    if (!request_is_abandoned(&state->request))
+        state->work_run(&state->request);
     request_wake(&state->request);
 }
 
-enum outcome request_work(struct request *request, void (*work)(struct request *request))
+static struct job *make_work(struct request *request, void (*work)(struct request *request))
 {
     struct request_state *state = request_state(request);
 
     state->work_run = work;
     state->work = (struct job){.run = run_work};
-    workers_submit(request->server->workers, &state->work);
+    return &state->work;
+}
+
+enum outcome request_work(struct request *request, void (*work)(struct request *request))
+{
+    workers_submit(request->server->workers, make_work(request, work));
+    return OUTCOME_WAITING;
+}
+
+enum outcome request_work_long(struct request *request, void (*work)(struct request *request))
+{
+    workers_submit_long(request->server->workers, make_work(request, work));
     return OUTCOME_WAITING;
 }
 

@@ -83,8 +83,12 @@ struct waiter *request_waiter(struct request *request);
 
 /* Runs work(request) on a worker while the request waits; for steps without anybody to share the result with. The step
  * returns what this returns; it is to call it once and to know by its own state that the work was done. work must touch
- * only what the waiting request owns. */
+ * only what the waiting request owns. Where nobody is there any more to take the answer it is left out: the request
+ * ends without its step being called again. */
 enum outcome request_work(struct request *request, void (*work)(struct request *request));
+
+/* The same for work that may take longer than about 10 ms. */
+enum outcome request_work_long(struct request *request, void (*work)(struct request *request));
 
 /* Answers with a short JSON text, which is copied. */
 void reply_json(struct request *request, unsigned status, const char *text, size_t length);

@@ -131,6 +131,10 @@ void request_free(struct request *request);
 /* Adds a field of the header; the texts are borrowed. False when there are too many. */
 bool request_add_header(struct request *request, struct header_field field);
 
+/* Whether nobody is there any more to take the answer. What changes something is done all the same. From any thread
+ * while the request waits, or on the loop's. */
+bool request_is_abandoned(const struct request *request);
+
 enum method method_parse(const char *text);
 const char *method_name(enum method method);
 

@@ -1,7 +1,7 @@
 /* Routing: the raw path decides the shape, then the names in it are decoded; dot segments are names like any other.
  *
- * In this order: a method nobody knows (501), a path that cannot be (400), an unknown path (404), OPTIONS (204), a
- * method the path does not have (405), a name that cannot be (400). */
+ * In this order: a method nobody knows (501), a path that cannot be (400), an unknown path (404), a name that cannot be
+ * (400), OPTIONS (204), a method the path does not have (405). */
 #include "http/router.h"
 
 #include <assert.h>
@@ -158,22 +158,32 @@ static bool takes_rest(const struct route *route)
     return strstr(route->pattern, "...}") != NULL;
 }
 
+/* False: replied. */
+static bool decode_names(struct request *request, const struct route *route)
+{
+    for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
+        if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
+            problem_reply(request, PROBLEM_NOT_FOUND, "no stored file has a slash within a part of its path");
+            return false;
+        }
+        if (!decode_name(request, &request->names[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static const struct operation *enter(struct request *request, const struct route *route)
 {
+    if (request->method == METHOD_OPTIONS) {
+        reply_options(request, route);
+        return NULL;
+    }
     const struct operation *operation = find_operation(route, request->method);
     if (operation->handle == NULL) {
         problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "%s does not have this method", route->pattern);
         add_allow(request, route);
         return NULL;
-    }
-    for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
-        if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
-            problem_reply(request, PROBLEM_NOT_FOUND, "no stored file has a slash within a part of its path");
-            return NULL;
-        }
-        if (!decode_name(request, &request->names[i])) {
-            return NULL;
-        }
     }
     return operation;
 }
@@ -211,10 +221,6 @@ const struct operation *router_match(struct request *request)
         return NULL;
     }
     request->route = route;
-    if (request->method == METHOD_OPTIONS) {
-        reply_options(request, route);
-        return NULL;
-    }
     memcpy(request->names, names, sizeof names);
-    return enter(request, route);
+    return decode_names(request, route) ? enter(request, route) : NULL;
 }

@@ -264,6 +264,11 @@ static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_en
     return DECODED_READY;
 }
 
+static uint64_t decoding_bytes(const struct zt_component *component)
+{
+    return component->decoded_length > component->length ? component->decoded_length : component->length;
+}
+
 enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *generation, uint32_t component,
                                 struct waiter *waiter, struct decoded **out_decoded, struct zt_error *error)
 {
@@ -286,7 +291,8 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
     pthread_mutex_unlock(&cache->lock);
     decoded_free_entries(doomed);
     if (begun != NULL)
-        workers_submit(cache->server->workers, &begun->job);
+        workers_submit_sized(cache->server->workers, &begun->job,
+                             decoding_bytes(&generation->model->components[component]));
     else if (entry == NULL)
         zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoding");
     return said;

@@ -8,36 +8,49 @@
 
 /* --- objects --- */
 
-static bool matches(const struct export_query *query, struct zt_text name)
+/* globs NULL: all. */
+static bool is_chosen(const struct export_query *query, struct glob_set *globs, struct zt_text name)
 {
-    if (name.length < query->prefix.length ||
-        (query->prefix.length > 0 && memcmp(name.bytes, query->prefix.bytes, query->prefix.length) != 0))
+    const struct zt_text *prefix = &query->prefix;
+
+    if (name.length < prefix->length || (prefix->length > 0 && memcmp(name.bytes, prefix->bytes, prefix->length) != 0))
         return false;
-    for (size_t i = 0; i < query->match_count; i++)
-        if (glob_match(query->matches[i], name))
-            return true;
-    return query->match_count == 0;
+    return globs == NULL || glob_set_matches(globs, name);
+}
+
+/* Writes which are chosen and returns how many. */
+static uint32_t mark_objects(const struct export_work *work, struct glob_set *globs, bool *chosen)
+{
+    const struct zt_model *model = work->order.generation->model;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < model->object_count; i++)
+        count += chosen[i] = is_chosen(work->order.query, globs, zt_object_name(&model->objects[i]));
+    return count;
 }
 
 /* NULL: failed. */
 static bool *choose_objects(struct export_work *work)
 {
-    const struct zt_model *model = work->order.generation->model;
     const struct export_query *query = work->order.query;
-    bool *chosen = calloc(model->object_count + (size_t)1, sizeof *chosen);
+    bool *chosen = calloc(work->order.generation->model->object_count + (size_t)1, sizeof *chosen);
+    struct glob_set *globs = query->match_count > 0 ? glob_set_new(query->matches, query->match_count) : NULL;
     uint32_t count = 0;
     struct zt_error error;
 
-    if (chosen == NULL) {
+    if (chosen == NULL || (globs == NULL && query->match_count > 0)) {
         export_fail_memory(work);
-        return NULL;
+        goto out;
     }
-    for (uint32_t i = 0; i < model->object_count; i++)
-        count += chosen[i] = matches(query, zt_object_name(&model->objects[i]));
-    if (count > 0 || (query->match_count == 0 && query->prefix.length == 0))
+    count = mark_objects(work, globs, chosen);
+    if (count > 0 || (query->match_count == 0 && query->prefix.length == 0)) {
+        glob_set_free(globs);
         return chosen;
+    }
     zt_fail(&error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no object of the model has such a name");
     export_fail(work, EXPORT_NO_OBJECT, &error);
+out:
+    glob_set_free(globs);
     free(chosen);
     return NULL;
 }

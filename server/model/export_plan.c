@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "model/export_work.h"
 #include "zt/digest.h"
@@ -36,6 +37,7 @@ struct plan {
     unsigned references; /* the work's own is one of them */
     struct export_work *work;
     struct waiter *waiters;
+    time_t looked_s; /* when it was last looked whether they are there */
     struct plan *newer;
     struct plan *older;
 };
@@ -326,7 +328,23 @@ void export_plan_release(void *thing)
 
 /* --- stages --- */
 
-/* Whether a request, not only the work itself, holds the plan. */
+/* Whether the requests that hold the plan all wait for it, and are all gone. Not looked at each time: it costs a call
+ * for each of them. The lock is held. */
+static bool is_abandoned(struct plan *plan)
+{
+    struct timespec now;
+    unsigned waiting = 0;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec == plan->looked_s)
+        return false;
+    plan->looked_s = now.tv_sec;
+    for (const struct waiter *waiter = plan->waiters; waiter != NULL; waiter = waiter->next)
+        waiting++;
+    return waiting + 1 == plan->references && waiters_are_gone(plan->waiters);
+}
+
+/* Whether a request, not only the work itself, holds the plan. One that nobody wants is found by nobody else. */
 static bool is_wanted(void *context)
 {
     struct plan *plan = context;
@@ -335,7 +353,9 @@ static bool is_wanted(void *context)
     if (atomic_load(&plan->cache->stopping))
         return false;
     pthread_mutex_lock(&plan->cache->lock);
-    wanted = plan->references > 1;
+    wanted = plan->references > 1 && !is_abandoned(plan);
+    if (!wanted)
+        drop(plan->cache, plan);
     pthread_mutex_unlock(&plan->cache->lock);
     return wanted;
 }

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 
 #include "model/export_making.h"
+#include "model/found_digests.h"
+#include "model/kept_facts.h"
 #include "model/verifier.h"
 #include "model/verifier_runs.h"
+#include "zt/decode.h"
 
 #define NONE UINT32_MAX
 /* What a runner reads before others have their turn: about 0.1 s. */
@@ -55,6 +58,34 @@ static struct zt_conversion conversion_of(const struct export_work *work, struct
                                   .trusted = true};
 }
 
+/* Whether the bytes are those of a whole component of the file, so that what is found holds for other questions too. */
+static bool is_whole(const struct export_work *work, uint32_t component)
+{
+    return work->cut == NULL && work->projection->origins[component].change == ZT_CHANGE_NONE;
+}
+
+/* What an earlier question, or the search for blobs, has read. */
+static bool recall(const struct export_work *work, uint32_t component, struct zt_fact *fact)
+{
+    const struct generation *generation = work->order.generation;
+    const uint32_t from = part_of(work, component)->component;
+    struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
+    enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
+    bool known;
+
+    (void)zt_target_fact(work->order.query->target, &algorithm);
+    if (!is_whole(work, component))
+        return false;
+    known = kept_fact_find(generation, from, algorithm, fact);
+    if (!known && algorithm == ZT_DIGEST_SHA256 && zt_component_is_plain(&generation->model->components[from]) &&
+        found_digest_whole(generation, from, digest.bytes)) {
+        *fact = (struct zt_fact){.length = generation->model->components[from].length, .digest = digest};
+        known = true;
+    }
+    fact->same_as = component;
+    return known;
+}
+
 static void gather(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
@@ -65,9 +96,9 @@ static void gather(struct export_runner *runner)
     enum zt_status status = zt_fact_gather(&conversion, runner->component, fact, &error);
     const struct export_part *part = part_of(work, runner->component);
 
-    if (status == ZT_OK)
-        (void)export_is_too_large(work, part, fact->length);
-    else if (export_is_wanted(work))
+    if (status == ZT_OK && !export_is_too_large(work, part, fact->length) && is_whole(work, runner->component))
+        kept_fact_add(work->order.generation, part->component, fact);
+    if (status != ZT_OK && export_is_wanted(work))
         export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
 }
 
@@ -105,7 +136,7 @@ static bool prepare_component(struct export_runner *runner)
     }
     work->facts[component] =
         (struct zt_fact){.length = work->projection->model->components[component].decoded_length, .same_as = component};
-    if (must_read(work, component, state))
+    if (must_read(work, component, state) && !recall(work, component, &work->facts[component]))
         gather(runner);
     return true;
 }
@@ -185,7 +216,7 @@ static void run_runner(struct job *job)
             return;
         runner->component = NONE;
         if (runner->spent_bytes > TURN_BYTES) {
-            workers_submit(runner->work->order.server->workers, &runner->job);
+            workers_submit_long(runner->work->order.server->workers, &runner->job);
             return;
         }
     }
@@ -197,7 +228,7 @@ static void wake_runner(struct waiter *waiter)
     struct export_runner *runner =
         (struct export_runner *)(void *)((char *)waiter - offsetof(struct export_runner, waiter));
 
-    workers_submit(runner->work->order.server->workers, &runner->job);
+    workers_submit_long(runner->work->order.server->workers, &runner->job);
 }
 
 static enum zt_status read_cut(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
@@ -243,10 +274,10 @@ void export_work_prepare(struct export_work *work)
         atomic_store(&work->running, 1);
         work->runners[0].work = work;
         work->runners[0].job.run = run_runner;
-        workers_submit(work->order.server->workers, &work->runners[0].job);
+        workers_submit_long(work->order.server->workers, &work->runners[0].job);
         return;
     }
     atomic_store(&work->running, EXPORT_RUNNERS);
     for (unsigned i = 0; i < EXPORT_RUNNERS; i++)
-        workers_submit(work->order.server->workers, &work->runners[i].job);
+        workers_submit_long(work->order.server->workers, &work->runners[i].job);
 }

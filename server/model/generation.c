@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/found_work.h"
+#include "model/kept_facts.h"
 #include "model/manifest_json.h"
 #include "model/passthrough.h"
 #include "model/verifier.h"
@@ -134,6 +135,7 @@ void generation_release(void *thing)
     found_digests_free(generation);
     manifest_cache_free(generation->manifest);
     passthrough_free(generation);
+    kept_facts_free(generation);
     free(generation->states);
     zt_model_free(generation->model);
     shard_files_free(&generation->shards);

@@ -27,6 +27,8 @@ enum component_state {
     COMPONENT_CORRUPT
 };
 
+struct kept_fact;
+
 struct generation {
     atomic_uint references;
     char *path;         /* in the store */
@@ -65,6 +67,9 @@ struct generation {
 
     /* passthrough.c's: a verdict a component; NULL until one is asked for. */
     _Atomic(_Atomic(unsigned char) *) passthrough;
+
+    /* kept_facts.c's: a list a component; NULL until something is kept. */
+    _Atomic(_Atomic(struct kept_fact *) *) kept_facts;
 
     /* manifest_json.c's: the whole manifest as compact JSON, made once. */
     struct manifest_cache *manifest;

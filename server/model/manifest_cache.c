@@ -11,6 +11,8 @@
 
 /* Manifests up to this size are written within about 100 µs, so the loop does it itself. */
 #define INLINE_MANIFEST_BYTES 16384
+/* Larger ones take longer than about 10 ms to write or to compress. */
+#define LONG_MANIFEST_BYTES 262144
 /* CODING_IDENTITY, CODING_ZSTD, CODING_GZIP. */
 #define FORMS CODING_NONE
 
@@ -130,7 +132,11 @@ static void begin(struct workers *workers, struct generation *generation, enum c
     making->generation = generation_hold(generation);
     making->coding = coding;
     form->state = FORM_WORKING;
-    workers_submit(workers, &making->job);
+    if (generation->model->manifest_length > LONG_MANIFEST_BYTES) {
+        workers_submit_long(workers, &making->job);
+    } else {
+        workers_submit(workers, &making->job);
+    }
 }
 
 static enum manifest_answer answer(struct form *form, struct zt_text *out_text)

@@ -31,6 +31,7 @@ struct scribe {
     struct href href;
     size_t objects_length; /* of "/v1/models/<name>/objects/" in href */
     struct gathered attributes;
+    struct glob_set *globs; /* NULL: all objects */
     unsigned fields;
     uint64_t limit_bytes;
 };
@@ -55,6 +56,7 @@ static void scribe_end(struct scribe *scribe)
         scribe->json->failed = true;
     }
     href_free(&scribe->href);
+    glob_set_free(scribe->globs);
     free(scribe->attributes.text);
 }
 
@@ -259,16 +261,6 @@ static uint32_t first_with(const struct zt_model *model, struct zt_text prefix)
     return low;
 }
 
-static bool matches(const struct manifest_selection *selection, struct zt_text name)
-{
-    for (size_t i = 0; i < selection->match_count; i++) {
-        if (glob_match(selection->matches[i], name)) {
-            return true;
-        }
-    }
-    return selection->match_count == 0;
-}
-
 static void write_objects(struct scribe *scribe, const struct manifest_selection *selection)
 {
     const struct zt_model *model = scribe->model;
@@ -279,7 +271,7 @@ static void write_objects(struct scribe *scribe, const struct manifest_selection
         if (!has_prefix(name, selection->prefix)) {
             break;
         }
-        if (matches(selection, name)) {
+        if (scribe->globs == NULL || glob_set_matches(scribe->globs, name)) {
             json_key(scribe->json, name);
             write_object(scribe, &model->objects[i]);
         }
@@ -336,6 +328,10 @@ void manifest_write(struct json *json, const struct zt_model *model, const struc
     const struct manifest_selection *chosen = selection != NULL ? selection : &everything;
     struct scribe scribe;
     scribe_init(&scribe, json, model, source, chosen->fields);
+    if (chosen->match_count > 0) {
+        scribe.globs = glob_set_new(chosen->matches, chosen->match_count);
+        json->failed = json->failed || scribe.globs == NULL;
+    }
     json_object_begin(json);
     json_key_string(json, "name");
     json_text(json, source->name);

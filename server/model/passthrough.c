@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "model/verifier.h"
 #include "zt/coding.h"
 
 enum verdict { VERDICT_NONE, VERDICT_FIT, VERDICT_UNFIT };
@@ -22,7 +23,8 @@ bool passthrough_is_known(struct generation *generation, uint32_t component, boo
 
     if (verdict == VERDICT_NONE)
         return false;
-    *out_fit = verdict == VERDICT_FIT;
+    /* What was found not to decode to what it should is no more right for being decoded by the client. */
+    *out_fit = verdict == VERDICT_FIT && !verifier_found_broken(generation, component);
     return true;
 }
 
@@ -49,7 +51,7 @@ bool passthrough_find(struct generation *generation, uint32_t component)
     _Atomic(unsigned char) *verdicts;
     bool fit;
 
-    if (zt_zstd_fits_all(zt_files_source(&files, stored), stored->offset, stored->length, &fit, NULL) != ZT_OK)
+    if (zt_zstd_fits_all(zt_files_source(&files, stored), stored, &fit, NULL) != ZT_OK)
         return false;
     verdicts = verdicts_of(generation);
     if (verdicts != NULL)

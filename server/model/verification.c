@@ -110,6 +110,19 @@ void verification_set_broken(struct generation *generation, uint32_t component, 
     verification->broken_counts[state] += broken ? 1 : UINT32_MAX;
 }
 
+bool verifier_found_broken(struct generation *generation, uint32_t component)
+{
+    struct verification *verification = generation->verification;
+    bool broken;
+
+    if (verification == NULL)
+        return false;
+    pthread_mutex_lock(&verification->lock);
+    broken = verification->broken[component];
+    pthread_mutex_unlock(&verification->lock);
+    return broken;
+}
+
 uint32_t verification_object_of(const struct zt_model *model, uint32_t component)
 {
     for (uint32_t i = 0; i < model->object_count; i++) {

@@ -22,6 +22,9 @@
 /* A component whose bytes cannot be read is not tried again before. */
 #define TROUBLE_NS ((int64_t)1000000000)
 
+/* Between looks whether anybody waits still: about 0.1 s. */
+#define LOOK_BYTES ((uint64_t)64 << 20)
+
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -179,13 +182,30 @@ static bool is_needed(struct check *check)
     return joined;
 }
 
+/* Whether everybody who waits has left. Those who come meanwhile ask again, and get a check of their own. */
+static bool is_abandoned(struct check *check)
+{
+    struct verification *verification = check->generation->verification;
+    bool gone;
+
+    if (check->run != NULL)
+        return false;
+    pthread_mutex_lock(&verification->lock);
+    gone = waiters_are_gone(check->waiters);
+    pthread_mutex_unlock(&verification->lock);
+    return gone;
+}
+
 static bool advance(void *context, uint64_t stored_bytes)
 {
     struct check *check = context;
+    uint64_t before = atomic_fetch_add(&check->hashed_bytes, stored_bytes);
 
-    atomic_fetch_add(&check->hashed_bytes, stored_bytes);
     if (check->run != NULL)
         verifier_run_advance(check->run, stored_bytes);
+    /* At the beginning too: it may have been in the queue for long. */
+    if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) && is_abandoned(check))
+        return false;
     return is_needed(check);
 }
 
@@ -334,14 +354,12 @@ static enum component_state ask_undigested(struct verifier *verifier, struct gen
     return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ? state : COMPONENT_UNDIGESTED;
 }
 
-enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
-                                  struct waiter *waiter)
+enum component_state verifier_insist(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                     struct waiter *waiter)
 {
     enum component_state state = atomic_load(&generation->states[component]);
     struct check *begun = NULL;
 
-    if (verifier->server->config->verify == CONFIG_VERIFY_OFF)
-        return state == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : state;
     if (state == COMPONENT_UNDIGESTED)
         return ask_undigested(verifier, generation, component, waiter);
     if (state == COMPONENT_VERIFIED)
@@ -356,9 +374,20 @@ enum component_state verifier_ask(struct verifier *verifier, struct generation *
     pthread_mutex_unlock(&generation->verification->lock);
     if (begun != NULL) {
         begun->job.run = run_check_job;
-        workers_submit(verifier->server->workers, &begun->job);
+        workers_submit_sized(verifier->server->workers, &begun->job, generation->model->components[component].length);
     }
     return state;
+}
+
+enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                  struct waiter *waiter)
+{
+    enum component_state state;
+
+    if (verifier->server->config->verify != CONFIG_VERIFY_OFF)
+        return verifier_insist(verifier, generation, component, waiter);
+    state = atomic_load(&generation->states[component]);
+    return state == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : state;
 }
 
 /* --- life --- */

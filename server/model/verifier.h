@@ -34,6 +34,10 @@ void verification_free(struct verification *verification);
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
                                   struct waiter *waiter);
 
+/* As verifier_ask without verify: off, whatever is configured: for bytes that go out under their digest. */
+enum component_state verifier_insist(struct verifier *verifier, struct generation *generation, uint32_t component,
+                                     struct waiter *waiter);
+
 /* Takes over verdicts (enum zt_verdict, one a component) that somebody found out about these very bytes, and remembers
  * them: an upload's, which was read to its end before it got its name. What is known or being checked stays. */
 void verifier_learn(struct verifier *verifier, struct generation *generation, const unsigned char *verdicts,
@@ -42,6 +46,9 @@ void verifier_learn(struct verifier *verifier, struct generation *generation, co
 /* POST verification: hashes every component anew, in the background; nothing when that is running already. Content
  * rules of layouts and types are checked too. */
 void verifier_start(struct verifier *verifier, struct generation *generation);
+
+/* Whether a run over everything found that the component's content breaks a rule, this time or before. */
+bool verifier_found_broken(struct generation *generation, uint32_t component);
 
 /* The object of GET …/verification (http-api, section 2). */
 void verifier_report(struct verifier *verifier, struct generation *generation, struct json *json);

@@ -144,6 +144,6 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
     state = join(verifier, generation, shard, waiter, &begun);
     pthread_mutex_unlock(&generation->verification->lock);
     if (begun != NULL)
-        workers_submit(verifier->server->workers, &begun->job);
+        workers_submit_long(verifier->server->workers, &begun->job);
     return state;
 }

@@ -1,6 +1,7 @@
-/* The pool: two queues (ordinary before idle) under one lock, and threads that take from them.
+/* The pool: three queues (ordinary, long, idle) under one lock, and threads that take from them.
  *
- * One thread never takes idle jobs, so that background hashing cannot keep a waiting request from its turn. */
+ * One thread is always left to ordinary jobs, and one of the others to long ones, so that neither exports nor
+ * background hashing keep a waiting request from its turn. */
 #include "runtime/workers.h"
 
 #include <assert.h>
@@ -12,8 +13,10 @@
 
 #include "http/loop.h"
 
-/* A verification job is of megabytes: fewer than two threads would let one of them hold up every small job. */
-#define WORKERS_LEAST 2
+/* One for each kind of job. */
+#define WORKERS_LEAST 3
+/* About 10 ms of hashing. */
+#define LONG_BYTES ((uint64_t)4 << 20)
 /* More than any configuration allows; bounds the array. */
 #define WORKERS_MOST 1024
 
@@ -22,13 +25,14 @@ struct queue {
     struct job **last;
 };
 
+enum kind { KIND_ORDINARY, KIND_LONG, KIND_IDLE, KINDS };
+
 struct workers {
     pthread_mutex_t lock;
     pthread_cond_t ready;
-    struct queue ordinary;
-    struct queue idle;
+    struct queue queues[KINDS];
+    size_t running[KINDS];
     size_t pending;
-    size_t idle_running;
     bool stopping;
     unsigned count;
     pthread_t threads[];
@@ -59,18 +63,30 @@ static struct job *queue_take(struct queue *queue)
     return job;
 }
 
-/* The lock is held. While stopping idle jobs may take every thread: nobody waits any more. */
-static struct job *next_job(struct workers *workers, bool *out_idle)
+/* The lock is held. While stopping they may take every thread: nobody waits any more. */
+static bool may_run(const struct workers *workers, enum kind kind)
 {
-    struct job *job = queue_take(&workers->ordinary);
+    const size_t lengthy = workers->running[KIND_LONG] + workers->running[KIND_IDLE];
 
-    *out_idle = false;
-    if (job != NULL)
-        return job;
-    if (!workers->stopping && workers->idle_running + 1 >= workers->count)
-        return NULL;
-    *out_idle = true;
-    return queue_take(&workers->idle);
+    if (kind == KIND_ORDINARY || workers->stopping)
+        return true;
+    return lengthy + 1 < workers->count && (kind == KIND_LONG || workers->running[KIND_IDLE] + 2 < workers->count);
+}
+
+static struct job *take_if_may(struct workers *workers, enum kind kind, enum kind *out_kind)
+{
+    *out_kind = kind;
+    return may_run(workers, kind) ? queue_take(&workers->queues[kind]) : NULL;
+}
+
+/* The lock is held. One thread prefers long jobs, so that they get on however many ordinary ones there are. */
+static struct job *next_job(struct workers *workers, enum kind *out_kind)
+{
+    struct job *job = workers->running[KIND_LONG] == 0 ? take_if_may(workers, KIND_LONG, out_kind) : NULL;
+
+    for (enum kind kind = KIND_ORDINARY; job == NULL && kind < KINDS; kind++)
+        job = take_if_may(workers, kind, out_kind);
+    return job;
 }
 
 static void run_job(struct job *job)
@@ -91,11 +107,11 @@ static void run_job(struct job *job)
 static void *worker_main(void *argument)
 {
     struct workers *workers = argument;
-    bool idle;
+    enum kind kind;
 
     pthread_mutex_lock(&workers->lock);
     for (;;) {
-        struct job *job = next_job(workers, &idle);
+        struct job *job = next_job(workers, &kind);
 
         if (job == NULL && workers->stopping && workers->pending == 0)
             break;
@@ -103,14 +119,14 @@ static void *worker_main(void *argument)
             pthread_cond_wait(&workers->ready, &workers->lock);
             continue;
         }
-        workers->idle_running += idle;
+        workers->running[kind]++;
         pthread_mutex_unlock(&workers->lock);
         run_job(job);
         pthread_mutex_lock(&workers->lock);
-        workers->idle_running -= idle;
+        workers->running[kind]--;
         workers->pending--;
-        /* Whoever waits for an idle turn, or for the end, looks again. */
-        if (idle || workers->stopping)
+        /* Whoever waits for such a turn, or for the end, looks again. */
+        if (kind != KIND_ORDINARY || workers->stopping)
             pthread_cond_broadcast(&workers->ready);
     }
     pthread_mutex_unlock(&workers->lock);
@@ -153,10 +169,10 @@ struct workers *workers_start(unsigned count)
         return NULL;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->ready, NULL);
-    queue_init(&workers->ordinary);
-    queue_init(&workers->idle);
+    for (enum kind kind = KIND_ORDINARY; kind < KINDS; kind++)
+        queue_init(&workers->queues[kind]);
     start_threads(workers, count);
-    /* One thread alone would never take an idle job. */
+    /* Fewer would never take a job of some kind. */
     if (workers->count < WORKERS_LEAST) {
         workers_stop(workers);
         return NULL;
@@ -164,28 +180,34 @@ struct workers *workers_start(unsigned count)
     return workers;
 }
 
-static void submit(struct workers *workers, struct queue *queue, struct job *job)
+static void submit(struct workers *workers, enum kind kind, struct job *job)
 {
     assert(job->run != NULL);
     pthread_mutex_lock(&workers->lock);
-    queue_put(queue, job);
+    queue_put(&workers->queues[kind], job);
     workers->pending++;
-    /* A thread woken by signal might be the one that may not take an idle job. */
-    if (queue == &workers->idle)
-        pthread_cond_broadcast(&workers->ready);
-    else
-        pthread_cond_signal(&workers->ready);
+    pthread_cond_signal(&workers->ready);
     pthread_mutex_unlock(&workers->lock);
 }
 
 void workers_submit(struct workers *workers, struct job *job)
 {
-    submit(workers, &workers->ordinary, job);
+    submit(workers, KIND_ORDINARY, job);
+}
+
+void workers_submit_long(struct workers *workers, struct job *job)
+{
+    submit(workers, KIND_LONG, job);
+}
+
+void workers_submit_sized(struct workers *workers, struct job *job, uint64_t bytes)
+{
+    submit(workers, bytes > LONG_BYTES ? KIND_LONG : KIND_ORDINARY, job);
 }
 
 void workers_submit_idle(struct workers *workers, struct job *job)
 {
-    submit(workers, &workers->idle, job);
+    submit(workers, KIND_IDLE, job);
 }
 
 size_t workers_pending(const struct workers *workers)
@@ -213,4 +235,13 @@ void workers_stop(struct workers *workers)
     pthread_cond_destroy(&workers->ready);
     pthread_mutex_destroy(&workers->lock);
     free(workers);
+}
+
+bool waiters_are_gone(const struct waiter *first)
+{
+    const struct waiter *waiter = first;
+
+    while (waiter != NULL && waiter->is_gone != NULL && waiter->is_gone(waiter))
+        waiter = waiter->next;
+    return first != NULL && waiter == NULL;
 }

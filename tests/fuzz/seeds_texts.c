@@ -70,6 +70,8 @@ static const struct {
      "a*[b-d][!x]?\nab\xC3\xA9"
      "cde"},
     {"glob", "stars", "*a*b\naaab"},
+    {"glob", "sets",
+     "layers.[0-9].*.weight\n*[^a-\xC3\xA9]?\n*attention.query.and.key.and.value*\nlayers.4.b\xE2\x86\x92s"},
 };
 
 /* target_slice.c says what the first eight bytes are. */

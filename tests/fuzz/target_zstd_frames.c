@@ -15,11 +15,12 @@
 
 static bool fits(const uint8_t *bytes, size_t length)
 {
+    const struct zt_component stored = {.length = length, .decoded_length = ZT_LENGTH_UNKNOWN};
     struct zt_source *source = NULL;
     bool fit = false;
 
     FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, NULL) == ZT_OK);
-    FUZZ_ASSERT(zt_zstd_fits_all(source, 0, length, &fit, NULL) == ZT_OK);
+    FUZZ_ASSERT(zt_zstd_fits_all(source, &stored, &fit, NULL) == ZT_OK);
     zt_source_close(source);
     return fit;
 }

@@ -168,3 +168,20 @@ def test_eager_servers_find_everything(tmp_path, start_server):
     server = start_server(tmp_path, "--verify", "eager")
     for data in (TWO, THREE):
         assert eventually(lambda data=data: get(server, blob_path(data)).status == 200)
+
+
+def test_blobs_are_checked_though_verify_is_off(tmp_path, start_server):
+    """Whoever has them keeps them for a year under their digest."""
+    (tmp_path / "bad.zt").write_bytes(zt1({"w": dense(ONE)}).flipped("w", at=1000))
+    (tmp_path / "good.zt").write_bytes(zt1({"w": dense(FOUR)}))
+    server = start_server(tmp_path, "--verify", "off")
+    for fields in ({}, {"Range": "bytes=0-9"}):
+        answer = get(server, blob_path(ONE), **fields)
+        assert_problem(answer, 500, "corrupt-component")
+        assert "immutable" not in answer.fields.get("Cache-Control", "")
+    assert head(server, blob_path(ONE)).status == 500
+    answer = get(server, blob_path(FOUR))
+    assert (answer.body, answer["Repr-Digest"]) == (FOUR, repr_digest(FOUR))
+    (tmp_path / "copy.zt").write_bytes(zt1({"w": dense(ONE)}))
+    assert eventually(lambda: get(server, blob_path(ONE)).status == 200)
+    assert get(server, blob_path(ONE)).body == ONE

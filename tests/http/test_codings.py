@@ -9,6 +9,8 @@ import pytest
 import zstandard
 
 from containers import (
+    Component,
+    Object,
     dense,
     dense_encoded,
     pattern,
@@ -20,7 +22,7 @@ from containers import (
     zt2,
 )
 from uploads import put
-from wire import assert_problem, component_path, get, head, model_path, object_path
+from wire import assert_problem, component_path, eventually, get, head, model_path, object_path, verify
 
 # Compresses to three quarters: six bits of eight are random.
 BIG = bytes(byte & 0x3F for byte in pattern(512_000, seed=5))
@@ -275,6 +277,27 @@ def test_head_of_a_coded_component_equals_get(server):
 
 def test_damaged_frames_are_not_passed_through(server):
     answer = ask_component(server, "plain", "damaged", Accept_Encoding="zstd")
+    assert_problem(answer, 500, "corrupt-component")
+
+
+@pytest.mark.parametrize("stated", [len(BIG) - 1, len(BIG) + 1])
+def test_frames_that_state_another_length_are_not_passed_through(folder, server, stated):
+    packed = Component(frame(BIG), encoding="zstd", decoded=bytes(stated))
+    (folder / "unequal.zt").write_bytes(zt1({"t": Object([stated], {"data": packed})}))
+    eventually(lambda: get(server, component_path("unequal", "t")).status != 404)
+    try:
+        answer = ask_component(server, "t", "unequal", Accept_Encoding="zstd")
+        assert_problem(answer, 500, "corrupt-component")
+    finally:
+        (folder / "unequal.zt").unlink()
+
+
+def test_what_verification_found_broken_is_not_passed_through(start_server, tmp_path):
+    broken = Component(zstd_frame(BIG), encoding="zstd", decoded=BIG[:100])
+    (tmp_path / "m.zt").write_bytes(zt1({"t": Object([100], {"data": broken})}))
+    server = start_server(tmp_path)
+    assert verify(server, "m")["state"] == "failed"
+    answer = ask_component(server, "t", "m", Accept_Encoding="zstd")
     assert_problem(answer, 500, "corrupt-component")
 
 

@@ -5,8 +5,10 @@ import io
 import json
 import random
 import shutil
+import socket
 import struct
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
@@ -30,7 +32,7 @@ from containers import (
     zt2_data_shard,
 )
 from server_process import PROGRAM
-from wire import ask, assert_problem, eventually, get, head, model_path, verify
+from wire import ask, assert_problem, component_path, connect, eventually, get, head, model_path, verify
 
 FORMATS = ["safetensors", "zt", "zt2", "npz"]
 EXTENSIONS = {"safetensors": "safetensors", "zt": "zt", "zt2": "zt", "npz": "npz"}
@@ -292,7 +294,8 @@ def test_nothing_selected_is_not_found(server, kind):
     "query",
     ["", "?format=", "?format=gguf", "?format=mag", "?format=zt&format=npz", "?format=zt&match=[", "?format=zt&shard=1",
      "?format=zt&shard=2/2", "?format=zt&shard=0/0", "?format=zt&shard=-1/2", "?format=zt&shard=0/2&axis=x",
-     "?format=zt&axis=1", "?format=zt&shard=", "?format=zt&shard=0/2&shard=1/2", "?format=zt&match=%"],
+     "?format=zt&axis=1", "?format=zt&shard=", "?format=zt&shard=0/2&shard=1/2", "?format=zt&match=%",
+     "?format=zt&prefix=%ff"],
 )  # fmt: skip
 def test_questions_without_sense_are_refused(server, query):
     assert_problem(get(server, f"{model_path('plain')}/export{query}"), 400, "invalid-request")
@@ -466,6 +469,61 @@ def test_many_at_once_share_one_plan_and_get_equal_bytes(start_server, tmp_path)
     with ThreadPoolExecutor(16) as pool:
         bodies = list(pool.map(lambda kind: get(server, target("m", kind)).body, kinds))
     assert all(body == wanted[kind] for kind, body in zip(kinds, bodies))
+
+
+def bytes_read_by(server):
+    """All that the process has read, from whatever cache."""
+    with open(f"/proc/{server.process.pid}/io", encoding="ascii") as fields:
+        return int(next(line for line in fields if line.startswith("rchar:")).split()[1])
+
+
+@pytest.mark.parametrize("kind", ["zt", "zt2", "npz"])
+def test_another_question_reads_nothing_again_for_its_digests(start_server, tmp_path, kind):
+    large = b"".join([BIG] * 100)
+    (tmp_path / "m.zt").write_bytes(zt1({"plain": dense(large, digest=None), "z": zstd_dense(large[::-1], digest=None)}))
+    # Nothing is read in the background, nor decoded again because it was not kept.
+    server = start_server(environment={"ZTSERVE_LIMITS_DIGEST_PIECE_BYTES": "0"})
+    wanted = export(server, "m", kind).body
+    before = bytes_read_by(server)
+    assert get(server, target("m", kind, match="*"), Range="bytes=0-0").status == 206
+    assert bytes_read_by(server) - before < len(large) // 4
+    assert export(server, "m", kind, match="*").body == wanted
+
+
+def cpu_seconds(server):
+    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_clients_that_leave_end_the_hashing_and_others_are_served_meanwhile(start_server, tmp_path):
+    """Sparse files of 64 GiB take minutes to hash; nobody waits for it."""
+    header = b'{"w":{"dtype":"U8","shape":[68719476736],"data_offsets":[0,68719476736]}}'
+    header += b" " * (-len(header) % 8)
+    (tmp_path / "m.zt").write_bytes(zt1({"w": zstd_dense(BIG)}))
+    server = start_server()
+    clients = []
+    for number in range(4):
+        with open(tmp_path / f"huge-{number}.safetensors", "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            file.truncate(8 + len(header) + (1 << 36))
+        eventually(lambda number=number: get(server, model_path(f"huge-{number}")).status == 200)
+        clients.append(connect(server))
+        path = target(f"huge-{number}", "npz")
+        clients[-1].sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nRange: bytes=0-9\r\n\r\n".encode())
+    idle = cpu_seconds(server)
+    time.sleep(0.5)
+    assert cpu_seconds(server) - idle > 0.2
+    begin = time.monotonic()
+    assert get(server, component_path("m", "w")).body == BIG
+    assert time.monotonic() - begin < 5
+    for client in clients:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.close()
+    time.sleep(2)
+    used = cpu_seconds(server)
+    time.sleep(1)
+    assert cpu_seconds(server) - used < 0.3
 
 
 def test_a_server_that_ends_answers_or_ends_exports(start_server, tmp_path):

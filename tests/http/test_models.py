@@ -130,6 +130,11 @@ def test_pages_follow_one_another_to_the_end(server, limit):
     assert pages == -(-len(found) // limit)
 
 
+@pytest.mark.parametrize("prefix", ["%ff", "a%C3", "%ED%A0%80"])
+def test_prefix_is_text(server, prefix):
+    assert_problem(get(server, f"/v1/models?prefix={prefix}"), 400, "invalid-request")
+
+
 def test_pages_keep_to_the_prefix(server):
     first = listing(server, "?prefix=a&limit=2")
     second = listing(server, f"?prefix=a&limit=2&cursor={first['next']}")

@@ -406,6 +406,22 @@ def test_accept_chooses_npy(server, accept, npy):
         assert "Accept" in answer["Vary"].split(", ")
 
 
+@pytest.mark.parametrize(
+    "key, role", [("f4", "data"), ("csr", "values"), ("csr", "indptr"), ("future", "data"), ("zstd", "data")]
+)
+def test_what_accept_can_change_varies_by_it(server, key, role):
+    """Where NPY is impossible too: whoever takes nothing else is refused."""
+    path = component_path("special", key, role)
+    for fields in ({}, {"Accept": RAW}, {"Accept": "*/*"}):
+        answer = get(server, path, **fields)
+        assert answer.status == 200
+        assert "Accept" in answer["Vary"].split(", "), fields
+    refused = get(server, path, Accept=NPY)
+    assert refused.status == (200 if key == "zstd" else 422)
+    assert "Accept" in refused["Vary"].split(", ")
+    assert "Accept" not in get(server, path + "?representation=stored").fields.get("Vary", "").split(", ")
+
+
 def test_format_is_not_left_to_accept(server):
     answer = ask(server, "special", "a", "?format=npy", Accept=RAW)
     assert answer["Content-Type"] == NPY

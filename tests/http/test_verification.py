@@ -3,6 +3,8 @@
 Lazy (the default), eager and no verification, POST, what is remembered, and the state as JSON.
 """
 
+import base64
+import hashlib
 import os
 import shutil
 
@@ -181,6 +183,24 @@ def test_off_serves_what_is_there(start_server, tmp_path):
     assert answer.status == 200
     assert answer.body == bytes([DATA[0] ^ 1]) + DATA[1:]
     assert verification(server, "m")["state"] == "unverified"
+
+
+def test_off_states_no_digest_that_was_not_checked(start_server, tmp_path):
+    """Neither the whole's nor that of what is sent; one that is wanted is computed from the bytes."""
+    sent = bytes([DATA[0] ^ 1]) + DATA[1:]
+    (tmp_path / "v12.zt").write_bytes(MAKERS["v12-sha256"]().flipped("w"))
+    (tmp_path / "v2.zt").write_bytes(MAKERS["v2-sha256"]().flipped("w"))
+    server = start_server(tmp_path, "--verify", "off")
+    right = f"sha-256=:{base64.b64encode(hashlib.sha256(sent).digest()).decode()}:"
+    for model in ("v12", "v2"):
+        plain = get(server, component_path(model, "w"))
+        assert plain.body == sent and "Repr-Digest" not in plain.fields, model
+        stored = get(server, component_path(model, "w") + "?representation=stored")
+        assert stored.body == sent and "Repr-Digest" not in stored.fields, model
+        wanted = get(
+            server, component_path(model, "w"), Want_Repr_Digest="sha-256=10", Want_Content_Digest="sha-256=10"
+        )
+        assert (wanted.body, wanted["Repr-Digest"], wanted["Content-Digest"]) == (sent, right, right), model
 
 
 def test_eager_verifies_from_load_on(start_server, tmp_path):

@@ -1,7 +1,9 @@
 """Runs schemathesis with the arguments given; its words go to standard error, where a failure is told from."""
 
 import contextlib
+import os
 import sys
+import tempfile
 
 from schemathesis import serializer
 from schemathesis.cli import schemathesis
@@ -17,7 +19,9 @@ CHECKS = (
 # A piece of a resumable upload is bytes like any others.
 serializer.alias("application/offset+octet-stream", "application/octet-stream")
 
-with contextlib.redirect_stdout(sys.stderr):
+# It keeps notes in the current folder.
+with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+    os.chdir(folder)
     schemathesis(
         ["run", *sys.argv[1:], "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing"]
         + ["--seed", "20261120", "--generation-database", "none", "--suppress-health-check", "all"]

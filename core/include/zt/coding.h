@@ -22,8 +22,9 @@ enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length
 
 /* Whether stored bytes are zstd frames that every decoder takes: each with a window of at most 8 MiB (RFC 9659) and
  * without a dictionary; skippable frames may be among them. Walks from block to block by their headers and decodes
- * nothing, so that blocks may hold anything. *out_fit is false too when the bytes are no run of whole frames. ZT_IO. */
-enum zt_status zt_zstd_fits_all(struct zt_source *source, uint64_t offset, uint64_t length, bool *out_fit,
+ * nothing, so that blocks may hold anything. *out_fit is false too when the bytes are no run of whole frames, and when
+ * these say of themselves that they hold another number of bytes than decoded_length. ZT_IO. */
+enum zt_status zt_zstd_fits_all(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
                                 struct zt_error *error);
 
 #ifdef __cplusplus

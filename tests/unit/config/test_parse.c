@@ -267,6 +267,22 @@ static void writable_is_refused_off_loopback(void **state)
     assert_true(config_validate(&config, &message));
 }
 
+static void pieces_to_be_found_are_not_small(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    config.limits.digest_piece_bytes = 0;
+    assert_true(config_validate(&config, &message));
+    config.limits.digest_piece_bytes = CONFIG_DIGEST_PIECE_MIN;
+    assert_true(config_validate(&config, &message));
+    config.limits.digest_piece_bytes = CONFIG_DIGEST_PIECE_MIN - 1;
+    assert_false(config_validate(&config, &message));
+    assert_string_equal(message.text, "limits.digest_piece_bytes is 0 or at least 65536");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +296,7 @@ int main(void)
         cmocka_unit_test(addresses_are_taken_apart),
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(writable_is_refused_off_loopback),
+        cmocka_unit_test(pieces_to_be_found_are_not_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,15 +87,22 @@ static void encoding_shrinks(void **state)
 
 /* --- frames --- */
 
-static bool fits_at(const void *bytes, size_t all, size_t offset, size_t length)
+static bool fits_in(const void *bytes, size_t all, const struct zt_component *stored)
 {
     struct zt_source *source = NULL;
     bool fit = false;
 
     assert_int_equal(zt_source_from_memory(bytes, all, &source, NULL), ZT_OK);
-    assert_int_equal(zt_zstd_fits_all(source, offset, length, &fit, NULL), ZT_OK);
+    assert_int_equal(zt_zstd_fits_all(source, stored, &fit, NULL), ZT_OK);
     zt_source_close(source);
     return fit;
+}
+
+static bool fits_at(const void *bytes, size_t all, size_t offset, size_t length)
+{
+    const struct zt_component stored = {.offset = offset, .length = length, .decoded_length = ZT_LENGTH_UNKNOWN};
+
+    return fits_in(bytes, all, &stored);
 }
 
 static bool fits(const void *bytes, size_t length)
@@ -219,13 +226,59 @@ static void what_is_no_run_of_whole_frames_does_not_fit(void **state)
     free(made);
 }
 
+static bool fits_as(const struct made *made, uint64_t decoded_length)
+{
+    const struct zt_component stored = {.length = made->length, .decoded_length = decoded_length};
+
+    return fits_in(made->bytes, made->length, &stored);
+}
+
+static void frames_that_state_another_length_do_not_fit(void **state)
+{
+    static const size_t lengths[] = {5, 255, 256, 300, 70000, 500000};
+    struct made *made = new_made();
+    uint64_t sum = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        add_frame(made, lengths[i], 0, false, true);
+        sum += lengths[i];
+        assert_true(fits_as(made, sum));
+        assert_false(fits_as(made, sum - 1));
+        assert_false(fits_as(made, sum + 1));
+    }
+    /* Of a frame that states nothing, that it adds nothing below zero is all that is known. */
+    add_frame(made, 3000, 0, false, false);
+    assert_true(fits_as(made, sum + 3000));
+    assert_true(fits_as(made, sum + 9000));
+    assert_false(fits_as(made, sum - 1));
+    free(made);
+}
+
+static void stated_lengths_do_not_overflow(void **state)
+{
+    /* Magic, descriptor, window, content size of all ones, and an empty last block; twice. */
+    static const uint8_t twice[] = {0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 0,
+                                    0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 0};
+    const struct zt_component stored = {.length = sizeof twice, .decoded_length = UINT64_MAX - 1};
+
+    (void)state;
+    assert_false(fits_in(twice, sizeof twice, &stored));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zstd_gives_the_text_back), cmocka_unit_test(gzip_gives_the_text_back),
-        cmocka_unit_test(encoding_shrinks),         cmocka_unit_test(ordinary_frames_fit),
-        cmocka_unit_test(all_frames_count),         cmocka_unit_test(large_windows_do_not_fit),
-        cmocka_unit_test(dictionaries_do_not_fit),  cmocka_unit_test(what_is_no_run_of_whole_frames_does_not_fit),
+        cmocka_unit_test(zstd_gives_the_text_back),
+        cmocka_unit_test(gzip_gives_the_text_back),
+        cmocka_unit_test(encoding_shrinks),
+        cmocka_unit_test(ordinary_frames_fit),
+        cmocka_unit_test(all_frames_count),
+        cmocka_unit_test(large_windows_do_not_fit),
+        cmocka_unit_test(dictionaries_do_not_fit),
+        cmocka_unit_test(what_is_no_run_of_whole_frames_does_not_fit),
+        cmocka_unit_test(frames_that_state_another_length_do_not_fit),
+        cmocka_unit_test(stated_lengths_do_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -574,6 +574,9 @@ static void all_but_operations_wait_for_the_catalog(void **state)
     request = ask(METHOD_GET, "/healthz?x");
     assert_int_equal(answer_of(request)->status, 200);
     request_free(request);
+    request = ask(METHOD_GET, "/openapi.json");
+    assert_int_not_equal(answer_of(request)->status, 503);
+    request_free(request);
     catalog_free(server.catalog);
     server.catalog = NULL;
 }

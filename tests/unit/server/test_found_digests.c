@@ -195,6 +195,7 @@ static void rot_that_is_read_becomes_a_verdict(void **state)
     found_digests_want(&world->server, generation, A);
     wait_until_idle(world);
     assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_CORRUPT);
+    assert_null(found_block(generation, A));
     assert_false(found_digest_whole(generation, A, whole));
     generation_release(generation);
 }
@@ -243,6 +244,44 @@ static void a_torn_record_is_as_if_it_were_not_there(void **state)
     catalog_wait_loaded(world->server.catalog);
     generation = world_find(world, "m");
     assert_all_of_large(generation);
+    generation_release(generation);
+}
+
+static void a_changed_record_is_not_believed(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    generation_release(generation);
+    world_stop(world);
+    /* A byte of the whole's digest, behind the header and two numbers. */
+    world_command(world, "printf x | dd of=$(ls .ztserve/digests/*) bs=1 seek=80 conv=notrunc 2>/dev/null");
+    world_start(world);
+    catalog_wait_loaded(world->server.catalog);
+    generation = world_find(world, "m");
+    assert_null(found_block(generation, A));
+    generation_release(generation);
+}
+
+static void pieces_of_another_size_are_found_anew(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation = find_large(world, NULL);
+
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    generation_release(generation);
+    world_stop(world);
+    world->config.limits.digest_piece_bytes = 2 * PIECE;
+    world_start(world);
+    catalog_wait_loaded(world->server.catalog);
+    generation = world_find(world, "m");
+    assert_null(found_block(generation, A));
+    found_digests_want(&world->server, generation, A);
+    assert_true(is_found_soon(generation, A));
+    assert_piece(generation, (uint64_t)2 * PIECE, PIECE + 100);
     generation_release(generation);
 }
 
@@ -408,6 +447,8 @@ int main(void)
         WORLD_TEST(rot_that_is_read_becomes_a_verdict),
         WORLD_TEST(found_digests_outlive_the_process),
         WORLD_TEST(a_torn_record_is_as_if_it_were_not_there),
+        WORLD_TEST(a_changed_record_is_not_believed),
+        WORLD_TEST(pieces_of_another_size_are_found_anew),
         WORLD_TEST(another_version_begins_anew),
         WORLD_TEST(nothing_is_found_when_it_is_turned_off),
         WORLD_TEST(a_run_wants_what_states_no_digest),

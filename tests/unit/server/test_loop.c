@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,22 @@ static enum outcome handle_fast_worker(struct request *request)
     return request_work(request, work_nothing);
 }
 
+static atomic_uint counted;
+
+static void work_counted(struct request *request)
+{
+    (void)request;
+    atomic_fetch_add(&counted, 1);
+}
+
+static enum outcome handle_counted(struct request *request)
+{
+    if (request->context != NULL)
+        return handle_text(request);
+    request->context = request;
+    return request_work_long(request, work_counted);
+}
+
 static enum outcome handle_slow_worker(struct request *request)
 {
     if (request->context != NULL)
@@ -105,6 +122,7 @@ const struct route routes[] = {
     {.pattern = "/file", .get = {.handle = handle_file}},
     {.pattern = "/fast", .get = {.handle = handle_fast_worker}},
     {.pattern = "/slow", .get = {.handle = handle_slow_worker}},
+    {.pattern = "/counted", .get = {.handle = handle_counted}, .post = {.handle = handle_counted}},
     {.pattern = "/early", .get = {.handle = handle_woken_early}},
     {.pattern = "/refused", .put = {.begin = refuse, .handle = handle_text}},
 };
@@ -297,6 +315,69 @@ static void blanks_behind_the_coding_hide_no_request(void **state)
     assert_int_equal(atomic_load(&smuggled), 0);
 }
 
+static atomic_uint blocked;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static void wait_at_gate(struct job *job)
+{
+    (void)job;
+    atomic_fetch_add(&blocked, 1);
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+}
+
+static void wait_until_pending(size_t count)
+{
+    for (unsigned i = 0; i < 5000 && workers_pending(server.workers) != count; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(workers_pending(server.workers), count);
+}
+
+static void reset(int client)
+{
+    const struct linger at_once = {.l_onoff = 1};
+
+    assert_int_equal(setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+    close(client);
+}
+
+#define BLOCKING 3 /* as many as there are workers */
+/* One that has only shut down its sending side waits for its answer, and what changes something is done. */
+static void work_of_clients_that_are_gone_is_left_out(void **state)
+{
+    struct job blocking[BLOCKING];
+    int clients[4];
+
+    (void)state;
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < BLOCKING; i++) {
+        blocking[i] = (struct job){.run = wait_at_gate};
+        workers_submit(server.workers, &blocking[i]);
+    }
+    while (atomic_load(&blocked) < BLOCKING)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        clients[i] = connect_client();
+        send_text(clients[i], i < 3 ? "GET /counted HTTP/1.1\r\nConnection: close\r\n" HOST "\r\n"
+                                    : "POST /counted HTTP/1.1\r\nContent-Length: 0\r\n" HOST "\r\n");
+        wait_until_pending(BLOCKING + i + 1);
+    }
+    reset(clients[0]);
+    shutdown(clients[1], SHUT_WR);
+    reset(clients[3]);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    pthread_mutex_unlock(&gate);
+    for (unsigned i = 1; i < 3; i++) {
+        assert_true(receive_all(clients[i], 5000, NULL));
+        assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+        close(clients[i]);
+    }
+    wait_until_pending(0);
+    assert_int_equal(atomic_load(&counted), 3);
+    fetch("/text", "");
+    assert_string_equal(body(), "{}");
+}
+
 static void refusals_reach_clients_that_send_on(void **state)
 {
     static char piece[65536];
@@ -471,6 +552,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(connections_go_on_after_an_answer),
         ON_A_LOOP(smuggled_requests_never_run),
+        ON_A_LOOP(work_of_clients_that_are_gone_is_left_out),
         ON_A_LOOP(blanks_behind_the_coding_hide_no_request),
         ON_A_LOOP(refusals_reach_clients_that_send_on),
         ON_A_LOOP(refusals_come_instead_of_100_continue),

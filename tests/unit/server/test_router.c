@@ -145,7 +145,9 @@ static void names_that_cannot_be_are_refused(void **state)
                                           "/v1//models",    "//v1/models",          "/v1/models//objects/b",
                                           "/files/a//b",    "/files/%zz",           "/v1/models/a/objects/%C3/%A9"};
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
-        assert_status(METHOD_GET, targets[i], 400, "\"invalid-name\"");
+        for (enum method method = METHOD_GET; method < METHOD_UNKNOWN; method++) {
+            assert_status(method, targets[i], 400, "\"invalid-name\"");
+        }
     }
 }
 

@@ -319,6 +319,49 @@ static void with_verify_off_nothing_is_checked(void **state)
     generation_release(generation);
 }
 
+static bool is_gone(const struct waiter *waiter)
+{
+    (void)waiter;
+    return true;
+}
+
+static void checks_end_when_all_who_wait_are_gone(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    struct flag flag;
+
+    world_model(world, "m.zt", true);
+    generation = adopt(world, "m.zt");
+    flag_init(&flag);
+    flag.waiter.is_gone = is_gone;
+    assert_int_equal(verifier_ask(world->server.verifier, generation, A, &flag.waiter), COMPONENT_CHECKING);
+    flag_wait(&flag);
+    assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
+    assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
+    generation_release(generation);
+}
+
+/* Blobs: what is kept for ever under its digest. */
+static void insisting_checks_though_verify_is_off(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    struct flag flag;
+
+    world->config.verify = CONFIG_VERIFY_OFF;
+    world_model(world, "m.zt", false);
+    generation = adopt(world, "m.zt");
+    flag_init(&flag);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, A, &flag.waiter), COMPONENT_CHECKING);
+    flag_wait(&flag);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, A, NULL), COMPONENT_VERIFIED);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, B, &flag.waiter), COMPONENT_CHECKING);
+    flag_wait(&flag);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, B, NULL), COMPONENT_CORRUPT);
+    generation_release(generation);
+}
+
 static void with_verify_eager_everything_is_checked_before_it_is_ready(void **state)
 {
     struct world *world = *state;
@@ -429,6 +472,8 @@ int main(void)
         WORLD_TEST(memories_of_models_that_are_gone_are_forgotten),
         WORLD_TEST(without_a_state_folder_verdicts_are_kept_in_memory),
         WORLD_TEST(with_verify_off_nothing_is_checked),
+        WORLD_TEST(checks_end_when_all_who_wait_are_gone),
+        WORLD_TEST(insisting_checks_though_verify_is_off),
         WORLD_TEST(with_verify_eager_everything_is_checked_before_it_is_ready),
         WORLD_TEST(what_cannot_be_read_is_not_served),
         WORLD_TEST(nothing_is_served_unchecked_while_stopping),

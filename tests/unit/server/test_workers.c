@@ -103,6 +103,69 @@ static void ordinary_jobs_pass_idle_ones(void **state)
     assert_int_equal(atomic_load(&order), 9);
 }
 
+#define LONG_JOBS 16
+/* Of both kinds: with the fewest threads there are, two may be taken by one kind or the other. */
+static void short_jobs_pass_long_ones_that_fill_the_queue(void **state)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
+    atomic_uint order = 0;
+    struct workers *workers = workers_start(1);
+    struct blocking jobs[LONG_JOBS];
+    struct blocking brief = {.job = {.run = wait_at_gate}, .gate = &open, .order = &order};
+
+    (void)state;
+    assert_non_null(workers);
+    atomic_store(&entered, 0);
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < LONG_JOBS; i++) {
+        jobs[i] = (struct blocking){.job = {.run = wait_at_gate}, .gate = &gate, .order = &order};
+        if (i % 2 == 0)
+            workers_submit_idle(workers, &jobs[i].job);
+        else
+            workers_submit_long(workers, &jobs[i].job);
+    }
+    for (unsigned i = 0; i < 50 || atomic_load(&entered) < 2; i++)
+        wait_a_millisecond();
+    assert_int_equal(atomic_load(&entered), 2);
+    workers_submit(workers, &brief.job);
+    for (unsigned i = 0; i < 2000 && atomic_load(&order) == 0; i++)
+        wait_a_millisecond();
+    assert_int_equal(atomic_load(&order), 1);
+    pthread_mutex_unlock(&gate);
+    workers_stop(workers);
+    assert_int_equal(brief.place, 0);
+    assert_int_equal(atomic_load(&order), LONG_JOBS + 1);
+}
+
+static void long_jobs_have_a_thread_whatever_runs_in_the_background(void **state)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
+    atomic_uint order = 0;
+    struct workers *workers = workers_start(4);
+    struct blocking idle[8];
+    struct blocking lengthy = {.job = {.run = wait_at_gate}, .gate = &open, .order = &order};
+
+    (void)state;
+    assert_non_null(workers);
+    atomic_store(&entered, 0);
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < 8; i++) {
+        idle[i] = (struct blocking){.job = {.run = wait_at_gate}, .gate = &gate, .order = &order};
+        workers_submit_idle(workers, &idle[i].job);
+    }
+    for (unsigned i = 0; i < 50 || atomic_load(&entered) < 2; i++)
+        wait_a_millisecond();
+    workers_submit_long(workers, &lengthy.job);
+    for (unsigned i = 0; i < 2000 && atomic_load(&order) == 0; i++)
+        wait_a_millisecond();
+    assert_int_equal(atomic_load(&order), 1);
+    pthread_mutex_unlock(&gate);
+    workers_stop(workers);
+    assert_int_equal(atomic_load(&order), 9);
+}
+
 static void stop_takes_nothing(void **state)
 {
     (void)state;
@@ -114,6 +177,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_job_runs_once_and_is_done_once),
         cmocka_unit_test(ordinary_jobs_pass_idle_ones),
+        cmocka_unit_test(short_jobs_pass_long_ones_that_fill_the_queue),
+        cmocka_unit_test(long_jobs_have_a_thread_whatever_runs_in_the_background),
         cmocka_unit_test(stop_takes_nothing),
     };
 
