@@ -16,6 +16,7 @@ static void resumable_free(struct resumable *resumable)
     ops->abandon(resumable->state);
     upload_hash_free(&resumable->hash);
     pthread_mutex_destroy(&resumable->sync_lock);
+    claim_free(&resumable->claim);
     for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
         free(resumable->texts[i]);
     }
@@ -61,6 +62,7 @@ struct resumable *resumable_new(struct server *server, const char *id, char *tex
     resumable->job.run = run_follow;
     memcpy(resumable->texts, texts, sizeof resumable->texts);
     pthread_mutex_init(&resumable->sync_lock, NULL);
+    claim_init(&resumable->claim);
     resumable->entry.kind = UPLOAD_KIND_RESUMABLE;
     strcpy(resumable->entry.id, id);
     resumable->entry.created = time(NULL);
@@ -96,15 +98,10 @@ time_t resumable_expires(struct resumable *resumable)
     return atomic_load(&resumable->entry.active) + (time_t)resumable->server->config->upload.expire_s;
 }
 
-bool resumable_claim(struct resumable *resumable)
-{
-    return !atomic_exchange(&resumable->is_busy, true);
-}
-
-void resumable_unclaim(struct resumable *resumable)
+void resumable_unclaim(struct resumable *resumable, uint64_t number)
 {
     if (!atomic_load(&resumable->is_gone)) {
-        atomic_store(&resumable->is_busy, false);
+        claim_end(&resumable->claim, number);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "http/conditional.h"
 #include "http/problem.h"
 #include "model/generation.h"
+#include "upload/claim.h"
 #include "upload/registry.h"
 #include "upload/upload_hash.h"
 
@@ -34,9 +35,8 @@ struct resumable {
     char *texts[RESUMABLE_TEXTS];
     struct stored_upload *data; /* NULL once it is published */
     struct stored_upload *state;
-    /* Whoever set it works on it: one body, publication, or removal, at a time. */
-    atomic_bool is_busy;
-    atomic_bool is_gone;       /* nobody gets it any more */
+    struct claim claim; /* of what is gone it never ends */
+    atomic_bool is_gone;
     pthread_mutex_t sync_lock; /* held by workers only: while it is, they wait for the disk */
     atomic_uint_fast64_t durable;
     /* Hashing behind the writer: by one worker at a time, never on a loop. */
@@ -63,9 +63,8 @@ void resumable_release(void *resumable);
 void resumable_touch(struct resumable *resumable);
 time_t resumable_expires(struct resumable *resumable);
 
-/* Claims it for a body, publication or removal; false when somebody has it. What is gone stays claimed. */
-bool resumable_claim(struct resumable *resumable);
-void resumable_unclaim(struct resumable *resumable);
+/* Ends a claim; what is gone stays claimed. */
+void resumable_unclaim(struct resumable *resumable, uint64_t number);
 
 /* On the loop: bytes up to received are in the file. Lets a worker hash when that is worth a job. */
 void resumable_advance(struct resumable *resumable, uint64_t received);

@@ -181,7 +181,7 @@ static struct resumable *find_over(struct resumables *resumables, size_t list, t
 {
     pthread_mutex_lock(&resumables->lock);
     struct resumable *one = resumables->lists[list];
-    while (one != NULL && (!is_over(one, now) || !resumable_claim(one))) {
+    while (one != NULL && (!is_over(one, now) || claim_take(&one->claim) == 0)) {
         one = one->next;
     }
     if (one != NULL) {

@@ -79,16 +79,16 @@ void tus_options(struct request *request)
 
 struct look {
     struct resumable *resumable;
-    bool has_claim;
+    uint64_t claim; /* 0: none */
     bool has_failed;
     struct resumable_failure failure;
 };
 
 static void end_claim(struct look *look)
 {
-    if (look->has_claim) {
-        look->has_claim = false;
-        resumable_unclaim(look->resumable);
+    if (look->claim != 0) {
+        resumable_unclaim(look->resumable, look->claim);
+        look->claim = 0;
     }
 }
 
@@ -113,7 +113,7 @@ static void work_look(struct request *request)
     if (resumable_settle(look->resumable, &error) != ZT_OK) {
         look->has_failed = true;
         look->failure = (struct resumable_failure){PROBLEM_INTERNAL, error};
-    } else if (look->has_claim) {
+    } else if (look->claim != 0) {
         look->has_failed = !resumable_publish(look->resumable, &look->failure);
     }
     end_claim(look);
@@ -157,8 +157,9 @@ enum outcome tus_head_handle(struct request *request)
             return OUTCOME_READY;
         }
         resumable_touch(look->resumable);
-        look->has_claim = is_whole(look->resumable) && resumable_claim(look->resumable);
-        if (is_whole(look->resumable) && !look->has_claim) {
+        claim_end_silent(&look->resumable->claim);
+        look->claim = is_whole(look->resumable) ? claim_take(&look->resumable->claim) : 0;
+        if (is_whole(look->resumable) && look->claim == 0) {
             return reply_busy(request);
         }
         return request_work(request, work_look);
@@ -198,13 +199,14 @@ void tus_patch_begin(struct request *request)
         resumable_release(resumable);
         return;
     }
-    if (!resumable_claim(resumable)) {
+    claim_end_silent(&resumable->claim);
+    body->claim = claim_take_for_body(&resumable->claim);
+    if (body->claim == 0) {
         resumable_release(resumable);
         reply_busy(request);
         return;
     }
     body->resumable = resumable;
-    body->is_claimed = true;
     resumable_touch(resumable);
     if (!refuse_offset(request, resumable)) {
         tus_body_refuse_start(request, body);
@@ -266,8 +268,9 @@ enum outcome tus_delete_handle(struct request *request)
     if (atomic_load(&look->resumable->is_published)) {
         return problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "the upload is done: the model is there");
     }
-    /* Never given back: what is dropped is nobody's. */
-    return resumable_claim(look->resumable) ? request_work(request, work_drop) : reply_busy(request);
+    /* Whoever still sends to it is told at the end of its body. */
+    look->claim = claim_seize(&look->resumable->claim);
+    return look->claim != 0 ? request_work(request, work_drop) : reply_busy(request);
 }
 
 /* --- POST in the place of the other two --- */

@@ -41,9 +41,9 @@ static bool fail_store(struct tus_body *body, const struct zt_error *error)
 
 static void unclaim(struct tus_body *body)
 {
-    if (body->is_claimed) {
-        body->is_claimed = false;
-        resumable_unclaim(body->resumable);
+    if (body->claim != 0) {
+        resumable_unclaim(body->resumable, body->claim);
+        body->claim = 0;
     }
 }
 
@@ -65,7 +65,8 @@ static void run_drop(struct job *job)
 static void release(void *thing)
 {
     struct tus_body *body = thing;
-    if (body->resumable != NULL && body->is_creation && (!body->is_answerable || body->has_failed)) {
+    bool is_unknown = body->is_creation && (!body->is_answerable || body->has_failed);
+    if (is_unknown && body->claim != 0 && claim_settle(&body->resumable->claim, body->claim)) {
         body->job.run = run_drop;
         workers_submit(body->server->workers, &body->job);
         return;
@@ -183,18 +184,16 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
 
 /* --- the body --- */
 
-void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
+static bool refuse_lost(struct tus_body *body)
+{
+    return refuse(body, PROBLEM_CONFLICT, "the upload was ended, or gone on with by another request, meanwhile");
+}
+
+static void store_piece(struct tus_body *body, const void *bytes, size_t length)
 {
     struct resumable *resumable = body->resumable;
     struct store *store = body->server->store;
     struct zt_error error;
-    if (body->has_failed) {
-        return;
-    }
-    if (length > resumable->length - body->begin - body->received) {
-        refuse(body, PROBLEM_TOO_LARGE, "the piece goes past the upload's end");
-        return;
-    }
     enum zt_status status =
         body->chunk != NULL
             ? store->ops->write_at(body->chunk, body->received, bytes, length, &error)
@@ -209,6 +208,24 @@ void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
     } else {
         resumable_touch(resumable);
     }
+}
+
+void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
+{
+    struct resumable *resumable = body->resumable;
+    if (body->has_failed) {
+        return;
+    }
+    if (length > resumable->length - body->begin - body->received) {
+        refuse(body, PROBLEM_TOO_LARGE, "the piece goes past the upload's end");
+        return;
+    }
+    if (!claim_begin_store(&resumable->claim, body->claim)) {
+        refuse_lost(body);
+        return;
+    }
+    store_piece(body, bytes, length);
+    claim_end_store(&resumable->claim, body->claim);
 }
 
 /* --- its end, on a worker --- */
@@ -305,8 +322,9 @@ static bool publish_whole(struct tus_body *body)
 bool tus_body_finish(struct tus_body *body)
 {
     body->is_answerable = true;
-    bool finished =
-        !body->has_failed && (body->chunk == NULL || take_chunk(body)) && settle(body) && publish_whole(body);
+    bool is_held = claim_settle(&body->resumable->claim, body->claim) || refuse_lost(body);
+    bool finished = is_held && !body->has_failed && (body->chunk == NULL || take_chunk(body)) && settle(body) &&
+                    publish_whole(body);
     body->offset = atomic_load(&body->resumable->durable);
     /* A creation that failed is nobody's: it goes when its request does. */
     if (finished || !body->is_creation) {

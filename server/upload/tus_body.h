@@ -10,12 +10,12 @@
 struct tus_body {
     struct server *server;
     struct resumable *resumable; /* held */
-    bool is_claimed;
-    bool is_creation;   /* without its answer nobody knows of the upload */
-    bool is_answerable; /* finish has run */
-    uint64_t begin;     /* offset of the body's first byte */
-    uint64_t received;  /* of the body */
-    uint64_t offset;    /* of the upload when finish has run: durable */
+    uint64_t claim;              /* 0: none, or ended */
+    bool is_creation;            /* without its answer nobody knows of the upload */
+    bool is_answerable;          /* finish has run */
+    uint64_t begin;              /* offset of the body's first byte */
+    uint64_t received;           /* of the body */
+    uint64_t offset;             /* of the upload when finish has run: durable */
     /* A body whose digest is stated goes to a file of its own first, so that nothing of it stays when it is wrong. */
     bool has_checksum;
     struct zt_digest checksum;

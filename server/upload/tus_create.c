@@ -121,7 +121,6 @@ static struct resumable *new_resumable(struct request *request, const struct cre
     strcpy(resumable->entry.model, creation->model);
     resumable->length = creation->length;
     request_client(request, resumable->entry.client);
-    resumable_claim(resumable);
     return resumable;
 }
 
@@ -165,7 +164,7 @@ void tus_create_begin(struct request *request)
         return;
     }
     body->resumable = resumable;
-    body->is_claimed = true;
+    body->claim = claim_take_for_body(&resumable->claim);
     tus_body_refuse_start(request, body);
 }
 

@@ -290,10 +290,44 @@ def test_two_pieces_at_once_are_423(server, name):
         connection.sendall(b"x" * 100)
         eventually(lambda: uploads_of(server, name)[0]["received"] == 100)
         assert_problem(patch(server, upload, 100, b"y"), 423, "conflict")
-        assert_problem(ask(server, "DELETE", upload, TUS), 423, "conflict")
         connection.sendall(b"x" * 400)
         assert read_head(connection)[0] == 204
     assert offset_of(server, upload) == 500
+
+
+def test_delete_ends_an_upload_whose_piece_has_gone_silent(server, folder, name):
+    upload = create(server, name, 1000)
+    with begin_patch(server, upload, 0, 500) as connection:
+        connection.sendall(b"x" * 100)
+        eventually(lambda: uploads_of(server, name)[0]["received"] == 100)
+        assert ask(server, "DELETE", upload, TUS).status == 204
+        assert head(server, upload).status == 404
+        assert kept_in(folder, upload) == [] and uploads_of(server, name) == []
+        connection.sendall(b"x" * 400)
+        assert read_head(connection)[0] == 409
+    assert kept_in(folder, upload) == [] and uploads_of(server, name) == []
+
+
+@pytest.mark.parametrize("with_checksum", [False, True])
+def test_silent_piece_gives_way_to_the_next(server, name, with_checksum):
+    upload = create(server, name, len(SMALL))
+    stated = f"Upload-Checksum: {checksum('sha1', b'x' * 500)}\r\n" if with_checksum else ""
+    with connect(server) as connection:
+        connection.sendall(
+            f"PATCH {upload} HTTP/1.1\r\nHost: x\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n{stated}"
+            f"Content-Type: application/offset+octet-stream\r\nContent-Length: 500\r\n\r\n".encode() + SMALL[:100]
+        )
+        time.sleep(0.5)
+        at = offset_of(server, upload)
+        assert at == (0 if with_checksum else 100)
+        assert patch(server, upload, at, SMALL[at:]).status == 423
+        eventually(lambda: patch(server, upload, at, SMALL[at : at + 200]).status == 204, 15)
+        # What the silent one sends now is not written over what came meanwhile.
+        connection.sendall(b"x" * 400)
+        assert read_head(connection)[0] == 409
+    assert offset_of(server, upload) == at + 200
+    assert patch(server, upload, at + 200, SMALL[at + 200 :]).status == 204
+    assert content_of(server, name) == pattern(1000)
 
 
 def test_what_came_of_a_cut_piece_stays(server, name):
