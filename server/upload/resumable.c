@@ -90,7 +90,9 @@ void resumable_release(void *thing)
 
 void resumable_touch(struct resumable *resumable)
 {
-    atomic_store(&resumable->entry.active, time(NULL));
+    if (!atomic_load(&resumable->is_published)) {
+        atomic_store(&resumable->entry.active, time(NULL));
+    }
 }
 
 time_t resumable_expires(struct resumable *resumable)
@@ -180,6 +182,14 @@ static bool check_digest(const struct resumable *resumable, struct resumable_fai
     return fail(failure, PROBLEM_DIGEST_MISMATCH, &error);
 }
 
+static bool note_end(struct resumable *resumable, struct resumable_failure *failure)
+{
+    struct zt_error error;
+    enum zt_status status = resumable_files_note_end(resumable, &error);
+    return status == ZT_OK ||
+           fail(failure, status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, &error);
+}
+
 static bool run_publication(struct resumable *resumable, struct resumable_failure *failure)
 {
     struct publication publication = {
@@ -199,6 +209,8 @@ static bool run_publication(struct resumable *resumable, struct resumable_failur
     /* Nobody settles any more what is no longer there. */
     pthread_mutex_lock(&resumable->sync_lock);
     resumable->data = NULL;
+    resumable->server->store->ops->abandon(resumable->state);
+    resumable->state = NULL;
     atomic_store(&resumable->is_published, true);
     pthread_mutex_unlock(&resumable->sync_lock);
     return true;
@@ -214,7 +226,8 @@ static bool may_succeed_later(enum problem problem)
 bool resumable_publish(struct resumable *resumable, struct resumable_failure *failure)
 {
     struct resumables *resumables = resumable->server->resumables;
-    if (hash_whole(resumable, failure) && check_digest(resumable, failure) && run_publication(resumable, failure)) {
+    if (hash_whole(resumable, failure) && check_digest(resumable, failure) && note_end(resumable, failure) &&
+        run_publication(resumable, failure)) {
         resumables_finish(resumables, resumable);
         return true;
     }

@@ -1,9 +1,11 @@
 /* Resumable uploads (http-api, section 6.3): a file that comes in pieces, one after another, over any time.
  *
  * In its kept place are three files: "data", the bytes; "resumable", what was said at creation; and "state", how many
- * bytes are durable. What was told to the client as its offset is durable before it is told. What came beyond that is
- * there still after the process was killed, as long as the system has not been started anew: then the length of "data"
- * is to be trusted, else only what "state" says. */
+ * bytes are durable, and when publication began. What was told to the client as its offset is durable before it is
+ * told. What came beyond that is there still after the process was killed, as long as the system has not been started
+ * anew: then the length of "data" is to be trusted, else only what "state" says. Publication takes "data" away: where
+ * it is missing after publication began, that is done, and the rest stays for who asks, because the last answer was
+ * lost. */
 #ifndef UPLOAD_RESUMABLE_H
 #define UPLOAD_RESUMABLE_H
 
@@ -46,8 +48,9 @@ struct resumable {
     bool is_hashed; /* the whole file; whoever is busy with it sets it */
     uint8_t sha256[32];
     uint8_t sha512[64]; /* only where creation stated one */
-    /* Published: its place is gone, and who asks again is told for a while. */
+    /* Published: who asks again is told for a while, of what is kept of it also by the next process. */
     atomic_bool is_published;
+    bool is_outcome_kept; /* counted: only so many are */
     bool replaced;
     char etag[GENERATION_ETAG_SIZE];
     struct resumable *next; /* the table's */
@@ -59,7 +62,7 @@ struct resumable *resumable_hold(struct resumable *resumable);
 /* Takes NULL. void *, so that it fits request_hold. What is kept on disk stays. */
 void resumable_release(void *resumable);
 
-/* Somebody works with it: it does not expire for now. */
+/* Somebody works with it: it does not expire for now. What is published does all the same. */
 void resumable_touch(struct resumable *resumable);
 time_t resumable_expires(struct resumable *resumable);
 
@@ -78,8 +81,8 @@ struct resumable_failure {
     struct zt_error error;
 };
 
-/* All bytes are durable: validates and publishes. By whoever claimed it, on a worker. On success it is published, and
- * its place is gone; when no further try can succeed it is gone as well; else it stays as it is. */
+/* All bytes are durable: validates and publishes. By whoever claimed it, on a worker. On success it is published; when
+ * no further try can succeed it is gone as well; else it stays as it is. */
 bool resumable_publish(struct resumable *resumable, struct resumable_failure *failure);
 
 /* --- resumable_files.c: its files. --- */
@@ -90,7 +93,10 @@ enum zt_status resumable_files_create(struct resumable *resumable, struct zt_err
 enum zt_status resumable_files_sync(struct resumable *resumable, struct zt_error *error);
 /* Writes down, durably, how many bytes are durable. On a worker. */
 enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durable, struct zt_error *error);
-/* One as an earlier process left it, with one reference; NULL when it is none, or cannot be gone on with. */
+/* Writes down, durably, that the whole file is about to be published: sha256 is known. On a worker. */
+enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error);
+/* One as an earlier process left it, published or not, with one reference; NULL when it is none, or cannot be gone on
+ * with. */
 struct resumable *resumable_files_open(struct server *server, const char *id);
 
 /* --- resumables.c: the table; safe from any thread. --- */
@@ -108,7 +114,7 @@ bool resumables_add(struct resumables *resumables, struct resumable *resumable);
 
 /* Takes it out of the table and removes its place, with all that is in it. By whoever claimed it, on a worker. */
 void resumables_drop(struct resumables *resumables, struct resumable *resumable);
-/* The same for one that was published: it stays in the table for a while. */
+/* It is published, and stays in the table for a while, and its place with it as long as these are not too many. */
 void resumables_finish(struct resumables *resumables, struct resumable *resumable);
 /* Takes one out of the table that has no place. */
 void resumables_forget(struct resumables *resumables, struct resumable *resumable);

@@ -1,6 +1,7 @@
 /* The files of a resumable upload. "resumable" is lines of a key and its value, from the first line, which says what it
  * is, to "end"; one that is cut short is none. "state" is one line of a number and the system's boot, overwritten in
- * place: it is shorter than a sector, so it is never half a number. */
+ * place: it is shorter than a sector, so it is never half a number. When publication begins a second line follows: when
+ * that was, and the file's SHA-256. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@
 #define BOOT_SIZE 37 /* a UUID and NUL */
 /* 20 digits, a blank, the boot, a newline. */
 #define STATE_SIZE (20 + 1 + BOOT_SIZE)
+/* 20 digits, a blank, "sha256:" and 64 digits, a newline. */
+#define END_SIZE (20 + 1 + 7 + 64 + 1)
 
 static const char *const text_keys[RESUMABLE_TEXTS] = {
     [RESUMABLE_METADATA] = "metadata",           [RESUMABLE_IF_MATCH] = "if-match",
@@ -142,6 +145,19 @@ enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durabl
     return status == ZT_OK ? resumable->server->store->ops->sync(resumable->state, error) : status;
 }
 
+enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error)
+{
+    const struct store_ops *ops = resumable->server->store->ops;
+    char line[END_SIZE + 1];
+    char text[ZT_DIGEST_TEXT_SIZE];
+    struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = sizeof resumable->sha256};
+    memcpy(digest.bytes, resumable->sha256, sizeof resumable->sha256);
+    zt_digest_format(&digest, text);
+    snprintf(line, sizeof line, "%020" PRId64 " %.71s\n", (int64_t)time(NULL), text);
+    enum zt_status status = ops->write_at(resumable->state, STATE_SIZE, line, END_SIZE, error);
+    return status == ZT_OK ? ops->sync(resumable->state, error) : status;
+}
+
 /* --- reading --- */
 
 /* A whole small file as text; NULL when it is not there, too large, or memory is out. */
@@ -235,10 +251,10 @@ static bool parse_facts(char *text, struct facts *out_facts)
 static bool read_state(struct resumable *resumable, uint64_t *out_durable, bool *out_same_boot)
 {
     char boot[BOOT_SIZE];
-    char *line = read_file(resumable->server->store, resumable->state, STATE_SIZE);
+    char *line = read_file(resumable->server->store, resumable->state, STATE_SIZE + END_SIZE);
     bool valid = false;
     read_boot(boot);
-    if (line != NULL && strlen(line) == STATE_SIZE && line[20] == ' ') {
+    if (line != NULL && strlen(line) >= STATE_SIZE && line[20] == ' ') {
         line[20] = '\0';
         line[STATE_SIZE - 1] = '\0';
         valid = tus_number_parse(line + 1, out_durable) && line[0] == '0';
@@ -265,12 +281,52 @@ static bool find_offset(struct resumable *resumable)
     return offset == there || ops->truncate(resumable->data, offset, NULL) == ZT_OK;
 }
 
+static bool parse_end(char *line, uint64_t *out_when, uint8_t out_sha256[32])
+{
+    struct zt_digest digest;
+    if (strlen(line) != END_SIZE || line[0] != '0' || line[20] != ' ' || line[END_SIZE - 1] != '\n') {
+        return false;
+    }
+    line[20] = '\0';
+    line[END_SIZE - 1] = '\0';
+    if (!tus_number_parse(line + 1, out_when) ||
+        zt_digest_parse((struct zt_text){line + 21, END_SIZE - 22}, &digest, NULL) != ZT_OK ||
+        digest.algorithm != ZT_DIGEST_SHA256) {
+        return false;
+    }
+    memcpy(out_sha256, digest.bytes, 32);
+    return true;
+}
+
+/* The data is gone: by its publication, if that had begun. */
+static bool read_end(struct resumable *resumable)
+{
+    char *text = read_file(resumable->server->store, resumable->state, STATE_SIZE + END_SIZE);
+    uint64_t when;
+    bool is_published =
+        text != NULL && strlen(text) > STATE_SIZE && parse_end(text + STATE_SIZE, &when, resumable->sha256);
+    free(text);
+    if (!is_published) {
+        return false;
+    }
+    resumable->server->store->ops->abandon(resumable->state);
+    resumable->state = NULL;
+    atomic_init(&resumable->entry.active, (time_t)when);
+    atomic_init(&resumable->entry.received, resumable->length);
+    atomic_init(&resumable->durable, resumable->length);
+    atomic_init(&resumable->is_published, true);
+    return true;
+}
+
 static bool open_files(struct resumable *resumable)
 {
     struct store *store = resumable->server->store;
     const char *id = resumable->entry.id;
-    return store->ops->kept_open(store, id, DATA_NAME, &resumable->data, NULL) == ZT_OK &&
-           store->ops->kept_open(store, id, STATE_NAME, &resumable->state, NULL) == ZT_OK && find_offset(resumable);
+    if (store->ops->kept_open(store, id, STATE_NAME, &resumable->state, NULL) != ZT_OK) {
+        return false;
+    }
+    enum zt_status status = store->ops->kept_open(store, id, DATA_NAME, &resumable->data, NULL);
+    return status == ZT_OK ? find_offset(resumable) : status == ZT_NOT_FOUND && read_end(resumable);
 }
 
 struct resumable *resumable_files_open(struct server *server, const char *id)

@@ -8,9 +8,12 @@
 #define LISTS 256
 /* How long it is told that an upload was published: its last answer may have been lost. */
 #define PUBLISHED_S 600
+/* Of so many also after a restart: each has a place, with a descriptor. */
+#define OUTCOMES_KEPT_MAX 256
 
 struct resumables {
     struct server *server;
+    atomic_uint outcomes_kept;
     pthread_mutex_t lock;
     struct resumable *lists[LISTS];
 };
@@ -120,11 +123,23 @@ bool resumables_add(struct resumables *resumables, struct resumable *resumable)
     return true;
 }
 
+/* False: there are as many as there may be. */
+static bool keep_outcome(struct resumables *resumables, struct resumable *resumable)
+{
+    resumable->is_outcome_kept = atomic_fetch_add(&resumables->outcomes_kept, 1) < OUTCOMES_KEPT_MAX;
+    if (!resumable->is_outcome_kept) {
+        atomic_fetch_sub(&resumables->outcomes_kept, 1);
+    }
+    return resumable->is_outcome_kept;
+}
+
 static void remove_place(struct resumables *resumables, struct resumable *resumable)
 {
     struct store *store = resumables->server->store;
     struct zt_error error;
-    registry_remove(resumables->server->registry, &resumable->entry);
+    if (resumable->is_outcome_kept) {
+        atomic_fetch_sub(&resumables->outcomes_kept, 1);
+    }
     enum zt_status status = store->ops->kept_drop(store, resumable->entry.id, &error);
     if (status != ZT_OK && status != ZT_NOT_FOUND) {
         log_write(LOG_LEVEL_WARN, "upload %s: not removed: %s", resumable->entry.id, error.message);
@@ -134,6 +149,7 @@ static void remove_place(struct resumables *resumables, struct resumable *resuma
 void resumables_drop(struct resumables *resumables, struct resumable *resumable)
 {
     atomic_store(&resumable->is_gone, true);
+    registry_remove(resumables->server->registry, &resumable->entry);
     /* In this order, or its place could be found, and taken over, by who does not find it in the table. */
     remove_place(resumables, resumable);
     if (take_out(resumables, resumable)) {
@@ -151,8 +167,11 @@ void resumables_forget(struct resumables *resumables, struct resumable *resumabl
 
 void resumables_finish(struct resumables *resumables, struct resumable *resumable)
 {
-    resumable_touch(resumable);
-    remove_place(resumables, resumable);
+    atomic_store(&resumable->entry.active, time(NULL));
+    registry_remove(resumables->server->registry, &resumable->entry);
+    if (!keep_outcome(resumables, resumable)) {
+        remove_place(resumables, resumable);
+    }
 }
 
 bool resumables_restore(struct resumables *resumables, const char *id)
@@ -161,9 +180,20 @@ bool resumables_restore(struct resumables *resumables, const char *id)
     if (resumable == NULL) {
         return false;
     }
+    bool is_published = atomic_load(&resumable->is_published);
+    if (is_published && !keep_outcome(resumables, resumable)) {
+        resumable_release(resumable);
+        return false;
+    }
     /* Another request may have been quicker. */
     if (!put_in(resumables, resumable)) {
+        if (is_published) {
+            atomic_fetch_sub(&resumables->outcomes_kept, 1);
+        }
         resumable_release(resumable);
+        return true;
+    }
+    if (is_published) {
         return true;
     }
     (void)registry_add(resumables->server->registry, &resumable->entry, 0);

@@ -146,6 +146,9 @@ static enum outcome reply_look(struct request *request, struct resumable *resuma
                          request_print(request, "%llu", (unsigned long long)resumable->length));
     representation_field(&request->reply, "Upload-Metadata",
                          request_print(request, "%s", resumable->texts[RESUMABLE_METADATA]));
+    if (atomic_load(&resumable->is_published)) {
+        add_model_location(request, resumable);
+    }
     return OUTCOME_READY;
 }
 

@@ -234,9 +234,10 @@ def test_pieces_make_a_model(server, folder, name):
     assert answer["ETag"] == shown["ETag"] and answer["Location"] == model_path(name)
     assert answer["Repr-Digest"] == digest_field("sha-256", SMALL)
     assert (folder / f"{name}.zt").read_bytes() == SMALL
-    assert kept_in(folder, upload) == [] and uploads_of(server, name) == []
+    assert not any(path.endswith("/data") for path in kept_in(folder, upload)) and uploads_of(server, name) == []
     # Its last answer may have been lost.
-    assert offset_of(server, upload) == len(SMALL)
+    shown = head(server, upload)
+    assert shown["Upload-Offset"] == str(len(SMALL)) and shown["Location"] == model_path(name)
 
 
 def test_chunked_piece_is_taken(server, name):
@@ -347,7 +348,7 @@ def test_method_override(server, folder, name, method):
     fields = {**PIECE, "Upload-Offset": "0", "X-HTTP-Method-Override": method}
     assert ask(server, "POST", upload, fields, SMALL).status == 204
     assert (content_of(server, name) is not None) == (method == "PATCH")
-    assert kept_in(folder, upload) == []
+    assert uploads_of(server, name) == []
 
 
 def test_override_is_not_for_creation(server, name):
@@ -513,6 +514,40 @@ def test_acknowledged_bytes_survive_a_kill(tmp_path, start_server, name):
             assert [one["model"] for one in uploads_of(server, name)] == [name]
     assert get(server, "/v1/uploads").json()["uploads"] == []
     assert (tmp_path / f"{name}.zt").read_bytes() == LARGE
+    shown = head(server, upload)
+    assert shown.status == 200 and shown["Upload-Offset"] == shown["Upload-Length"] == str(len(LARGE))
+    assert shown["Location"] == model_path(name) and not shown["Upload-Expires"]
+    again = patch(server, upload, len(LARGE), b"")
+    assert again.status == 204 and again["Repr-Digest"] == digest_field("sha-256", LARGE)
+    assert all(path == f"{name}.zt" or path in kept_in(tmp_path, upload) for path in files_of(tmp_path))
+
+
+def test_memory_of_a_finished_upload_ends(tmp_path, start_server, name):
+    server = start_server(tmp_path, "--writable")
+    upload = create(server, name, len(SMALL))
+    assert patch(server, upload, 0, SMALL).status == 204
+    server.kill()
+    state = tmp_path / ".ztserve-uploads" / upload.split("/")[-1] / "state"
+    first, end = state.read_text().splitlines()
+    when, digest = end.split()
+    state.write_text(f"{first}\n{int(when) - 595:020} {digest}\n")
+    server = start_server(tmp_path, "--writable")
+    assert offset_of(server, upload) == len(SMALL)
+    eventually(lambda: head(server, upload).status == 404, 15)
+    assert files_of(tmp_path) == [f"{name}.zt"]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30, -1])
+def test_publication_that_a_kill_kept_from_being_noted_is_none(tmp_path, start_server, name, cut):
+    server = start_server(tmp_path, "--writable")
+    upload = create(server, name, len(SMALL))
+    assert patch(server, upload, 0, SMALL).status == 204
+    server.kill()
+    state = tmp_path / ".ztserve-uploads" / upload.split("/")[-1] / "state"
+    first, end = state.read_text().splitlines()
+    state.write_text(f"{first}\n" + (end + "\n")[:cut])
+    server = start_server(tmp_path, "--writable")
+    assert head(server, upload).status == 404
     assert files_of(tmp_path) == [f"{name}.zt"]
 
 
