@@ -2,10 +2,15 @@
  * its content. One function a step; the first that refuses ends it. */
 #include "upload/publication_check.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/crew.h"
 #include "zt/verify.h"
+
+/* Less is hashed before others have begun to help. */
+#define CREW_BYTES ((uint64_t)16 << 20)
 
 static const char *extension_of(const struct zt_model *model)
 {
@@ -23,6 +28,12 @@ struct check {
     struct findings *findings;
     struct zt_source *source;
     const struct zt_model *model;
+    /* Several objects are hashed at once: of the failures the first object's is told. */
+    pthread_mutex_t lock;
+    bool has_failed;
+    uint32_t failed_object;
+    enum problem problem;
+    struct zt_error error;
 };
 
 static bool refuse_model(struct publication *publication, const struct zt_error *error)
@@ -31,8 +42,21 @@ static bool refuse_model(struct publication *publication, const struct zt_error 
     return publication_fail(publication, is_ours ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, error);
 }
 
-static bool refuse_digest(struct publication *publication, const struct zt_object *object,
-                          const struct zt_component *component, const struct zt_component_check *result)
+static bool note_failure(struct check *check, uint32_t object, enum problem problem, const struct zt_error *error)
+{
+    pthread_mutex_lock(&check->lock);
+    if (!check->has_failed || object < check->failed_object) {
+        check->has_failed = true;
+        check->failed_object = object;
+        check->problem = problem;
+        check->error = *error;
+    }
+    pthread_mutex_unlock(&check->lock);
+    return false;
+}
+
+static bool refuse_digest(struct check *check, uint32_t index, const struct zt_component *component,
+                          const struct zt_component_check *result)
 {
     struct zt_error error;
     if (result->actual[0] != '\0') {
@@ -42,11 +66,11 @@ static bool refuse_digest(struct publication *publication, const struct zt_objec
         zt_fail(&error, ZT_CORRUPT, NULL, component->offset, "expected %s, but the bytes do not decode",
                 result->expected);
     }
-    zt_error_at(&error, zt_object_name(object), zt_component_name(component));
-    return publication_fail(publication, PROBLEM_DIGEST_MISMATCH, &error);
+    zt_error_at(&error, zt_object_name(&check->model->objects[index]), zt_component_name(component));
+    return note_failure(check, index, PROBLEM_DIGEST_MISMATCH, &error);
 }
 
-static bool check_component(struct check *check, const struct zt_object *object, const struct zt_component *component)
+static bool check_component(struct check *check, uint32_t index, const struct zt_component *component)
 {
     struct zt_component_check result;
     struct zt_error error;
@@ -57,24 +81,32 @@ static bool check_component(struct check *check, const struct zt_object *object,
         return true;
     }
     if (zt_component_check(check->model, component, check->source, NULL, &result, &error) != ZT_OK) {
-        return publication_fail(check->publication, PROBLEM_INTERNAL, &error);
+        return note_failure(check, index, PROBLEM_INTERNAL, &error);
     }
     *verdict = (unsigned char)result.verdict;
-    return result.verdict != ZT_VERDICT_FAILED || refuse_digest(check->publication, object, component, &result);
+    return result.verdict != ZT_VERDICT_FAILED || refuse_digest(check, index, component, &result);
+}
+
+static bool check_object_digests(void *context, uint32_t index)
+{
+    struct check *check = context;
+    const struct zt_object *object = &check->model->objects[index];
+    const struct zt_component *components = zt_object_components(check->model, object);
+    for (uint32_t i = 0; i < object->component_count; i++) {
+        if (!check_component(check, index, &components[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool check_digests(struct check *check)
 {
-    for (uint32_t i = 0; i < check->model->object_count; i++) {
-        const struct zt_object *object = &check->model->objects[i];
-        const struct zt_component *components = zt_object_components(check->model, object);
-        for (uint32_t j = 0; j < object->component_count; j++) {
-            if (!check_component(check, object, &components[j])) {
-                return false;
-            }
-        }
-    }
-    return true;
+    const struct crew_work work = {check->model->object_count, check_object_digests, check};
+    pthread_mutex_init(&check->lock, NULL);
+    crew_run(zt_source_size(check->source) < CREW_BYTES ? NULL : check->publication->server->workers, &work);
+    pthread_mutex_destroy(&check->lock);
+    return !check->has_failed || publication_fail(check->publication, check->problem, &check->error);
 }
 
 /* What no rule can judge here (an unknown encoding, bytes in a shard) is no reason to refuse. */
@@ -120,7 +152,7 @@ static bool open_model(struct check *check, struct zt_source **out_source, struc
 
 bool publication_check(struct publication *publication, struct findings *out_findings)
 {
-    struct check check = {publication, out_findings, NULL, NULL};
+    struct check check = {.publication = publication, .findings = out_findings};
     struct zt_model *model = NULL;
     *out_findings = (struct findings){0};
     if (!open_model(&check, &check.source, &model)) {

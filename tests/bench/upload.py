@@ -130,7 +130,7 @@ def begin_upload(port):
 
 
 def timed(pids, action):
-    """Seconds that passed, and seconds of the server's processors. What other runs left dirty is not to be in the way."""
+    """Seconds that passed, and seconds of the server's processors; what other runs left dirty is out of the way."""
     os.sync()
     before, begun = processor_seconds(pids), time.monotonic()
     action()
@@ -191,9 +191,11 @@ def report_components(ztserve, rounds):
     size = COMPONENTS * COMPONENT_BYTES
     ratio = statistics.median(serial[0] / parallel[0] for serial, parallel, _ in rows)
     beside = statistics.median(size / parallel[0] / speed for _, parallel, speed in rows)
-    print(f"\n| {COMPONENTS} components of {COMPONENT_BYTES >> 20} MiB | seconds | processor seconds |\n| --- | --- | --- |")
+    print(f"\n| {COMPONENTS} components of {COMPONENT_BYTES >> 20} MiB | seconds | processor seconds |")
+    print("| --- | --- | --- |")
     for i, name in enumerate(("one after another", "at once")):
-        print(f"| {name} | {statistics.median(r[i][0] for r in rows):.2f} | {statistics.median(r[i][1] for r in rows):.2f} |")
+        seconds, used = (statistics.median(row[i][j] for row in rows) for j in (0, 1))
+        print(f"| {name} | {seconds:.2f} | {used:.2f} |")
     print(f"\nAt once / one after another: {ratio:.2f}; at once / `openssl speed -multi`: {beside:.2f}", flush=True)
 
 

@@ -104,6 +104,21 @@ def test_stated_digests_are_compared(server, folder, name, algorithm):
     assert put(server, name, FILE, Content_Digest=digest_field(algorithm, FILE)).status == 201
 
 
+def test_of_several_wrong_components_the_first_is_told(server, folder, name):
+    """Objects of a large file are hashed side by side."""
+    datas = {f"w{i}": pattern(4 * MIB, seed=i) for i in range(8)}
+    file = bytearray(zt1({key: dense(data) for key, data in datas.items()}))
+    good = bytes(file)
+    for key in ("w6", "w3", "w5"):
+        file[good.index(datas[key][:64]) + 100] ^= 1
+    answer = put(server, name, bytes(file))
+    assert_problem(answer, 422, "digest-mismatch")
+    assert answer.json()["object"] == "w3"
+    assert_absent(server, folder, name)
+    assert put(server, name, good).status == 201
+    assert get(server, model_path(name) + "/verification").json()["state"] == "verified"
+
+
 @pytest.mark.parametrize("sent", [1, 20_000, 600_000, 3 * MIB, len(FILE) - 1])
 @pytest.mark.parametrize("reset", [False, True])
 def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
