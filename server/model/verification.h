@@ -59,6 +59,7 @@ struct verification {
     struct trouble *troubles;
     struct shard_knowledge *shards; /* verifier_shards.c's; NULL until one is asked for */
     struct run *run;                /* over all components */
+    uint32_t round;                 /* counts the runs */
     uint64_t (*run_bytes)(const struct run *run);
     /* The verifier's, under its lock. */
     bool dirty;

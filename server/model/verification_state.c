@@ -130,7 +130,9 @@ static void recall_image(const uint8_t *bytes, size_t length, struct generation 
         bool verdict = state == COMPONENT_VERIFIED || state == COMPONENT_CORRUPT;
 
         verification_set_broken(generation, i, (states[i] & BROKEN) != 0);
-        if (verdict && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED)
+        /* Without a digest of its own it is corrupt by its shard's. */
+        if ((verdict && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED) ||
+            (state == COMPONENT_CORRUPT && atomic_load(&generation->states[i]) == COMPONENT_UNDIGESTED))
             verification_set(generation, i, state);
     }
 }

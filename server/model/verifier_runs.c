@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "model/found_digests.h"
+#include "model/verifier_shards.h"
 #include "runtime/log.h"
 
 /* A slot gives its thread back after that long, and queues itself again. */
@@ -127,12 +128,15 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
         check_content(verifier, run, (uint32_t)(unit - count));
         return;
     }
+    if (generation->model->components[unit].digest == NULL && generation->model->components[unit].shard != 0)
+        verifier_check_shard_now(verifier, run->generation, generation->model->components[unit].shard - 1);
     state = atomic_load(&generation->states[unit]);
     if (state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED) {
         found_digests_want(verifier->server, run->generation, (uint32_t)unit);
         return;
     }
-    if (run->recheck || (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT)) {
+    if ((run->recheck && generation->model->components[unit].digest != NULL) ||
+        (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT)) {
         verifier_check_now(verifier, run->generation, (uint32_t)unit, run);
     } else {
         found_digests_want(verifier->server, run->generation, (uint32_t)unit);
@@ -234,6 +238,7 @@ void verifier_run_begin(struct verifier *verifier, struct generation *generation
     begun = verification->run == NULL && run->units > 0;
     if (begun) {
         verification->run = run;
+        verification->round++;
         verification->run_bytes = run_bytes;
     }
     pthread_mutex_unlock(&verification->lock);

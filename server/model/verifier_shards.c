@@ -1,6 +1,7 @@
 /* One state a shard, and who waits for it. A shard is hashed as a whole, once for all components that lie in it. */
 #include "model/verifier_shards.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@
 struct shard_knowledge {
     enum component_state state;
     struct waiter *waiters;
+    uint32_t round;   /* of the run that looked at it last */
     int64_t retry_ns; /* when CORRUPT says no more than that it could not be read; else 0 */
 };
 
@@ -63,6 +65,29 @@ static enum component_state state_of(enum zt_status status)
     }
 }
 
+static bool is_part(const struct zt_component *component, uint32_t shard)
+{
+    return component->digest == NULL && component->shard == shard + 1;
+}
+
+/* Tells of the parts that the shard's digest alone covers. The lock is held. */
+static void note_parts(struct generation *generation, uint32_t shard, bool corrupt)
+{
+    const struct zt_shard *stated = &generation->model->shards[shard];
+    struct verification *verification = generation->verification;
+    char expected[ZT_DIGEST_TEXT_SIZE];
+
+    snprintf(expected, sizeof expected, "%.*s", (int)stated->digest_length, stated->digest);
+    for (uint32_t i = 0; i < generation->model->component_count; i++) {
+        if (!is_part(&generation->model->components[i], shard))
+            continue;
+        verification_set(generation, i, corrupt ? COMPONENT_CORRUPT : COMPONENT_UNDIGESTED);
+        /* With more failures than are kept, one more would only be looked for a place for. */
+        if (!corrupt || verification->failure_count < FAILURES_MAX)
+            verification_note_digest(generation, i, corrupt ? expected : NULL, "");
+    }
+}
+
 static void run_hashing(struct job *job)
 {
     struct hashing *hashing = (struct hashing *)job;
@@ -78,11 +103,15 @@ static void run_hashing(struct job *job)
         log_write(LOG_LEVEL_ERROR, "%s: %s", generation->path, error.message);
     pthread_mutex_lock(&generation->verification->lock);
     waiter = known->waiters;
-    *known = (struct shard_knowledge){.state = state_of(status)};
+    *known = (struct shard_knowledge){.state = state_of(status), .round = known->round};
+    if (status == ZT_OK || status == ZT_CORRUPT)
+        note_parts(generation, hashing->shard, status == ZT_CORRUPT);
     /* Stopped or unreadable is not known to be wrong. */
     if (known->state == COMPONENT_CORRUPT && status != ZT_CORRUPT)
         known->retry_ns = now_ns() + RETRY_NS;
     pthread_mutex_unlock(&generation->verification->lock);
+    if (status == ZT_OK || status == ZT_CORRUPT)
+        verifier_mark_dirty(hashing->verifier, generation);
     while (waiter != NULL) {
         struct waiter *next = waiter->next;
 
@@ -107,18 +136,26 @@ static struct hashing *begin(struct verifier *verifier, struct generation *gener
     return hashing;
 }
 
-/* The lock is held. Answers from what is known, or lets the waiter wait. */
-static enum component_state join(struct verifier *verifier, struct generation *generation, uint32_t shard,
-                                 struct waiter *waiter, struct hashing **out_begun)
+/* The lock is held. NULL when memory is out, or nothing is begun any more. */
+static struct shard_knowledge *knowledge_of(struct verifier *verifier, struct generation *generation, uint32_t shard)
 {
     struct verification *verification = generation->verification;
-    struct shard_knowledge *known;
 
     if (verification->shards == NULL)
         verification->shards = calloc(generation->shards.count, sizeof *verification->shards);
     if (verification->shards == NULL || atomic_load(&verifier->stopping))
+        return NULL;
+    return &verification->shards[shard];
+}
+
+/* The lock is held. Answers from what is known, or lets the waiter wait. */
+static enum component_state join(struct verifier *verifier, struct generation *generation, uint32_t shard,
+                                 struct waiter *waiter, struct hashing **out_begun)
+{
+    struct shard_knowledge *known = knowledge_of(verifier, generation, shard);
+
+    if (known == NULL)
         return COMPONENT_CORRUPT;
-    known = &verification->shards[shard];
     if (known->retry_ns != 0 && known->retry_ns <= now_ns())
         *known = (struct shard_knowledge){.state = COMPONENT_UNCHECKED};
     if (known->state == COMPONENT_UNCHECKED) {
@@ -146,4 +183,22 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
     if (begun != NULL)
         workers_submit_long(verifier->server->workers, &begun->job);
     return state;
+}
+
+void verifier_check_shard_now(struct verifier *verifier, struct generation *generation, uint32_t shard)
+{
+    struct verification *verification = generation->verification;
+    struct shard_knowledge *known;
+    struct hashing *begun = NULL;
+
+    pthread_mutex_lock(&verification->lock);
+    known = knowledge_of(verifier, generation, shard);
+    if (known != NULL && known->round != verification->round && known->state != COMPONENT_CHECKING) {
+        begun = begin(verifier, generation, shard);
+        known->state = begun != NULL ? COMPONENT_CHECKING : known->state;
+        known->round = verification->round;
+    }
+    pthread_mutex_unlock(&verification->lock);
+    if (begun != NULL)
+        run_hashing(&begun->job);
 }

@@ -3,6 +3,7 @@ served is always of one version of all of them."""
 
 import os
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 
@@ -341,10 +342,28 @@ def test_part_without_a_digest_is_believed_only_in_the_right_shard(start_server,
     assert_problem(get(server, component_path("m", "in")), 500, "corrupt-component")
     assert_problem(get(server, component_path("m", "in") + "?representation=stored"), 500, "corrupt-component")
     assert content(server, "m", "own") == OWN
+    for known in (verification(server, "m"), verify(server, "m"), verify(server, "m")):
+        assert known["state"] == "failed"
+        assert known["components"]["failed"] == 1 and known["components"]["undigested"] == 0
+        (failure,) = known["failures"]
+        assert failure["object"] == "in" and failure["expected"] and failure["actual"] is None
     publish(tmp_path / "m-w.zt", shard)
     eventually(lambda: content(server, "m") == DATA)
     assert verify(server, "m")["components"]["undigested"] == 1
     assert verification(server, "m")["state"] == "verified"
+
+
+def test_part_without_a_digest_in_a_wrong_shard_fails_before_anybody_asks_for_it(start_server, tmp_path):
+    shard, model = pair(digest=None)
+    server = serve(start_server, tmp_path, m=model, m__w=shard.with_bit_flipped(shard.offsets[0]))
+    assert verify(server, "m")["components"]["failed"] == 1
+    eventually(lambda: list((tmp_path / ".ztserve").rglob("*")) != [])
+    time.sleep(1)
+    server.kill()
+    server = start_server(tmp_path)
+    known = verification(server, "m")
+    assert known["state"] == "failed" and known["components"]["failed"] == 1, known
+    assert_problem(get(server, component_path("m", "in")), 500, "corrupt-component")
 
 
 def test_part_without_a_digest_is_served_unseen_where_nothing_is_verified(start_server, tmp_path):
