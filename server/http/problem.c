@@ -4,6 +4,7 @@
 #include "http/problem.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,6 +104,15 @@ enum problem problem_of_status(enum zt_status status)
     return PROBLEM_INTERNAL;
 }
 
+enum problem problem_of_write(const struct zt_error *error)
+{
+    if (error->status == ZT_LIMIT) {
+        return PROBLEM_INSUFFICIENT_STORAGE;
+    }
+    bool forbidden = error->os_error == EROFS || error->os_error == EACCES || error->os_error == EPERM;
+    return error->status == ZT_IO && forbidden ? PROBLEM_READ_ONLY : PROBLEM_INTERNAL;
+}
+
 static void write_member(struct json *json, const char *name, const char *text)
 {
     if (text != NULL && text[0] != '\0') {
@@ -183,6 +193,10 @@ enum outcome problem_reply(struct request *request, enum problem problem, const 
 
 enum outcome problem_reply_error_as(struct request *request, enum problem problem, const struct zt_error *error)
 {
+    if (problem == PROBLEM_READ_ONLY) {
+        log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
+        return problem_reply(request, problem, "the server may not write to the folder of models: %s", error->message);
+    }
     if (problem != PROBLEM_INTERNAL) {
         return reply(request, problem, error->message, error);
     }

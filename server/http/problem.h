@@ -64,6 +64,9 @@ enum outcome problem_reply_error(struct request *request, const struct zt_error 
 /* The same where the caller knows better than the table which problem it is (unsupported-encoding, digest-mismatch). */
 enum outcome problem_reply_error_as(struct request *request, enum problem problem, const struct zt_error *error);
 
+/* Which problem a failed write to the store is. */
+enum problem problem_of_write(const struct zt_error *error);
+
 /* "code" and "detail" for a listing: the problem a core failure maps to. */
 enum problem problem_of_status(enum zt_status status);
 

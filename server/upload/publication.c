@@ -29,8 +29,7 @@ bool publication_fail(struct publication *publication, enum problem problem, con
 
 bool publication_fail_store(struct publication *publication, const struct zt_error *error)
 {
-    return publication_fail(publication, error->status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL,
-                            error);
+    return publication_fail(publication, problem_of_write(error), error);
 }
 
 static bool refuse(struct publication *publication, enum problem problem, const char *message)

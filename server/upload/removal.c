@@ -155,7 +155,7 @@ static bool remove_rank(struct removal *removal, unsigned rank)
     if (status == ZT_OK) {
         generation_release(catalog_update(server->catalog, path));
     }
-    return status == ZT_OK || status == ZT_NOT_FOUND || fail(removal, PROBLEM_INTERNAL, &error);
+    return status == ZT_OK || status == ZT_NOT_FOUND || fail(removal, problem_of_write(&error), &error);
 }
 
 static bool remove_files(struct removal *removal)

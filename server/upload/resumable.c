@@ -186,8 +186,7 @@ static bool note_end(struct resumable *resumable, struct resumable_failure *fail
 {
     struct zt_error error;
     enum zt_status status = resumable_files_note_end(resumable, &error);
-    return status == ZT_OK ||
-           fail(failure, status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, &error);
+    return status == ZT_OK || fail(failure, problem_of_write(&error), &error);
 }
 
 static bool run_publication(struct resumable *resumable, struct resumable_failure *failure)
@@ -220,7 +219,8 @@ static bool run_publication(struct resumable *resumable, struct resumable_failur
  * longer is in the way. */
 static bool may_succeed_later(enum problem problem)
 {
-    return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE || problem == PROBLEM_CONFLICT;
+    return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE || problem == PROBLEM_READ_ONLY ||
+           problem == PROBLEM_CONFLICT;
 }
 
 bool resumable_publish(struct resumable *resumable, struct resumable_failure *failure)

@@ -112,7 +112,7 @@ static void work_look(struct request *request)
     struct zt_error error;
     if (resumable_settle(look->resumable, &error) != ZT_OK) {
         look->has_failed = true;
-        look->failure = (struct resumable_failure){PROBLEM_INTERNAL, error};
+        look->failure = (struct resumable_failure){problem_of_write(&error), error};
     } else if (look->claim != 0) {
         look->has_failed = !resumable_publish(look->resumable, &look->failure);
     }

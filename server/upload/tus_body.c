@@ -34,7 +34,7 @@ static bool refuse(struct tus_body *body, enum problem problem, const char *mess
 
 static bool fail_store(struct tus_body *body, const struct zt_error *error)
 {
-    return fail(body, error->status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, error);
+    return fail(body, problem_of_write(error), error);
 }
 
 /* --- life --- */

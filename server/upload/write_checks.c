@@ -146,5 +146,5 @@ void reply_crowded(struct request *request, unsigned limit, const char *key)
 
 void reply_store_failure(struct request *request, const struct zt_error *error)
 {
-    problem_reply_error_as(request, error->status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, error);
+    problem_reply_error_as(request, problem_of_write(error), error);
 }

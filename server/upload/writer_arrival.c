@@ -29,7 +29,7 @@ bool arrival_fail(struct arrival *arrival, enum problem problem, const struct zt
 
 bool arrival_fail_store(struct arrival *arrival, const struct zt_error *error)
 {
-    return arrival_fail(arrival, error->status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, error);
+    return arrival_fail(arrival, problem_of_write(error), error);
 }
 
 static bool refuse(struct arrival *arrival, enum problem problem, const char *message)

@@ -35,7 +35,7 @@ bool writer_refuse(struct writer_failure *failure, enum problem problem, const c
 
 bool writer_fail_store(struct writer_failure *failure, const struct zt_error *error)
 {
-    return writer_fail(failure, error->status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, error);
+    return writer_fail(failure, problem_of_write(error), error);
 }
 
 /* --- life --- */

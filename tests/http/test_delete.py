@@ -202,13 +202,13 @@ def test_puts_and_deletes_of_one_name_take_turns(server, folder, name):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
-def test_folder_that_cannot_be_written_to_is_500_and_the_model_stays(tmp_path, start_server):
+def test_folder_that_cannot_be_written_to_is_403_and_the_model_stays(tmp_path, start_server):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "m.zt").write_bytes(SMALL)
     server = start_server(tmp_path, "--writable")
     (tmp_path / "sub").chmod(0o555)
     try:
-        assert_problem(delete(server, "sub/m"), 500, "internal")
+        assert_problem(delete(server, "sub/m"), 403, "read-only")
         assert content_of(server, "sub/m") == pattern(1000)
     finally:
         (tmp_path / "sub").chmod(0o755)
