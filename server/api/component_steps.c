@@ -7,6 +7,7 @@
 
 #include "model/decoded.h"
 #include "model/found_digests.h"
+#include "model/kept_facts.h"
 #include "model/verifier.h"
 #include "zt/decode.h"
 #include "zt/digest.h"
@@ -49,10 +50,16 @@ static bool find_sha256(const struct request *request, const struct component_vi
 {
     const struct zt_model *model = request->generation->model;
     bool checked = view->state == COMPONENT_VERIFIED;
+    struct zt_fact kept;
     if (view->box != NULL || view->npy_head != NULL) {
         return false;
     }
     if (checked && view->form == VIEW_DECODED && zt_component_decoded_sha256(model, view->component, out_sha256)) {
+        return true;
+    }
+    if (checked && view->form == VIEW_DECODED &&
+        kept_fact_find(request->generation, view->index, ZT_DIGEST_SHA256, &kept)) {
+        memcpy(out_sha256, kept.digest.bytes, 32);
         return true;
     }
     if (!is_as_stored(view)) {

@@ -338,6 +338,11 @@ enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha25
     return blob_index_find(&content->blobs, sha256, (struct blob_search){skip, may_wait}, out_place);
 }
 
+bool catalog_find_decoded(struct catalog *catalog, const uint8_t sha256[32], struct component_place *out_place)
+{
+    return catalog_content_find_decoded(&catalog->content, sha256, out_place);
+}
+
 void catalog_note_digest(struct catalog *catalog, struct generation *generation, uint32_t component)
 {
     blob_index_note(&catalog->content.blobs, generation, component);

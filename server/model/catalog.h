@@ -49,6 +49,10 @@ enum catalog_blob { CATALOG_BLOB_FOUND, CATALOG_BLOB_NONE, CATALOG_BLOB_CORRUPT,
 enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha256[32], unsigned skip, bool may_wait,
                                     struct component_place *out_place);
 
+/* Finds one that is stored compressed by the SHA-256 of its decoded bytes, where somebody has told it (kept_facts.h).
+ * False where there is none. Looks through all that is kept: on a worker. */
+bool catalog_find_decoded(struct catalog *catalog, const uint8_t sha256[32], struct component_place *out_place);
+
 /* A component's digest was found. */
 void catalog_note_digest(struct catalog *catalog, struct generation *generation, uint32_t component);
 

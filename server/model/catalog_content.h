@@ -47,6 +47,10 @@ struct generation *catalog_content_find(struct catalog_content *content, catalog
 /* Makes the index of blobs complete, which it is from then on. May take long the first time. */
 void catalog_content_fill_blobs(struct catalog_content *content);
 
+/* catalog_find_decoded. */
+bool catalog_content_find_decoded(struct catalog_content *content, const uint8_t sha256[32],
+                                  struct component_place *out_place);
+
 /* catalog_list. */
 size_t catalog_content_list(struct catalog_content *content, struct zt_text prefix, struct zt_text after, size_t limit,
                             struct generation **out_generations, bool *out_more);

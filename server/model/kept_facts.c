@@ -2,6 +2,7 @@
 #include "model/kept_facts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* What is kept of a component is less than a five-hundredth of it. */
 #define LEAST_BYTES 65536
@@ -42,9 +43,9 @@ static fact_list *lists_of(struct generation *generation)
     return there;
 }
 
-void kept_fact_add(struct generation *generation, uint32_t component, const struct zt_fact *fact)
+static void keep(struct generation *generation, uint32_t component, const struct zt_fact *fact)
 {
-    fact_list *lists = fact->length >= LEAST_BYTES ? lists_of(generation) : NULL;
+    fact_list *lists = lists_of(generation);
     struct kept_fact *kept = lists != NULL ? malloc(sizeof *kept) : NULL;
     struct zt_fact known;
 
@@ -56,6 +57,22 @@ void kept_fact_add(struct generation *generation, uint32_t component, const stru
     /* Two that read beside each other may both be kept. */
     while (!atomic_compare_exchange_weak(&lists[component], &kept->next, kept))
         continue;
+}
+
+void kept_fact_add(struct generation *generation, uint32_t component, const struct zt_fact *fact)
+{
+    if (fact->length >= LEAST_BYTES)
+        keep(generation, component, fact);
+}
+
+void kept_fact_learn(struct generation *generation, uint32_t component, const uint8_t sha256[32])
+{
+    struct zt_fact fact = {.length = generation->model->components[component].decoded_length,
+                           .digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32}};
+
+    memcpy(fact.digest.bytes, sha256, 32);
+    if (fact.length != ZT_LENGTH_UNKNOWN)
+        keep(generation, component, &fact);
 }
 
 void kept_facts_free(struct generation *generation)

@@ -1,5 +1,5 @@
 /* Lengths and digests of decoded components that an export has read for, kept with the generation: the next question to
- * the same version of a file does not read them again. */
+ * the same version of a file does not read them again. Likewise those that an upload had when it was committed. */
 #ifndef MODEL_KEPT_FACTS_H
 #define MODEL_KEPT_FACTS_H
 
@@ -12,6 +12,9 @@ bool kept_fact_find(const struct generation *generation, uint32_t component, enu
 
 /* What is small is not kept: it is sooner read again. Nor is anything when memory is out. From any thread. */
 void kept_fact_add(struct generation *generation, uint32_t component, const struct zt_fact *fact);
+
+/* The SHA-256 that whoever stored the bytes had of them: kept, however small they are. */
+void kept_fact_learn(struct generation *generation, uint32_t component, const uint8_t sha256[32]);
 
 /* generation.c calls this. */
 void kept_facts_free(struct generation *generation);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/found_digests.h"
+#include "model/kept_facts.h"
 #include "model/verifier.h"
 #include "runtime/log.h"
 #include "runtime/server.h"
@@ -202,19 +203,23 @@ static void hand_over_sha256(const struct publication *publication, struct gener
 {
     uint32_t index = zt_component_index(generation->model, component);
     uint8_t stated[32];
+    bool compressed;
+    const uint8_t *sha256 = publication->decoded_sha256(publication->context, zt_object_name(object),
+                                                        zt_component_name(component), &compressed);
+    if (sha256 != NULL && compressed) {
+        kept_fact_learn(generation, index, sha256);
+    }
     if (found_digest_stated(generation, index, stated)) {
         return;
     }
-    const uint8_t *sha256 =
-        publication->stored_sha256(publication->context, zt_object_name(object), zt_component_name(component));
-    if (sha256 != NULL) {
+    if (sha256 != NULL && !compressed) {
         found_digests_learn(publication->server, generation, index, sha256);
     } else {
         found_digests_want(publication->server, generation, index);
     }
 }
 
-/* Those that the file itself does not state: they are how others ask for its bytes. */
+/* Those that the file itself does not state: they are how others ask for its bytes, and what answers tell. */
 static void hand_over_sha256s(const struct publication *publication, struct generation *generation)
 {
     const struct zt_model *model = generation->model;
@@ -240,7 +245,7 @@ static void hand_over(const struct publication *publication, const struct findin
     if (findings->verdicts != NULL) {
         verifier_learn(publication->server->verifier, generation, findings->verdicts, findings->verdict_count);
     }
-    if (publication->stored_sha256 != NULL) {
+    if (publication->decoded_sha256 != NULL) {
         hand_over_sha256s(publication, generation);
     }
     memcpy(generation->file_sha256, publication->sha256, sizeof generation->file_sha256);

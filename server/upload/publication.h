@@ -16,8 +16,10 @@ struct publication {
     const char *name;                   /* the model's, NUL-terminated, borrowed */
     struct preconditions preconditions; /* texts borrowed */
     uint8_t sha256[32];                 /* of the whole file */
-    /* Of a component's stored bytes, NULL where it is not known; or no function: nobody has hashed them. */
-    const uint8_t *(*stored_sha256)(void *context, struct zt_text object, struct zt_text component);
+    /* Of a component's decoded bytes, NULL where it is not known; or no function: nobody has hashed them.
+     * *out_compressed: these are not what is stored. */
+    const uint8_t *(*decoded_sha256)(void *context, struct zt_text object, struct zt_text component,
+                                     bool *out_compressed);
     void *context;
     /* Failure: which problem, and what exactly. */
     enum problem problem;

@@ -134,14 +134,16 @@ static bool note_publishing(struct commit *commit)
     return noted || fail_store(commit, &error);
 }
 
-/* Hashed when they arrived; of what was compressed that is not what is stored. */
-static const uint8_t *stored_sha256(void *context, struct zt_text object, struct zt_text component)
+/* Hashed when they arrived. */
+static const uint8_t *decoded_sha256(void *context, struct zt_text object, struct zt_text component,
+                                     bool *out_compressed)
 {
     const struct writer_session *session = context;
     const struct writer_object *held = writer_contents_find(&session->contents, object);
     const struct writer_component *found = held != NULL ? writer_object_find(held, component) : NULL;
 
-    return found != NULL && !found->compressed ? found->sha256 : NULL;
+    *out_compressed = found != NULL && found->compressed;
+    return found != NULL ? found->sha256 : NULL;
 }
 
 static bool publish(struct commit *commit)
@@ -264,7 +266,7 @@ bool writer_commit(struct writer_session *session, const struct preconditions *p
     struct commit commit = {.session = session,
                             .publication = {.server = session->server,
                                             .name = session->entry.model,
-                                            .stored_sha256 = stored_sha256,
+                                            .decoded_sha256 = decoded_sha256,
                                             .context = session},
                             .failure = failure};
     enum writer_state state;

@@ -251,6 +251,25 @@ def test_component_is_taken_from_a_model_just_committed(server, folder, name, ve
     assert_committed(server, folder, upload, name, {"w": data})
 
 
+@pytest.mark.parametrize("size", [100, 300_000])
+@pytest.mark.parametrize("sent", ["by the server", "by the client"])
+def test_what_is_stored_compressed_is_known_by_its_decoded_bytes(server, folder, name, version, sent, size):
+    data = random.Random(name).randbytes(size // 2) * 2
+    first = begin(server, f"{name}-first", version)
+    if sent == "by the server":
+        first.put("w", data, encoding="zstd")
+    else:
+        first.put("w", zstandard.ZstdCompressor().compress(data), shape=size, fields={"Content-Encoding": "zstd"})
+    assert first.commit().status == 201
+    assert get(server, component_path(f"{name}-first", "w"))["Repr-Digest"] == repr_digest(data)
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    upload = begin(server, name, version)
+    assert upload.put("w", b"", shape=size, digest=digest).status == 201
+    assert upload.put("packed", b"", shape=size, digest=digest, encoding="zstd").status == 201
+    assert_problem(upload.put("v", b"", shape=5, digest=digest), 422, "size-mismatch")
+    assert_committed(server, folder, upload, name, {"w": data, "packed": data})
+
+
 def test_damaged_component_is_not_taken(server, folder, name):
     data = random.Random(name).randbytes(70_000)
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
