@@ -255,7 +255,8 @@ static bool run(struct commit *commit, const struct preconditions *asked)
 
 static bool refuse_state(enum writer_state state, struct writer_failure *failure)
 {
-    if (state == WRITER_COMMITTING)
+    failure->is_passing = state == WRITER_COMMITTING;
+    if (failure->is_passing)
         return writer_refuse(failure, PROBLEM_CONFLICT, "the upload is being committed already");
     return writer_refuse(failure, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload any more");
 }

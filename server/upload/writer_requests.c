@@ -12,6 +12,9 @@
 #include "upload/writer_commit.h"
 #include "upload/writers.h"
 
+/* Said while a commit is under way. */
+#define RETRY_AFTER_S "1"
+
 /* What every one of them is while it is done. */
 struct writing {
     struct writer_session *session; /* the request's; what creates one has none before */
@@ -88,7 +91,10 @@ static void receive(struct request *request, const void *bytes, size_t length)
 
 static enum outcome reply_failure(struct request *request, const struct writer_failure *failure)
 {
-    return problem_reply_error_as(request, failure->problem, &failure->error);
+    problem_reply_error_as(request, failure->problem, &failure->error);
+    if (failure->is_passing)
+        representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
+    return OUTCOME_READY;
 }
 
 /* --- DELETE --- */
@@ -104,9 +110,10 @@ static void work_delete(struct request *request)
     enum writer_state state;
 
     writing->done = writer_round_end(writing->session, WRITER_DROPPED, &state);
+    writing->failure.is_passing = state == WRITER_COMMITTING;
     if (writing->done)
         writers_drop(request->server->writers, writing->session);
-    else if (state == WRITER_COMMITTING)
+    else if (writing->failure.is_passing)
         writer_refuse(&writing->failure, PROBLEM_CONFLICT, "the upload is being committed");
     else
         writer_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload any more");

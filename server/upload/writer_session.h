@@ -32,6 +32,7 @@ enum writer_state { WRITER_OPEN, WRITER_COMMITTING, WRITER_COMMITTED, WRITER_DRO
 struct writer_failure {
     enum problem problem;
     struct zt_error error;
+    bool is_passing; /* another request is at it: worth asking again in a moment */
 };
 
 /* What commit achieved, for those who ask again. */
