@@ -24,6 +24,7 @@ struct walk {
     uint64_t stated; /* what frames say that they hold; the sum stops at the largest number */
     bool all_stated;
     bool fit;
+    uint64_t largest; /* window of the frames so far */
     uint8_t buffer[BUFFER_BYTES];
 };
 
@@ -102,6 +103,7 @@ static size_t judge_header(struct walk *walk, const uint8_t *header, size_t held
     add_stated(walk, holds);
     walk->all_stated = walk->all_stated && content > 0;
     window = single ? holds : window_of(header[1]);
+    walk->largest = window > walk->largest ? window : walk->largest;
     return window <= WINDOW_MAX ? length : 0;
 }
 
@@ -178,19 +180,39 @@ static bool may_hold(const struct walk *walk, uint64_t decoded_length)
     return walk->all_stated ? walk->stated == decoded_length : walk->stated <= decoded_length;
 }
 
+static enum zt_status walk_all(struct zt_source *source, const struct zt_component *stored, struct walk *out_walk,
+                               struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    *out_walk = (struct walk){.source = source,
+                              .at = stored->offset,
+                              .end = stored->offset + stored->length,
+                              .buffer_at = stored->offset,
+                              .all_stated = true,
+                              .fit = stored->length > 0};
+    while (status == ZT_OK && out_walk->fit && out_walk->at < out_walk->end)
+        status = walk_any(out_walk, error);
+    return status;
+}
+
+enum zt_status zt_zstd_windows_fit(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
+                                   struct zt_error *error)
+{
+    struct walk walk;
+    enum zt_status status = walk_all(source, stored, &walk, error);
+
+    if (status == ZT_OK)
+        *out_fit = walk.largest <= WINDOW_MAX;
+    return status;
+}
+
 enum zt_status zt_zstd_fits_all(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
                                 struct zt_error *error)
 {
-    struct walk walk = {.source = source,
-                        .at = stored->offset,
-                        .end = stored->offset + stored->length,
-                        .buffer_at = stored->offset,
-                        .all_stated = true,
-                        .fit = stored->length > 0};
-    enum zt_status status = ZT_OK;
+    struct walk walk;
+    enum zt_status status = walk_all(source, stored, &walk, error);
 
-    while (status == ZT_OK && walk.fit && walk.at < walk.end)
-        status = walk_any(&walk, error);
     if (status == ZT_OK)
         *out_fit = walk.fit && may_hold(&walk, stored->decoded_length);
     return status;

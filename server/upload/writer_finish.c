@@ -5,6 +5,7 @@
 
 #include "upload/writer_arrival.h"
 #include "upload/writer_journal.h"
+#include "zt/coding.h"
 
 static const struct store_ops *ops_of(const struct arrival *arrival)
 {
@@ -37,6 +38,19 @@ static bool follow_to_end(struct arrival *arrival)
     return body_follower_finish(&arrival->follower, &error) == ZT_OK || arrival_fail_store(arrival, &error);
 }
 
+/* RFC 9659: what the content coding zstd may ask a receiver for. More would be memory for whoever asks, many at once.
+ */
+static bool check_windows(struct arrival *arrival, const struct zt_component *body, struct zt_source *source)
+{
+    struct zt_error error;
+    bool fit;
+
+    if (zt_zstd_windows_fit(source, body, &fit, &error) != ZT_OK)
+        return arrival_fail_store(arrival, &error);
+    return fit ||
+           refuse(arrival, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "Content-Encoding zstd: a frame wants a window above 8 MiB");
+}
+
 /* Only now: zstd tells at its end whether it was right. */
 static bool decode_body(struct arrival *arrival)
 {
@@ -57,7 +71,7 @@ static bool decode_body(struct arrival *arrival)
         return true;
     if (ops_of(arrival)->read_back(from, &source, &error) != ZT_OK)
         return arrival_fail_store(arrival, &error);
-    return arrival_pull(arrival, &body, source);
+    return check_windows(arrival, &body, source) && arrival_pull(arrival, &body, source);
 }
 
 static bool read_bytes(struct arrival *arrival)

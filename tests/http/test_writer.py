@@ -155,6 +155,23 @@ def test_body_compressed_by_the_client(server, folder, name, version, chunked):
         assert stored.status != 200 or stored.body in (packed, data)
 
 
+@pytest.mark.parametrize("log", [23, 24, 27])
+def test_body_whose_window_is_above_8_mib_is_415(server, folder, name, version, log):
+    data = pattern(100_000)
+    parameters = zstandard.ZstdCompressionParameters(window_log=log)
+    large = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    # Behind a frame that is in order too.
+    packed = zstandard.compress(data[:1000]) + large.compress(data[1000:]) + large.flush()
+    upload = begin(server, name, version)
+    answer = upload.put("w", packed, fields={"Content-Encoding": "zstd"}, shape=len(data))
+    if log > 23:
+        assert "8 MiB" in assert_problem(answer, 415, "unsupported-media-type")["detail"]
+        upload.put("w", data)
+    else:
+        assert answer.status == 201, answer
+    assert_committed(server, folder, upload, name, {"w": data})
+
+
 def test_body_compressed_by_the_client_can_be_stored_raw(server, folder, name, version):
     data = pattern(100_000)
     upload = begin(server, name, version)

@@ -27,6 +27,11 @@ enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length
 enum zt_status zt_zstd_fits_all(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
                                 struct zt_error *error);
 
+/* Whether no frame among stored bytes asks for a window above 8 MiB, as far as these are frames: what comes behind the
+ * first that is none is not looked at. ZT_IO. */
+enum zt_status zt_zstd_windows_fit(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
+                                   struct zt_error *error);
+
 #ifdef __cplusplus
 }
 #endif
