@@ -247,7 +247,8 @@ static enum zt_status declare(struct declaring *declaring, struct zt_text text, 
         return zt_fail(declaring->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
     memcpy(copy, json.bytes, json.length);
     declaring->declaration.format = (struct zt_text){"dense", strlen("dense")};
-    declaring->reader = (struct zt_json_reader){.bytes = copy, .length = json.length, .rules = &no_rules};
+    declaring->reader =
+        (struct zt_json_reader){.bytes = copy, .length = json.length, .wants_exact = true, .rules = &no_rules};
     zt_arena_init(&declaring->arena, SIZE_MAX / 2);
     status = read_members(declaring, members);
     if (status == ZT_OK)

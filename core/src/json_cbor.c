@@ -1,6 +1,7 @@
 /* JSON values as CBOR. Recursion is bounded by the JSON reader's depth. */
 #include "json_cbor.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,16 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
+/* Digits alone. */
+static bool is_whole(const struct zt_json_item *item)
+{
+    for (size_t i = 0; i < item->text.length; i++) {
+        if (item->text.bytes[i] < '0' || item->text.bytes[i] > '9')
+            return false;
+    }
+    return true;
+}
+
 static enum zt_status put_number(const struct zt_json_reader *reader, const struct zt_json_item *item,
                                  struct zt_buffer *out, struct zt_error *error)
 {
@@ -23,6 +34,7 @@ static enum zt_status put_number(const struct zt_json_reader *reader, const stru
     bool is_negative = item->text.bytes[0] == '-';
     char text[NUMBER_MAX + 1];
     uint64_t value;
+    double number;
 
     positive.text.bytes += is_negative;
     positive.text.length -= is_negative;
@@ -37,7 +49,11 @@ static enum zt_status put_number(const struct zt_json_reader *reader, const stru
         return zt_fail(error, ZT_INVALID, reader->rules->syntax, item->offset, "a number of over 400 characters");
     memcpy(text, item->text.bytes, item->text.length);
     text[item->text.length] = '\0';
-    zt_cbor_put_float(out, strtod(text, NULL));
+    number = strtod(text, NULL);
+    if (reader->wants_exact && (isinf(number) || (is_whole(&positive) && number != 0)))
+        return zt_fail(error, ZT_INVALID, reader->rules->syntax, item->offset,
+                       "a number that fits neither 64 bits nor a float: %.40s", text);
+    zt_cbor_put_float(out, number);
     return ZT_OK;
 }
 

@@ -43,6 +43,7 @@ struct zt_json_reader {
     uint64_t base_offset; /* absolute file position of bytes[0] */
     unsigned depth;
     bool takes_non_finite; /* NaN, Infinity and -Infinity are numbers: not JSON, but what some writers make */
+    bool wants_exact;      /* for zt_json_to_cbor: a number that would become another is refused */
     const struct zt_json_rules *rules;
 };
 

@@ -250,12 +250,34 @@ static bool settle(struct request *request, struct writer_session *session, stru
            check_layout(request, session, terms) && check_limits(request, terms);
 }
 
+/* Which of two is meant nobody can tell. */
+static bool check_once(struct request *request)
+{
+    static const char *const names[] = {"dtype", "shape", "type", "encoding", "level", "digest"};
+    struct zt_text text;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!request_query(request, names[i], 1, &text))
+            continue;
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s occurs twice", names[i]);
+        return false;
+    }
+    return true;
+}
+
+static bool check_level(struct request *request, const struct arrival_terms *terms, bool says_raw)
+{
+    return !says_raw || terms->level == 0 || invalid(request, "level is for encoding=zstd, and this is encoding=raw");
+}
+
 static bool read_terms(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
 {
     if (request_header(request, "Content-Range") != NULL)
         return invalid(request, "a component is put as a whole: no Content-Range");
-    return read_names(request, terms) && read_shape(request, terms) && read_encoding(request, terms, out_says_raw) &&
-           read_level(request, terms) && read_digest(request, terms) && read_digest_fields(request, terms);
+    return check_once(request) && read_names(request, terms) && read_shape(request, terms) &&
+           read_encoding(request, terms, out_says_raw) && read_level(request, terms) &&
+           check_level(request, terms, *out_says_raw) && read_digest(request, terms) &&
+           read_digest_fields(request, terms);
 }
 
 void writer_put_begin(struct request *request)

@@ -71,6 +71,50 @@ def test_malformed_parameters(server, upload, query):
     assert_problem(answer, 400, "invalid-request")
 
 
+@pytest.mark.parametrize("extra", ["dtype=u8", "dtype=f32", "shape=5", "shape=1", "type=u8&type=u8", "digest=x&digest=y",
+                                   "encoding=raw&encoding=zstd", "level=1&level=2", "encoding=raw&level=3"])
+def test_parameters_that_contradict_or_repeat_one_another(server, upload, extra):
+    target = f"{upload.component_path('w', dtype='u8', shape='5')}&{extra}"
+    assert_problem(ask(server, "PUT", target, body=b"12345"), 400, "invalid-request")
+    assert refused_before_body(server, target, {"Content-Length": "5"}) == 400
+
+
+NUMBERS = ["1e400", "-1e400", "18446744073709551616", "-18446744073709551617", "1" + "0" * 30]
+
+
+@pytest.mark.parametrize("version", ["1.2.0", "2"])
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_that_do_not_fit(server, version, number):
+    body = f'{{"version": "{version}", "attributes": {{"a": [{number}]}}}}'.encode()
+    problem = assert_problem(ask(server, "POST", model_path("numbers") + "/uploads", JSON, body), 400, "invalid-request")
+    assert number[:20] in problem["detail"]
+    one = begin(server, "numbers", version)
+    body = f'{{"shape": [5], "attributes": {{"a": {number}}}}}'.encode()
+    assert_problem(ask(server, "PUT", one.object_path("w"), JSON, body), 400, "invalid-request")
+    exact = {"a": [2**64 - 1, -(2**63), 1e308, 0.5, -0.0]}
+    assert one.declare("w", shape=[5], attributes=exact).status == 201
+    assert one.put("w", b"12345").status == 201 and one.commit().status == 201
+    assert get(server, model_path("numbers")).json()["objects"]["w"]["attributes"] == exact
+
+
+def test_indices_of_another_type_than_u64(server):
+    upload = begin(server, "indices")
+    upload.declare("csr", shape=[2, 3], format="sparse_csr")
+    upload.declare("coo", shape=[2, 3], format="sparse_coo")
+    for name, role, shape in (("csr", "indices", 2), ("csr", "indptr", 3), ("coo", "coords", "2,2")):
+        for dtype in ("u32", "i64", "i32"):
+            size = {"u32": 4, "i64": 8, "i32": 4}[dtype] * (4 if shape == "2,2" else shape)
+            answer = upload.put(name, b"\0" * size, role, dtype=dtype, shape=shape)
+            problem = assert_problem(answer, 422, "invalid-model")
+            assert (problem["rule"], problem["component"]) == ("zt1 §3 LayoutRule", role)
+    # Declared behind its parts it is found at commit.
+    late = begin(server, "indices")
+    late.put("s", b"\0" * 4, "values", dtype="f32", shape=1)
+    late.put("s", b"\0" * 4, "coords", dtype="u32", shape=1)
+    late.declare("s", shape=[4], format="sparse_coo")
+    assert assert_problem(late.commit(), 422, "invalid-model")["component"] == "coords"
+
+
 def test_malformed_escape_is_refused(server, upload):
     answer = ask(server, "PUT", f"{upload.object_path('w')}/data?dtype=u8&shape=5&type=%zz", body=b"12345")
     assert_problem(answer, 400, "invalid-request")

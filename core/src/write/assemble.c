@@ -219,6 +219,36 @@ enum zt_status zt_assembly_component(struct zt_assembly *assembly, const struct 
     return ZT_OK;
 }
 
+/* zTensor 1.2 has its indices as u64; other types are read, as older files have them, but not written. */
+static enum zt_status check_index(const struct zt_assembly *assembly, const struct zt_object *object,
+                                  const struct zt_component *component, struct zt_error *error)
+{
+    static const char *const names[] = {"indices", "indptr", "coords"};
+    bool is_sparse = object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
+
+    if (assembly->container != &zt1_container || !is_sparse || component->dtype == ZT_U64)
+        return ZT_OK;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (component->name_length != strlen(names[i]) || memcmp(component->name, names[i], strlen(names[i])) != 0)
+            continue;
+        zt_fail(error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET, "%s of a sparse object are u64", names[i]);
+        zt_error_at(error, zt_object_name(object), zt_component_name(component));
+        return ZT_INVALID;
+    }
+    return ZT_OK;
+}
+
+static enum zt_status check_indices(const struct zt_assembly *assembly, const struct zt_object *object,
+                                    struct zt_error *error)
+{
+    const struct zt_component *components = zt_object_components(&assembly->model, object);
+    enum zt_status status = ZT_OK;
+
+    for (uint32_t i = 0; i < object->component_count && status == ZT_OK; i++)
+        status = check_index(assembly, object, &components[i], error);
+    return status;
+}
+
 enum zt_status zt_assembly_check_component(enum zt_target target, const struct zt_assembly_object *object,
                                            const struct zt_assembly_component *component, struct zt_error *error)
 {
@@ -232,6 +262,8 @@ enum zt_status zt_assembly_check_component(enum zt_target target, const struct z
     if (status == ZT_OK)
         status = zt_layout_check_part(&assembly->model, assembly->model.objects, &part,
                                       target == ZT_TARGET_ZT1 ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2, error);
+    if (status == ZT_OK)
+        status = check_index(assembly, assembly->model.objects, &part, error);
     zt_assembly_free(assembly);
     return status;
 }
@@ -250,6 +282,8 @@ enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_e
             zt_error_at(error, zt_object_name(object), (struct zt_text){"", 0});
         } else {
             status = zt_layout_check(&assembly->model, object, family, error);
+            if (status == ZT_OK)
+                status = check_indices(assembly, object, error);
         }
     }
     return status;
