@@ -245,6 +245,17 @@ def test_component_is_taken_by_its_digest(server, folder, name, version):
     assert_committed(server, folder, upload, name, {"w": data, "packed": data})
 
 
+def test_nothing_is_taken_by_its_digest_without_anybody_holding_it(server, folder, name, version):
+    digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
+    upload = begin(server, name, version)
+    answer = upload.put("none", b"", shape=0, digest=digest)
+    assert answer.status == 201 and answer["Repr-Digest"] == repr_digest(b""), answer
+    assert upload.put("packed", b"", shape="3,0", digest=digest, encoding="zstd").status == 201
+    assert_problem(upload.put("w", b"", shape=5, digest=digest), 422, "size-mismatch")
+    upload.put("w", b"12345")
+    assert_committed(server, folder, upload, name, {"none": b"", "packed": b"", "w": b"12345"})
+
+
 def test_component_is_taken_from_the_same_upload(server, folder, name, version):
     data = random.Random(name).randbytes(70_000)
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
