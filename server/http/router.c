@@ -198,9 +198,20 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
+/* So that the answer has the fields that all have at this path. */
+static void note_route(struct request *request)
+{
+    struct zt_text names[REQUEST_NAMES];
+    struct zt_text path;
+    if (target_path(request_target(request), &path) == TARGET_PATH) {
+        request->route = find_route(path, names);
+    }
+}
+
 const struct operation *router_match(struct request *request)
 {
     if (request->method == METHOD_UNKNOWN) {
+        note_route(request);
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is not known here");
         return NULL;
     }

@@ -115,6 +115,8 @@ def test_every_answer_carries_the_version(server):
     for answer in (
         head(server, "/v1/resumable/0123"),
         ask(server, "PUT", "/v1/resumable", TUS, b""),
+        ask(server, "BREW", "/v1/resumable", TUS, b""),
+        ask(server, "BREW", "/v1/resumable/0123", TUS, b""),
         post(server, "..", 1),
     ):
         assert answer.status >= 400 and answer["Tus-Resumable"] == "1.0.0", answer
