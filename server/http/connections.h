@@ -2,6 +2,7 @@
 #ifndef HTTP_CONNECTIONS_H
 #define HTTP_CONNECTIONS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "config/config.h"
@@ -22,6 +23,8 @@ struct connection {
     int descriptor;
     uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
     uint64_t asked_bytes;    /* heads and bodies of the requests they were for */
+    uint64_t hung_up_ms;  /* since when the client was known to send no more while this request was open; 0: it may */
+    atomic_bool deserted; /* it has waited for too long since to be there still */
     bool suspended;
     bool gone;          /* the client, as was seen when a wait ended */
     bool timed_out;     /* cut since it took too long */
@@ -56,8 +59,8 @@ uint64_t connection_received(const struct connection *connection);
 /* Whether nobody has closed it, so that bytes could go both ways still. */
 bool connection_is_established(const struct connection *connection);
 
-/* Whether nothing can reach the client any more. One that has only shut down its sending side is not gone: it may wait
- * for its answer. From any thread as long as the connection is there. */
+/* Whether nothing can reach the client any more. One that has only shut down its sending side is not gone at once: it
+ * may wait for its answer, for as long as hangups.c lets it. From any thread as long as the connection is there. */
 bool connection_is_gone(const struct connection *connection);
 
 /* Frees it. Takes NULL. */
