@@ -371,6 +371,13 @@ def test_half_a_byte_is_not_cut(start_server, tmp_path):
     assert export(server, "f4", "zt", shard="0/3").status == 200
 
 
+def test_more_parts_than_there_are_numbers_are_not_told_as_another_number(server):
+    problem = assert_problem(
+        get(server, target("plain", "zt", match="ints", shard=f"0/{1 << 64}")), 422, "shape-not-divisible"
+    )
+    assert str((1 << 64) - 1) not in problem["detail"]
+
+
 # --- refusals ---
 
 
@@ -488,6 +495,19 @@ def test_another_question_reads_nothing_again_for_its_digests(start_server, tmp_
     assert get(server, target("m", kind, match="*"), Range="bytes=0-0").status == 206
     assert bytes_read_by(server) - before < len(large) // 4
     assert export(server, "m", kind, match="*").body == wanted
+
+
+def test_the_only_shard_is_the_whole_and_read_once(start_server, tmp_path):
+    large = b"".join([BIG] * 100)
+    for name in ("m", "n"):
+        (tmp_path / f"{name}.zt").write_bytes(zt1({"plain": dense(large, digest=None)}))
+    server = start_server(environment={"ZTSERVE_LIMITS_DIGEST_PIECE_BYTES": "0"})
+    wanted = export(server, "n", "zt2", shard="0/1").body
+    assert export(server, "m", "zt2").body == wanted
+    before = bytes_read_by(server)
+    assert get(server, target("m", "zt2", shard="0/1"), Range="bytes=0-0").status == 206
+    assert bytes_read_by(server) - before < len(large) // 4
+    assert export(server, "m", "zt2", shard="0/1").body == wanted
 
 
 def cpu_seconds(server):
