@@ -16,6 +16,8 @@
 #define SUFFIX_SIZE 64
 /* Shorter texts fit in the packet that the header needs anyhow. */
 #define WORTH_CODING_BYTES 1024
+/* Longer ones take longer than about 10 ms to compress. */
+#define LONG_TEXT_BYTES 262144
 
 bool selection_read_matches(struct request *request, struct manifest_selection *selection)
 {
@@ -83,9 +85,9 @@ struct selection *selection_read(struct request *request)
         return NULL;
     }
     *selection = (struct selection){.manifest.prefix = {"", 0}};
-    request_query(request, "prefix", 0, &selection->manifest.prefix);
-    if (!selection_read_matches(request, &selection->manifest) || !read_fields(request, &selection->manifest) ||
-        !query_switch(request, "pretty", &selection->pretty) || !choose_coding(request, selection)) {
+    if (!query_prefix(request, &selection->manifest.prefix) || !selection_read_matches(request, &selection->manifest) ||
+        !read_fields(request, &selection->manifest) || !query_switch(request, "pretty", &selection->pretty) ||
+        !choose_coding(request, selection)) {
         return NULL;
     }
     selection->is_whole = selection->manifest.prefix.length == 0 && selection->manifest.match_count == 0 &&
@@ -127,7 +129,8 @@ enum outcome selection_code(struct request *request, struct selection *selection
             selection->coding = CODING_IDENTITY;
         }
         if (selection->coding != CODING_IDENTITY && !json->failed) {
-            return request_work(request, compress);
+            return json->length > LONG_TEXT_BYTES ? request_work_long(request, compress)
+                                                  : request_work(request, compress);
         }
     }
     request->reply.coding = coding_name(selection->coding);
