@@ -375,8 +375,8 @@ enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint6
     struct cut *cut = &cuts[axis < 0 ? axis + rank : axis];
     if (cut->count % parts != 0)
         return refuse(out_error, ZT_SLICE_NOT_DIVISIBLE,
-                      "dimension %" PRId64 " has %" PRIu64 ", which %" PRIu64 " parts do not divide",
-                      axis < 0 ? axis + rank : axis, cut->count, parts);
+                      "dimension %" PRId64 " has %" PRIu64 ", not a multiple of the number of parts",
+                      axis < 0 ? axis + rank : axis, cut->count);
     cut->count /= parts;
     cut->start = part * cut->count;
     return settle(tensor, cuts, out_slice, out_error);

@@ -14,6 +14,7 @@ void zt_error_clear(struct zt_error *error)
     error->message[0] = '\0';
     error->object[0] = '\0';
     error->component[0] = '\0';
+    error->has_object = false;
 }
 
 /* The length at most limit bytes long that does not cut a character in two. */
@@ -71,6 +72,7 @@ void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text c
     }
     copy_name(error->object, object);
     copy_name(error->component, component);
+    error->has_object = object.bytes != NULL;
 }
 
 const char *zt_status_name(enum zt_status status)

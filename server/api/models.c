@@ -11,8 +11,6 @@
 #define INLINE_MANIFEST_BYTES 65536
 /* And for globs, which a set of longer ones goes through more slowly than names are written. */
 #define INLINE_GLOB_BYTES 128
-/* '-' and "zstd" or "gzip". */
-#define CODING_NAME_SIZE 8
 
 static void set_fields(struct request *request, const char *etag)
 {
@@ -29,8 +27,8 @@ static enum outcome step_manifest(struct request *request)
 {
     const struct selection *selection = request->context;
     struct zt_text text;
-    switch (manifest_ask(request->server->workers, request->generation, selection->coding, request_waiter(request),
-                         &text)) {
+    switch (manifest_ask(request->server->workers, request->generation, selection->reply.coding,
+                         request_waiter(request), &text)) {
     case MANIFEST_PENDING:
         return OUTCOME_WAITING;
     case MANIFEST_TOO_LONG:
@@ -46,14 +44,8 @@ static enum outcome step_manifest(struct request *request)
 
 static enum outcome reply_whole(struct request *request, const struct selection *selection)
 {
-    const char *coding = coding_name(selection->coding);
-    const char *etag = request->generation->etag;
-    if (coding != NULL) {
-        char coded[GENERATION_ETAG_SIZE + CODING_NAME_SIZE];
-        generation_etag(request->generation, coding, coded, sizeof coded);
-        etag = request_print(request, "%s", coded);
-    }
-    request->reply.coding = coding;
+    const char *etag = coded_reply_etag(request, &selection->reply, request->generation->etag);
+    request->reply.coding = coding_name(selection->reply.coding);
     set_fields(request, etag);
     representation_step(&request->reply, step_manifest);
     return OUTCOME_READY;
@@ -73,15 +65,15 @@ static void write_selection(struct request *request)
 {
     struct selection *selection = request->context;
     const struct manifest_source source = selection_source(request->generation);
-    manifest_write(selection->json, request->generation->model, &source, &selection->manifest);
+    manifest_write(selection->reply.json, request->generation->model, &source, &selection->manifest);
 }
 
 static enum outcome reply_selection(struct request *request, struct selection *selection)
 {
     if (!selection->written) {
         selection->written = true;
-        selection->json = request_json(request, selection->pretty);
-        if (selection->json == NULL) {
+        selection->reply.json = request_json(request, selection->pretty);
+        if (selection->reply.json == NULL) {
             return OUTCOME_READY;
         }
         if (is_long_work(request->generation->model, &selection->manifest)) {
@@ -89,11 +81,11 @@ static enum outcome reply_selection(struct request *request, struct selection *s
         }
         write_selection(request);
     }
-    if (selection_code(request, selection) == OUTCOME_WAITING) {
+    if (coded_reply_code(request, &selection->reply) == OUTCOME_WAITING) {
         return OUTCOME_WAITING;
     }
-    reply_written(request, selection->json);
-    if (!selection->json->failed) {
+    reply_written(request, selection->reply.json);
+    if (!selection->reply.json->failed) {
         set_fields(request, selection_etag(request, selection, "model"));
     }
     return OUTCOME_READY;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/coded_reply.h"
 #include "api/models.h"
 #include "api/resolve.h"
 #include "model/catalog.h"
@@ -186,34 +187,63 @@ static void write_page(struct json *json, const struct page *page)
     href_free(&href);
 }
 
-static void set_fields(struct request *request, const struct json *json)
+/* The models of the page are not kept: what they are is in the text, which waits only to be compressed. */
+struct listing {
+    struct coded_reply reply; /* first */
+    const char *etag;         /* of the text as it is; NULL when memory is out */
+};
+
+static const char *make_etag(struct request *request, const struct json *json)
 {
     uint64_t words[2];
     zt_xxh3_128(json->text, json->length, words);
-    request->reply.etag = request_print(request, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
-    request->reply.cache_control = "no-cache";
+    return request_print(request, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
 }
 
-enum outcome models_list(struct request *request)
+/* NULL: replied. */
+static struct listing *begin(struct request *request)
 {
     bool pretty;
     struct page page;
+    struct listing *listing = request_allocate(request, sizeof *listing);
+    if (listing == NULL) {
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return NULL;
+    }
+    *listing = (struct listing){.etag = NULL};
     if (!read_limit(request, &page.limit) || !read_cursor(request, &page.after) ||
-        !query_prefix(request, &page.prefix) || !query_switch(request, "pretty", &pretty)) {
-        return OUTCOME_READY;
+        !query_prefix(request, &page.prefix) || !query_switch(request, "pretty", &pretty) ||
+        !coded_reply_choose(request, &listing->reply)) {
+        return NULL;
     }
     struct json *json = request_json(request, pretty);
     if (json == NULL) {
-        return OUTCOME_READY;
+        return NULL;
     }
     page.count = catalog_list(request->server->catalog, page.prefix, page.after, page.limit, page.models, &page.more);
     write_page(json, &page);
     for (size_t i = 0; i < page.count; i++) {
         generation_release(page.models[i]);
     }
-    reply_written(request, json);
-    if (!json->failed) {
-        set_fields(request, json);
+    listing->reply.json = json;
+    listing->etag = json->failed ? NULL : make_etag(request, json);
+    return listing;
+}
+
+enum outcome models_list(struct request *request)
+{
+    struct listing *listing = request->context != NULL ? request->context : begin(request);
+    request->context = listing;
+    if (listing == NULL) {
+        return OUTCOME_READY;
+    }
+    if (coded_reply_code(request, &listing->reply) == OUTCOME_WAITING) {
+        return OUTCOME_WAITING;
+    }
+    reply_written(request, listing->reply.json);
+    if (!listing->reply.json->failed && listing->etag != NULL) {
+        request->reply.etag = coded_reply_etag(request, &listing->reply, listing->etag);
+        request->reply.cache_control = "no-cache";
     }
     return OUTCOME_READY;
 }

@@ -16,7 +16,7 @@ static void write_object(struct request *request)
     const struct zt_model *model = request->generation->model;
     const struct manifest_source source = selection_source(request->generation);
     const struct zt_object *object = zt_model_find(model, request->names[1]);
-    manifest_write_object(selection->json, model, object, &source, selection->manifest.fields);
+    manifest_write_object(selection->reply.json, model, object, &source, selection->manifest.fields);
 }
 
 static void set_fields(struct request *request, const struct selection *selection, const struct zt_object *object)
@@ -35,9 +35,9 @@ static struct selection *begin(struct request *request)
 {
     struct selection *selection = selection_read(request);
     if (selection != NULL) {
-        selection->json = request_json(request, selection->pretty);
+        selection->reply.json = request_json(request, selection->pretty);
     }
-    return selection != NULL && selection->json != NULL ? selection : NULL;
+    return selection != NULL && selection->reply.json != NULL ? selection : NULL;
 }
 
 enum outcome object_get(struct request *request)
@@ -62,11 +62,11 @@ enum outcome object_get(struct request *request)
         }
         write_object(request);
     }
-    if (selection_code(request, selection) == OUTCOME_WAITING) {
+    if (coded_reply_code(request, &selection->reply) == OUTCOME_WAITING) {
         return OUTCOME_WAITING;
     }
-    reply_written(request, selection->json);
-    if (!selection->json->failed) {
+    reply_written(request, selection->reply.json);
+    if (!selection->reply.json->failed) {
         set_fields(request, selection, object);
     }
     return OUTCOME_READY;

@@ -9,13 +9,10 @@
 
 #include "api/resolve.h"
 #include "model/glob.h"
-#include "zt/coding.h"
 #include "zt/digest.h"
 
 /* Two words in hex, a letter in front and NUL. */
 #define SUFFIX_SIZE 64
-/* Shorter texts fit in the packet that the header needs anyhow. */
-#define WORTH_CODING_BYTES 1024
 
 bool selection_read_matches(struct request *request, struct manifest_selection *selection)
 {
@@ -60,21 +57,6 @@ static bool read_fields(struct request *request, struct manifest_selection *sele
     return true;
 }
 
-/* False: replied. */
-static bool choose_coding(struct request *request, struct selection *selection)
-{
-    static const enum coding offered[] = {CODING_ZSTD, CODING_GZIP, CODING_IDENTITY};
-    static const enum coding plain[] = {CODING_IDENTITY};
-    const char *field = request_header(request, "Accept-Encoding");
-    selection->coding = negotiate_coding(field, offered, sizeof offered / sizeof offered[0]);
-    selection->identity_taken = negotiate_coding(field, plain, 1) == CODING_IDENTITY;
-    if (selection->coding == CODING_NONE) {
-        problem_reply(request, PROBLEM_NOT_ACCEPTABLE, "a manifest is there as it is, and coded as zstd or gzip");
-    }
-    request->reply.vary = "Accept-Encoding";
-    return selection->coding != CODING_NONE;
-}
-
 struct selection *selection_read(struct request *request)
 {
     struct selection *selection = request_allocate(request, sizeof *selection);
@@ -83,9 +65,9 @@ struct selection *selection_read(struct request *request)
         return NULL;
     }
     *selection = (struct selection){.manifest.prefix = {"", 0}};
-    request_query(request, "prefix", 0, &selection->manifest.prefix);
-    if (!selection_read_matches(request, &selection->manifest) || !read_fields(request, &selection->manifest) ||
-        !query_switch(request, "pretty", &selection->pretty) || !choose_coding(request, selection)) {
+    if (!query_prefix(request, &selection->manifest.prefix) || !selection_read_matches(request, &selection->manifest) ||
+        !read_fields(request, &selection->manifest) || !query_switch(request, "pretty", &selection->pretty) ||
+        !coded_reply_choose(request, &selection->reply)) {
         return NULL;
     }
     selection->is_whole = selection->manifest.prefix.length == 0 && selection->manifest.match_count == 0 &&
@@ -101,44 +83,11 @@ struct manifest_source selection_source(const struct generation *generation)
                                     .modified_ns = generation->identity.modified_ns};
 }
 
-/* On a worker. The compressed text takes the place of the JSON. */
-static void compress(struct request *request)
-{
-    struct selection *selection = request->context;
-    struct json *json = selection->json;
-    enum zt_coding coding = selection->coding == CODING_ZSTD ? ZT_CODING_ZSTD : ZT_CODING_GZIP;
-    uint8_t *bytes;
-    size_t length;
-    if (zt_encode(coding, json->text, json->length, &bytes, &length, NULL) != ZT_OK) {
-        json->failed = true;
-        return;
-    }
-    free(json->text);
-    json->text = (char *)bytes;
-    json->length = json->capacity = length;
-}
-
-enum outcome selection_code(struct request *request, struct selection *selection)
-{
-    const struct json *json = selection->json;
-    if (!selection->coded) {
-        selection->coded = true;
-        if (selection->identity_taken && json->length < WORTH_CODING_BYTES) {
-            selection->coding = CODING_IDENTITY;
-        }
-        if (selection->coding != CODING_IDENTITY && !json->failed) {
-            return request_work(request, compress);
-        }
-    }
-    request->reply.coding = coding_name(selection->coding);
-    return OUTCOME_READY;
-}
-
 /* Texts with their lengths in front, so that no two selections read the same. */
 static void describe(FILE *stream, const struct selection *selection, const char *what)
 {
     const struct manifest_selection *manifest = &selection->manifest;
-    fprintf(stream, "%s %d %u %d %zu:", what, selection->coding, manifest->fields, selection->pretty,
+    fprintf(stream, "%s %d %u %d %zu:", what, selection->reply.coding, manifest->fields, selection->pretty,
             manifest->prefix.length);
     fwrite(manifest->prefix.bytes, 1, manifest->prefix.length, stream);
     for (size_t i = 0; i < manifest->match_count; i++) {

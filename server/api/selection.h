@@ -4,20 +4,16 @@
 #ifndef API_SELECTION_H
 #define API_SELECTION_H
 
-#include "http/json_write.h"
-#include "http/negotiate.h"
+#include "api/coded_reply.h"
 #include "http/request.h"
 #include "model/manifest_json.h"
 
 struct selection {
+    struct coded_reply reply; /* first; its JSON is the manifest's or the object's */
     struct manifest_selection manifest;
     bool pretty;
     bool is_whole; /* everything, compact: the text that is kept */
-    enum coding coding;
-    bool identity_taken; /* by the client */
     bool written;
-    bool coded;
-    struct json *json;
 };
 
 /* Reads the query into the request's memory, chooses the coding and says what the answer varies by. NULL: replied with
@@ -29,10 +25,6 @@ bool selection_read_matches(struct request *request, struct manifest_selection *
 
 /* Where a generation's manifest comes from, for manifest_write. */
 struct manifest_source selection_source(const struct generation *generation);
-
-/* Compresses the JSON once it is written, on a worker, unless that is not worth it; coding says then what became of it.
- */
-enum outcome selection_code(struct request *request, struct selection *selection);
 
 /* A strong tag of its own for this selection of what the request's generation shows. what: a letter or so for each kind
  * of answer, so that no two share a tag. NULL when memory is out. */

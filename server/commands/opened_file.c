@@ -57,7 +57,7 @@ void failure_describe(const struct zt_error *error, char *out_text, size_t size)
     if (error->rule != NULL) {
         add_part(&parts, "%s", error->rule);
     }
-    if (error->object[0] != '\0') {
+    if (error->has_object) {
         add_part(&parts, "object \"%s\"", error->object);
     }
     if (error->component[0] != '\0') {

@@ -96,6 +96,8 @@ bool connection_is_gone(const struct connection *connection)
 {
     struct pollfd looked = {.fd = connection->descriptor};
 
+    if (atomic_load_explicit(&connection->deserted, memory_order_relaxed))
+        return true;
     return poll(&looked, 1, 0) > 0 && (looked.revents & (POLLHUP | POLLERR)) != 0;
 }
 

@@ -2,6 +2,7 @@
 #ifndef HTTP_CONNECTIONS_H
 #define HTTP_CONNECTIONS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "config/config.h"
@@ -23,6 +24,8 @@ struct connection {
     uint64_t body_begun_ms;
     uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
     uint64_t asked_bytes;    /* heads and bodies of the requests they were for */
+    uint64_t hung_up_ms;  /* since when the client was known to send no more while this request was open; 0: it may */
+    atomic_bool deserted; /* it has waited for too long since to be there still */
     bool suspended;
     bool past_library;  /* its body was read by intake.c: the answer goes past the library too, and is the last */
     bool answered;      /* so it did */
@@ -70,8 +73,8 @@ void connections_body_begin(struct connections *connections, struct connection *
 bool connections_body_piece(struct connections *connections, struct connection *connection, uint64_t received,
                             uint64_t now_ms);
 
-/* Whether nothing can reach the client any more. One that has only shut down its sending side is not gone: it may wait
- * for its answer. From any thread as long as the connection is there. */
+/* Whether nothing can reach the client any more. One that has only shut down its sending side is not gone at once: it
+ * may wait for its answer, for as long as hangups.c lets it. From any thread as long as the connection is there. */
 bool connection_is_gone(const struct connection *connection);
 
 /* Frees it. Takes NULL. */

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include "http/connections.h"
+#include "http/request_state.h"
 
 /* A client may shut down its sending side and wait for its answer: it is looked at again and again. */
 #define LOOK_MS 250
+/* A program that was ended leaves the same trace. What takes longer to prepare is prepared for nobody. */
+#define HALF_CLOSED_MS 5000
 
 #define EVENTS 64
 
@@ -56,8 +59,25 @@ static bool waits_in_vain(const struct connection *connection)
     return connection_awaits_client(connection) && ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
 }
 
+/* Whether the client is owed an answer of which no byte can be sent yet: else sending tells whether it is there. */
+static bool waits_for_answer(const struct connection *connection)
+{
+    const struct request *request = connection->request;
+
+    return request != NULL && connection->suspended && request_state_const(request)->phase != PHASE_QUEUED;
+}
+
+static void give_up(struct connection *connection, uint64_t now_ms)
+{
+    if (connection->hung_up_ms == 0)
+        connection->hung_up_ms = now_ms;
+    if (now_ms - connection->hung_up_ms >= HALF_CLOSED_MS && waits_for_answer(connection))
+        atomic_store_explicit(&connection->deserted, true, memory_order_relaxed);
+}
+
 static void look(struct hangups *hangups, struct connection *connection, uint64_t now_ms)
 {
+    give_up(connection, now_ms);
     if (waits_in_vain(connection))
         shutdown(connection->descriptor, SHUT_RDWR);
     else

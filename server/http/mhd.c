@@ -233,6 +233,7 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
         return NULL;
     request->connection = connection;
     connection->request = request;
+    connection->hung_up_ms = 0;
     request_state(request)->resume = resume;
     request_state(request)->started_ns = trace_clock_ns();
     atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);

@@ -124,7 +124,10 @@ static void write_member(struct json *json, const char *name, const char *text)
 static void write_error_members(struct json *json, const struct zt_error *error)
 {
     write_member(json, "rule", error->rule);
-    write_member(json, "object", error->object);
+    if (error->has_object) {
+        json_key_string(json, "object");
+        json_put_string(json, error->object);
+    }
     write_member(json, "component", error->component);
     if (error->offset != ZT_NO_OFFSET) {
         json_key_string(json, "offset");

@@ -31,6 +31,7 @@ struct export_work {
     struct export_part *selected; /* of each of the selection's components */
     struct zt_projection *projection;
     struct zt_fact *facts;
+    uint64_t bytes;   /* about what there is to read and decode at most */
     atomic_uint next; /* component that no runner has taken yet */
     atomic_uint running;
     struct export_runner runners[EXPORT_RUNNERS];

@@ -6,6 +6,9 @@
 #include "model/glob.h"
 #include "zt/decode.h"
 
+/* Selecting and laying out what a larger manifest names may take longer than about 10 ms. */
+#define LONG_MANIFEST_BYTES 262144
+
 /* --- objects --- */
 
 /* globs NULL: all. */
@@ -146,6 +149,11 @@ static void run_outline(struct job *job)
 
 void export_work_outline(struct export_work *work)
 {
+    const struct generation *generation = work->order.generation;
+
     work->job.run = run_outline;
-    workers_submit(work->order.server->workers, &work->job);
+    if (generation->model->manifest_length > LONG_MANIFEST_BYTES)
+        workers_submit_long(work->order.server->workers, &work->job);
+    else
+        workers_submit(work->order.server->workers, &work->job);
 }

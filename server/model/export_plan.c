@@ -3,11 +3,11 @@
 #include "model/export_plan.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "model/export_question.h"
 #include "model/export_work.h"
 #include "zt/digest.h"
 
@@ -18,20 +18,10 @@
 
 enum state { STATE_NEW, STATE_OUTLINING, STATE_OUTLINED, STATE_PREPARING, STATE_READY, STATE_FAILED };
 
-/* Of the files, as the cache of decoded components has it: a generation would keep them open. */
-struct version {
-    char etag[GENERATION_ETAG_SIZE];
-    uint64_t device;
-    int64_t changed_ns;
-};
-
 struct plan {
     struct export_plan base; /* first: what is handed out is the plan */
     struct export_cache *cache;
-    struct version version;
-    char *question;
-    size_t question_length;
-    struct export_query query; /* its texts lie in the block of its globs */
+    struct export_question question;
     enum state state;
     bool listed;
     unsigned references; /* the work's own is one of them */
@@ -73,7 +63,7 @@ void export_cache_stop(struct export_cache *cache)
 static uint64_t charge(const struct plan *plan)
 {
     const struct zt_image *image = plan->base.image;
-    uint64_t bytes = sizeof *plan + 2 * plan->question_length;
+    uint64_t bytes = sizeof *plan + 2 * plan->question.length;
 
     if (image == NULL)
         return bytes;
@@ -144,8 +134,7 @@ static void free_plan(struct plan *plan)
     export_work_free(plan->work);
     zt_image_free(plan->base.image);
     free(plan->base.parts);
-    free((void *)(uintptr_t)plan->query.matches);
-    free(plan->question);
+    export_question_free(&plan->question);
     free(plan);
 }
 
@@ -180,79 +169,6 @@ void export_cache_free(struct export_cache *cache)
 
 /* --- finding --- */
 
-/* Texts with their lengths in front, so that no two questions read the same. */
-static void write_question(FILE *stream, const struct export_query *query)
-{
-    fprintf(stream, "%d %llu/%llu@%lld %zu:", (int)query->target, (unsigned long long)query->cut.part,
-            (unsigned long long)query->cut.parts, (long long)query->cut.axis, query->prefix.length);
-    fwrite(query->prefix.bytes, 1, query->prefix.length, stream);
-    for (size_t i = 0; i < query->match_count; i++) {
-        fprintf(stream, " %zu:", query->matches[i].length);
-        fwrite(query->matches[i].bytes, 1, query->matches[i].length, stream);
-    }
-}
-
-static char *make_question(const struct export_query *query, size_t *out_length)
-{
-    char *text = NULL;
-    FILE *stream = open_memstream(&text, out_length);
-
-    if (stream == NULL)
-        return NULL;
-    write_question(stream, query);
-    if (fclose(stream) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static struct version version_of(const struct generation *generation)
-{
-    struct version version;
-
-    memset(&version, 0, sizeof version);
-    memcpy(version.etag, generation->etag, sizeof version.etag);
-    version.device = generation->identity.device;
-    version.changed_ns = generation->identity.changed_ns;
-    return version;
-}
-
-static bool is_same(const struct plan *a, const struct plan *b)
-{
-    return a->base.identity[0] == b->base.identity[0] && a->base.identity[1] == b->base.identity[1] &&
-           a->question_length == b->question_length && memcmp(a->question, b->question, a->question_length) == 0 &&
-           strcmp(a->version.etag, b->version.etag) == 0 && a->version.device == b->version.device &&
-           a->version.changed_ns == b->version.changed_ns;
-}
-
-/* A copy of the query that the plan keeps: one block, the globs' places and then the texts. */
-static bool keep_query(struct plan *plan, const struct export_query *query)
-{
-    size_t texts = query->prefix.length;
-    struct zt_text *matches;
-    char *at;
-
-    for (size_t i = 0; i < query->match_count; i++)
-        texts += query->matches[i].length;
-    matches = malloc(query->match_count * sizeof *matches + texts + 1);
-    if (matches == NULL)
-        return false;
-    at = (char *)(matches + query->match_count);
-    plan->query = *query;
-    plan->query.matches = matches;
-    plan->query.prefix.bytes = at;
-    if (query->prefix.length > 0)
-        memcpy(at, query->prefix.bytes, query->prefix.length);
-    at += query->prefix.length;
-    for (size_t i = 0; i < query->match_count; i++) {
-        matches[i] = (struct zt_text){at, query->matches[i].length};
-        if (matches[i].length > 0)
-            memcpy(at, query->matches[i].bytes, matches[i].length);
-        at += matches[i].length;
-    }
-    return true;
-}
-
 /* NULL when memory is out. */
 static struct plan *make_plan(struct export_cache *cache, const struct generation *generation,
                               const struct export_query *query)
@@ -261,16 +177,14 @@ static struct plan *make_plan(struct export_cache *cache, const struct generatio
 
     if (plan == NULL)
         return NULL;
-    plan->question = make_question(query, &plan->question_length);
-    if (plan->question == NULL || !keep_query(plan, query)) {
+    if (!export_question_init(&plan->question, generation, query)) {
         free_plan(plan);
         return NULL;
     }
     plan->cache = cache;
-    plan->version = version_of(generation);
     plan->references = 1;
     zt_error_clear(&plan->base.error);
-    zt_xxh3_128(plan->question, plan->question_length, plan->base.identity);
+    zt_xxh3_128(plan->question.text, plan->question.length, plan->base.identity);
     return plan;
 }
 
@@ -284,7 +198,7 @@ struct export_plan *export_plan_find(struct export_cache *cache, struct generati
         return NULL;
     pthread_mutex_lock(&cache->lock);
     plan = cache->newest;
-    while (plan != NULL && !is_same(plan, made))
+    while (plan != NULL && !export_question_is_same(&plan->question, &made->question))
         plan = plan->older;
     if (plan != NULL) {
         plan->references++;
@@ -428,7 +342,7 @@ enum export_answer export_plan_outline(struct export_plan *base, struct generati
     struct plan *plan = (struct plan *)base;
     const struct export_order order = {.server = plan->cache->server,
                                        .generation = generation,
-                                       .query = &plan->query,
+                                       .query = &plan->question.query,
                                        .ended = stage_ended,
                                        .wanted = is_wanted,
                                        .context = plan};

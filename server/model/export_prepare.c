@@ -61,7 +61,7 @@ static struct zt_conversion conversion_of(const struct export_work *work, struct
 /* Whether the bytes are those of a whole component of the file, so that what is found holds for other questions too. */
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
-    return work->cut == NULL && work->projection->origins[component].change == ZT_CHANGE_NONE;
+    return (work->cut == NULL || work->cut->parts == 1) && work->projection->origins[component].change == ZT_CHANGE_NONE;
 }
 
 /* What an earlier question, or the search for blobs, has read. */
@@ -195,6 +195,26 @@ static void end_runner(struct export_work *work)
 
 /* --- runners --- */
 
+static uint64_t bytes_of(const struct export_work *work)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < work->selection.model->component_count; i++) {
+        const struct zt_component *component = export_component_of(work, &work->selected[i]);
+        const bool grows = component->decoded_length > component->length;
+        const uint64_t bytes = grows ? component->decoded_length : component->length;
+
+        sum = bytes < UINT64_MAX - sum ? sum + bytes : UINT64_MAX;
+    }
+    return sum;
+}
+
+/* Small exports do not wait until large ones have ended. */
+static void submit(struct export_runner *runner)
+{
+    workers_submit_sized(runner->work->order.server->workers, &runner->job, runner->work->bytes);
+}
+
 static bool take_component(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
@@ -216,7 +236,7 @@ static void run_runner(struct job *job)
             return;
         runner->component = NONE;
         if (runner->spent_bytes > TURN_BYTES) {
-            workers_submit_long(runner->work->order.server->workers, &runner->job);
+            submit(runner);
             return;
         }
     }
@@ -228,7 +248,7 @@ static void wake_runner(struct waiter *waiter)
     struct export_runner *runner =
         (struct export_runner *)(void *)((char *)waiter - offsetof(struct export_runner, waiter));
 
-    workers_submit_long(runner->work->order.server->workers, &runner->job);
+    submit(runner);
 }
 
 static enum zt_status read_cut(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
@@ -266,6 +286,7 @@ void export_work_prepare(struct export_work *work)
 {
     bool made = true;
 
+    work->bytes = bytes_of(work);
     work->facts = calloc(work->projection->model->component_count + (size_t)1, sizeof *work->facts);
     for (unsigned i = 0; i < EXPORT_RUNNERS && made; i++)
         made = make_runner(work, &work->runners[i]);
@@ -274,10 +295,10 @@ void export_work_prepare(struct export_work *work)
         atomic_store(&work->running, 1);
         work->runners[0].work = work;
         work->runners[0].job.run = run_runner;
-        workers_submit_long(work->order.server->workers, &work->runners[0].job);
+        submit(&work->runners[0]);
         return;
     }
     atomic_store(&work->running, EXPORT_RUNNERS);
     for (unsigned i = 0; i < EXPORT_RUNNERS; i++)
-        workers_submit_long(work->order.server->workers, &work->runners[i].job);
+        submit(&work->runners[i]);
 }

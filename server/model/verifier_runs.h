@@ -42,7 +42,7 @@ void verifier_runs_init(struct verifier *verifier);
  * Nothing when one is under way. */
 void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck);
 
-/* verifier.c: checks one component on this thread, for whoever waits for it too. */
+/* verifier_checks.c: checks one component on this thread, for whoever waits for it too. */
 void verifier_check_now(struct verifier *verifier, struct generation *generation, uint32_t component, struct run *run);
 /* verifier.c: lets the saver write it down, soon. */
 void verifier_mark_dirty(struct verifier *verifier, struct generation *generation);

@@ -86,7 +86,8 @@ def server(folder, share_server):
 # --- the manifest ---
 
 MANIFESTS = [model_path("many"), model_path("small"), model_path("many") + "?match=*9*", model_path("many") + "?pretty",
-             object_path("many", "layer.3.weight")]  # fmt: skip
+             object_path("many", "layer.3.weight"), "/v1/models", "/v1/models?pretty&limit=2",
+             "/openapi.json"]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", MANIFESTS)
@@ -114,7 +115,7 @@ def test_every_coding_gives_the_same_manifest(server, path, field):
     ],
 )  # fmt: skip
 def test_weights_choose_the_coding(server, field, coding):
-    for path in (model_path("many"), model_path("many") + "?prefix=layer"):
+    for path in (model_path("many"), model_path("many") + "?prefix=layer", "/v1/models", "/openapi.json"):
         assert get(server, path, Accept_Encoding=field).fields.get("Content-Encoding") == coding
 
 
@@ -125,7 +126,7 @@ def test_nothing_acceptable_is_406(server, path, field):
 
 
 def test_coded_answers_have_tags_of_their_own(server):
-    for path in MANIFESTS[:1] + MANIFESTS[2:4]:
+    for path in [*MANIFESTS[:1], *MANIFESTS[2:4], "/v1/models", "/openapi.json"]:
         tags = [get(server, path, Accept_Encoding=field)["ETag"] for field in ("identity", "zstd", "gzip")]
         assert len(set(tags)) == 3 and not any(tag.startswith("W/") for tag in tags)
 

@@ -293,7 +293,7 @@ def test_fields_prune_objects(server):
     assert len(shown) == 5
 
 
-@pytest.mark.parametrize("query", ["match=%5Ba", "fields=colour", "fields="])
+@pytest.mark.parametrize("query", ["match=%5Ba", "fields=colour", "fields=", "prefix=%FF"])
 def test_senseless_selections_are_refused(server, query):
     assert_problem(get(server, f"/v1/models/v12?{query}"), 400, "invalid-request")
 

@@ -5,6 +5,7 @@
 #ifndef ZT_STATUS_H
 #define ZT_STATUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,8 @@ struct zt_error {
     /* Name of the object and component at fault, as UTF-8 text; empty where none applies. */
     char object[ZT_ERROR_NAME_MAX + 1];
     char component[ZT_ERROR_NAME_MAX + 1];
+    /* Whether an object is at fault: an empty name may be that of one. */
+    bool has_object;
 };
 
 /* A run of bytes that somebody else owns. For text: UTF-8, not terminated. */
@@ -69,7 +72,8 @@ void zt_error_clear(struct zt_error *error);
 enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule, uint64_t offset,
                        const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Names the object, and the component (both may be empty), that a failure is about; cut at a character's border. */
+/* Names the object (bytes NULL: none), and the component (may be empty), that a failure is about; cut at a character's
+ * border. */
 void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text component);
 
 /* Stable lower-case word for a status, e.g. "invalid". */

@@ -25,7 +25,7 @@ bool zt_text_is(struct zt_text text, const char *word)
 
 void zt_error_within(struct zt_error *error, struct zt_text object, struct zt_text component)
 {
-    if (error != NULL && error->object[0] == '\0' && error->component[0] == '\0') {
+    if (error != NULL && !error->has_object && error->component[0] == '\0') {
         zt_error_at(error, object, component);
     }
 }

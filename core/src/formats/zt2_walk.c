@@ -17,7 +17,7 @@ void zt2_name_failure(const struct zt2_walk *walk, bool in_part)
 {
     struct zt_text part = {"", 0};
 
-    if (!walk->error || walk->error->object[0] != '\0')
+    if (!walk->error || walk->error->has_object)
         return;
     if (in_part)
         part = zt_component_name(walk->part);

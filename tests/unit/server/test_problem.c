@@ -93,6 +93,18 @@ static void a_failure_of_the_core_tells_rule_and_place(void **state)
     request_free(request);
 }
 
+static void an_object_without_a_name_is_named_too(void **state)
+{
+    (void)state;
+    struct request *request = new_request();
+    struct zt_error error;
+    zt_fail(&error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "flipped");
+    zt_error_at(&error, (struct zt_text){"", 0}, (struct zt_text){"data", 4});
+    problem_reply_error(request, &error);
+    assert_non_null(strstr(body_of(request), "\"object\":\"\",\"component\":\"data\"}"));
+    request_free(request);
+}
+
 static void members_that_do_not_apply_are_left_out(void **state)
 {
     (void)state;
@@ -156,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_reply_is_a_problem_document),
         cmocka_unit_test(a_problem_replaces_what_was_there),
         cmocka_unit_test(a_failure_of_the_core_tells_rule_and_place),
+        cmocka_unit_test(an_object_without_a_name_is_named_too),
         cmocka_unit_test(members_that_do_not_apply_are_left_out),
         cmocka_unit_test(what_the_disk_did_is_not_told),
         cmocka_unit_test(each_status_has_its_problem),
