@@ -206,8 +206,8 @@ def hidden_files(root):
         if not hidden or parts[0] == ".ztserve":
             continue
         if parts[0] == ".ztserve-uploads":
-            # What remembers the outcome of a commit, so that it can be asked for again, is its journal and nothing else.
-            if len(parts) == 3 and parts[2] != "writer-journal":
+            # What remembers an outcome, so that it can be asked for again, is a journal, or facts and state, and no data.
+            if len(parts) == 3 and parts[2] not in ("writer-journal", "resumable", "state"):
                 found.add(parts[1])
         else:
             found.add("/".join(parts))

@@ -214,13 +214,19 @@ static void check_tells_sizes_that_do_not_fit(void **state)
     zt_assembly_free(assembly);
 }
 
-static enum zt_status check_part(const char *format, const char *name, enum zt_dtype dtype, uint64_t length)
+static enum zt_status check_part_of(enum zt_target target, const char *format, const char *name, enum zt_dtype dtype,
+                                    uint64_t length)
 {
     const struct zt_shape shape = shape_of("2,3");
     struct zt_assembly_object object = {.name = text("o"), .format = text(format), .shape = &shape};
     struct zt_assembly_component component = {.name = text(name), .dtype = dtype, .decoded_length = length};
 
-    return zt_assembly_check_component(ZT_TARGET_ZT2, &object, &component, &error);
+    return zt_assembly_check_component(target, &object, &component, &error);
+}
+
+static enum zt_status check_part(const char *format, const char *name, enum zt_dtype dtype, uint64_t length)
+{
+    return check_part_of(ZT_TARGET_ZT2, format, name, dtype, length);
 }
 
 static void component_alone_is_checked_as_far_as_can_be_told(void **state)
@@ -240,6 +246,23 @@ static void component_alone_is_checked_as_far_as_can_be_told(void **state)
     assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_F32, 16), ZT_INVALID);
     assert_int_equal(check_part("zt.sparse_coo/1", "coords", ZT_U64, 32), ZT_OK);
     assert_int_equal(check_part("anything", "at all", ZT_U8, 1), ZT_OK);
+}
+
+static void zt1_writes_indices_as_u64_alone(void **state)
+{
+    static const char *const parts[] = {"indices", "indptr"};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U64, 24), ZT_OK);
+        assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U32, 12), ZT_INVALID);
+        assert_failure(&error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET);
+        assert_string_equal(error.component, parts[i]);
+    }
+    assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "coords", ZT_U64, 32), ZT_OK);
+    assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "coords", ZT_I64, 32), ZT_INVALID);
+    assert_failure(&error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET);
+    assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_coo", "values", ZT_U32, 8), ZT_OK);
 }
 
 /* --- encoding --- */
@@ -299,6 +322,7 @@ int main(void)
         cmocka_unit_test(check_names_the_object_that_lacks_something),
         cmocka_unit_test(check_tells_sizes_that_do_not_fit),
         cmocka_unit_test(component_alone_is_checked_as_far_as_can_be_told),
+        cmocka_unit_test(zt1_writes_indices_as_u64_alone),
         cmocka_unit_test(encoder_gives_what_the_decoder_takes),
         cmocka_unit_test(encoder_has_22_levels),
     };

@@ -195,6 +195,33 @@ static void large_windows_do_not_fit(void **state)
     assert_false(fits(single_more, sizeof single_more));
 }
 
+static bool windows_fit(const void *bytes, size_t length)
+{
+    const struct zt_component stored = {.length = length, .decoded_length = 1};
+    struct zt_source *source;
+    bool fit = false;
+
+    assert_int_equal(zt_source_from_memory(bytes, length, &source, NULL), ZT_OK);
+    assert_int_equal(zt_zstd_windows_fit(source, &stored, &fit, NULL), ZT_OK);
+    zt_source_close(source);
+    return fit;
+}
+
+static void windows_are_judged_whatever_else_is_wrong(void **state)
+{
+    /* A frame of 8 MiB, then one of 9, cut behind its header. */
+    static const uint8_t frames[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x68, 1, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x69};
+
+    (void)state;
+    assert_true(windows_fit(frames, 9));
+    assert_true(windows_fit(frames, 8));
+    assert_true(windows_fit(frames, 14));
+    assert_false(windows_fit(frames, sizeof frames));
+    assert_false(windows_fit(frames + 9, 6));
+    assert_true(windows_fit("no frame at all", 15));
+    assert_true(windows_fit("", 0));
+}
+
 static void dictionaries_do_not_fit(void **state)
 {
     static const uint8_t none[] = {0x28, 0xB5, 0x2F, 0xFD, 0x01, 0x00, 0, 1, 0, 0};
@@ -275,6 +302,7 @@ int main(void)
         cmocka_unit_test(ordinary_frames_fit),
         cmocka_unit_test(all_frames_count),
         cmocka_unit_test(large_windows_do_not_fit),
+        cmocka_unit_test(windows_are_judged_whatever_else_is_wrong),
         cmocka_unit_test(dictionaries_do_not_fit),
         cmocka_unit_test(what_is_no_run_of_whole_frames_does_not_fit),
         cmocka_unit_test(frames_that_state_another_length_do_not_fit),

@@ -89,6 +89,10 @@ static void malformed_declarations_are_refused(void **state)
         "{\"attributes\":[]}",
         "{\"attributes\":{\"a\":1,\"a\":1}}",
         "{\"version\":\"2\"}",
+        "{\"attributes\":{\"a\":1e400}}",
+        "{\"attributes\":{\"a\":[-1e400]}}",
+        "{\"attributes\":{\"a\":18446744073709551616}}",
+        "{\"attributes\":{\"a\":-18446744073709551617}}",
     };
 
     (void)state;
