@@ -61,7 +61,8 @@ static struct zt_conversion conversion_of(const struct export_work *work, struct
 /* Whether the bytes are those of a whole component of the file, so that what is found holds for other questions too. */
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
-    return (work->cut == NULL || work->cut->parts == 1) && work->projection->origins[component].change == ZT_CHANGE_NONE;
+    return (work->cut == NULL || work->cut->parts == 1) &&
+           work->projection->origins[component].change == ZT_CHANGE_NONE;
 }
 
 /* What an earlier question, or the search for blobs, has read. */

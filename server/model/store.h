@@ -79,8 +79,8 @@ struct store_ops {
     /* Copies bytes from one upload into another inside the file system (copy_file_range where it can). */
     enum zt_status (*copy)(struct stored_upload *from, uint64_t from_offset, struct stored_upload *to,
                            uint64_t to_offset, uint64_t length, struct zt_error *error);
-    /* Frees the space of bytes inside an upload's file, which read as zeros then. False where the file system cannot: they
-     * are as they were. */
+    /* Frees the space of bytes inside an upload's file, which read as zeros then. False where the file system cannot:
+     * they are as they were. */
     bool (*discard)(struct stored_upload *upload, uint64_t offset, uint64_t length);
     /* Current length of an upload's file. */
     uint64_t (*length)(struct stored_upload *upload);
