@@ -38,7 +38,7 @@ static bool upload_refuse(struct upload *upload, enum problem problem, const cha
 
 static bool upload_fail_store(struct upload *upload, const struct zt_error *error)
 {
-    return upload_fail(upload, error->status == ZT_LIMIT ? PROBLEM_INSUFFICIENT_STORAGE : PROBLEM_INTERNAL, error);
+    return upload_fail(upload, problem_of_write(error), error);
 }
 
 /* --- life --- */
