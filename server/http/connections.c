@@ -164,12 +164,30 @@ bool connections_body_piece(struct connections *connections, struct connection *
 {
     const uint64_t taken_ms = now_ms - connection->body_begun_ms;
 
+    /* It was told so already; this was on its way. */
+    if (connection->timed_out)
+        return false;
     deadline_set(&connection->deadline, &connections->body, now_ms);
     if (taken_ms <= connections->body_time_ms &&
         (taken_ms <= connections->rate_grace_ms || received >= taken_ms / 1000 * connections->body_bytes_per_s))
         return true;
     cut_body(connection);
     return false;
+}
+
+void connections_body_pause(struct connection *connection, uint64_t now_ms)
+{
+    deadline_clear(&connection->deadline);
+    if (connection->body_paused_ms == 0)
+        connection->body_paused_ms = now_ms;
+}
+
+void connections_body_resume(struct connections *connections, struct connection *connection, uint64_t now_ms)
+{
+    if (connection->body_paused_ms != 0)
+        connection->body_begun_ms += now_ms - connection->body_paused_ms;
+    connection->body_paused_ms = 0;
+    deadline_set(&connection->deadline, &connections->body, now_ms);
 }
 
 /* --- cutting --- */

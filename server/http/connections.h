@@ -21,7 +21,8 @@ struct connection {
     struct connection *before;
     struct connection *after;
     int descriptor;
-    uint64_t body_begun_ms;
+    uint64_t body_begun_ms;  /* later by what it was not read for */
+    uint64_t body_paused_ms; /* since when it is not read; 0: it is */
     uint64_t answered_bytes; /* heads and bodies of the answers that went out whole */
     uint64_t asked_bytes;    /* heads and bodies of the requests they were for */
     uint64_t hung_up_ms;  /* since when the client was known to send no more while this request was open; 0: it may */
@@ -72,6 +73,11 @@ void connections_body_begin(struct connections *connections, struct connection *
  * (the client was told). */
 bool connections_body_piece(struct connections *connections, struct connection *connection, uint64_t received,
                             uint64_t now_ms);
+
+/* While it is paused the client's time does not run: it is the server that cannot keep up. Pausing twice is pausing
+ * once, and so is resuming. */
+void connections_body_pause(struct connection *connection, uint64_t now_ms);
+void connections_body_resume(struct connections *connections, struct connection *connection, uint64_t now_ms);
 
 /* Whether nothing can reach the client any more. One that has only shut down its sending side is not gone at once: it
  * may wait for its answer, for as long as hangups.c lets it. From any thread as long as the connection is there. */

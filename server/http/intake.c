@@ -62,13 +62,18 @@ static struct connection *connection_of(const struct intake *intake)
 /* Failing, it breaks the intake. */
 static bool watch(struct intake *intake)
 {
+    const struct intake_events *events = &intake->set->events;
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = intake};
 
-    if (!intake->watched &&
-        epoll_ctl(intake->set->epoll, EPOLL_CTL_ADD, connection_of(intake)->descriptor, &event) != 0)
+    if (intake->watched)
+        return true;
+    if (epoll_ctl(intake->set->epoll, EPOLL_CTL_ADD, connection_of(intake)->descriptor, &event) != 0) {
         intake->broken = true;
-    intake->watched = !intake->broken;
-    return intake->watched;
+        return false;
+    }
+    intake->watched = true;
+    events->awaited(events->context, connection_of(intake));
+    return true;
 }
 
 static void unwatch(struct intake *intake)

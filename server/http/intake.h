@@ -22,8 +22,10 @@ struct intake_events {
     void *context;
     /* Bytes were read. False: the connection has taken too long, and is to end. */
     bool (*received)(void *context, struct connection *connection);
-    /* Nothing is read for now, and that is not the client's fault. */
+    /* Nothing is read for now, and that is not the client's fault; told again and again. */
     void (*paused)(void *context, struct connection *connection);
+    /* From now on the client's bytes are waited for. */
+    void (*awaited)(void *context, struct connection *connection);
     /* Nobody works on the body any more; whole: all of it was stored and digested, and the answer is due. */
     void (*ended)(void *context, struct connection *connection, bool whole);
 };

@@ -328,15 +328,27 @@ static bool note_piece(void *context, struct connection *connection)
 
 static void note_pause(void *context, struct connection *connection)
 {
-    (void)context;
-    deadline_clear(&connection->deadline);
+    struct mhd *mhd = context;
+
+    mhd->now_ms = clock_ms();
+    connections_body_pause(connection, mhd->now_ms);
+}
+
+static void note_wait(void *context, struct connection *connection)
+{
+    struct mhd *mhd = context;
+
+    mhd->now_ms = clock_ms();
+    connections_body_resume(&mhd->connections, connection, mhd->now_ms);
 }
 
 static void on_taken_in(void *context, struct connection *connection, bool whole)
 {
-    (void)context;
+    const struct mhd *mhd = context;
+
     deadline_clear(&connection->deadline);
-    if (whole)
+    /* Nobody would learn of what is begun now. */
+    if (whole && !mhd->cutting)
         answer_past_library(connection);
     else
         end_past_library(connection);
@@ -383,8 +395,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     if (request == NULL || mhd->cutting)
         return MHD_NO;
     connection = request->connection;
-    /* What it waited for may not have been done. */
-    if (connection->gone)
+    /* What it waited for may not have been done; and what is left past the library is no part of the body. */
+    if (connection->gone || connection->past_library)
         return MHD_NO;
     if (request_state(request)->phase == PHASE_HEADER)
         return on_header_end(connection, request, method, version);
@@ -503,7 +515,7 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     mhd->loop = loop;
     mhd->now_ms = clock_ms();
     mhd->linger = linger_new();
-    mhd->intakes = intake_set_new(loop, &(struct intake_events){mhd, note_piece, note_pause, on_taken_in});
+    mhd->intakes = intake_set_new(loop, &(struct intake_events){mhd, note_piece, note_pause, note_wait, on_taken_in});
     if (hangups_init(&mhd->hangups) == 0 && mhd->linger != NULL && mhd->intakes != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
     if (mhd->daemon == NULL || loop_watch(loop, linger_descriptor(mhd->linger), on_linger, mhd) != 0 ||

@@ -3,6 +3,7 @@ same files, and the connection ends after the answer."""
 
 import concurrent.futures
 import json
+import random
 import signal
 import time
 
@@ -17,6 +18,8 @@ from writers import begin, content, repr_digest
 MIB = 1 << 20
 DATA = pattern(5 * MIB + 77)
 FILE = bytes(zt1({"w": dense(DATA)}))
+# At the highest level a compressor, which finds matches everywhere, takes about a second for each MiB.
+TANGLE = random.Random(1).randbytes(8 * MIB).translate(bytes(i & 1 for i in range(256)))
 # More than are read that way at a time, on all loops together.
 CROWD = 80
 
@@ -137,6 +140,24 @@ def test_body_that_stops_coming_is_told_so(server, folder, name):
         assert read_head(connection)[0] == 408
     eventually(lambda: name not in get(server, "/v1/uploads").body.decode())
     assert_absent(server, folder, name)
+
+
+def test_body_that_stops_while_the_server_is_behind_is_told_so(server, name):
+    """The server reads nothing while it compresses what it has; from then on the client is waited for again."""
+    upload = begin(server, name)
+    target = upload.component_path("w", dtype="u8", shape=len(TANGLE), encoding="zstd", level=19)
+    with connect(server) as connection:
+        connection.sendall(head_of(target, len(TANGLE)) + TANGLE[:1])
+        time.sleep(0.2)
+        connection.sendall(TANGLE[1 : 1 + 2 * MIB])
+        assert read_head(connection)[0] == 408
+
+
+def test_time_that_the_server_takes_is_not_the_client_s(start_server, tmp_path, name):
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_UPLOAD_BODY_TIMEOUT_S": "2"})
+    upload = begin(server, name)
+    answer = upload.put("w", TANGLE, encoding="zstd", level=19)
+    assert answer.status == 201, answer
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "2"])
