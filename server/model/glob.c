@@ -344,10 +344,13 @@ static bool matches_in_a_word(const struct glob_set *set, struct cursor text)
 static bool step(const struct glob_set *set, const uint64_t *row, const uint64_t *restrict now, uint64_t *restrict next)
 {
     const uint64_t *stay = set->stay;
+    /* The word before each; there is one before the first. */
+    const uint64_t *now_before = now - 1;
+    const uint64_t *row_before = row - 1;
     uint64_t left = 0;
     for (size_t block = 0; block < set->words; block += BLOCK_WORDS) {
         for (size_t i = block; i < block + BLOCK_WORDS; i++) {
-            next[i] = (now[i] & row[i]) << 1 | (now[i - 1] & row[i - 1]) >> (WORD_BITS - 1) | (now[i] & stay[i]);
+            next[i] = (now[i] & row[i]) << 1 | (now_before[i] & row_before[i]) >> (WORD_BITS - 1) | (now[i] & stay[i]);
         }
         for (size_t i = block; i < block + BLOCK_WORDS; i++) {
             left |= next[i];
