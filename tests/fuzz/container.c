@@ -39,7 +39,7 @@ void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t 
     FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)error->message, strlen(error->message)));
     FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)error->object, strlen(error->object)));
     /* What is said of an object may be about the place that it claims: past the end, or in a shard. */
-    FUZZ_ASSERT(error->offset == ZT_NO_OFFSET || error->offset <= limit || error->object[0] != '\0');
+    FUZZ_ASSERT(error->offset == ZT_NO_OFFSET || error->offset <= limit || error->has_object);
     /* Bytes in memory are there, and there is enough memory: these would be bounds that nobody checked. */
     FUZZ_ASSERT(status != ZT_IO && status != ZT_NO_MEMORY && status != ZT_ARGUMENT);
     if (status == ZT_INVALID)
