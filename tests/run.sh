@@ -20,6 +20,8 @@ build=${ZT_BUILD_DIR:-build$suffix}
 venv=$PWD/.venv
 # A test that hangs is a failure, not an endless run; sanitized builds on two busy cores still fit.
 test_timeout_s=300
+# What a test wrote goes when it has passed: all of it would be gigabytes, and /tmp may be memory.
+keep_failed=(-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1)
 
 install_tools()
 {
@@ -69,7 +71,8 @@ run_outside_tests()
     fi
     echo "==> tests from outside"
     ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
-        "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rs "${suites[@]}" "$@" 2>&1 |
+        "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rs "${keep_failed[@]}" \
+        "${suites[@]}" "$@" 2>&1 |
         tee "$build/pytest.log"
 }
 
