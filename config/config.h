@@ -1,8 +1,10 @@
-/* What can be set: defaults, then a JSON file, then the environment, then arguments, then config_validate.
+/* What can be set: defaults, then a JSON file, then the environment, then arguments, then
+ * config_validate.
  *
- * Every key stands in one table (schema.c). The structure owns its texts, so it is copied and dropped like a number.
- * Every function that can fail returns false, leaves the configuration as it was and says why in the caller's
- * config_message: one line, without a newline. Nothing here logs or exits. */
+ * Every key stands in one table (schema.c). The structure owns its texts, so it is copied and
+ * dropped like a number. Every function that can fail returns false, leaves the configuration as it
+ * was and says why in the caller's config_message: one line, without a newline. Nothing here logs
+ * or exits. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -73,13 +75,14 @@ struct config_warnings {
 
 void config_defaults(struct config *out_config);
 
-/* Reads a JSON file over what is there. An unknown or repeated key, a wrong type and a value out of bounds are errors
- * that name the key by its full path ("upload.max_bytes"). */
+/* Reads a JSON file over what is there. An unknown or repeated key, a wrong type and a value out of
+ * bounds are errors that name the key by its full path ("upload.max_bytes"). */
 bool config_load_file(struct config *config, const char *path, struct config_message *message);
 
-/* Takes ZTSERVE_… variables from environment (NULL-terminated, "NAME=value", such as environ). An unknown one is
- * warned about and ignored. warnings may be NULL. */
-bool config_load_environment(struct config *config, char *const *environment, const struct config_warnings *warnings,
+/* Takes ZTSERVE_… variables from environment (NULL-terminated, "NAME=value", such as environ). An
+ * unknown one is warned about and ignored. warnings may be NULL. */
+bool config_load_environment(struct config *config, char *const *environment,
+                             const struct config_warnings *warnings,
                              struct config_message *message);
 
 enum config_argument {
@@ -92,12 +95,15 @@ enum config_argument {
 enum config_argument config_argument_kind(const char *name);
 
 /* Sets what an argument stands for; value is NULL for a flag. */
-bool config_set_argument(struct config *config, const char *name, const char *value, struct config_message *message);
+bool config_set_argument(struct config *config, const char *name, const char *value,
+                         struct config_message *message);
 
-/* The rules between keys, to be checked when all sources have been read. Whether root is set is `serve`'s to check. */
+/* The rules between keys, to be checked when all sources have been read. Whether root is set is
+ * `serve`'s to check. */
 bool config_validate(const struct config *config, struct config_message *message);
 
-/* Prints the configuration as JSON, in the form that config_load_file reads. False when writing failed. */
+/* Prints the configuration as JSON, in the form that config_load_file reads. False when writing
+ * failed. */
 bool config_print(const struct config *config, FILE *stream);
 
 struct config_listen {
@@ -106,9 +112,11 @@ struct config_listen {
 };
 
 /* Takes "host:port", "127.0.0.1:0", "[::1]:8080". */
-bool config_listen_parse(const char *text, struct config_listen *out_listen, struct config_message *message);
+bool config_listen_parse(const char *text, struct config_listen *out_listen,
+                         struct config_message *message);
 
-/* True for 127.0.0.0/8, ::1 and localhost. Names are not looked up: another name is never taken for loopback. */
+/* True for 127.0.0.0/8, ::1 and localhost. Names are not looked up: another name is never taken for
+ * loopback. */
 bool config_listen_is_loopback(const struct config_listen *listen);
 
 #endif

@@ -1,4 +1,5 @@
-/* The configuration file and its printed form: JSON by jansson, which no other file of config includes.
+/* The configuration file and its printed form: JSON by jansson, which no other file of config
+ * includes.
  *
  * Keys are nested objects of one level: {"listen": "…", "upload": {"max_bytes": 1}}. */
 #include <errno.h>
@@ -24,7 +25,8 @@ struct loading {
 };
 
 /* Reads the whole file into *out_bytes, to be freed. */
-static bool read_file(const char *path, char **out_bytes, size_t *out_length, struct config_message *message)
+static bool read_file(const char *path, char **out_bytes, size_t *out_length,
+                      struct config_message *message)
 {
     FILE *file = fopen(path, "rb");
     char *bytes = NULL;
@@ -72,8 +74,8 @@ static size_t skip_string(const char *text, size_t length, size_t at, struct jso
     return at + 1;
 }
 
-/* Writes the path of the key whose last quote is text[length - 1]: the key itself behind the last string seen in each
- * object that is still open there. jansson has checked the text so far. */
+/* Writes the path of the key whose last quote is text[length - 1]: the key itself behind the last
+ * string seen in each object that is still open there. jansson has checked the text so far. */
 static void path_of_key(const char *text, size_t length, char out_path[PATH_SIZE])
 {
     struct json_span keys[DEPTH_MAX] = {{0, 0}};
@@ -109,11 +111,12 @@ static json_t *parse_json(const struct loading *loading, const char *bytes, size
         return document;
     if (json_error_code(&error) == json_error_duplicate_key && error.position > 0) {
         path_of_key(bytes, (size_t)error.position, path);
-        config_say(loading->message, "%s: key \"%s\" stands there twice (line %d)", loading->path, path, error.line);
+        config_say(loading->message, "%s: key \"%s\" stands there twice (line %d)", loading->path,
+                   path, error.line);
         return NULL;
     }
-    config_say(loading->message, "%s: not valid JSON: %s (line %d, column %d)", loading->path, error.text, error.line,
-               error.column);
+    config_say(loading->message, "%s: not valid JSON: %s (line %d, column %d)", loading->path,
+               error.text, error.line, error.column);
     return NULL;
 }
 
@@ -122,15 +125,17 @@ static bool refuse_unknown(const struct loading *loading, const char *path)
     const struct config_key *nearest = config_key_suggest(path);
 
     if (config_key_find(path) != NULL)
-        return config_fail(loading->message, "%s: unknown key \"%s\" at the top; groups are nested objects",
+        return config_fail(loading->message,
+                           "%s: unknown key \"%s\" at the top; groups are nested objects",
                            loading->path, path);
     if (nearest != NULL)
-        return config_fail(loading->message, "%s: unknown key \"%s\"; did you mean \"%s\"?", loading->path, path,
-                           nearest->name);
+        return config_fail(loading->message, "%s: unknown key \"%s\"; did you mean \"%s\"?",
+                           loading->path, path, nearest->name);
     return config_fail(loading->message, "%s: unknown key \"%s\"", loading->path, path);
 }
 
-static bool set_from_json(const struct loading *loading, const struct config_key *key, const json_t *value)
+static bool set_from_json(const struct loading *loading, const struct config_key *key,
+                          const json_t *value)
 {
     char origin[CONFIG_TEXT_SIZE + PATH_SIZE];
 
@@ -140,20 +145,24 @@ static bool set_from_json(const struct loading *loading, const struct config_key
         return true;
     }
     if (config_type_is_number(key->type) && json_is_integer(value))
-        return config_value_set_number(loading->config, key, json_integer_value(value), origin, loading->message);
+        return config_value_set_number(loading->config, key, json_integer_value(value), origin,
+                                       loading->message);
     if (key->type == CONFIG_TYPE_BOOL && json_is_boolean(value))
         return config_value_set_bool(loading->config, key, json_is_true(value));
     if (!config_type_is_number(key->type) && key->type != CONFIG_TYPE_BOOL && json_is_string(value))
-        return config_value_set_text(loading->config, key, json_string_value(value), origin, loading->message);
+        return config_value_set_text(loading->config, key, json_string_value(value), origin,
+                                     loading->message);
     return config_value_refuse(key, origin, loading->message);
 }
 
-static bool set_key(const struct loading *loading, const char *group, const char *name, const json_t *value)
+static bool set_key(const struct loading *loading, const char *group, const char *name,
+                    const json_t *value)
 {
     char path[PATH_SIZE];
     const struct config_key *key;
 
-    snprintf(path, sizeof(path), "%s%s%s", group != NULL ? group : "", group != NULL ? "." : "", name);
+    snprintf(path, sizeof(path), "%s%s%s", group != NULL ? group : "", group != NULL ? "." : "",
+             name);
     key = config_key_find(path);
     /* A top-level name with a dot in it would otherwise pass for a key of a group. */
     if (key == NULL || strchr(name, '.') != NULL)
@@ -167,7 +176,8 @@ static bool set_group(const struct loading *loading, const char *group, json_t *
     json_t *value;
 
     if (!json_is_object(object))
-        return config_fail(loading->message, "%s: \"%s\" must be an object of keys", loading->path, group);
+        return config_fail(loading->message, "%s: \"%s\" must be an object of keys", loading->path,
+                           group);
     json_object_foreach(object, name, value)
     {
         if (!set_key(loading, group, name, value))
@@ -185,7 +195,8 @@ static bool set_document(const struct loading *loading, json_t *document)
         return config_fail(loading->message, "%s: must be a JSON object of keys", loading->path);
     json_object_foreach(document, name, value)
     {
-        bool set = config_group_exists(name) ? set_group(loading, name, value) : set_key(loading, NULL, name, value);
+        bool set = config_group_exists(name) ? set_group(loading, name, value)
+                                             : set_key(loading, NULL, name, value);
 
         if (!set)
             return false;
@@ -247,7 +258,8 @@ static bool put_value(json_t *document, const struct config *config, const struc
                 return false;
         }
     }
-    return json_object_set_new(object, dot != NULL ? dot + 1 : key->name, json_of_value(config, key)) == 0;
+    return json_object_set_new(object, dot != NULL ? dot + 1 : key->name,
+                               json_of_value(config, key)) == 0;
 }
 
 bool config_print(const struct config *config, FILE *stream)

@@ -1,5 +1,5 @@
-/* Listening addresses as people write them: host:port, with brackets around an IPv6 address (RFC 3986 section 3.2.2).
- */
+/* Listening addresses as people write them: host:port, with brackets around an IPv6 address (RFC
+ * 3986 section 3.2.2). */
 #include "config/config.h"
 
 #include <arpa/inet.h>
@@ -39,10 +39,12 @@ static bool is_ipv6(const char *host)
     return inet_pton(AF_INET6, address, &parsed) == 1;
 }
 
-/* An IPv4 address, or a name. What has only digits and dots is meant as an address and must be one. */
+/* An IPv4 address, or a name. What has only digits and dots is meant as an address and must be one.
+ */
 static bool is_ipv4_or_name(const char *host)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     struct in_addr parsed;
 
     if (host[strspn(host, "0123456789.")] == '\0')
@@ -50,7 +52,8 @@ static bool is_ipv4_or_name(const char *host)
     return host[strspn(host, letters)] == '\0' && host[0] != '.' && host[0] != '-';
 }
 
-bool config_listen_parse(const char *text, struct config_listen *out_listen, struct config_message *message)
+bool config_listen_parse(const char *text, struct config_listen *out_listen,
+                         struct config_message *message)
 {
     struct config_listen listen;
     const char *colon = strrchr(text, ':');
@@ -69,7 +72,8 @@ bool config_listen_parse(const char *text, struct config_listen *out_listen, str
         length -= 2;
     }
     if (length == 0)
-        return config_fail(message, "\"%.300s\" names no host; 0.0.0.0 or [::] stand for all addresses", text);
+        return config_fail(
+            message, "\"%.300s\" names no host; 0.0.0.0 or [::] stand for all addresses", text);
     if (length >= sizeof(listen.host))
         return config_fail(message, "\"%.300s\" has too long a host", text);
     memcpy(listen.host, host, length);
@@ -93,6 +97,7 @@ bool config_listen_is_loopback(const struct config_listen *listen)
     if (inet_pton(AF_INET, listen->host, &four) == 1)
         return ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET;
     if (inet_pton(AF_INET6, listen->host, &six) == 1)
-        return IN6_IS_ADDR_LOOPBACK(&six) || memcmp(&six, mapped_prefix, sizeof(mapped_prefix)) == 0;
+        return IN6_IS_ADDR_LOOPBACK(&six) ||
+               memcmp(&six, mapped_prefix, sizeof(mapped_prefix)) == 0;
     return false;
 }

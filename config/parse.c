@@ -1,4 +1,5 @@
-/* Defaults, the environment, arguments, and the rules between keys. The file's side is in file.c. */
+/* Defaults, the environment, arguments, and the rules between keys. The file's side is in file.c.
+ */
 #include "config/config.h"
 
 #include <string.h>
@@ -26,14 +27,15 @@ static void warn_unknown(const struct config_warnings *warnings, const char *nam
     warnings->say(warnings->context, line.text);
 }
 
-static bool load_variable(struct config *config, const char *entry, const struct config_warnings *warnings,
-                          struct config_message *message)
+static bool load_variable(struct config *config, const char *entry,
+                          const struct config_warnings *warnings, struct config_message *message)
 {
     size_t length = strcspn(entry, "=");
     const struct config_key *key = config_key_find_variable(entry, length);
     char name[VARIABLE_SIZE];
 
-    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1), entry);
+    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1),
+             entry);
     if (key == NULL || entry[length] != '=') {
         warn_unknown(warnings, name);
         return true;
@@ -41,8 +43,8 @@ static bool load_variable(struct config *config, const char *entry, const struct
     return config_value_read(config, key, entry + length + 1, name, message);
 }
 
-bool config_load_environment(struct config *config, char *const *environment, const struct config_warnings *warnings,
-                             struct config_message *message)
+bool config_load_environment(struct config *config, char *const *environment,
+                             const struct config_warnings *warnings, struct config_message *message)
 {
     struct config loaded = *config;
 
@@ -65,7 +67,8 @@ enum config_argument config_argument_kind(const char *name)
     return key->type == CONFIG_TYPE_BOOL ? CONFIG_ARGUMENT_FLAG : CONFIG_ARGUMENT_VALUE;
 }
 
-bool config_set_argument(struct config *config, const char *name, const char *value, struct config_message *message)
+bool config_set_argument(struct config *config, const char *name, const char *value,
+                         struct config_message *message)
 {
     const struct config_key *key = config_key_find_argument(name);
 
@@ -90,10 +93,13 @@ bool config_validate(const struct config *config, struct config_message *message
     /* Without tokens anybody who reaches the port could write. */
     if (config->writable && !config_listen_is_loopback(&listen))
         return config_fail(message,
-                           "writable on %.300s is refused: it is not a loopback address, so anybody could write there",
+                           "writable on %.300s is refused: it is not a loopback address, so "
+                           "anybody could write there",
                            config->listen);
     /* Smaller ones would take more memory than they save reading. */
-    if (config->limits.digest_piece_bytes != 0 && config->limits.digest_piece_bytes < CONFIG_DIGEST_PIECE_MIN)
-        return config_fail(message, "limits.digest_piece_bytes is 0 or at least %d", CONFIG_DIGEST_PIECE_MIN);
+    if (config->limits.digest_piece_bytes != 0 &&
+        config->limits.digest_piece_bytes < CONFIG_DIGEST_PIECE_MIN)
+        return config_fail(message, "limits.digest_piece_bytes is 0 or at least %d",
+                           CONFIG_DIGEST_PIECE_MIN);
     return true;
 }

@@ -1,6 +1,8 @@
-/* The table of keys and how to find one: by name, argument, variable, or by what it was probably meant to be.
+/* The table of keys and how to find one: by name, argument, variable, or by what it was probably
+ * meant to be.
  *
- * ztserve.json, ztserve.schema.json and the README's list follow this table; a unit test compares the two files. */
+ * ztserve.json, ztserve.schema.json and the README's list follow this table; a unit test compares
+ * the two files. */
 #include "config/schema.h"
 
 #include <assert.h>
@@ -38,7 +40,8 @@ const struct config_key config_keys[] = {
      .type = CONFIG_TYPE_ADDRESS,
      .offset = PLACE(listen),
      .text = "127.0.0.1:8080",
-     .meaning = "Address and port to listen on, as host:port or [address]:port; port 0 takes a free one."},
+     .meaning =
+         "Address and port to listen on, as host:port or [address]:port; port 0 takes a free one."},
     {.name = "threads",
      .argument = "--threads",
      .type = CONFIG_TYPE_COUNT,
@@ -56,7 +59,8 @@ const struct config_key config_keys[] = {
      .offset = PLACE(verify),
      .number = CONFIG_VERIFY_LAZY,
      .choices = verify_words,
-     .meaning = "When digests are checked: lazy before the first byte is sent, eager from load on, or off."},
+     .meaning = "When digests are checked: lazy before the first byte is sent, eager from load on, "
+                "or off."},
     {.name = "drain_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(drain_s),
@@ -82,8 +86,8 @@ const struct config_key config_keys[] = {
      .minimum = CONFIG_RESERVE_AUTOMATIC,
      .maximum = BYTES_MAX,
      .number = CONFIG_RESERVE_AUTOMATIC,
-     .meaning =
-         "Disk space that uploads leave free; null or -1 is 1 GiB or a twentieth of the disk, whichever is less."},
+     .meaning = "Disk space that uploads leave free; null or -1 is 1 GiB or a twentieth of the "
+                "disk, whichever is less."},
     {.name = "upload.open_per_client",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(upload.open_per_client),
@@ -95,15 +99,16 @@ const struct config_key config_keys[] = {
      .offset = PLACE(upload.sessions_per_client),
      .maximum = UPLOADS_MAX,
      .number = 64,
-     .meaning =
-         "Most unfinished uploads of several requests (streaming writer, resumable) of one client; 0 sets no limit."},
+     .meaning = "Most unfinished uploads of several requests (streaming writer, resumable) of one "
+                "client; 0 sets no limit."},
     {.name = "upload.expire_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(upload.expire_s),
      .minimum = 1,
      .maximum = YEAR_S,
      .number = 86400,
-     .meaning = "How long an unfinished upload of several requests may stay idle until it is removed."},
+     .meaning =
+         "How long an unfinished upload of several requests may stay idle until it is removed."},
     {.name = "upload.body_timeout_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(upload.body_timeout_s),
@@ -124,7 +129,8 @@ const struct config_key config_keys[] = {
      .offset = PLACE(log.level),
      .number = CONFIG_LOG_INFO,
      .choices = level_words,
-     .meaning = "What is logged: errors, also warnings, also one line a request (info), or everything."},
+     .meaning =
+         "What is logged: errors, also warnings, also one line a request (info), or everything."},
     {.name = "limits.header_timeout_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(limits.header_timeout_s),
@@ -168,7 +174,8 @@ const struct config_key config_keys[] = {
      .offset = PLACE(limits.send_buffer_bytes),
      .maximum = GIB,
      .number = 262144,
-     .meaning = "Socket buffer for sending (SO_SNDBUF); 0 leaves it to the kernel, which suits long fat links."},
+     .meaning = "Socket buffer for sending (SO_SNDBUF); 0 leaves it to the kernel, which suits "
+                "long fat links."},
     {.name = "limits.decoded_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.decoded_bytes),
@@ -186,8 +193,8 @@ const struct config_key config_keys[] = {
      .offset = PLACE(limits.digest_piece_bytes),
      .maximum = GIB,
      .number = 1048576,
-     .meaning =
-         "Pieces of components that the server finds SHA-256s of in the background, 65536 or more; 0 finds none."},
+     .meaning = "Pieces of components that the server finds SHA-256s of in the background, 65536 "
+                "or more; 0 finds none."},
     {.name = "state.dir",
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(state.dir),
@@ -204,19 +211,17 @@ bool config_type_is_number(enum config_type type)
 
 const struct config_key *config_key_find(const char *name)
 {
-    for (size_t i = 0; i < config_keys_count; i++) {
+    for (size_t i = 0; i < config_keys_count; i++)
         if (strcmp(config_keys[i].name, name) == 0)
             return &config_keys[i];
-    }
     return NULL;
 }
 
 const struct config_key *config_key_find_argument(const char *argument)
 {
-    for (size_t i = 0; i < config_keys_count; i++) {
+    for (size_t i = 0; i < config_keys_count; i++)
         if (config_keys[i].argument != NULL && strcmp(config_keys[i].argument, argument) == 0)
             return &config_keys[i];
-    }
     return NULL;
 }
 
@@ -226,6 +231,7 @@ static bool names_variable(const char *name, const char *variable, size_t length
         return false;
     for (size_t i = 0; i < length; i++) {
         char wanted = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
+
         if (variable[i] != wanted)
             return false;
     }
@@ -239,10 +245,9 @@ const struct config_key *config_key_find_variable(const char *variable, size_t l
 
     if (length <= prefix_length || memcmp(variable, prefix, prefix_length) != 0)
         return NULL;
-    for (size_t i = 0; i < config_keys_count; i++) {
+    for (size_t i = 0; i < config_keys_count; i++)
         if (names_variable(config_keys[i].name, variable + prefix_length, length - prefix_length))
             return &config_keys[i];
-    }
     return NULL;
 }
 
@@ -250,10 +255,9 @@ bool config_group_exists(const char *name)
 {
     size_t length = strlen(name);
 
-    for (size_t i = 0; i < config_keys_count; i++) {
+    for (size_t i = 0; i < config_keys_count; i++)
         if (strncmp(config_keys[i].name, name, length) == 0 && config_keys[i].name[length] == '.')
             return true;
-    }
     return false;
 }
 

@@ -1,4 +1,5 @@
-/* The table of keys: everything that can be set, with its type, place, bounds, default and meaning. */
+/* The table of keys: everything that can be set, with its type, place, bounds, default and meaning.
+ */
 #ifndef CONFIG_SCHEMA_H
 #define CONFIG_SCHEMA_H
 
@@ -6,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a value is written and stored: text and address as char[CONFIG_TEXT_SIZE], bool as bool, choice as int (the index
- * of the word), the others as int64_t. */
+/* How a value is written and stored: text and address as char[CONFIG_TEXT_SIZE], bool as bool,
+ * choice as int (the index of the word), the others as int64_t. */
 enum config_type {
     CONFIG_TYPE_TEXT,
     CONFIG_TYPE_ADDRESS,
@@ -38,7 +39,8 @@ extern const size_t config_keys_count;
 /* Whether a key's value is an int64_t. */
 bool config_type_is_number(enum config_type type);
 
-/* The key of that full name, argument ("--listen") or variable ("ZTSERVE_LISTEN"); NULL when there is none. */
+/* The key of that full name, argument ("--listen") or variable ("ZTSERVE_LISTEN"); NULL when there
+ * is none. */
 const struct config_key *config_key_find(const char *name);
 const struct config_key *config_key_find_argument(const char *argument);
 const struct config_key *config_key_find_variable(const char *variable, size_t length);

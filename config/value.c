@@ -1,4 +1,5 @@
-/* Values of keys: stored by the table's type and offset, refused with one sentence that says what would be right. */
+/* Values of keys: stored by the table's type and offset, refused with one sentence that says what
+ * would be right. */
 #include "config/value.h"
 
 #include <errno.h>
@@ -18,10 +19,9 @@ void config_say(struct config_message *message, const char *format, ...)
     vsnprintf(message->text, sizeof(message->text), format, arguments);
     va_end(arguments);
     /* Names and values come from outside: whatever they hold, the message stays one line. */
-    for (char *c = message->text; *c != '\0'; c++) {
+    for (char *c = message->text; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
-    }
 }
 
 static void *place(struct config *config, const struct config_key *key)
@@ -63,11 +63,13 @@ static void list_words(const struct config_key *key, char out_words[WORDS_SIZE])
     for (size_t i = 0; key->choices[i] != NULL && length < WORDS_SIZE; i++) {
         const char *between = i == 0 ? "" : key->choices[i + 1] != NULL ? ", " : " or ";
 
-        length += (size_t)snprintf(out_words + length, WORDS_SIZE - length, "%s%s", between, key->choices[i]);
+        length += (size_t)snprintf(out_words + length, WORDS_SIZE - length, "%s%s", between,
+                                   key->choices[i]);
     }
 }
 
-bool config_value_refuse(const struct config_key *key, const char *origin, struct config_message *message)
+bool config_value_refuse(const struct config_key *key, const char *origin,
+                         struct config_message *message)
 {
     char words[WORDS_SIZE];
 
@@ -81,13 +83,13 @@ bool config_value_refuse(const struct config_key *key, const char *origin, struc
     case CONFIG_TYPE_ADDRESS:
         return config_fail(message, "%s: must be a text", origin);
     default:
-        return config_fail(message, "%s: must be a whole number from %" PRId64 " to %" PRId64, origin, key->minimum,
-                           key->maximum);
+        return config_fail(message, "%s: must be a whole number from %" PRId64 " to %" PRId64,
+                           origin, key->minimum, key->maximum);
     }
 }
 
-bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number, const char *origin,
-                             struct config_message *message)
+bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number,
+                             const char *origin, struct config_message *message)
 {
     if (number < key->minimum || number > key->maximum)
         return config_value_refuse(key, origin, message);
@@ -101,8 +103,8 @@ bool config_value_set_bool(struct config *config, const struct config_key *key, 
     return true;
 }
 
-static bool set_choice(struct config *config, const struct config_key *key, const char *text, const char *origin,
-                       struct config_message *message)
+static bool set_choice(struct config *config, const struct config_key *key, const char *text,
+                       const char *origin, struct config_message *message)
 {
     for (int i = 0; key->choices[i] != NULL; i++) {
         if (strcmp(key->choices[i], text) == 0) {
@@ -113,8 +115,8 @@ static bool set_choice(struct config *config, const struct config_key *key, cons
     return config_value_refuse(key, origin, message);
 }
 
-bool config_value_set_text(struct config *config, const struct config_key *key, const char *text, const char *origin,
-                           struct config_message *message)
+bool config_value_set_text(struct config *config, const struct config_key *key, const char *text,
+                           const char *origin, struct config_message *message)
 {
     struct config_listen listen;
     struct config_message reason;
@@ -158,8 +160,8 @@ static bool read_bool(const char *text, bool *out_value)
     return true;
 }
 
-bool config_value_read(struct config *config, const struct config_key *key, const char *text, const char *origin,
-                       struct config_message *message)
+bool config_value_read(struct config *config, const struct config_key *key, const char *text,
+                       const char *origin, struct config_message *message)
 {
     int64_t number;
     bool value;

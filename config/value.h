@@ -6,28 +6,32 @@
 #include "config/schema.h"
 
 /* Fills message (printf). */
-void config_say(struct config_message *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void config_say(struct config_message *message, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-/* The same as an expression that is false, so that a check is one statement: return config_fail(message, …). */
+/* The same as an expression that is false, so that a check is one statement: return
+ * config_fail(message, …). */
 #define config_fail(...) (config_say(__VA_ARGS__), false)
 
 /* Puts a key's default in its place. */
 void config_value_reset(struct config *config, const struct config_key *key);
 
-/* Set a value of the key's own type. origin begins the message ("ztserve.json: listen", "ZTSERVE_LISTEN"). */
-bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number, const char *origin,
-                             struct config_message *message);
+/* Set a value of the key's own type. origin begins the message ("ztserve.json: listen",
+ * "ZTSERVE_LISTEN"). */
+bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number,
+                             const char *origin, struct config_message *message);
 bool config_value_set_bool(struct config *config, const struct config_key *key, bool value);
 /* Of text, address and choice. */
-bool config_value_set_text(struct config *config, const struct config_key *key, const char *text, const char *origin,
-                           struct config_message *message);
+bool config_value_set_text(struct config *config, const struct config_key *key, const char *text,
+                           const char *origin, struct config_message *message);
 
 /* Reads a value of any type from the text that a variable or an argument has. */
-bool config_value_read(struct config *config, const struct config_key *key, const char *text, const char *origin,
-                       struct config_message *message);
+bool config_value_read(struct config *config, const struct config_key *key, const char *text,
+                       const char *origin, struct config_message *message);
 
 /* Says what the key takes: "must be a whole number from 0 to 1024". */
-bool config_value_refuse(const struct config_key *key, const char *origin, struct config_message *message);
+bool config_value_refuse(const struct config_key *key, const char *origin,
+                         struct config_message *message);
 
 /* The value as it stands. */
 int64_t config_value_number(const struct config *config, const struct config_key *key);

@@ -1,4 +1,5 @@
-/* Lists the objects of any tensor file, then maps the first component that lies raw in it (docs/library.md). */
+/* Lists the objects of any tensor file, then maps the first component that lies raw in it
+ * (docs/library.md). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -6,7 +7,8 @@
 
 static void list_object(const struct zt_model *model, const struct zt_object *object)
 {
-    printf("%.*s %.*s [", (int)object->name_length, object->name, (int)object->format_length, object->format);
+    printf("%.*s %.*s [", (int)object->name_length, object->name, (int)object->format_length,
+           object->format);
     for (unsigned i = 0; i < object->rank; i++)
         printf("%s%" PRIu64, i > 0 ? ", " : "", zt_object_shape(model, object)[i]);
     puts("]");
@@ -21,7 +23,8 @@ int main(int count, char **arguments)
 
     if (count != 2 || zt_source_open_file(arguments[1], &source, &error) != ZT_OK ||
         zt_model_open(source, &model, &error) != ZT_OK) {
-        fprintf(stderr, "%s [%s]\n", error.message, error.rule != NULL ? error.rule : zt_status_name(error.status));
+        fprintf(stderr, "%s [%s]\n", error.message,
+                error.rule != NULL ? error.rule : zt_status_name(error.status));
         zt_source_close(source);
         return 1;
     }
@@ -30,9 +33,11 @@ int main(int count, char **arguments)
     const uint8_t *bytes = zt_source_map(source);
     for (uint32_t i = 0; bytes != NULL && i < model->component_count; i++) {
         const struct zt_component *part = &model->components[i];
-        if (part->shard != 0 || !zt_component_is_plain(part) || part->dtype != ZT_F32 || part->length < sizeof(float))
+        if (part->shard != 0 || !zt_component_is_plain(part) || part->dtype != ZT_F32 ||
+            part->length < sizeof(float))
             continue;
-        const float *values = (const float *)(const void *)(bytes + part->offset); /* little-endian, as the machine */
+        const float *values =
+            (const float *)(const void *)(bytes + part->offset); /* little-endian, as the machine */
         printf("first value: %g\n", values[0]);
         break;
     }

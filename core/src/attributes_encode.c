@@ -49,7 +49,8 @@ static enum zt_status no_memory(struct zt_error *error)
 
 static enum zt_status refuse(const struct encoder *encoder, const char *what)
 {
-    return zt_fail(encoder->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "attributes hold %s, which %s cannot", what,
+    return zt_fail(encoder->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                   "attributes hold %s, which %s cannot", what,
                    encoder->form == ZT_ATTRIBUTES_ZT1 ? "zTensor 1.2" : "zTensor 2");
 }
 
@@ -67,8 +68,8 @@ static int compare_bytes(const uint8_t *a, size_t a_length, const uint8_t *b, si
     return order != 0 ? order : (a_length > b_length) - (a_length < b_length);
 }
 
-/* Encoded keys: as heads are the shortest, the shorter of two texts comes first. zTensor 1.2 orders texts by content.
- */
+/* Encoded keys: as heads are the shortest, the shorter of two texts comes first. zTensor 1.2 orders
+ * texts by content. */
 static int compare_entries(const void *a, const void *b, void *context)
 {
     const struct sorting *sorting = context;
@@ -87,26 +88,29 @@ static enum zt_status sort_entries(const struct encoder *encoder, struct entries
 {
     struct zt_buffer *buffer = encoder->buffer;
     struct sorting sorting = {buffer->bytes, encoder->form != ZT_ATTRIBUTES_ZT1};
+    size_t begin;
+    size_t length;
+    uint8_t *sorted;
+    size_t at;
 
     if (entries->count < 2)
         return ZT_OK;
-    size_t begin = entries->list[0].at;
-    size_t length = buffer->length - begin;
-    uint8_t *sorted = malloc(length);
+    begin = entries->list[0].at;
+    length = buffer->length - begin;
+    sorted = malloc(length);
     if (sorted == NULL)
         return no_memory(encoder->error);
-    qsort_r(entries->list, entries->count, sizeof *entries->list, compare_entries, &sorting);
-    size_t at = 0;
+    qsort_r(entries->list, entries->count, sizeof(*entries->list), compare_entries, &sorting);
+    at = 0;
     for (size_t i = 0; i < entries->count; i++) {
         memcpy(sorted + at, buffer->bytes + entries->list[i].at, entries->list[i].length);
         at += entries->list[i].length;
     }
     memcpy(buffer->bytes + begin, sorted, length);
     free(sorted);
-    for (size_t i = 1; i < entries->count; i++) {
+    for (size_t i = 1; i < entries->count; i++)
         if (compare_entries(&entries->list[i - 1], &entries->list[i], &sorting) == 0)
             return refuse(encoder, "two keys that become the same");
-    }
     return ZT_OK;
 }
 
@@ -114,13 +118,14 @@ static struct entry *add_entry(struct entries *entries)
 {
     if (entries->count == entries->capacity) {
         size_t capacity = entries->capacity == 0 ? 8 : entries->capacity * 2;
-        struct entry *list = realloc(entries->list, capacity * sizeof *list);
+        struct entry *list = realloc(entries->list, capacity * sizeof(*list));
+
         if (list == NULL)
             return NULL;
         entries->list = list;
         entries->capacity = capacity;
     }
-    memset(&entries->list[entries->count], 0, sizeof *entries->list);
+    memset(&entries->list[entries->count], 0, sizeof(*entries->list));
     return &entries->list[entries->count++];
 }
 
@@ -161,7 +166,8 @@ static enum zt_status put_top_key(struct encoder *encoder, struct zt_text name)
 }
 
 /* Encodes the key that stands next, which may be any value. */
-static enum zt_status put_key(struct encoder *encoder, struct zt_cbor_walk *walk, struct entry *entry)
+static enum zt_status put_key(struct encoder *encoder, struct zt_cbor_walk *walk,
+                              struct entry *entry)
 {
     struct zt_cbor_item key;
     size_t begin = encoder->reader.position;
@@ -174,14 +180,14 @@ static enum zt_status put_key(struct encoder *encoder, struct zt_cbor_walk *walk
         struct zt_text name = {(const char *)key.bytes, (size_t)key.value};
 
         entry->is_text = true;
-        if (encoder->level == 1) {
+        if (encoder->level == 1)
             status = put_top_key(encoder, name);
-        } else {
+        else
             zt_cbor_put_text(encoder->buffer, name);
-        }
     } else {
         /* The reader checks keys as wholes: go back and encode it as the value it is. */
         size_t end = encoder->reader.position;
+
         encoder->reader.position = begin;
         status = put_value(encoder);
         encoder->reader.position = end;
@@ -200,7 +206,8 @@ static void find_characters(const struct zt_buffer *buffer, struct entry *entry)
 
 /* --- values --- */
 
-static enum zt_status put_entry(struct encoder *encoder, struct zt_cbor_walk *walk, struct entries *entries)
+static enum zt_status put_entry(struct encoder *encoder, struct zt_cbor_walk *walk,
+                                struct entries *entries)
 {
     struct entry *entry = add_entry(entries);
     enum zt_status status;
@@ -219,7 +226,8 @@ static enum zt_status put_entry(struct encoder *encoder, struct zt_cbor_walk *wa
 }
 
 /* Counts the items of an indefinite array or map, whose head has been read. */
-static enum zt_status count_items(struct encoder *encoder, const struct zt_cbor_item *head, uint64_t *out_count)
+static enum zt_status count_items(struct encoder *encoder, const struct zt_cbor_item *head,
+                                  uint64_t *out_count)
 {
     struct zt_cbor_reader ahead = encoder->reader;
     struct zt_cbor_walk walk;
@@ -263,7 +271,8 @@ static enum zt_status put_container(struct encoder *encoder, const struct zt_cbo
         status = zt_cbor_more(&encoder->reader, &walk, &more, encoder->error);
         if (status != ZT_OK || !more)
             break;
-        status = head->kind == ZT_CBOR_MAP ? put_entry(encoder, &walk, &entries) : put_value(encoder);
+        status =
+            head->kind == ZT_CBOR_MAP ? put_entry(encoder, &walk, &entries) : put_value(encoder);
     }
     encoder->level--;
     if (status == ZT_OK && head->kind == ZT_CBOR_MAP)
@@ -275,6 +284,7 @@ static enum zt_status put_container(struct encoder *encoder, const struct zt_cbo
 static enum zt_status put_tag(struct encoder *encoder, uint64_t tag)
 {
     size_t at = encoder->buffer->length;
+    enum zt_status status;
 
     if (encoder->form != ZT_ATTRIBUTES_ZT1)
         return refuse(encoder, "a tagged value");
@@ -284,7 +294,7 @@ static enum zt_status put_tag(struct encoder *encoder, uint64_t tag)
     encoder->buffer->bytes[at] |= TAG_MAJOR;
     /* A level of its own, as it is to the reader. */
     encoder->level++;
-    enum zt_status status = put_value(encoder);
+    status = put_value(encoder);
     encoder->level--;
     return status;
 }
@@ -307,7 +317,7 @@ static enum zt_status put_simple(struct encoder *encoder, uint64_t value)
     if (value < SIMPLE_FOLLOWS)
         zt_buffer_append(encoder->buffer, &(uint8_t){SIMPLE | (uint8_t)value}, 1);
     else
-        zt_buffer_append(encoder->buffer, wide, sizeof wide);
+        zt_buffer_append(encoder->buffer, wide, sizeof(wide));
     return ZT_OK;
 }
 
@@ -350,7 +360,8 @@ static enum zt_status put_item(struct encoder *encoder, const struct zt_cbor_ite
     case ZT_CBOR_BREAK:
         break;
     }
-    return zt_fail(encoder->error, ZT_INVALID, NULL, item->offset, "attributes end where a value is expected");
+    return zt_fail(encoder->error, ZT_INVALID, NULL, item->offset,
+                   "attributes end where a value is expected");
 }
 
 /* Recurses at most as deep as the reader lets values nest: 128 levels. */
@@ -367,15 +378,17 @@ static enum zt_status put_value(struct encoder *encoder)
     return status == ZT_OK && encoder->buffer->failed ? no_memory(encoder->error) : status;
 }
 
-enum zt_status zt_attributes_encode(struct zt_text map, enum zt_attributes_form form, unsigned levels,
-                                    struct zt_buffer *buffer, struct zt_error *error)
+enum zt_status zt_attributes_encode(struct zt_text map, enum zt_attributes_form form,
+                                    unsigned levels, struct zt_buffer *buffer,
+                                    struct zt_error *error)
 {
     struct encoder encoder = {.form = form, .levels = levels, .buffer = buffer, .error = error};
+    enum zt_status status;
 
     /* What it joins is bounded by the map itself. */
     zt_arena_init(&encoder.arena, SIZE_MAX / 2);
     zt_cbor_reader_init(&encoder.reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, &encoder.arena);
-    enum zt_status status = put_value(&encoder);
+    status = put_value(&encoder);
     zt_arena_free(&encoder.arena);
     return status;
 }

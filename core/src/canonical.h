@@ -1,4 +1,5 @@
-/* The canonical check of zTensor 2, which is in two files: what the model tells, and what the bytes tell. */
+/* The canonical check of zTensor 2, which is in two files: what the model tells, and what the bytes
+ * tell. */
 #ifndef ZT_CANONICAL_H
 #define ZT_CANONICAL_H
 
@@ -21,15 +22,17 @@ struct zt_canonical {
 };
 
 /* Refuses a part by a rule; the offset is that of its name in the manifest. */
-enum zt_status zt_canonical_refuse(const struct zt_canonical *check, const struct zt_component *part, const char *rule,
+enum zt_status zt_canonical_refuse(const struct zt_canonical *check,
+                                   const struct zt_component *part, const char *rule,
                                    const char *message);
 enum zt_status zt_canonical_no_memory(struct zt_error *error);
 
-/* One pass over the file: each blob has its digest, and what lies between blobs, and the reserved word, is zero. */
+/* One pass over the file: each blob has its digest, and what lies between blobs, and the reserved
+ * word, is zero. */
 enum zt_status zt_canonical_check_bytes(const struct zt_canonical *check);
 
-/* No two blobs are the same bytes. Digests were checked before: equal blobs have equal digests. Puts blobs in another
- * order. */
+/* No two blobs are the same bytes. Digests were checked before: equal blobs have equal digests.
+ * Puts blobs in another order. */
 enum zt_status zt_canonical_check_sharing(const struct zt_canonical *check);
 
 #endif

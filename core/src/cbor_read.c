@@ -1,7 +1,7 @@
 /* CBOR heads through libcbor's streaming decoder, and walking arrays and maps (RFC 8949).
  *
- * What libcbor does not check is checked here: UTF-8, declared counts, depth, and zTensor 2's deterministic encoding.
- * Skipping values and keys in any order are cbor_skip.c. */
+ * What libcbor does not check is checked here: UTF-8, declared counts, depth, and zTensor 2's
+ * deterministic encoding. Skipping values and keys in any order are cbor_skip.c. */
 #include "cbor_read.h"
 
 #include <assert.h>
@@ -16,15 +16,18 @@
 /* Begins a simple value of two bytes, the second of which is at least this. */
 #define SIMPLE_BYTE       0xF8
 #define SIMPLE_WIDE_FIRST 32
-/* Values may lie this deep, the root being 0: zTensor 2 section 2, and this library's bound for older files. */
+/* Values may lie this deep, the root being 0: zTensor 2 section 2, and this library's bound for
+ * older files. */
 #define DEPTH_LIMIT_ZT2     32
 #define DEPTH_LIMIT_LENIENT 128
 
 static const char *const rule_names[][4] = {
     [ZT_CBOR_ZT01] = {"zt0.1 §Metadata CborSyntax", "zt0.1 §Metadata CborDeterminism",
                       "zt0.1 §Metadata CborDuplicateKey", "zt0.1 §Metadata CborDepth"},
-    [ZT_CBOR_ZT1] = {"zt1 §1 CborSyntax", "zt1 §1 CborDeterminism", "zt1 §1 CborDuplicateKey", "zt1 §1 CborDepth"},
-    [ZT_CBOR_ZT2] = {"zt2 §2 CborSyntax", "zt2 §2 CborDeterminism", "zt2 §2 CborDuplicateKey", "zt2 §2 CborDepth"},
+    [ZT_CBOR_ZT1] = {"zt1 §1 CborSyntax", "zt1 §1 CborDeterminism", "zt1 §1 CborDuplicateKey",
+                     "zt1 §1 CborDepth"},
+    [ZT_CBOR_ZT2] = {"zt2 §2 CborSyntax", "zt2 §2 CborDeterminism", "zt2 §2 CborDuplicateKey",
+                     "zt2 §2 CborDepth"},
 };
 
 const char *zt_cbor_rule_name(const struct zt_cbor_reader *reader, enum zt_cbor_rule rule)
@@ -90,6 +93,7 @@ ON_FLOAT(on_double, double)
 static void on_boolean(void *context, bool value)
 {
     struct zt_cbor_item *item = context;
+
     item->kind = value ? ZT_CBOR_TRUE : ZT_CBOR_FALSE;
 }
 
@@ -122,23 +126,29 @@ static const struct cbor_callbacks callbacks = {
 
 /* --- one head --- */
 
-void zt_cbor_reader_init(struct zt_cbor_reader *reader, const void *bytes, size_t length, uint64_t base_offset,
-                         enum zt_cbor_profile profile, struct zt_arena *arena)
+void zt_cbor_reader_init(struct zt_cbor_reader *reader, const void *bytes, size_t length,
+                         uint64_t base_offset, enum zt_cbor_profile profile, struct zt_arena *arena)
 {
-    *reader = (struct zt_cbor_reader){
-        .bytes = bytes, .length = length, .base_offset = base_offset, .profile = profile, .arena = arena};
+    *reader = (struct zt_cbor_reader){.bytes = bytes,
+                                      .length = length,
+                                      .base_offset = base_offset,
+                                      .profile = profile,
+                                      .arena = arena};
 }
 
-static enum zt_status fail_syntax(const struct zt_cbor_reader *reader, uint64_t offset, const char *what,
-                                  struct zt_error *error)
+static enum zt_status fail_syntax(const struct zt_cbor_reader *reader, uint64_t offset,
+                                  const char *what, struct zt_error *error)
 {
-    return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(reader, ZT_CBOR_SYNTAX), offset, "CBOR: %s", what);
+    return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(reader, ZT_CBOR_SYNTAX), offset, "CBOR: %s",
+                   what);
 }
 
-static enum zt_status fail_determinism(const struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
-                                       const char *what, struct zt_error *error)
+static enum zt_status fail_determinism(const struct zt_cbor_reader *reader,
+                                       const struct zt_cbor_item *item, const char *what,
+                                       struct zt_error *error)
 {
-    return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(reader, ZT_CBOR_DETERMINISM), item->offset, "CBOR: %s", what);
+    return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(reader, ZT_CBOR_DETERMINISM), item->offset,
+                   "CBOR: %s", what);
 }
 
 /* Whether a head whose first byte has these low bits could have been shorter for this value. */
@@ -158,56 +168,54 @@ static bool is_widened(unsigned additional, uint64_t value)
     }
 }
 
-static enum zt_status check_float(const struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
-                                  size_t width_bytes, struct zt_error *error)
+static enum zt_status check_float(const struct zt_cbor_reader *reader,
+                                  const struct zt_cbor_item *item, size_t width_bytes,
+                                  struct zt_error *error)
 {
     const uint8_t *head = reader->bytes + (item->offset - reader->base_offset);
-    if (isnan(item->number) && !(width_bytes == 2 && head[1] == 0x7E && head[2] == 0x00)) {
+
+    if (isnan(item->number) && !(width_bytes == 2 && head[1] == 0x7E && head[2] == 0x00))
         return fail_determinism(reader, item, "a NaN is not the canonical one", error);
-    }
-    if (width_bytes > zt_cbor_float_width(item->number)) {
+    if (width_bytes > zt_cbor_float_width(item->number))
         return fail_determinism(reader, item, "a float is wider than its value needs", error);
-    }
     return ZT_OK;
 }
 
 /* zTensor 2 section 2: which items may occur, and how their heads are written. */
-static enum zt_status check_deterministic(const struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
-                                          unsigned first, size_t read, struct zt_error *error)
+static enum zt_status check_deterministic(const struct zt_cbor_reader *reader,
+                                          const struct zt_cbor_item *item, unsigned first,
+                                          size_t read, struct zt_error *error)
 {
-    if (item->indefinite) {
+    if (item->indefinite)
         return fail_syntax(reader, item->offset, "an item of indefinite length", error);
-    }
-    if (item->kind == ZT_CBOR_TAG) {
+    if (item->kind == ZT_CBOR_TAG)
         return fail_syntax(reader, item->offset, "a tag", error);
-    }
-    if (item->kind == ZT_CBOR_UNDEFINED) {
+    if (item->kind == ZT_CBOR_UNDEFINED)
         return fail_syntax(reader, item->offset, "the value undefined", error);
-    }
-    if (item->kind == ZT_CBOR_SIMPLE) {
+    if (item->kind == ZT_CBOR_SIMPLE)
         return fail_syntax(reader, item->offset, "a simple value without a meaning", error);
-    }
-    if (item->kind == ZT_CBOR_FLOAT) {
+    if (item->kind == ZT_CBOR_FLOAT)
         return check_float(reader, item, read - 1, error);
-    }
-    if (is_widened(first & 31, item->value)) {
+    if (is_widened(first & 31, item->value))
         return fail_determinism(reader, item, "a head is wider than its value needs", error);
-    }
     return ZT_OK;
 }
 
-static enum zt_status check_content(const struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
-                                    struct zt_error *error)
+static enum zt_status check_content(const struct zt_cbor_reader *reader,
+                                    const struct zt_cbor_item *item, struct zt_error *error)
 {
     size_t left = reader->length - reader->position;
-    if (item->kind == ZT_CBOR_TEXT && !item->indefinite && !zt_utf8_valid(item->bytes, (size_t)item->value)) {
+
+    if (item->kind == ZT_CBOR_TEXT && !item->indefinite &&
+        !zt_utf8_valid(item->bytes, (size_t)item->value))
         return fail_syntax(reader, item->offset, "a text is not UTF-8", error);
-    }
     if (item->kind == ZT_CBOR_ARRAY && item->value > left) {
-        return fail_syntax(reader, item->offset, "an array declares more items than bytes remain", error);
+        return fail_syntax(reader, item->offset, "an array declares more items than bytes remain",
+                           error);
     }
     if (item->kind == ZT_CBOR_MAP && item->value > left / 2) {
-        return fail_syntax(reader, item->offset, "a map declares more pairs than bytes remain", error);
+        return fail_syntax(reader, item->offset, "a map declares more pairs than bytes remain",
+                           error);
     }
     return ZT_OK;
 }
@@ -216,9 +224,9 @@ static enum zt_status check_content(const struct zt_cbor_reader *reader, const s
 static size_t decode_simple(const uint8_t *head, size_t left, struct zt_cbor_item *item)
 {
     bool in_head = *head != SIMPLE_BYTE;
-    if (!in_head && (left < 2 || head[1] < SIMPLE_WIDE_FIRST)) {
+
+    if (!in_head && (left < 2 || head[1] < SIMPLE_WIDE_FIRST))
         return 0;
-    }
     item->kind = ZT_CBOR_SIMPLE;
     item->value = in_head ? *head & 31 : head[1];
     return in_head ? 1 : 2;
@@ -228,22 +236,28 @@ static size_t decode_head(const struct zt_cbor_reader *reader, struct zt_cbor_it
 {
     const uint8_t *head = reader->bytes + reader->position;
     size_t left = reader->length - reader->position;
+    struct cbor_decoder_result result;
+
     /* libcbor refuses simple values without a meaning, which are well formed. */
-    if (left > 0 && ((*head >= 0xE0 && *head <= 0xF3) || *head == SIMPLE_BYTE)) {
+    if (left > 0 && ((*head >= 0xE0 && *head <= 0xF3) || *head == SIMPLE_BYTE))
         return decode_simple(head, left, item);
-    }
     /* libcbor refuses the tags 6 to 20, which are as well formed as any other. */
     if (left > 0 && *head >= 0xC6 && *head <= 0xD4) {
         on_tag(item, *head & 31);
         return 1;
     }
-    struct cbor_decoder_result result = cbor_stream_decode(head, left, &callbacks, item);
+    result = cbor_stream_decode(head, left, &callbacks, item);
     return result.status == CBOR_DECODER_FINISHED ? result.read : 0;
 }
 
 /* Reads any head, breaks included; strings of indefinite length are not joined. */
-static enum zt_status read_head(struct zt_cbor_reader *reader, struct zt_cbor_item *item, struct zt_error *error)
+static enum zt_status read_head(struct zt_cbor_reader *reader, struct zt_cbor_item *item,
+                                struct zt_error *error)
 {
+    size_t read;
+    unsigned first;
+    enum zt_status status;
+
     item->offset = reader->base_offset + reader->position;
     item->indefinite = false;
     item->value = 0;
@@ -252,16 +266,14 @@ static enum zt_status read_head(struct zt_cbor_reader *reader, struct zt_cbor_it
         return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(reader, ZT_CBOR_DEPTH), item->offset,
                        "CBOR: nested deeper than %u levels", reader->depth - 1);
     }
-    size_t read = decode_head(reader, item);
-    if (read == 0) {
+    read = decode_head(reader, item);
+    if (read == 0)
         return fail_syntax(reader, item->offset, "not an item, or cut short", error);
-    }
-    unsigned first = reader->bytes[reader->position];
+    first = reader->bytes[reader->position];
     reader->position += read;
-    enum zt_status status = check_content(reader, item, error);
-    if (status == ZT_OK && reader->profile == ZT_CBOR_ZT2) {
+    status = check_content(reader, item, error);
+    if (status == ZT_OK && reader->profile == ZT_CBOR_ZT2)
         status = check_deterministic(reader, item, first, read, error);
-    }
     return status;
 }
 
@@ -269,58 +281,61 @@ static enum zt_status read_head(struct zt_cbor_reader *reader, struct zt_cbor_it
 
 static bool take_break(struct zt_cbor_reader *reader)
 {
-    if (reader->position == reader->length || reader->bytes[reader->position] != BREAK_BYTE) {
+    if (reader->position == reader->length || reader->bytes[reader->position] != BREAK_BYTE)
         return false;
-    }
     reader->position++;
     return true;
 }
 
 /* Walks the chunks up to the break; copies them to target unless it is NULL. */
-static enum zt_status read_chunks(struct zt_cbor_reader *reader, enum zt_cbor_kind kind, uint8_t *target,
-                                  size_t *out_length, struct zt_error *error)
+static enum zt_status read_chunks(struct zt_cbor_reader *reader, enum zt_cbor_kind kind,
+                                  uint8_t *target, size_t *out_length, struct zt_error *error)
 {
     size_t length = 0;
+
     while (!take_break(reader)) {
         struct zt_cbor_item chunk;
         enum zt_status status = read_head(reader, &chunk, error);
-        if (status != ZT_OK) {
+
+        if (status != ZT_OK)
             return status;
-        }
         if (chunk.kind != kind || chunk.indefinite) {
-            return fail_syntax(reader, chunk.offset, "a chunk of another kind than its string", error);
+            return fail_syntax(reader, chunk.offset, "a chunk of another kind than its string",
+                               error);
         }
-        if (target != NULL && chunk.value > 0) {
+        if (target != NULL && chunk.value > 0)
             memcpy(target + length, chunk.bytes, (size_t)chunk.value);
-        }
         length += (size_t)chunk.value;
     }
     *out_length = length;
     return ZT_OK;
 }
 
-enum zt_status zt_cbor_pass_chunks(struct zt_cbor_reader *reader, enum zt_cbor_kind kind, struct zt_error *error)
+enum zt_status zt_cbor_pass_chunks(struct zt_cbor_reader *reader, enum zt_cbor_kind kind,
+                                   struct zt_error *error)
 {
     size_t length;
+
     return read_chunks(reader, kind, NULL, &length, error);
 }
 
-static enum zt_status join_chunks(struct zt_cbor_reader *reader, struct zt_cbor_item *item, struct zt_error *error)
+static enum zt_status join_chunks(struct zt_cbor_reader *reader, struct zt_cbor_item *item,
+                                  struct zt_error *error)
 {
     size_t start = reader->position;
     size_t length;
     enum zt_status status = read_chunks(reader, item->kind, NULL, &length, error);
-    if (status != ZT_OK) {
-        return status;
-    }
-    if (reader->arena == NULL) {
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, item->offset, "CBOR: a string in pieces where none is read");
-    }
     void *joined;
-    status = zt_arena_take(reader->arena, length, &joined, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
+    if (reader->arena == NULL) {
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, item->offset,
+                       "CBOR: a string in pieces where none is read");
     }
+    status = zt_arena_take(reader->arena, length, &joined, error);
+    if (status != ZT_OK)
+        return status;
     reader->position = start;
     status = read_chunks(reader, item->kind, joined, &length, error);
     item->bytes = joined;
@@ -330,22 +345,24 @@ static enum zt_status join_chunks(struct zt_cbor_reader *reader, struct zt_cbor_
 
 /* --- the calls of the readers --- */
 
-enum zt_status zt_cbor_head(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item, struct zt_error *error)
+enum zt_status zt_cbor_head(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
+                            struct zt_error *error)
 {
     enum zt_status status = read_head(reader, out_item, error);
-    if (status == ZT_OK && out_item->kind == ZT_CBOR_BREAK) {
+
+    if (status == ZT_OK && out_item->kind == ZT_CBOR_BREAK)
         return fail_syntax(reader, out_item->offset, "a break where a value should be", error);
-    }
     return status;
 }
 
-enum zt_status zt_cbor_next(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item, struct zt_error *error)
+enum zt_status zt_cbor_next(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
+                            struct zt_error *error)
 {
     enum zt_status status = zt_cbor_head(reader, out_item, error);
+
     if (status == ZT_OK && out_item->indefinite &&
-        (out_item->kind == ZT_CBOR_TEXT || out_item->kind == ZT_CBOR_BYTES)) {
+        (out_item->kind == ZT_CBOR_TEXT || out_item->kind == ZT_CBOR_BYTES))
         return join_chunks(reader, out_item, error);
-    }
     return status;
 }
 
@@ -354,10 +371,12 @@ enum zt_status zt_cbor_next_untagged(struct zt_cbor_reader *reader, struct zt_cb
 {
     const unsigned depth = reader->depth;
     enum zt_status status;
-    /* A tag is a level of its own: a file of nothing but tags is refused as deep, like one of nothing but arrays. */
-    while ((status = zt_cbor_next(reader, out_item, error)) == ZT_OK && out_item->kind == ZT_CBOR_TAG) {
+
+    /* A tag is a level of its own: a file of nothing but tags is refused as deep, like one of
+     * nothing but arrays. */
+    while ((status = zt_cbor_next(reader, out_item, error)) == ZT_OK &&
+           out_item->kind == ZT_CBOR_TAG)
         reader->depth++;
-    }
     reader->depth = depth;
     return status;
 }
@@ -376,11 +395,13 @@ enum zt_status zt_cbor_enter(struct zt_cbor_reader *reader, const struct zt_cbor
     return ZT_OK;
 }
 
-enum zt_status zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk, bool *out_more,
-                            struct zt_error *error)
+enum zt_status zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
+                            bool *out_more, struct zt_error *error)
 {
+    bool more;
+
     (void)error;
-    bool more = walk->indefinite ? !take_break(reader) : walk->remaining > 0;
+    more = walk->indefinite ? !take_break(reader) : walk->remaining > 0;
     if (!more) {
         assert(reader->depth > 0);
         reader->depth--;
@@ -391,22 +412,25 @@ enum zt_status zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *
     return ZT_OK;
 }
 
-/* zTensor 2 section 2: keys ascend by their encoded bytes. No encoded item is the beginning of another one. */
-static enum zt_status check_key_order(const struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
-                                      const struct zt_cbor_item *key, struct zt_error *error)
+/* zTensor 2 section 2: keys ascend by their encoded bytes. No encoded item is the beginning of
+ * another one. */
+static enum zt_status check_key_order(const struct zt_cbor_reader *reader,
+                                      struct zt_cbor_walk *walk, const struct zt_cbor_item *key,
+                                      struct zt_error *error)
 {
     const uint8_t *encoded = reader->bytes + (key->offset - reader->base_offset);
     size_t length = reader->position - (size_t)(key->offset - reader->base_offset);
+
     if (walk->previous_key != NULL) {
         size_t shared = length < walk->previous_key_length ? length : walk->previous_key_length;
         int order = memcmp(walk->previous_key, encoded, shared);
+
         if (order == 0) {
-            return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(reader, ZT_CBOR_DUPLICATE_KEY), key->offset,
-                           "CBOR: a map has a key twice");
+            return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(reader, ZT_CBOR_DUPLICATE_KEY),
+                           key->offset, "CBOR: a map has a key twice");
         }
-        if (order > 0) {
+        if (order > 0)
             return fail_determinism(reader, key, "the keys of a map are not in order", error);
-        }
     }
     walk->previous_key = encoded;
     walk->previous_key_length = length;
@@ -414,11 +438,14 @@ static enum zt_status check_key_order(const struct zt_cbor_reader *reader, struc
 }
 
 /* Passes over a key that has items of its own and tells its encoded bytes. */
-static enum zt_status read_compound_key(struct zt_cbor_reader *reader, struct zt_cbor_item *key, struct zt_error *error)
+static enum zt_status read_compound_key(struct zt_cbor_reader *reader, struct zt_cbor_item *key,
+                                        struct zt_error *error)
 {
     struct zt_text span;
+    enum zt_status status;
+
     reader->position = (size_t)(key->offset - reader->base_offset);
-    enum zt_status status = zt_cbor_skip_span(reader, &span, error);
+    status = zt_cbor_skip_span(reader, &span, error);
     if (status == ZT_OK) {
         key->bytes = (const uint8_t *)span.bytes;
         key->value = span.length;
@@ -426,25 +453,26 @@ static enum zt_status read_compound_key(struct zt_cbor_reader *reader, struct zt
     return status;
 }
 
-enum zt_status zt_cbor_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk, struct zt_cbor_item *out_key,
-                           struct zt_error *error)
+enum zt_status zt_cbor_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
+                           struct zt_cbor_item *out_key, struct zt_error *error)
 {
+    enum zt_status status;
+
     assert(walk->is_map);
-    enum zt_status status = zt_cbor_next(reader, out_key, error);
-    if (status == ZT_OK &&
-        (out_key->kind == ZT_CBOR_ARRAY || out_key->kind == ZT_CBOR_MAP || out_key->kind == ZT_CBOR_TAG)) {
+    status = zt_cbor_next(reader, out_key, error);
+    if (status == ZT_OK && (out_key->kind == ZT_CBOR_ARRAY || out_key->kind == ZT_CBOR_MAP ||
+                            out_key->kind == ZT_CBOR_TAG))
         status = read_compound_key(reader, out_key, error);
-    }
-    if (status == ZT_OK && reader->profile == ZT_CBOR_ZT2) {
+    if (status == ZT_OK && reader->profile == ZT_CBOR_ZT2)
         status = check_key_order(reader, walk, out_key, error);
-    }
     return status;
 }
 
 enum zt_status zt_cbor_end(const struct zt_cbor_reader *reader, struct zt_error *error)
 {
     if (reader->position < reader->length) {
-        return fail_syntax(reader, reader->base_offset + reader->position, "bytes after the item", error);
+        return fail_syntax(reader, reader->base_offset + reader->position, "bytes after the item",
+                           error);
     }
     return ZT_OK;
 }

@@ -1,4 +1,5 @@
-/* Writing CBOR: shortest heads, definite lengths (RFC 8949 section 4.2.1). Key order is the caller's. */
+/* Writing CBOR: shortest heads, definite lengths (RFC 8949 section 4.2.1). Key order is the
+ * caller's. */
 #ifndef ZT_CBOR_WRITE_H
 #define ZT_CBOR_WRITE_H
 
@@ -6,7 +7,8 @@
 
 #include "zt/status.h"
 
-/* A growing run of bytes. After a failed growth it stays failed, so that a sequence of writes is checked once. */
+/* A growing run of bytes. After a failed growth it stays failed, so that a sequence of writes is
+ * checked once. */
 struct zt_buffer {
     uint8_t *bytes;
     size_t length;

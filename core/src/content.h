@@ -32,18 +32,20 @@ struct zt_words {
 };
 
 /* ZT_INVALID with the format's rule "LayoutData", the names and the component's offset. */
-enum zt_status zt_content_refuse(const struct zt_content *content, const struct zt_component *component,
-                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
+enum zt_status zt_content_refuse(const struct zt_content *content,
+                                 const struct zt_component *component, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* NULL when the object has no component of that name. */
 const struct zt_component *zt_content_part(const struct zt_content *content, const char *name);
 
-/* Words are of the component's dtype. ZT_UNSUPPORTED when the component lies in a shard that is not there or its
- * encoding is not known. Errors name object and component. */
+/* Words are of the component's dtype. ZT_UNSUPPORTED when the component lies in a shard that is not
+ * there or its encoding is not known. Errors name object and component. */
 enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *content,
                              const struct zt_component *component);
 
-/* Reads length (at most ZT_WORDS_MAX) bytes; *out_got is false when the component ends before them. */
+/* Reads length (at most ZT_WORDS_MAX) bytes; *out_got is false when the component ends before them.
+ */
 enum zt_status zt_words_bytes(struct zt_words *words, void *bytes, size_t length, bool *out_got);
 
 /* Reads one word as an index. ZT_INVALID when it is negative. */

@@ -1,4 +1,5 @@
-/* Content rules of compressed sparse rows and coordinate lists (zTensor 1.x section 3, zTensor 2 section 6). */
+/* Content rules of compressed sparse rows and coordinate lists (zTensor 1.x section 3, zTensor 2
+ * section 6). */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -22,7 +23,8 @@ static enum zt_status need_index(struct zt_words *words, uint64_t *out_index)
     enum zt_status status = zt_words_index(words, out_index, &got);
 
     if (status == ZT_OK && !got)
-        return zt_content_refuse(words->content, words->component, "there are fewer indices than the object needs");
+        return zt_content_refuse(words->content, words->component,
+                                 "there are fewer indices than the object needs");
     return status;
 }
 
@@ -33,7 +35,8 @@ static enum zt_status need_end(struct zt_words *words)
     enum zt_status status = zt_words_drain(words, &surplus);
 
     if (status == ZT_OK && surplus > 0)
-        return zt_content_refuse(words->content, words->component, "there are more indices than the object needs");
+        return zt_content_refuse(words->content, words->component,
+                                 "there are more indices than the object needs");
     return status;
 }
 
@@ -45,8 +48,10 @@ static enum zt_status check_values(const struct zt_content *content, uint64_t co
     uint64_t bytes = 0, wanted = 0;
     enum zt_status status;
 
-    if (values == NULL || values->decoded_length != ZT_LENGTH_UNKNOWN || values->encoding == ZT_ENCODING_UNKNOWN ||
-        zt_element_bytes((enum zt_dtype)values->dtype, (enum zt_logical)values->logical, count, &wanted) != ZT_OK)
+    if (values == NULL || values->decoded_length != ZT_LENGTH_UNKNOWN ||
+        values->encoding == ZT_ENCODING_UNKNOWN ||
+        zt_element_bytes((enum zt_dtype)values->dtype, (enum zt_logical)values->logical, count,
+                         &wanted) != ZT_OK)
         return ZT_OK;
     status = zt_words_open(&words, content, values);
     if (status != ZT_OK)
@@ -60,7 +65,8 @@ static enum zt_status check_values(const struct zt_content *content, uint64_t co
 
 /* --- compressed sparse rows --- */
 
-static enum zt_status check_row(const struct zt_content *content, struct zt_words *indices, uint64_t count)
+static enum zt_status check_row(const struct zt_content *content, struct zt_words *indices,
+                                uint64_t count)
 {
     uint64_t previous = 0;
 
@@ -71,15 +77,18 @@ static enum zt_status check_row(const struct zt_content *content, struct zt_word
         if (status != ZT_OK)
             return status;
         if (index >= content->shape[1])
-            return zt_content_refuse(content, indices->component, "a column index lies outside the shape");
+            return zt_content_refuse(content, indices->component,
+                                     "a column index lies outside the shape");
         if (is_strict(content) && i > 0 && index <= previous)
-            return zt_content_refuse(content, indices->component, "column indices of a row do not increase");
+            return zt_content_refuse(content, indices->component,
+                                     "column indices of a row do not increase");
         previous = index;
     }
     return ZT_OK;
 }
 
-static enum zt_status check_rows(const struct zt_content *content, struct zt_words *indptr, struct zt_words *indices)
+static enum zt_status check_rows(const struct zt_content *content, struct zt_words *indptr,
+                                 struct zt_words *indices)
 {
     uint64_t begin = 0, end = 0;
     enum zt_status status = need_index(indptr, &begin);
@@ -139,16 +148,18 @@ static enum zt_status reserve_key(struct keys *keys, uint64_t index, struct zt_e
 
     if (index < keys->capacity)
         return ZT_OK;
-    grown = realloc(keys->at, capacity * sizeof *grown);
+    grown = realloc(keys->at, capacity * sizeof(*grown));
     if (grown == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to tell coordinates apart");
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
+                       "no memory to tell coordinates apart");
     keys->at = grown;
     keys->capacity = capacity;
     return ZT_OK;
 }
 
 /* Reads the coordinates of one dimension; keys is NULL when they need not differ. */
-static enum zt_status check_dimension(struct zt_words *coords, unsigned dimension, uint64_t count, struct keys *keys)
+static enum zt_status check_dimension(struct zt_words *coords, unsigned dimension, uint64_t count,
+                                      struct keys *keys)
 {
     const struct zt_content *content = coords->content;
     uint64_t extent = content->shape[dimension];
@@ -158,7 +169,8 @@ static enum zt_status check_dimension(struct zt_words *coords, unsigned dimensio
         enum zt_status status = need_index(coords, &index);
 
         if (status == ZT_OK && index >= extent)
-            return zt_content_refuse(content, coords->component, "a coordinate lies outside the shape");
+            return zt_content_refuse(content, coords->component,
+                                     "a coordinate lies outside the shape");
         if (status == ZT_OK && keys != NULL && dimension == 0)
             status = reserve_key(keys, i, content->error);
         if (status != ZT_OK)
@@ -171,7 +183,8 @@ static enum zt_status check_dimension(struct zt_words *coords, unsigned dimensio
     return ZT_OK;
 }
 
-static enum zt_status check_points(const struct zt_content *content, struct zt_words *coords, uint64_t count)
+static enum zt_status check_points(const struct zt_content *content, struct zt_words *coords,
+                                   uint64_t count)
 {
     struct keys keys = {NULL, 0};
     bool fits = count <= UNIQUE_MAX;
@@ -186,7 +199,8 @@ static enum zt_status check_points(const struct zt_content *content, struct zt_w
         status = zt_fail(content->error, ZT_UNSUPPORTED, NULL, coords->component->offset,
                          "too many coordinates to tell whether they differ");
         if (content->error != NULL)
-            zt_error_at(content->error, zt_object_name(content->object), zt_component_name(coords->component));
+            zt_error_at(content->error, zt_object_name(content->object),
+                        zt_component_name(coords->component));
     }
     if (status == ZT_OK && unique && !zt_keys_unique(keys.at, (size_t)count))
         status = zt_content_refuse(content, coords->component, "a coordinate occurs twice");
@@ -195,10 +209,11 @@ static enum zt_status check_points(const struct zt_content *content, struct zt_w
 }
 
 /* How many coordinates there are; decodes the component once where the manifest does not tell. */
-static enum zt_status count_points(const struct zt_content *content, const struct zt_component *part,
-                                   uint64_t *out_count)
+static enum zt_status count_points(const struct zt_content *content,
+                                   const struct zt_component *part, uint64_t *out_count)
 {
-    uint64_t point_bytes = (uint64_t)zt_dtype_width((enum zt_dtype)part->dtype) * content->object->rank;
+    uint64_t point_bytes =
+        (uint64_t)zt_dtype_width((enum zt_dtype)part->dtype) * content->object->rank;
     uint64_t bytes = part->decoded_length;
     struct zt_words coords;
     enum zt_status status = ZT_OK;

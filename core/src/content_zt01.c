@@ -1,7 +1,8 @@
 /* Content rules of zTensor 0.1's sparse blobs, which hold indices and values in one component.
  *
- * A coordinate list is a run of records, each the indices (64-bit) and then the value; compressed rows are row
- * pointers, column indices (both 64-bit) and values, one after the other. Bytes after the last value mean nothing. */
+ * A coordinate list is a run of records, each the indices (64-bit) and then the value; compressed
+ * rows are row pointers, column indices (both 64-bit) and values, one after the other. Bytes after
+ * the last value mean nothing. */
 #include "content.h"
 #include "zt/model.h"
 
@@ -36,7 +37,8 @@ static enum zt_status check_record(const struct zt_words *words, const uint8_t *
 
     for (unsigned d = 0; d < content->object->rank; d++) {
         if (load_u64(record + d * INDEX_BYTES) >= content->shape[d])
-            return zt_content_refuse(content, words->component, "a coordinate lies outside the shape");
+            return zt_content_refuse(content, words->component,
+                                     "a coordinate lies outside the shape");
     }
     return check_value(words, record + content->object->rank * INDEX_BYTES);
 }
@@ -72,7 +74,8 @@ static enum zt_status need_bytes(struct zt_words *words, uint8_t *bytes, size_t 
     enum zt_status status = zt_words_bytes(words, bytes, length, &got);
 
     if (status == ZT_OK && !got)
-        return zt_content_refuse(words->content, words->component, "the blob ends before its last value");
+        return zt_content_refuse(words->content, words->component,
+                                 "the blob ends before its last value");
     return status;
 }
 
@@ -83,7 +86,8 @@ static enum zt_status check_row_pointers(struct zt_words *words, uint64_t *out_c
     enum zt_status status = need_bytes(words, bytes, INDEX_BYTES);
 
     if (status == ZT_OK && load_u64(bytes) != 0)
-        return zt_content_refuse(words->content, words->component, "the first row pointer is not 0");
+        return zt_content_refuse(words->content, words->component,
+                                 "the first row pointer is not 0");
     for (uint64_t row = 0; status == ZT_OK && row < words->content->shape[0]; row++) {
         status = need_bytes(words, bytes, INDEX_BYTES);
         if (status == ZT_OK && load_u64(bytes) < previous)
@@ -105,7 +109,8 @@ static enum zt_status check_columns(struct zt_words *words, uint64_t count)
         if (status != ZT_OK)
             return status;
         if (load_u64(bytes) >= words->content->shape[1])
-            return zt_content_refuse(words->content, words->component, "a column index lies outside the shape");
+            return zt_content_refuse(words->content, words->component,
+                                     "a column index lies outside the shape");
     }
     return ZT_OK;
 }
@@ -132,7 +137,8 @@ enum zt_status zt_content_zt01_csr(const struct zt_content *content)
     if (blob(content) == NULL)
         return ZT_OK;
     if (content->object->rank != 2)
-        return zt_content_refuse(content, blob(content), "a compressed sparse row object has two dimensions");
+        return zt_content_refuse(content, blob(content),
+                                 "a compressed sparse row object has two dimensions");
     status = zt_words_open(&words, content, blob(content));
     if (status != ZT_OK)
         return status;

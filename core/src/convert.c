@@ -1,4 +1,5 @@
-/* Converting: facts first where the target states them ahead, then every component from source to writer. */
+/* Converting: facts first where the target states them ahead, then every component from source to
+ * writer. */
 #include "zt/convert.h"
 
 #include <stdlib.h>
@@ -21,9 +22,12 @@ uint64_t zt_conversion_work(const struct zt_conversion *conversion)
     for (uint32_t i = 0; i < source->component_count; i++) {
         const struct zt_component *component = &source->components[i];
         uint64_t length = component->decoded_length;
+
         total += length != ZT_LENGTH_UNKNOWN ? length : component->length;
     }
-    return needs_facts(conversion->projection->target) && !conversion->options.facts ? 2 * total : total;
+    return needs_facts(conversion->projection->target) && conversion->options.facts == NULL
+               ? 2 * total
+               : total;
 }
 
 /* --- one component --- */
@@ -41,12 +45,14 @@ static enum zt_status changed_meanwhile(const struct copying *copying, uint32_t 
     const struct zt_component *part = &outline->components[component];
 
     zt_fail(copying->error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "the file changed while it was read");
-    zt_error_at(copying->error, zt_object_name(zt_component_owner(outline, part)), zt_component_name(part));
+    zt_error_at(copying->error, zt_object_name(zt_component_owner(outline, part)),
+                zt_component_name(part));
     return ZT_CORRUPT;
 }
 
 /* hasher is NULL where there is no fact to compare with. */
-static enum zt_status copy_feed(const struct copying *copying, struct zt_feed *feed, struct zt_hasher *hasher)
+static enum zt_status copy_feed(const struct copying *copying, struct zt_feed *feed,
+                                struct zt_hasher *hasher)
 {
     const uint8_t *bytes;
     size_t length;
@@ -54,9 +60,9 @@ static enum zt_status copy_feed(const struct copying *copying, struct zt_feed *f
 
     do {
         status = zt_feed_read(feed, &bytes, &length, copying->error);
-        if (status == ZT_OK && hasher)
+        if (status == ZT_OK && hasher != NULL)
             zt_hasher_update(hasher, bytes, length);
-        if (status == ZT_OK && copying->writer)
+        if (status == ZT_OK && copying->writer != NULL)
             status = zt_writer_append(copying->writer, bytes, length, copying->error);
     } while (status == ZT_OK && length > 0);
     return status;
@@ -69,17 +75,17 @@ static enum zt_status copy_component(const struct copying *copying, uint32_t com
     struct zt_digest actual;
     enum zt_status status = zt_feed_open(copying->conversion, component, &feed, copying->error);
 
-    if (status == ZT_OK && copying->facts &&
+    if (status == ZT_OK && copying->facts != NULL &&
         zt_hasher_new(copying->facts[component].digest.algorithm, &hasher) != ZT_OK)
         status = zt_write_no_memory(copying->error);
     if (status == ZT_OK)
         status = copy_feed(copying, feed, hasher);
-    if (status == ZT_OK && hasher) {
+    if (status == ZT_OK && hasher != NULL) {
         zt_hasher_finish(hasher, &actual);
         if (!zt_digest_equal(&actual, &copying->facts[component].digest))
             status = changed_meanwhile(copying, component);
     }
-    if (hasher)
+    if (hasher != NULL)
         zt_hasher_free(hasher);
     zt_feed_close(feed);
     return status;
@@ -87,16 +93,16 @@ static enum zt_status copy_component(const struct copying *copying, uint32_t com
 
 /* --- the whole --- */
 
-/* What the writer does not ask for is not looked at by facts either: a component of no bytes may still be damaged. */
+/* What the writer does not ask for is not looked at by facts either: a component of no bytes may
+ * still be damaged. */
 static enum zt_status check_empty(struct copying *copying)
 {
     const struct zt_model *outline = copying->conversion->projection->model;
     enum zt_status status = ZT_OK;
 
-    for (uint32_t i = 0; i < outline->component_count && status == ZT_OK; i++) {
+    for (uint32_t i = 0; i < outline->component_count && status == ZT_OK; i++)
         if (outline->components[i].decoded_length == 0)
             status = copy_component(copying, i);
-    }
     return status;
 }
 
@@ -105,9 +111,10 @@ static enum zt_status copy_all(struct copying *copying, const struct zt_sink *si
     const struct zt_projection *projection = copying->conversion->projection;
     struct zt_writer_options options = copying->conversion->options;
     uint32_t component;
+    enum zt_status status;
 
     options.facts = copying->facts;
-    enum zt_status status = zt_writer_begin(projection, &options, sink, &copying->writer, copying->error);
+    status = zt_writer_begin(projection, &options, sink, &copying->writer, copying->error);
     while (status == ZT_OK && zt_writer_next(copying->writer, &component)) {
         status = zt_writer_component(copying->writer, component, copying->error);
         if (status == ZT_OK)
@@ -122,18 +129,19 @@ static enum zt_status copy_all(struct copying *copying, const struct zt_sink *si
 enum zt_status zt_model_convert(const struct zt_conversion *conversion, const struct zt_sink *sink,
                                 struct zt_error *error)
 {
-    struct copying copying = {.conversion = conversion, .facts = conversion->options.facts, .error = error};
+    struct copying copying = {
+        .conversion = conversion, .facts = conversion->options.facts, .error = error};
     enum zt_target target = conversion->projection->target;
     struct zt_fact *gathered = NULL;
     enum zt_status status = zt_conversion_check(conversion, error);
 
-    if (status == ZT_OK && needs_facts(target) && !copying.facts)
+    if (status == ZT_OK && needs_facts(target) && copying.facts == NULL)
         status = zt_facts_gather(conversion, &gathered, error);
-    if (gathered)
+    if (gathered != NULL)
         copying.facts = gathered;
     if (!needs_facts(target))
         copying.facts = NULL;
-    if (status == ZT_OK && !copying.facts)
+    if (status == ZT_OK && copying.facts == NULL)
         status = check_empty(&copying);
     if (status == ZT_OK)
         status = copy_all(&copying, sink);

@@ -1,6 +1,6 @@
-/* Content rules before a conversion. Where the target's layout promises more than the source's (zTensor 2's columns
- * increase, its coordinates differ), the object is judged a second time: the source's bytes under the target's names.
- */
+/* Content rules before a conversion. Where the target's layout promises more than the source's
+ * (zTensor 2's columns increase, its coordinates differ), the object is judged a second time: the
+ * source's bytes under the target's names. */
 #include "zt/convert.h"
 
 #include <stdlib.h>
@@ -16,11 +16,10 @@ static bool has_rules(const struct zt_model *model, const struct zt_object *obje
     if (object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO ||
         object->layout == ZT_LAYOUT_ZT01_COO || object->layout == ZT_LAYOUT_ZT01_CSR)
         return true;
-    for (uint32_t i = 0; i < object->component_count; i++) {
+    for (uint32_t i = 0; i < object->component_count; i++)
         if (components[i].dtype == ZT_BOOL || components[i].logical == ZT_LOGICAL_BOOL ||
             components[i].logical == ZT_LOGICAL_F4_E2M1)
             return true;
-    }
     return false;
 }
 
@@ -34,7 +33,7 @@ static enum zt_status check_source(const struct zt_model *source, const struct z
 
     if (status == ZT_OK || status == ZT_UNSUPPORTED)
         return ZT_OK;
-    if (error)
+    if (error != NULL)
         *error = found;
     return status;
 }
@@ -46,19 +45,22 @@ static bool promises_more(const struct zt_conversion *conversion, const struct z
                           const struct zt_object *from)
 {
     enum zt_format target = conversion->projection->model->format;
-    bool is_sparse = object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
+    bool is_sparse =
+        object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
 
     if (object->layout != from->layout)
         return object->layout != ZT_LAYOUT_OTHER;
     return is_sparse && target == ZT_FORMAT_ZT2 && conversion->source->format != ZT_FORMAT_ZT2;
 }
 
-/* A component where the source keeps it, called and typed as in the target. Indices are read as they are stored: they
- * become wider on their way. */
-static struct zt_component view_component(const struct zt_conversion *conversion, const struct zt_component *part)
+/* A component where the source keeps it, called and typed as in the target. Indices are read as
+ * they are stored: they become wider on their way. */
+static struct zt_component view_component(const struct zt_conversion *conversion,
+                                          const struct zt_component *part)
 {
     const struct zt_projection *projection = conversion->projection;
-    const struct zt_origin *origin = &projection->origins[zt_component_index(projection->model, part)];
+    const struct zt_origin *origin =
+        &projection->origins[zt_component_index(projection->model, part)];
     struct zt_component view = conversion->source->components[origin->component];
 
     view.name = part->name;
@@ -73,7 +75,8 @@ static struct zt_component view_component(const struct zt_conversion *conversion
 }
 
 static enum zt_status refuse(const struct zt_conversion *conversion, const struct zt_object *object,
-                             const struct zt_object *from, const struct zt_error *found, struct zt_error *error)
+                             const struct zt_object *from, const struct zt_error *found,
+                             struct zt_error *error)
 {
     struct zt_text part = {found->component, strlen(found->component)};
 
@@ -84,8 +87,9 @@ static enum zt_status refuse(const struct zt_conversion *conversion, const struc
     return ZT_UNSUPPORTED;
 }
 
-static enum zt_status check_view(const struct zt_conversion *conversion, const struct zt_object *object,
-                                 struct zt_component *parts, struct zt_error *error)
+static enum zt_status check_view(const struct zt_conversion *conversion,
+                                 const struct zt_object *object, struct zt_component *parts,
+                                 struct zt_error *error)
 {
     const struct zt_model *outline = conversion->projection->model;
     const struct zt_files files = {conversion->files[0], conversion->files + 1};
@@ -102,39 +106,42 @@ static enum zt_status check_view(const struct zt_conversion *conversion, const s
     return zt_object_check(&view, &viewed, &files, error);
 }
 
-static enum zt_status check_target(const struct zt_conversion *conversion, const struct zt_object *object,
-                                   const struct zt_object *from, struct zt_error *error)
+static enum zt_status check_target(const struct zt_conversion *conversion,
+                                   const struct zt_object *object, const struct zt_object *from,
+                                   struct zt_error *error)
 {
     struct zt_error found;
+    struct zt_component *parts;
+    enum zt_status status;
 
     if (!promises_more(conversion, object, from) ||
         (conversion->trusted && !has_rules(conversion->projection->model, object)))
         return ZT_OK;
-    struct zt_component *parts = calloc(object->component_count, sizeof(*parts));
-    if (!parts)
+    parts = calloc(object->component_count, sizeof(*parts));
+    if (parts == NULL)
         return zt_write_no_memory(error);
-    enum zt_status status = check_view(conversion, object, parts, &found);
+    status = check_view(conversion, object, parts, &found);
     free(parts);
     if (status == ZT_INVALID)
         return refuse(conversion, object, from, &found, error);
     if (status == ZT_OK || status == ZT_UNSUPPORTED)
         return ZT_OK;
-    if (error)
+    if (error != NULL)
         *error = found;
     return status;
 }
 
 /* --- both --- */
 
-/* The object that each of the source's components belongs to: the projection's objects may be in another order. */
+/* The object that each of the source's components belongs to: the projection's objects may be in
+ * another order. */
 static uint32_t *find_owners(const struct zt_model *source)
 {
     uint32_t *owners = calloc(source->component_count + (size_t)1, sizeof(*owners));
 
-    for (uint32_t i = 0; owners && i < source->object_count; i++) {
+    for (uint32_t i = 0; owners != NULL && i < source->object_count; i++)
         for (uint32_t j = 0; j < source->objects[i].component_count; j++)
             owners[source->objects[i].first_component + j] = i;
-    }
     return owners;
 }
 
@@ -145,13 +152,14 @@ static enum zt_status check_targets(const struct zt_conversion *conversion, stru
     uint32_t *owners = find_owners(source);
     enum zt_status status = ZT_OK;
 
-    if (!owners)
+    if (owners == NULL)
         return zt_write_no_memory(error);
     for (uint32_t i = 0; i < projection->model->object_count && status == ZT_OK; i++) {
         const struct zt_object *object = &projection->model->objects[i];
 
         if (object->component_count > 0) {
             uint32_t owner = owners[projection->origins[object->first_component].component];
+
             status = check_target(conversion, object, &source->objects[owner], error);
         }
     }
@@ -165,9 +173,8 @@ enum zt_status zt_conversion_check(const struct zt_conversion *conversion, struc
     const struct zt_files files = {conversion->files[0], conversion->files + 1};
     enum zt_status status = ZT_OK;
 
-    for (uint32_t i = 0; i < source->object_count && status == ZT_OK; i++) {
+    for (uint32_t i = 0; i < source->object_count && status == ZT_OK; i++)
         if (!conversion->trusted || has_rules(source, &source->objects[i]))
             status = check_source(source, &source->objects[i], &files, error);
-    }
     return status == ZT_OK ? check_targets(conversion, error) : status;
 }

@@ -8,7 +8,8 @@
 #include "json_cbor.h"
 #include "layout.h"
 
-/* How deep values may lie below a map of attributes: as when a model is converted (project_zt.c). */
+/* How deep values may lie below a map of attributes: as when a model is converted (project_zt.c).
+ */
 #define LEVELS_ZT1 128
 #define LEVELS_ZT2 32
 /* Of a map of the file, or of an object: how deep it lies itself. */
@@ -124,7 +125,8 @@ static enum zt_status take_attributes(struct declaring *declaring)
         return refuse(declaring->error, "\"attributes\" is an object");
     if (status != ZT_OK)
         return status;
-    return zt_json_to_cbor(&declaring->reader, &declaring->arena, &declaring->attributes, declaring->error);
+    return zt_json_to_cbor(&declaring->reader, &declaring->arena, &declaring->attributes,
+                           declaring->error);
 }
 
 /* --- the whole --- */
@@ -134,24 +136,27 @@ struct member {
     enum zt_status (*take)(struct declaring *declaring);
 };
 
-static const struct member file_members[] = {{"version", take_version}, {"attributes", take_attributes}, {NULL, NULL}};
+static const struct member file_members[] = {
+    {"version", take_version}, {"attributes", take_attributes}, {NULL, NULL}};
 
 static const struct member object_members[] = {
     {"shape", take_shape}, {"format", take_format}, {"attributes", take_attributes}, {NULL, NULL}};
 
-static enum zt_status take_member(struct declaring *declaring, const struct member *members, struct zt_text key,
-                                  unsigned *seen)
+static enum zt_status take_member(struct declaring *declaring, const struct member *members,
+                                  struct zt_text key, unsigned *seen)
 {
     for (unsigned i = 0; members[i].name != NULL; i++) {
         if (!text_is(key, members[i].name))
             continue;
         if (*seen & 1u << i)
-            return zt_fail(declaring->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "\"%s\" occurs twice", members[i].name);
+            return zt_fail(declaring->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "\"%s\" occurs twice",
+                           members[i].name);
         *seen |= 1u << i;
         return members[i].take(declaring);
     }
-    return zt_fail(declaring->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "\"%.*s\" is no member that is known",
-                   (int)(key.length < 60 ? key.length : 60), key.bytes);
+    return zt_fail(declaring->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                   "\"%.*s\" is no member that is known", (int)(key.length < 60 ? key.length : 60),
+                   key.bytes);
 }
 
 static enum zt_status read_members(struct declaring *declaring, const struct member *members)
@@ -173,15 +178,16 @@ static enum zt_status read_members(struct declaring *declaring, const struct mem
     return status == ZT_OK ? zt_json_end(&declaring->reader, declaring->error) : status;
 }
 
-static enum zt_status encode_attributes(struct declaring *declaring, unsigned level, struct zt_buffer *buffer)
+static enum zt_status encode_attributes(struct declaring *declaring, unsigned level,
+                                        struct zt_buffer *buffer)
 {
     bool zt1 = declaring->declaration.target == ZT_TARGET_ZT1;
     unsigned levels = (zt1 ? LEVELS_ZT1 : LEVELS_ZT2) - level;
 
     if (declaring->attributes.bytes == NULL)
         return ZT_OK;
-    return zt_attributes_encode(declaring->attributes, zt1 ? ZT_ATTRIBUTES_ZT1 : ZT_ATTRIBUTES_ZT2, levels, buffer,
-                                declaring->error);
+    return zt_attributes_encode(declaring->attributes, zt1 ? ZT_ATTRIBUTES_ZT1 : ZT_ATTRIBUTES_ZT2,
+                                levels, buffer, declaring->error);
 }
 
 /* One block: the attributes, then the format. */
@@ -229,14 +235,14 @@ static enum zt_status as_argument(enum zt_status status, struct zt_error *error)
 /* The reader is one for headers, which are padded with blanks alone. */
 static struct zt_text without_space(struct zt_text json)
 {
-    while (json.length > 0 && memchr(" \t\r\n", json.bytes[json.length - 1], 4))
+    while (json.length > 0 && memchr(" \t\r\n", json.bytes[json.length - 1], 4) != NULL)
         json.length--;
     return json;
 }
 
 /* Texts with escapes are decoded where they stand: a copy is read. */
-static enum zt_status declare(struct declaring *declaring, struct zt_text text, const struct member *members,
-                              unsigned level)
+static enum zt_status declare(struct declaring *declaring, struct zt_text text,
+                              const struct member *members, unsigned level)
 {
     struct zt_text trimmed = without_space(text);
     struct zt_text json = trimmed.length > 0 ? trimmed : (struct zt_text){"{}", 2};
@@ -247,8 +253,8 @@ static enum zt_status declare(struct declaring *declaring, struct zt_text text, 
         return zt_fail(declaring->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
     memcpy(copy, json.bytes, json.length);
     declaring->declaration.format = (struct zt_text){"dense", strlen("dense")};
-    declaring->reader =
-        (struct zt_json_reader){.bytes = copy, .length = json.length, .wants_exact = true, .rules = &no_rules};
+    declaring->reader = (struct zt_json_reader){
+        .bytes = copy, .length = json.length, .wants_exact = true, .rules = &no_rules};
     zt_arena_init(&declaring->arena, SIZE_MAX / 2);
     status = read_members(declaring, members);
     if (status == ZT_OK)
@@ -258,10 +264,12 @@ static enum zt_status declare(struct declaring *declaring, struct zt_text text, 
     return as_argument(status, declaring->error);
 }
 
-enum zt_status zt_declare_file(struct zt_text json, struct zt_declaration *out_declaration, struct zt_error *error)
+enum zt_status zt_declare_file(struct zt_text json, struct zt_declaration *out_declaration,
+                               struct zt_error *error)
 {
     struct zt_error own;
-    struct declaring declaring = {.declaration.target = ZT_TARGET_ZT1, .error = error ? error : &own};
+    struct declaring declaring = {.declaration.target = ZT_TARGET_ZT1,
+                                  .error = error != NULL ? error : &own};
     enum zt_status status = declare(&declaring, json, file_members, LEVEL_OF_FILE);
 
     if (status == ZT_OK)
@@ -269,11 +277,12 @@ enum zt_status zt_declare_file(struct zt_text json, struct zt_declaration *out_d
     return status;
 }
 
-enum zt_status zt_declare_object(enum zt_target target, struct zt_text json, struct zt_declaration *out_declaration,
-                                 struct zt_error *error)
+enum zt_status zt_declare_object(enum zt_target target, struct zt_text json,
+                                 struct zt_declaration *out_declaration, struct zt_error *error)
 {
     struct zt_error own;
-    struct declaring declaring = {.declaration.target = target, .error = error ? error : &own};
+    struct declaring declaring = {.declaration.target = target,
+                                  .error = error != NULL ? error : &own};
     enum zt_status status = declare(&declaring, json, object_members, LEVEL_OF_OBJECT);
 
     if (status == ZT_OK)
@@ -294,11 +303,10 @@ static bool read_extent(const char **at, const char *end, uint64_t *out_extent)
     const char *digit = *at;
     uint64_t extent = 0;
 
-    for (; digit < end && *digit >= '0' && *digit <= '9'; digit++) {
+    for (; digit < end && *digit >= '0' && *digit <= '9'; digit++)
         if (__builtin_mul_overflow(extent, 10, &extent) ||
             __builtin_add_overflow(extent, (uint64_t)(*digit - '0'), &extent))
             return false;
-    }
     if (digit == *at || (digit < end && *digit != ','))
         return false;
     *at = digit;
@@ -306,10 +314,12 @@ static bool read_extent(const char **at, const char *end, uint64_t *out_extent)
     return true;
 }
 
-enum zt_status zt_declare_shape(struct zt_text text, struct zt_shape *out_shape, struct zt_error *error)
+enum zt_status zt_declare_shape(struct zt_text text, struct zt_shape *out_shape,
+                                struct zt_error *error)
 {
     const char *end = text.bytes + text.length;
     struct zt_shape shape = {.stated = true};
+    enum zt_status status;
 
     for (const char *at = text.bytes; text.length > 0; at++) {
         if (shape.rank == ZT_DECLARED_RANK_MAX)
@@ -320,7 +330,7 @@ enum zt_status zt_declare_shape(struct zt_text text, struct zt_shape *out_shape,
         if (at == end)
             break;
     }
-    enum zt_status status = check_shape(&shape, error);
+    status = check_shape(&shape, error);
     if (status == ZT_OK)
         *out_shape = shape;
     return status;
@@ -333,7 +343,8 @@ static enum zt_status refuse_type(struct zt_error *error, const char *what, stru
 }
 
 enum zt_status zt_declare_type(enum zt_target target, struct zt_text dtype, struct zt_text type,
-                               enum zt_dtype *out_dtype, enum zt_logical *out_logical, struct zt_error *error)
+                               enum zt_dtype *out_dtype, enum zt_logical *out_logical,
+                               struct zt_error *error)
 {
     enum zt_dtype storage;
     enum zt_logical logical = ZT_LOGICAL_NONE;
@@ -346,7 +357,8 @@ enum zt_status zt_declare_type(enum zt_target target, struct zt_text dtype, stru
         return refuse_type(error, "type", type);
     if (logical != ZT_LOGICAL_NONE && zt_logical_storage(logical) != storage)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the type %s lies on %s, not %s",
-                       zt_logical_name(logical), zt_dtype_name(zt_logical_storage(logical)), zt_dtype_name(storage));
+                       zt_logical_name(logical), zt_dtype_name(zt_logical_storage(logical)),
+                       zt_dtype_name(storage));
     if (target == ZT_TARGET_ZT2 && storage == ZT_BOOL) {
         storage = ZT_U8;
         logical = ZT_LOGICAL_BOOL;
@@ -356,13 +368,15 @@ enum zt_status zt_declare_type(enum zt_target target, struct zt_text dtype, stru
     return ZT_OK;
 }
 
-enum zt_status zt_declared_bytes(const struct zt_shape *shape, enum zt_dtype dtype, enum zt_logical logical,
-                                 uint64_t *out_bytes, struct zt_error *error)
+enum zt_status zt_declared_bytes(const struct zt_shape *shape, enum zt_dtype dtype,
+                                 enum zt_logical logical, uint64_t *out_bytes,
+                                 struct zt_error *error)
 {
     uint64_t elements;
 
     if (!zt_shape_product(shape->extents, shape->rank, &elements) ||
         zt_element_bytes(dtype, logical, elements, out_bytes) != ZT_OK)
-        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the size of so many elements does not fit in 64 bits");
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "the size of so many elements does not fit in 64 bits");
     return ZT_OK;
 }

@@ -1,7 +1,7 @@
 /* Decoding a component from its first byte to its last: one small reader for each way of storing.
  *
- * Raw bytes are passed on, big-endian words swapped (zTensor 0.1, NPY), zstd, zt.zstd-seekable/1 and deflate
- * decompressed, arrays in Fortran order turned (turn.c). */
+ * Raw bytes are passed on, big-endian words swapped (zTensor 0.1, NPY), zstd, zt.zstd-seekable/1
+ * and deflate decompressed, arrays in Fortran order turned (turn.c). */
 #include "decoder.h"
 
 #include <assert.h>
@@ -27,8 +27,8 @@ static const struct zt_zstd_rules zstd_rules = {
 struct zt_decoder {
     const struct zt_component *component;
     struct zt_source *source;
-    enum zt_status (*read)(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
-                           struct zt_error *error);
+    enum zt_status (*read)(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                           size_t *out_length, struct zt_error *error);
     uint64_t produced;
     uint64_t consumed; /* stored bytes, of what the stream is not reading now */
     struct zt_zstd_stream *stream;
@@ -50,7 +50,8 @@ static bool is_swapped(const struct zt_component *component)
 
 bool zt_component_is_plain(const struct zt_component *component)
 {
-    return component->encoding == ZT_ENCODING_RAW && !is_swapped(component) && !zt_turn_needed(component);
+    return component->encoding == ZT_ENCODING_RAW && !is_swapped(component) &&
+           !zt_turn_needed(component);
 }
 
 /* --- raw --- */
@@ -62,12 +63,12 @@ static size_t raw_part(const struct zt_decoder *decoder, size_t capacity)
     return left < capacity ? (size_t)left : capacity;
 }
 
-static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
-                               struct zt_error *error)
+static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                               size_t *out_length, struct zt_error *error)
 {
     size_t part = raw_part(decoder, capacity);
-    enum zt_status status =
-        zt_source_read_at(decoder->source, decoder->component->offset + decoder->produced, buffer, part, error);
+    enum zt_status status = zt_source_read_at(
+        decoder->source, decoder->component->offset + decoder->produced, buffer, part, error);
 
     if (status != ZT_OK)
         return status;
@@ -76,9 +77,10 @@ static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size
     return ZT_OK;
 }
 
-/* Bytes after the last whole word (a sparse blob of 0.1 may have them) mean nothing and stay as they are. */
-static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
-                                   struct zt_error *error)
+/* Bytes after the last whole word (a sparse blob of 0.1 may have them) mean nothing and stay as
+ * they are. */
+static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                   size_t *out_length, struct zt_error *error)
 {
     unsigned width = zt_dtype_width((enum zt_dtype)decoder->component->dtype);
     unsigned inside = (unsigned)(decoder->produced % width);
@@ -107,8 +109,8 @@ static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, 
     return ZT_OK;
 }
 
-static enum zt_status read_turned(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
-                                  struct zt_error *error)
+static enum zt_status read_turned(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                  size_t *out_length, struct zt_error *error)
 {
     enum zt_status status = zt_turn_read(decoder->turn, buffer, capacity, out_length, error);
 
@@ -133,15 +135,17 @@ static enum zt_status open_raw(struct zt_decoder *decoder, struct zt_error *erro
 
 /* --- deflate --- */
 
-static enum zt_status read_inflated(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
-                                    struct zt_error *error)
+static enum zt_status read_inflated(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                    size_t *out_length, struct zt_error *error)
 {
     return zt_inflate_stream_read(decoder->inflated, buffer, capacity, out_length, error);
 }
 
-/* A stream cannot be asked twice for the bytes of a word: what a small buffer does not hold is kept. */
-static enum zt_status read_inflated_swapped(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
-                                            size_t *out_length, struct zt_error *error)
+/* A stream cannot be asked twice for the bytes of a word: what a small buffer does not hold is
+ * kept. */
+static enum zt_status read_inflated_swapped(struct zt_decoder *decoder, uint8_t *buffer,
+                                            size_t capacity, size_t *out_length,
+                                            struct zt_error *error)
 {
     unsigned width = zt_dtype_width((enum zt_dtype)decoder->component->dtype);
     enum zt_status status = ZT_OK;
@@ -168,15 +172,17 @@ static enum zt_status read_inflated_swapped(struct zt_decoder *decoder, uint8_t 
 
 static enum zt_status skip_lead(struct zt_decoder *decoder, struct zt_error *error)
 {
-    uint64_t left = decoder->component->arrangement != NULL ? decoder->component->arrangement->lead_bytes : 0;
+    uint64_t left =
+        decoder->component->arrangement != NULL ? decoder->component->arrangement->lead_bytes : 0;
     uint8_t skipped[512];
     enum zt_status status = ZT_OK;
 
     while (status == ZT_OK && left > 0) {
         size_t length = 0;
 
-        status = zt_inflate_stream_read(decoder->inflated, skipped, left < sizeof skipped ? left : sizeof skipped,
-                                        &length, error);
+        status =
+            zt_inflate_stream_read(decoder->inflated, skipped,
+                                   left < sizeof(skipped) ? left : sizeof(skipped), &length, error);
         left -= length;
     }
     return status;
@@ -186,10 +192,11 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
 {
     const struct zt_component *component = decoder->component;
     uint64_t lead = component->arrangement != NULL ? component->arrangement->lead_bytes : 0;
+    enum zt_status status;
 
     if (zt_turn_needed(component))
         return open_turned(decoder, error);
-    enum zt_status status = zt_inflate_stream_new(decoder->source, &decoder->inflated, error);
+    status = zt_inflate_stream_new(decoder->source, &decoder->inflated, error);
     decoder->read = is_swapped(component) ? read_inflated_swapped : read_inflated;
     if (status == ZT_OK)
         status = zt_inflate_stream_start(decoder->inflated, component->offset, component->length,
@@ -199,8 +206,8 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
 
 /* --- zstd --- */
 
-static enum zt_status read_zstd(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
-                                struct zt_error *error)
+static enum zt_status read_zstd(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                size_t *out_length, struct zt_error *error)
 {
     return zt_zstd_stream_read(decoder->stream, buffer, capacity, out_length, error);
 }
@@ -208,18 +215,20 @@ static enum zt_status read_zstd(struct zt_decoder *decoder, uint8_t *buffer, siz
 static enum zt_status open_zstd(struct zt_decoder *decoder, struct zt_error *error)
 {
     const struct zt_component *component = decoder->component;
-    enum zt_status status = zt_zstd_stream_new(decoder->source, &zstd_rules, &decoder->stream, error);
+    enum zt_status status =
+        zt_zstd_stream_new(decoder->source, &zstd_rules, &decoder->stream, error);
 
     decoder->read = read_zstd;
     if (status != ZT_OK)
         return status;
-    return zt_zstd_stream_start(decoder->stream, component->offset, component->length, component->decoded_length,
-                                error);
+    return zt_zstd_stream_start(decoder->stream, component->offset, component->length,
+                                component->decoded_length, error);
 }
 
 /* --- zt.zstd-seekable/1 --- */
 
-static enum zt_status start_next_frame(struct zt_decoder *decoder, bool *out_more, struct zt_error *error)
+static enum zt_status start_next_frame(struct zt_decoder *decoder, bool *out_more,
+                                       struct zt_error *error)
 {
     const struct zt_frame *frame = &decoder->table->frame;
     enum zt_status status = zt_seek_table_next(decoder->table, out_more, error);
@@ -235,12 +244,12 @@ static enum zt_status start_next_frame(struct zt_decoder *decoder, bool *out_mor
         return ZT_OK;
     decoder->consumed += zt_zstd_stream_consumed(decoder->stream);
     decoder->frame_left = frame->decoded_length;
-    return zt_zstd_stream_start(decoder->stream, frame->stored_offset, frame->stored_length, frame->decoded_length,
-                                error);
+    return zt_zstd_stream_start(decoder->stream, frame->stored_offset, frame->stored_length,
+                                frame->decoded_length, error);
 }
 
-static enum zt_status read_seekable(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity, size_t *out_length,
-                                    struct zt_error *error)
+static enum zt_status read_seekable(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                    size_t *out_length, struct zt_error *error)
 {
     size_t length = 0;
     bool more = true;
@@ -266,7 +275,7 @@ static enum zt_status open_seekable(struct zt_decoder *decoder, struct zt_error 
     enum zt_status status;
 
     decoder->read = read_seekable;
-    decoder->table = malloc(sizeof *decoder->table);
+    decoder->table = malloc(sizeof(*decoder->table));
     if (decoder->table == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a seek table");
     status = zt_seek_table_open(decoder->component, decoder->source, decoder->table, error);
@@ -299,7 +308,7 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
 enum zt_status zt_decoder_open(const struct zt_component *component, struct zt_source *source,
                                struct zt_decoder **out_decoder, struct zt_error *error)
 {
-    struct zt_decoder *decoder = calloc(1, sizeof *decoder);
+    struct zt_decoder *decoder = calloc(1, sizeof(*decoder));
     enum zt_status status;
 
     if (decoder == NULL)
@@ -315,15 +324,16 @@ enum zt_status zt_decoder_open(const struct zt_component *component, struct zt_s
     return ZT_OK;
 }
 
-enum zt_status zt_decoder_read(struct zt_decoder *decoder, void *buffer, size_t capacity, size_t *out_length,
-                               struct zt_error *error)
+enum zt_status zt_decoder_read(struct zt_decoder *decoder, void *buffer, size_t capacity,
+                               size_t *out_length, struct zt_error *error)
 {
     size_t length = 0;
     enum zt_status status;
 
     assert(capacity > 0);
     if (decoder->failure != ZT_OK)
-        return zt_fail(error, decoder->failure, NULL, decoder->component->offset, "decoding has failed before");
+        return zt_fail(error, decoder->failure, NULL, decoder->component->offset,
+                       "decoding has failed before");
     status = decoder->read(decoder, buffer, capacity, &length, error);
     if (status != ZT_OK) {
         decoder->failure = status;

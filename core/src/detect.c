@@ -1,6 +1,7 @@
 /* Opening a container whatever its name: the format is told by the first bytes.
  *
- * Formats that are known but not read here are named in the error, so that nobody takes them for broken. */
+ * Formats that are known but not read here are named in the error, so that nobody takes them for
+ * broken. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ struct head {
 struct known {
     const char *magic;
     size_t length;
-    enum zt_status (*open)(struct zt_source *source, struct zt_model **out_model, struct zt_error *error);
+    enum zt_status (*open)(struct zt_source *source, struct zt_model **out_model,
+                           struct zt_error *error);
     /* Where open is NULL: what it is called. */
     const char *name;
 };
@@ -49,47 +51,49 @@ static bool begins_with(const struct head *head, const char *magic, size_t lengt
     return head->length >= length && memcmp(head->bytes, magic, length) == 0;
 }
 
-/* A length in 8 bytes, and JSON. Lengths that cannot be right are told by the reader, so that a file cut short is
- * called what it is; from 2^32 on the 8 bytes are somebody else's. */
+/* A length in 8 bytes, and JSON. Lengths that cannot be right are told by the reader, so that a
+ * file cut short is called what it is; from 2^32 on the 8 bytes are somebody else's. */
 static bool is_safetensors(const struct head *head)
 {
-    if (head->length < 9 || head->bytes[8] != '{') {
+    uint64_t length;
+
+    if (head->length < 9 || head->bytes[8] != '{')
         return false;
-    }
-    uint64_t length = zt_load_le64(head->bytes);
+    length = zt_load_le64(head->bytes);
     return length >= 1 && length <= UINT32_MAX;
 }
 
-static enum zt_status read_head(struct zt_source *source, struct head *out_head, struct zt_error *error)
+static enum zt_status read_head(struct zt_source *source, struct head *out_head,
+                                struct zt_error *error)
 {
     struct head head = {.file_size = zt_source_size(source)};
+    enum zt_status status;
+
     head.length = head.file_size < HEAD_BYTES ? (size_t)head.file_size : HEAD_BYTES;
-    enum zt_status status = zt_source_read_at(source, 0, head.bytes, head.length, error);
-    if (status == ZT_OK) {
+    status = zt_source_read_at(source, 0, head.bytes, head.length, error);
+    if (status == ZT_OK)
         *out_head = head;
-    }
     return status;
 }
 
-enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_model,
+                             struct zt_error *error)
 {
     struct head head;
     enum zt_status status = read_head(source, &head, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (begins_with(&head, formats[i].magic, formats[i].length)) {
             return formats[i].open != NULL ? formats[i].open(source, out_model, error)
                                            : fail_unread(formats[i].name, error);
         }
     }
-    if (is_safetensors(&head)) {
+    if (is_safetensors(&head))
         return safetensors_open(source, out_model, error);
-    }
-    if (head.file_size == 0) {
+    if (head.file_size == 0)
         return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0, "the file is empty");
-    }
     return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0,
                    "the content (%" PRIu64 " byte%s) is of no known format", head.file_size,
                    head.file_size == 1 ? "" : "s");

@@ -1,4 +1,5 @@
-/* Digests: their text and their comparison (zTensor 1.2 section 1, zTensor 2 parts). The hashing is in hasher.c. */
+/* Digests: their text and their comparison (zTensor 1.2 section 1, zTensor 2 parts). The hashing is
+ * in hasher.c. */
 #include "zt/digest.h"
 
 #include <inttypes.h>
@@ -6,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Algorithms that files state. SHA-512 belongs to requests, and CRC-32 to the entries of ZIP archives: in any other
- * file they are not known. */
+/* Algorithms that files state. SHA-512 belongs to requests, and CRC-32 to the entries of ZIP
+ * archives: in any other file they are not known. */
 struct spelling {
     const char *prefix;
     enum zt_digest_algorithm algorithm;
@@ -37,7 +38,7 @@ static int hex_value(char digit)
 
 static const struct spelling *find_spelling(struct zt_text text)
 {
-    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+    for (size_t i = 0; i < sizeof(spellings) / sizeof(*spellings); i++) {
         size_t length = strlen(spellings[i].prefix);
 
         if (text.length >= length && strncasecmp(text.bytes, spellings[i].prefix, length) == 0)
@@ -46,7 +47,8 @@ static const struct spelling *find_spelling(struct zt_text text)
     return NULL;
 }
 
-/* Fills bytes from the right, so that a shorter number keeps its value. False for anything but hex digits. */
+/* Fills bytes from the right, so that a shorter number keeps its value. False for anything but hex
+ * digits. */
 static bool read_hex(const char *hex, size_t digits, uint8_t *bytes, size_t length_bytes)
 {
     memset(bytes, 0, length_bytes);
@@ -61,8 +63,8 @@ static bool read_hex(const char *hex, size_t digits, uint8_t *bytes, size_t leng
 }
 
 /* The text begins with the spelling's prefix. */
-static enum zt_status parse_hex(struct zt_text text, const struct spelling *spelling, struct zt_digest *out_digest,
-                                struct zt_error *error)
+static enum zt_status parse_hex(struct zt_text text, const struct spelling *spelling,
+                                struct zt_digest *out_digest, struct zt_error *error)
 {
     struct zt_digest digest = {0};
     const char *hex;
@@ -76,7 +78,8 @@ static enum zt_status parse_hex(struct zt_text text, const struct spelling *spel
     }
     if (spelling->is_number ? digits == 0 || digits > 2u * spelling->length_bytes
                             : digits != 2u * spelling->length_bytes)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "a digest of %zu hex digits cannot be %.*s", digits,
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                       "a digest of %zu hex digits cannot be %.*s", digits,
                        (int)strlen(spelling->prefix) - 1, spelling->prefix);
     digest.algorithm = spelling->algorithm;
     digest.length_bytes = spelling->length_bytes;
@@ -86,21 +89,25 @@ static enum zt_status parse_hex(struct zt_text text, const struct spelling *spel
     return ZT_OK;
 }
 
-enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error)
+enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest,
+                               struct zt_error *error)
 {
     const struct spelling *spelling = find_spelling(text);
 
     if (spelling == NULL)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest's algorithm is not known");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                       "the digest's algorithm is not known");
     return parse_hex(text, spelling, out_digest, error);
 }
 
-enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error)
+enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest,
+                                   struct zt_error *error)
 {
     size_t prefix = strlen(zip_spelling.prefix);
 
     if (text.length < prefix || memcmp(text.bytes, zip_spelling.prefix, prefix) != 0)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest's algorithm is not known");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                       "the digest's algorithm is not known");
     return parse_hex(text, &zip_spelling, out_digest, error);
 }
 

@@ -1,7 +1,7 @@
 /* Storage types and logical types: names, widths, sizes (zTensor 1.2 section 2; zTensor 2 types).
  *
- * Two constant tables and the arithmetic on them. Which type goes with which dtype in a file is the readers' to check.
- */
+ * Two constant tables and the arithmetic on them. Which type goes with which dtype in a file is the
+ * readers' to check. */
 #include "zt/dtype.h"
 
 #include <string.h>
@@ -13,10 +13,12 @@ struct dtype_facts {
 };
 
 static const struct dtype_facts dtypes[ZT_DTYPE_COUNT] = {
-    [ZT_F64] = {"f64", "float64", 8},    [ZT_F32] = {"f32", "float32", 4}, [ZT_F16] = {"f16", "float16", 2},
-    [ZT_BF16] = {"bf16", "bfloat16", 2}, [ZT_I64] = {"i64", "int64", 8},   [ZT_I32] = {"i32", "int32", 4},
-    [ZT_I16] = {"i16", "int16", 2},      [ZT_I8] = {"i8", "int8", 1},      [ZT_U64] = {"u64", "uint64", 8},
-    [ZT_U32] = {"u32", "uint32", 4},     [ZT_U16] = {"u16", "uint16", 2},  [ZT_U8] = {"u8", "uint8", 1},
+    [ZT_F64] = {"f64", "float64", 8}, [ZT_F32] = {"f32", "float32", 4},
+    [ZT_F16] = {"f16", "float16", 2}, [ZT_BF16] = {"bf16", "bfloat16", 2},
+    [ZT_I64] = {"i64", "int64", 8},   [ZT_I32] = {"i32", "int32", 4},
+    [ZT_I16] = {"i16", "int16", 2},   [ZT_I8] = {"i8", "int8", 1},
+    [ZT_U64] = {"u64", "uint64", 8},  [ZT_U32] = {"u32", "uint32", 4},
+    [ZT_U16] = {"u16", "uint16", 2},  [ZT_U8] = {"u8", "uint8", 1},
     [ZT_BOOL] = {"bool", "bool", 1},
 };
 
@@ -82,10 +84,9 @@ const char *zt_logical_name(enum zt_logical logical)
 
 enum zt_logical zt_logical_from_name(struct zt_text name)
 {
-    for (int i = ZT_LOGICAL_BOOL; i < ZT_LOGICAL_COUNT; i++) {
+    for (int i = ZT_LOGICAL_BOOL; i < ZT_LOGICAL_COUNT; i++)
         if (text_is(name, logicals[i].name))
             return (enum zt_logical)i;
-    }
     return ZT_LOGICAL_UNKNOWN;
 }
 
@@ -101,7 +102,8 @@ unsigned zt_element_bits(enum zt_dtype dtype, enum zt_logical logical)
     return logicals[logical].bits;
 }
 
-enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, uint64_t elements, uint64_t *out_bytes)
+enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, uint64_t elements,
+                                uint64_t *out_bytes)
 {
     unsigned bits = zt_element_bits(dtype, logical);
     uint64_t bytes;

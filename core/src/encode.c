@@ -1,5 +1,5 @@
-/* Compressing a text in memory: zstd by the compressor of the writers, gzip by ISA-L, of which this is the other
- * wrapper beside hasher.c. */
+/* Compressing a text in memory: zstd by the compressor of the writers, gzip by ISA-L, of which this
+ * is the other wrapper beside hasher.c. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -9,7 +9,8 @@
 #include "zstd_compress.h"
 #include "zt/coding.h"
 
-/* Of a manifest with 100,000 objects higher levels leave a tenth less at most and take several times as long. */
+/* Of a manifest with 100,000 objects higher levels leave a tenth less at most and take several
+ * times as long. */
 #define ZSTD_LEVEL 3
 /* Smaller than zlib's level 3 at a quarter of its time. */
 #define GZIP_LEVEL 2
@@ -29,7 +30,8 @@ static enum zt_status take(void *context, const void *bytes, size_t length, stru
     return buffer->failed ? fail_memory(error) : ZT_OK;
 }
 
-static enum zt_status encode_zstd(const void *bytes, size_t length, const struct zt_sink *sink, struct zt_error *error)
+static enum zt_status encode_zstd(const void *bytes, size_t length, const struct zt_sink *sink,
+                                  struct zt_error *error)
 {
     struct zt_compressor *compressor = NULL;
     enum zt_status status = zt_compressor_new(ZSTD_LEVEL, false, sink, &compressor, error);
@@ -66,10 +68,10 @@ static enum zt_status put_piece(struct gzip *gzip, const uint8_t *bytes, size_t 
         int outcome;
 
         stream->next_out = gzip->output;
-        stream->avail_out = sizeof gzip->output;
+        stream->avail_out = sizeof(gzip->output);
         outcome = isal_deflate(stream);
         assert(outcome == COMP_OK);
-        made = sizeof gzip->output - stream->avail_out;
+        made = sizeof(gzip->output) - stream->avail_out;
         if (made > 0)
             status = sink->take(sink->context, gzip->output, made, error);
         if (status != ZT_OK)
@@ -81,7 +83,7 @@ static enum zt_status put_piece(struct gzip *gzip, const uint8_t *bytes, size_t 
 static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const struct zt_sink *sink,
                                   struct zt_error *error)
 {
-    struct gzip *gzip = malloc(sizeof *gzip);
+    struct gzip *gzip = malloc(sizeof(*gzip));
     enum zt_status status = ZT_OK;
     size_t at = 0;
 
@@ -91,7 +93,7 @@ static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const str
     gzip->stream.gzip_flag = IGZIP_GZIP;
     gzip->stream.level = GZIP_LEVEL;
     gzip->stream.level_buf = gzip->room;
-    gzip->stream.level_buf_size = sizeof gzip->room;
+    gzip->stream.level_buf_size = sizeof(gzip->room);
     do {
         size_t part = length - at < GZIP_PIECE ? length - at : GZIP_PIECE;
 
@@ -102,13 +104,13 @@ static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const str
     return status;
 }
 
-enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length, uint8_t **out_bytes,
-                         size_t *out_length, struct zt_error *error)
+enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length,
+                         uint8_t **out_bytes, size_t *out_length, struct zt_error *error)
 {
     struct zt_buffer buffer = {0};
     struct zt_sink sink = {take, &buffer};
-    enum zt_status status =
-        coding == ZT_CODING_ZSTD ? encode_zstd(bytes, length, &sink, error) : encode_gzip(bytes, length, &sink, error);
+    enum zt_status status = coding == ZT_CODING_ZSTD ? encode_zstd(bytes, length, &sink, error)
+                                                     : encode_gzip(bytes, length, &sink, error);
     uint8_t *fitted;
 
     if (status != ZT_OK) {

@@ -14,12 +14,13 @@ enum zt_status zt_encoder_open(enum zt_target target, int level, const struct zt
                                struct zt_encoder **out_encoder, struct zt_error *error)
 {
     struct zt_encoder *encoder = calloc(1, sizeof(*encoder));
+    enum zt_status status;
 
-    if (!encoder)
+    if (encoder == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to compress with");
     encoder->out = *out;
-    enum zt_status status =
-        zt_compressor_new(level, target == ZT_TARGET_ZT2, &encoder->out, &encoder->compressor, error);
+    status = zt_compressor_new(level, target == ZT_TARGET_ZT2, &encoder->out, &encoder->compressor,
+                               error);
     if (status != ZT_OK) {
         free(encoder);
         return status;
@@ -29,7 +30,8 @@ enum zt_status zt_encoder_open(enum zt_target target, int level, const struct zt
     return ZT_OK;
 }
 
-enum zt_status zt_encoder_append(struct zt_encoder *encoder, const void *bytes, size_t length, struct zt_error *error)
+enum zt_status zt_encoder_append(struct zt_encoder *encoder, const void *bytes, size_t length,
+                                 struct zt_error *error)
 {
     return zt_compressor_append(encoder->compressor, bytes, length, error);
 }
@@ -41,7 +43,7 @@ enum zt_status zt_encoder_finish(struct zt_encoder *encoder, struct zt_error *er
 
 void zt_encoder_close(struct zt_encoder *encoder)
 {
-    if (!encoder)
+    if (encoder == NULL)
         return;
     zt_compressor_free(encoder->compressor);
     free(encoder);

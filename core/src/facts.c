@@ -1,13 +1,13 @@
-/* Facts about components that a file states ahead of them: one pass over all, and for canonical zTensor 2 a comparison
- * of those that may be the same bytes. */
+/* Facts about components that a file states ahead of them: one pass over all, and for canonical
+ * zTensor 2 a comparison of those that may be the same bytes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "feed.h"
 #include "write/formats.h"
 
-/* Different bytes of one length and digest, beyond which the others count as different: such files are made on
- * purpose, and comparing each with each takes its square. */
+/* Different bytes of one length and digest, beyond which the others count as different: such files
+ * are made on purpose, and comparing each with each takes its square. */
 #define CANDIDATES_MAX 8
 
 struct gathering {
@@ -27,8 +27,8 @@ static enum zt_digest_algorithm algorithm_of(const struct zt_conversion *convers
 
 /* --- lengths and digests --- */
 
-static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher, uint64_t *out_length,
-                                struct zt_error *error)
+static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher,
+                                uint64_t *out_length, struct zt_error *error)
 {
     const uint8_t *bytes;
     size_t length;
@@ -47,23 +47,26 @@ static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher, 
 }
 
 /* The source's own digest, where it was compared before and is what the target states. */
-static bool take_over(const struct zt_conversion *conversion, uint32_t component, struct zt_fact *out_fact)
+static bool take_over(const struct zt_conversion *conversion, uint32_t component,
+                      struct zt_fact *out_fact)
 {
     const struct zt_origin *origin = &conversion->projection->origins[component];
     const struct zt_component *from = &conversion->source->components[origin->component];
     struct zt_digest digest;
 
     if (!conversion->trusted || origin->change != ZT_CHANGE_NONE || from->digest == NULL ||
-        from->decoded_length == ZT_LENGTH_UNKNOWN || !zt_feed_digest_is_decoded(conversion->source, from) ||
+        from->decoded_length == ZT_LENGTH_UNKNOWN ||
+        !zt_feed_digest_is_decoded(conversion->source, from) ||
         zt_component_digest(conversion->source, from, &digest, NULL) != ZT_OK ||
         digest.algorithm != algorithm_of(conversion))
         return false;
-    *out_fact = (struct zt_fact){.length = from->decoded_length, .same_as = component, .digest = digest};
+    *out_fact =
+        (struct zt_fact){.length = from->decoded_length, .same_as = component, .digest = digest};
     return true;
 }
 
-enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t component, struct zt_fact *out_fact,
-                              struct zt_error *error)
+enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t component,
+                              struct zt_fact *out_fact, struct zt_error *error)
 {
     struct zt_feed *feed = NULL;
     struct zt_hasher *hasher = NULL;
@@ -81,7 +84,7 @@ enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t c
         zt_hasher_finish(hasher, &fact.digest);
         *out_fact = fact;
     }
-    if (hasher)
+    if (hasher != NULL)
         zt_hasher_free(hasher);
     zt_feed_close(feed);
     return status;
@@ -102,11 +105,12 @@ static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struc
     bool equal = true;
 
     while (equal && status == ZT_OK) {
-        for (unsigned i = 0; i < 2 && status == ZT_OK; i++) {
+        size_t part;
+
+        for (unsigned i = 0; i < 2 && status == ZT_OK; i++)
             if (sides[i].length == 0)
                 status = zt_feed_read(sides[i].feed, &sides[i].bytes, &sides[i].length, error);
-        }
-        size_t part = sides[0].length < sides[1].length ? sides[0].length : sides[1].length;
+        part = sides[0].length < sides[1].length ? sides[0].length : sides[1].length;
         if (status != ZT_OK || part == 0)
             break;
         equal = memcmp(sides[0].bytes, sides[1].bytes, part) == 0;
@@ -127,13 +131,13 @@ static bool is_one_place(const struct zt_conversion *conversion, uint32_t first,
     const struct zt_component *a = &conversion->source->components[origins[first].component];
     const struct zt_component *b = &conversion->source->components[origins[second].component];
 
-    return a->shard == b->shard && a->offset == b->offset && a->length == b->length && zt_component_is_plain(a) &&
-           zt_component_is_plain(b) && origins[first].change == ZT_CHANGE_NONE &&
-           origins[second].change == ZT_CHANGE_NONE;
+    return a->shard == b->shard && a->offset == b->offset && a->length == b->length &&
+           zt_component_is_plain(a) && zt_component_is_plain(b) &&
+           origins[first].change == ZT_CHANGE_NONE && origins[second].change == ZT_CHANGE_NONE;
 }
 
-static enum zt_status compare_components(const struct gathering *gathering, uint32_t first, uint32_t second,
-                                         bool *out_equal)
+static enum zt_status compare_components(const struct gathering *gathering, uint32_t first,
+                                         uint32_t second, bool *out_equal)
 {
     struct zt_conversion quiet = *gathering->conversion;
     struct side sides[2] = {{0}};
@@ -178,17 +182,20 @@ static int compare_ranked(const void *a, const void *b, void *facts)
 }
 
 /* Finds the first of a run of possible equals whose bytes a component's are. */
-static enum zt_status match(const struct gathering *gathering, const struct ranked *run, size_t number)
+static enum zt_status match(const struct gathering *gathering, const struct ranked *run,
+                            size_t number)
 {
     struct zt_fact *facts = gathering->facts;
     unsigned candidates = 0;
 
     for (size_t i = 0; i < number && candidates < CANDIDATES_MAX; i++) {
         bool equal = false;
+        enum zt_status status;
+
         if (facts[run[i].component].same_as != run[i].component)
             continue;
         candidates++;
-        enum zt_status status = compare_components(gathering, run[i].component, run[number].component, &equal);
+        status = compare_components(gathering, run[i].component, run[number].component, &equal);
         if (status != ZT_OK)
             return status;
         if (equal) {
@@ -204,10 +211,9 @@ static struct ranked *rank_components(const struct zt_model *outline)
     struct ranked *ranked = calloc(outline->component_count + (size_t)1, sizeof(*ranked));
     uint32_t rank = 0;
 
-    for (uint32_t i = 0; ranked && i < outline->object_count; i++) {
+    for (uint32_t i = 0; ranked != NULL && i < outline->object_count; i++)
         for (uint32_t j = 0; j < outline->objects[i].component_count; j++, rank++)
             ranked[rank] = (struct ranked){outline->objects[i].first_component + j, rank};
-    }
     return ranked;
 }
 
@@ -218,11 +224,12 @@ static enum zt_status find_same(const struct gathering *gathering)
     enum zt_status status = ZT_OK;
     size_t run = 0;
 
-    if (!ranked)
+    if (ranked == NULL)
         return zt_write_no_memory(gathering->error);
     qsort_r(ranked, outline->component_count, sizeof(*ranked), compare_ranked, gathering->facts);
     for (size_t i = 1; i < outline->component_count && status == ZT_OK; i++) {
         const struct zt_fact *fact = &gathering->facts[ranked[i].component];
+
         if (compare_identity(&gathering->facts[ranked[run].component], fact) != 0)
             run = i;
         else if (fact->length > 0)
@@ -234,7 +241,8 @@ static enum zt_status find_same(const struct gathering *gathering)
 
 /* --- all of it --- */
 
-enum zt_status zt_facts_match(const struct zt_conversion *conversion, struct zt_fact *facts, struct zt_error *error)
+enum zt_status zt_facts_match(const struct zt_conversion *conversion, struct zt_fact *facts,
+                              struct zt_error *error)
 {
     const struct gathering gathering = {conversion, facts, error};
 
@@ -249,7 +257,7 @@ enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt
     struct zt_fact *facts = calloc(count + (size_t)1, sizeof(*facts));
     enum zt_status status = ZT_OK;
 
-    if (!facts)
+    if (facts == NULL)
         return zt_write_no_memory(error);
     for (uint32_t i = 0; i < count && status == ZT_OK; i++)
         status = zt_fact_gather(conversion, i, &facts[i], error);

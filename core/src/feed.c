@@ -29,12 +29,14 @@ struct zt_feed {
     size_t kept; /* bytes of a word whose rest is still to come, at the block's start */
 };
 
-static enum zt_status name_failure(const struct zt_feed *feed, enum zt_status status, struct zt_error *error)
+static enum zt_status name_failure(const struct zt_feed *feed, enum zt_status status,
+                                   struct zt_error *error)
 {
     const struct zt_model *source = feed->conversion->source;
 
     if (status != ZT_OK)
-        zt_error_at(error, zt_object_name(zt_component_owner(source, feed->from)), zt_component_name(feed->from));
+        zt_error_at(error, zt_object_name(zt_component_owner(source, feed->from)),
+                    zt_component_name(feed->from));
     return status;
 }
 
@@ -43,37 +45,41 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to convert with");
 }
 
-static enum zt_status wrong_digest(const struct zt_feed *feed, const char *actual, const char *stated,
-                                   struct zt_error *error)
+static enum zt_status wrong_digest(const struct zt_feed *feed, const char *actual,
+                                   const char *stated, struct zt_error *error)
 {
-    return zt_fail(error, ZT_CORRUPT, NULL, feed->from->offset, "digest is %.100s, the file states %.100s", actual,
-                   stated);
+    return zt_fail(error, ZT_CORRUPT, NULL, feed->from->offset,
+                   "digest is %.100s, the file states %.100s", actual, stated);
 }
 
 /* --- digests --- */
 
 bool zt_feed_digest_is_decoded(const struct zt_model *source, const struct zt_component *component)
 {
-    return !zt_digest_covers_stored(source) || (zt_component_is_plain(component) && component->arrangement == NULL);
+    return !zt_digest_covers_stored(source) ||
+           (zt_component_is_plain(component) && component->arrangement == NULL);
 }
 
-static enum zt_status check_ahead(const struct zt_feed *feed, struct zt_source *file, struct zt_error *error)
+static enum zt_status check_ahead(const struct zt_feed *feed, struct zt_source *file,
+                                  struct zt_error *error)
 {
     struct zt_component_check check;
     struct zt_error found;
+    enum zt_status status;
 
     zt_error_clear(&found);
-    enum zt_status status = zt_component_check(feed->conversion->source, &feed->here, file, NULL, &check, &found);
+    status = zt_component_check(feed->conversion->source, &feed->here, file, NULL, &check, &found);
     if (status == ZT_OK && check.verdict != ZT_VERDICT_FAILED)
         return ZT_OK;
     if (status == ZT_OK && found.status == ZT_OK)
         return wrong_digest(feed, check.actual, check.expected, error);
-    if (error)
+    if (error != NULL)
         *error = found;
     return found.status; /* bytes that do not decode have said so */
 }
 
-static enum zt_status start_digest(struct zt_feed *feed, struct zt_source *file, struct zt_error *error)
+static enum zt_status start_digest(struct zt_feed *feed, struct zt_source *file,
+                                   struct zt_error *error)
 {
     struct zt_error ignored;
 
@@ -91,7 +97,7 @@ static enum zt_status compare_digest(struct zt_feed *feed, struct zt_error *erro
     char actual_text[ZT_DIGEST_TEXT_SIZE];
     char stated_text[ZT_DIGEST_TEXT_SIZE];
 
-    if (!feed->hasher)
+    if (feed->hasher == NULL)
         return ZT_OK;
     zt_hasher_finish(feed->hasher, &actual);
     zt_hasher_free(feed->hasher);
@@ -116,14 +122,15 @@ static bool change_word(const struct zt_feed *feed, const uint8_t *from, uint8_t
 }
 
 /* The block holds length bytes, of which the last may be part of a word. */
-static enum zt_status change_block(struct zt_feed *feed, size_t length, size_t *out_length, struct zt_error *error)
+static enum zt_status change_block(struct zt_feed *feed, size_t length, size_t *out_length,
+                                   struct zt_error *error)
 {
     size_t words = length / feed->from_width;
 
-    for (size_t i = 0; i < words; i++) {
-        if (!change_word(feed, feed->block + i * feed->from_width, feed->changed + i * feed->to_width))
+    for (size_t i = 0; i < words; i++)
+        if (!change_word(feed, feed->block + i * feed->from_width,
+                         feed->changed + i * feed->to_width))
             return zt_fail(error, ZT_INVALID, NULL, feed->from->offset, "a negative index");
-    }
     feed->kept = length - words * feed->from_width;
     memmove(feed->block, feed->block + words * feed->from_width, feed->kept);
     *out_length = words * feed->to_width;
@@ -152,34 +159,39 @@ static enum zt_status make_blocks(struct zt_feed *feed, struct zt_error *error)
     feed->block = malloc(feed->block_size);
     if (feed->changes)
         feed->changed = malloc(feed->block_size * GROWTH_MAX);
-    return feed->block && (feed->changed || !feed->changes) ? ZT_OK : no_memory(error);
+    return feed->block != NULL && (feed->changed != NULL || !feed->changes) ? ZT_OK
+                                                                            : no_memory(error);
 }
 
 static enum zt_status open_decoder(struct zt_feed *feed, struct zt_error *error)
 {
     struct zt_source *file = feed->conversion->files[feed->from->shard];
+    enum zt_status status;
 
     if (file == NULL)
-        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the file that holds its data is not there");
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+                       "the file that holds its data is not there");
     feed->here = *feed->from;
     feed->here.shard = 0;
-    enum zt_status status = make_blocks(feed, error);
+    status = make_blocks(feed, error);
     if (status == ZT_OK)
         status = start_digest(feed, file, error);
     return status == ZT_OK ? zt_decoder_open(&feed->here, file, &feed->decoder, error) : status;
 }
 
-enum zt_status zt_feed_open(const struct zt_conversion *conversion, uint32_t component, struct zt_feed **out_feed,
-                            struct zt_error *error)
+enum zt_status zt_feed_open(const struct zt_conversion *conversion, uint32_t component,
+                            struct zt_feed **out_feed, struct zt_error *error)
 {
     struct zt_feed *feed = calloc(1, sizeof(*feed));
+    enum zt_status status;
 
-    if (!feed)
+    if (feed == NULL)
         return no_memory(error);
     feed->conversion = conversion;
-    feed->from = &conversion->source->components[conversion->projection->origins[component].component];
+    feed->from =
+        &conversion->source->components[conversion->projection->origins[component].component];
     start_change(feed, component);
-    enum zt_status status = open_decoder(feed, error);
+    status = open_decoder(feed, error);
     if (status != ZT_OK) {
         name_failure(feed, status, error);
         zt_feed_close(feed);
@@ -208,8 +220,8 @@ static enum zt_status advance(const struct zt_feed *feed, size_t length, struct 
 static enum zt_status read_block(struct zt_feed *feed, size_t *out_length, struct zt_error *error)
 {
     size_t length = 0;
-    enum zt_status status =
-        zt_decoder_read(feed->decoder, feed->block + feed->kept, feed->block_size - feed->kept, &length, error);
+    enum zt_status status = zt_decoder_read(feed->decoder, feed->block + feed->kept,
+                                            feed->block_size - feed->kept, &length, error);
 
     if (status != ZT_OK)
         return status;
@@ -217,14 +229,15 @@ static enum zt_status read_block(struct zt_feed *feed, size_t *out_length, struc
         *out_length = 0;
         return end(feed, error);
     }
-    if (feed->hasher)
+    if (feed->hasher != NULL)
         zt_hasher_update(feed->hasher, feed->block + feed->kept, length);
     status = advance(feed, length, error);
     *out_length = length + feed->kept;
     return status;
 }
 
-enum zt_status zt_feed_read(struct zt_feed *feed, const uint8_t **out_bytes, size_t *out_length, struct zt_error *error)
+enum zt_status zt_feed_read(struct zt_feed *feed, const uint8_t **out_bytes, size_t *out_length,
+                            struct zt_error *error)
 {
     size_t length = 0;
     enum zt_status status;
@@ -246,10 +259,10 @@ enum zt_status zt_feed_read(struct zt_feed *feed, const uint8_t **out_bytes, siz
 
 void zt_feed_close(struct zt_feed *feed)
 {
-    if (!feed)
+    if (feed == NULL)
         return;
     zt_decoder_close(feed->decoder);
-    if (feed->hasher)
+    if (feed->hasher != NULL)
         zt_hasher_free(feed->hasher);
     free(feed->block);
     free(feed->changed);

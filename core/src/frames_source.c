@@ -1,8 +1,9 @@
 /* A zt.zstd-seekable/1 component as a source of its decoded bytes (zTensor 2 section 6).
  *
- * All frames but the last are of one length, so a position tells its frame. A frame that is wanted whole is decoded
- * straight into the caller's memory. One that is wanted in part goes into the kept frame, where a reader going forward
- * finds it again; when another thread is busy there, into memory of this call's own. */
+ * All frames but the last are of one length, so a position tells its frame. A frame that is wanted
+ * whole is decoded straight into the caller's memory. One that is wanted in part goes into the kept
+ * frame, where a reader going forward finds it again; when another thread is busy there, into
+ * memory of this call's own. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static bool is_whole(const struct frames_source *source, const struct portion *p
     return portion->length == source->frames.frames[portion->index].decoded_length;
 }
 
-static enum zt_status decode(const struct frames_source *source, uint32_t index, uint8_t *to, struct zt_error *error)
+static enum zt_status decode(const struct frames_source *source, uint32_t index, uint8_t *to,
+                             struct zt_error *error)
 {
     return zt_frame_decode(&source->frames.frames[index], source->stored, to, error);
 }
@@ -64,7 +66,8 @@ static enum zt_status keep(struct frames_source *source, uint32_t index, struct 
     return status;
 }
 
-static enum zt_status take_kept(struct frames_source *source, const struct portion *portion, struct zt_error *error)
+static enum zt_status take_kept(struct frames_source *source, const struct portion *portion,
+                                struct zt_error *error)
 {
     enum zt_status status;
 
@@ -95,7 +98,8 @@ static enum zt_status take_alone(const struct frames_source *source, const struc
     return status;
 }
 
-static enum zt_status take(struct frames_source *source, const struct portion *portion, struct zt_error *error)
+static enum zt_status take(struct frames_source *source, const struct portion *portion,
+                           struct zt_error *error)
 {
     enum zt_status status;
 
@@ -107,11 +111,13 @@ static enum zt_status take(struct frames_source *source, const struct portion *p
 }
 
 /* The portion of the frame at offset; there is at least one byte. */
-static struct portion portion_at(const struct frames_source *source, uint64_t offset, uint8_t *to, size_t length)
+static struct portion portion_at(const struct frames_source *source, uint64_t offset, uint8_t *to,
+                                 size_t length)
 {
     uint32_t frame_length = source->frames.frames[0].decoded_length;
-    struct portion portion = {
-        .index = (uint32_t)(offset / frame_length), .within = (uint32_t)(offset % frame_length), .to = to};
+    struct portion portion = {.index = (uint32_t)(offset / frame_length),
+                              .within = (uint32_t)(offset % frame_length),
+                              .to = to};
     size_t rest = source->frames.frames[portion.index].decoded_length - portion.within;
 
     portion.length = rest < length ? rest : length;
@@ -123,8 +129,8 @@ static uint64_t frames_size(const struct zt_source *source)
     return ((const struct frames_source *)source)->decoded_length;
 }
 
-static enum zt_status frames_read_at(struct zt_source *base, uint64_t offset, void *buffer, size_t length,
-                                     struct zt_error *error)
+static enum zt_status frames_read_at(struct zt_source *base, uint64_t offset, void *buffer,
+                                     size_t length, struct zt_error *error)
 {
     struct frames_source *source = (struct frames_source *)base;
     uint8_t *to = buffer;
@@ -160,7 +166,7 @@ enum zt_status zt_frames_source(const struct zt_component *component, struct zt_
                                 struct zt_source **out_source, struct zt_error *error)
 {
     static const struct zt_source_ops ops = {frames_size, frames_read_at, frames_map, frames_close};
-    struct frames_source *made = calloc(1, sizeof *made);
+    struct frames_source *made = calloc(1, sizeof(*made));
     enum zt_status status;
 
     if (made == NULL)

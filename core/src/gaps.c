@@ -1,7 +1,8 @@
-/* What nothing in a file claims: the spaces between head, manifest, tail and components, one after the other.
+/* What nothing in a file claims: the spaces between head, manifest, tail and components, one after
+ * the other.
  *
- * At most three ranges belong to the container itself (the header of an NPY file is its manifest). They are merged with
- * the components in file order, so that no list of ranges is ever made. */
+ * At most three ranges belong to the container itself (the header of an NPY file is its manifest).
+ * They are merged with the components in file order, so that no list of ranges is ever made. */
 #include "zt/gaps.h"
 
 #include "cbor_read.h"
@@ -40,7 +41,8 @@ static uint64_t head_length(const struct zt_model *model)
     }
 }
 
-/* In zTensor 0.1 and 1.x whatever follows the manifest is the tail: the manifest's place is counted back from it. */
+/* In zTensor 0.1 and 1.x whatever follows the manifest is the tail: the manifest's place is counted
+ * back from it. */
 static uint64_t tail_offset(const struct zt_model *model)
 {
     switch (model->format) {
@@ -67,10 +69,12 @@ static uint64_t gguf_alignment(const struct zt_model *model)
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_error ignored;
-    if (model->attributes.length > 0 && zt_cbor_map_find(model->attributes, "general.alignment", &reader) &&
-        zt_cbor_next(&reader, &item, &ignored) == ZT_OK && item.kind == ZT_CBOR_UINT && item.value > 0) {
+
+    if (model->attributes.length > 0 &&
+        zt_cbor_map_find(model->attributes, "general.alignment", &reader) &&
+        zt_cbor_next(&reader, &item, &ignored) == ZT_OK && item.kind == ZT_CBOR_UINT &&
+        item.value > 0)
         return item.value < PIECE_BYTES ? item.value : PIECE_BYTES;
-    }
     return 32;
 }
 
@@ -93,11 +97,10 @@ static struct alignments alignments_of(const struct zt_model *model)
 
 static bool is_padding(const struct alignments *alignments, const struct zt_gap *gap)
 {
-    for (unsigned i = 0; alignments->bytes[i] > 0; i++) {
-        if (gap->length < alignments->bytes[i] && (gap->offset + gap->length) % alignments->bytes[i] == 0) {
+    for (unsigned i = 0; alignments->bytes[i] > 0; i++)
+        if (gap->length < alignments->bytes[i] &&
+            (gap->offset + gap->length) % alignments->bytes[i] == 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -118,13 +121,15 @@ struct walk {
 static enum zt_status find_dirt(const struct walk *walk, struct zt_gap *gap, struct zt_error *error)
 {
     uint8_t piece[PIECE_BYTES];
-    for (uint64_t done = 0; done < gap->length; done += sizeof piece) {
+
+    for (uint64_t done = 0; done < gap->length; done += sizeof(piece)) {
         uint64_t rest = gap->length - done;
-        size_t length = rest < sizeof piece ? (size_t)rest : sizeof piece;
-        enum zt_status status = zt_source_read_at(walk->source, gap->offset + done, piece, length, error);
-        if (status != ZT_OK) {
+        size_t length = rest < sizeof(piece) ? (size_t)rest : sizeof(piece);
+        enum zt_status status =
+            zt_source_read_at(walk->source, gap->offset + done, piece, length, error);
+
+        if (status != ZT_OK)
             return status;
-        }
         for (size_t i = 0; i < length; i++) {
             if (piece[i] != 0) {
                 gap->dirty_at = gap->offset + done + i;
@@ -135,14 +140,16 @@ static enum zt_status find_dirt(const struct walk *walk, struct zt_gap *gap, str
     return ZT_OK;
 }
 
-static enum zt_status tell_gap(const struct walk *walk, uint64_t offset, uint64_t end, struct zt_error *error)
+static enum zt_status tell_gap(const struct walk *walk, uint64_t offset, uint64_t end,
+                               struct zt_error *error)
 {
     struct zt_gap gap = {.offset = offset, .length = end - offset, .dirty_at = ZT_NO_OFFSET};
+    enum zt_status status;
+
     gap.is_padding = is_padding(&walk->alignments, &gap);
-    enum zt_status status = gap.is_padding ? find_dirt(walk, &gap, error) : ZT_OK;
-    if (status == ZT_OK) {
+    status = gap.is_padding ? find_dirt(walk, &gap, error) : ZT_OK;
+    if (status == ZT_OK)
         walk->tell(walk->context, &gap);
-    }
     return status;
 }
 
@@ -151,17 +158,19 @@ static bool take_next(struct walk *walk, struct range *out_range)
 {
     const struct zt_extents_order *order = &walk->order;
     bool has_own = walk->next_own < OWN_RANGES;
+
     if (walk->next_component < order->own_count) {
-        const struct zt_component *component = &walk->model->components[order->sorted[walk->next_component]];
+        const struct zt_component *component =
+            &walk->model->components[order->sorted[walk->next_component]];
+
         if (!has_own || component->offset < walk->own[walk->next_own].offset) {
             walk->next_component++;
             *out_range = (struct range){component->offset, component->offset + component->length};
             return true;
         }
     }
-    if (has_own) {
+    if (has_own)
         *out_range = walk->own[walk->next_own++];
-    }
     return has_own;
 }
 
@@ -170,10 +179,10 @@ static enum zt_status walk_ranges(struct walk *walk, struct zt_error *error)
     enum zt_status status = ZT_OK;
     struct range range;
     uint64_t end = 0;
+
     while (status == ZT_OK && take_next(walk, &range)) {
-        if (range.offset > end) {
+        if (range.offset > end)
             status = tell_gap(walk, end, range.offset, error);
-        }
         end = range.end > end ? range.end : end;
     }
     return status;
@@ -192,10 +201,11 @@ enum zt_status zt_gaps_walk(const struct zt_model *model, struct zt_source *sour
                         .own = {{0, head_length(model)},
                                 {model->manifest_offset, manifest_end},
                                 {tail_offset(model), model->file_size}}};
-    if (model->format == ZT_FORMAT_NPZ) {
+    enum zt_status status;
+
+    if (model->format == ZT_FORMAT_NPZ)
         return ZT_OK;
-    }
-    enum zt_status status = zt_extents_sort(model, &walk.order, error);
+    status = zt_extents_sort(model, &walk.order, error);
     if (status == ZT_OK) {
         status = walk_ranges(&walk, error);
         zt_extents_order_free(&walk.order);

@@ -1,4 +1,5 @@
-/* Computing digests: OpenSSL for SHA-1 and SHA-2, ISA-L for CRC-32C, xxHash for XXH3, zlib for CRC-32. */
+/* Computing digests: OpenSSL for SHA-1 and SHA-2, ISA-L for CRC-32C, xxHash for XXH3, zlib for
+ * CRC-32. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -24,8 +25,9 @@ struct zt_hasher {
 /* ISA-L counts in int; a power of two keeps its inner loop aligned. */
 #define CRC_CHUNK_MAX ((size_t)1 << 30)
 
-/* ISA-L's wide kernels return with the upper halves of the vector registers in use, which makes every later SSE
- * instruction of the thread wait on them: XXH3 ran at a quarter of its speed after one CRC, SHA-256 at four fifths. */
+/* ISA-L's wide kernels return with the upper halves of the vector registers in use, which makes
+ * every later SSE instruction of the thread wait on them: XXH3 ran at a quarter of its speed after
+ * one CRC, SHA-256 at four fifths. */
 #ifdef __x86_64__
 __attribute__((target("avx"))) static void clear_upper_halves(void)
 {
@@ -47,7 +49,8 @@ uint32_t zt_crc32c(uint32_t crc, const void *bytes, size_t length)
 {
     uintptr_t at = (uintptr_t)bytes;
 
-    /* ISA-L leaves the inversions of init and xorout to the caller, and takes what it only reads as non-const. */
+    /* ISA-L leaves the inversions of init and xorout to the caller, and takes what it only reads as
+     * non-const. */
     crc = ~crc;
     while (length > 0) {
         size_t part = length < CRC_CHUNK_MAX ? length : CRC_CHUNK_MAX;
@@ -110,7 +113,7 @@ static bool start(struct zt_hasher *hasher)
 
 enum zt_status zt_hasher_new(enum zt_digest_algorithm algorithm, struct zt_hasher **out_hasher)
 {
-    struct zt_hasher *hasher = calloc(1, sizeof *hasher);
+    struct zt_hasher *hasher = calloc(1, sizeof(*hasher));
 
     if (hasher == NULL)
         return ZT_NO_MEMORY;
@@ -161,7 +164,7 @@ void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest)
     unsigned length = 0;
     int finished = 1;
 
-    memset(out_digest, 0, sizeof *out_digest);
+    memset(out_digest, 0, sizeof(*out_digest));
     out_digest->algorithm = hasher->algorithm;
     switch (hasher->algorithm) {
     case ZT_DIGEST_SHA256:

@@ -43,9 +43,11 @@ static enum zt_status add_piece(struct zt_imaging *imaging, const struct zt_piec
         return ZT_OK;
     assert(piece->offset >= image->length);
     if (image->piece_count == imaging->piece_capacity) {
-        size_t capacity = imaging->piece_capacity == 0 ? SMALLEST_CAPACITY : imaging->piece_capacity * 2;
+        size_t capacity =
+            imaging->piece_capacity == 0 ? SMALLEST_CAPACITY : imaging->piece_capacity * 2;
         struct zt_piece *pieces = realloc(image->pieces, capacity * sizeof(*pieces));
-        if (!pieces)
+
+        if (pieces == NULL)
             return zt_write_no_memory(imaging->error);
         image->pieces = pieces;
         imaging->piece_capacity = capacity;
@@ -55,7 +57,8 @@ static enum zt_status add_piece(struct zt_imaging *imaging, const struct zt_piec
     return ZT_OK;
 }
 
-enum zt_status zt_imaging_add(struct zt_imaging *imaging, uint64_t offset, const void *bytes, size_t length)
+enum zt_status zt_imaging_add(struct zt_imaging *imaging, uint64_t offset, const void *bytes,
+                              size_t length)
 {
     struct zt_piece piece = {.offset = offset, .length = length, .added_at = imaging->added.length};
 
@@ -68,24 +71,30 @@ enum zt_status zt_imaging_add(struct zt_imaging *imaging, uint64_t offset, const
 enum zt_status zt_imaging_component(struct zt_imaging *imaging, uint64_t offset, uint32_t component)
 {
     const struct zt_component *part = &imaging->projection->model->components[component];
-    uint64_t length = imaging->facts ? imaging->facts[component].length : part->decoded_length;
+    uint64_t length =
+        imaging->facts != NULL ? imaging->facts[component].length : part->decoded_length;
 
-    return add_piece(
-        imaging, &(struct zt_piece){.offset = offset, .length = length, .component = component, .is_component = true});
+    return add_piece(imaging, &(struct zt_piece){.offset = offset,
+                                                 .length = length,
+                                                 .component = component,
+                                                 .is_component = true});
 }
 
 static enum zt_status name_part(const struct zt_imaging *imaging, const struct zt_component *part,
                                 enum zt_status status)
 {
-    zt_error_at(imaging->error, zt_object_name(zt_component_owner(imaging->projection->model, part)),
+    zt_error_at(imaging->error,
+                zt_object_name(zt_component_owner(imaging->projection->model, part)),
                 zt_component_name(part));
     return status;
 }
 
-enum zt_status zt_imaging_place(struct zt_imaging *imaging, uint64_t *offset, uint32_t component, uint64_t alignment)
+enum zt_status zt_imaging_place(struct zt_imaging *imaging, uint64_t *offset, uint32_t component,
+                                uint64_t alignment)
 {
     const struct zt_component *part = &imaging->projection->model->components[component];
-    uint64_t length = imaging->facts ? imaging->facts[component].length : part->decoded_length;
+    uint64_t length =
+        imaging->facts != NULL ? imaging->facts[component].length : part->decoded_length;
 
     if (length == ZT_LENGTH_UNKNOWN)
         return name_part(imaging, part,
@@ -93,7 +102,8 @@ enum zt_status zt_imaging_place(struct zt_imaging *imaging, uint64_t *offset, ui
                                  "the decoded length is not known before decoding"));
     if (length > INT64_MAX || *offset > (uint64_t)INT64_MAX - length - alignment)
         return name_part(imaging, part,
-                         zt_fail(imaging->error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a file of more than 2^63 bytes"));
+                         zt_fail(imaging->error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                                 "a file of more than 2^63 bytes"));
     *offset = zt_align(*offset, alignment);
     return ZT_OK;
 }
@@ -125,14 +135,16 @@ enum zt_status zt_image_make(const struct zt_projection *projection, const struc
 {
     struct zt_imaging imaging = {.projection = projection, .facts = facts, .error = error};
     enum zt_digest_algorithm algorithm;
+    enum zt_status status;
 
-    if (!facts && zt_target_fact(projection->target, &algorithm))
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s states digests, which were not given",
+    if (facts == NULL && zt_target_fact(projection->target, &algorithm))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "%s states digests, which were not given",
                        zt_target_name(projection->target));
     imaging.image = calloc(1, sizeof(*imaging.image));
-    if (!imaging.image)
+    if (imaging.image == NULL)
         return zt_write_no_memory(error);
-    enum zt_status status = make(&imaging);
+    status = make(&imaging);
     if (status != ZT_OK) {
         zt_buffer_free(&imaging.added);
         zt_image_free(imaging.image);
@@ -151,6 +163,7 @@ size_t zt_image_find(const struct zt_image *image, uint64_t offset)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct zt_piece *piece = &image->pieces[middle];
+
         if (piece->offset + piece->length <= offset)
             low = middle + 1;
         else
@@ -161,7 +174,7 @@ size_t zt_image_find(const struct zt_image *image, uint64_t offset)
 
 void zt_image_free(struct zt_image *image)
 {
-    if (!image)
+    if (image == NULL)
         return;
     free(image->pieces);
     free(image->added);

@@ -19,13 +19,14 @@ static uint64_t image_size(const struct zt_source *source)
 
 /* range: in the file, and inside the piece. */
 static enum zt_status read_piece(const struct image_source *source, const struct zt_piece *piece,
-                                 const struct zt_piece *range, uint8_t *buffer, struct zt_error *error)
+                                 const struct zt_piece *range, uint8_t *buffer,
+                                 struct zt_error *error)
 {
     uint64_t within = range->offset - piece->offset;
 
     if (piece->is_component)
-        return source->bytes.read(source->bytes.context, piece->component, within, buffer, (size_t)range->length,
-                                  error);
+        return source->bytes.read(source->bytes.context, piece->component, within, buffer,
+                                  (size_t)range->length, error);
     memcpy(buffer, source->image->added + piece->added_at + within, (size_t)range->length);
     return ZT_OK;
 }
@@ -35,8 +36,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static enum zt_status image_read_at(struct zt_source *base, uint64_t offset, void *buffer, size_t length,
-                                    struct zt_error *error)
+static enum zt_status image_read_at(struct zt_source *base, uint64_t offset, void *buffer,
+                                    size_t length, struct zt_error *error)
 {
     const struct image_source *source = (const struct image_source *)base;
     const uint64_t end = offset + length;
@@ -80,7 +81,7 @@ enum zt_status zt_image_source(const struct zt_image *image, const struct zt_com
     static const struct zt_source_ops ops = {image_size, image_read_at, image_map, image_close};
     struct image_source *source = calloc(1, sizeof(*source));
 
-    if (!source)
+    if (source == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an image");
     source->base.ops = &ops;
     source->image = image;

@@ -37,10 +37,10 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a decoder");
 }
 
-enum zt_status zt_inflate_stream_new(struct zt_source *source, struct zt_inflate_stream **out_stream,
-                                     struct zt_error *error)
+enum zt_status zt_inflate_stream_new(struct zt_source *source,
+                                     struct zt_inflate_stream **out_stream, struct zt_error *error)
 {
-    struct zt_inflate_stream *stream = calloc(1, sizeof *stream);
+    struct zt_inflate_stream *stream = calloc(1, sizeof(*stream));
 
     if (stream == NULL)
         return no_memory(error);
@@ -55,12 +55,14 @@ enum zt_status zt_inflate_stream_new(struct zt_source *source, struct zt_inflate
     return ZT_OK;
 }
 
-enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset, uint64_t stored_length,
-                                       uint64_t expected_length, struct zt_error *error)
+enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
+                                       uint64_t stored_length, uint64_t expected_length,
+                                       struct zt_error *error)
 {
     if (!zt_inflate_ratio_possible(stored_length, expected_length))
         return zt_fail(error, ZT_CORRUPT, "npz §Deflate Ratio", offset,
-                       "%" PRIu64 " deflated bytes cannot give %" PRIu64 " bytes", stored_length, expected_length);
+                       "%" PRIu64 " deflated bytes cannot give %" PRIu64 " bytes", stored_length,
+                       expected_length);
     inflateReset(&stream->zlib);
     stream->zlib.avail_in = 0;
     stream->has_ended = false;
@@ -88,7 +90,8 @@ static enum zt_status fill(struct zt_inflate_stream *stream, struct zt_error *er
     return ZT_OK;
 }
 
-static enum zt_status fail_decoding(const struct zt_inflate_stream *stream, int result, struct zt_error *error)
+static enum zt_status fail_decoding(const struct zt_inflate_stream *stream, int result,
+                                    struct zt_error *error)
 {
     if (result == Z_MEM_ERROR)
         return no_memory(error);
@@ -100,8 +103,8 @@ static enum zt_status fail_decoding(const struct zt_inflate_stream *stream, int 
 }
 
 /* Decodes until capacity bytes are there or the stream ends. */
-static enum zt_status decode(struct zt_inflate_stream *stream, void *buffer, size_t capacity, size_t *out_length,
-                             struct zt_error *error)
+static enum zt_status decode(struct zt_inflate_stream *stream, void *buffer, size_t capacity,
+                             size_t *out_length, struct zt_error *error)
 {
     stream->zlib.next_out = buffer;
     stream->zlib.avail_out = (uInt)capacity;
@@ -131,15 +134,16 @@ static enum zt_status check_end(struct zt_inflate_stream *stream, struct zt_erro
         return status;
     if (length > 0)
         return zt_fail(error, ZT_CORRUPT, "npz §Deflate Length", stream->offset,
-                       "the stored bytes inflate to more than the %" PRIu64 " bytes declared", stream->expected_length);
+                       "the stored bytes inflate to more than the %" PRIu64 " bytes declared",
+                       stream->expected_length);
     if (stream->zlib.avail_in > 0 || stream->stored_left > 0)
         return zt_fail(error, ZT_CORRUPT, "npz §Deflate Stream", stream->offset,
                        "stored bytes follow the end of the deflated stream");
     return ZT_OK;
 }
 
-enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *buffer, size_t capacity,
-                                      size_t *out_length, struct zt_error *error)
+enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *buffer,
+                                      size_t capacity, size_t *out_length, struct zt_error *error)
 {
     uint64_t left = stream->expected_length - stream->produced;
     size_t wanted = capacity < OUTPUT_MAX ? capacity : OUTPUT_MAX;

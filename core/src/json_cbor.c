@@ -10,7 +10,8 @@
 
 #define NUMBER_MAX 400
 
-static enum zt_status put_value(struct zt_json_reader *reader, struct zt_buffer *out, struct zt_error *error);
+static enum zt_status put_value(struct zt_json_reader *reader, struct zt_buffer *out,
+                                struct zt_error *error);
 
 static enum zt_status no_memory(struct zt_error *error)
 {
@@ -20,15 +21,15 @@ static enum zt_status no_memory(struct zt_error *error)
 /* Digits alone. */
 static bool is_whole(const struct zt_json_item *item)
 {
-    for (size_t i = 0; i < item->text.length; i++) {
+    for (size_t i = 0; i < item->text.length; i++)
         if (item->text.bytes[i] < '0' || item->text.bytes[i] > '9')
             return false;
-    }
     return true;
 }
 
-static enum zt_status put_number(const struct zt_json_reader *reader, const struct zt_json_item *item,
-                                 struct zt_buffer *out, struct zt_error *error)
+static enum zt_status put_number(const struct zt_json_reader *reader,
+                                 const struct zt_json_item *item, struct zt_buffer *out,
+                                 struct zt_error *error)
 {
     struct zt_json_item positive = *item;
     bool is_negative = item->text.bytes[0] == '-';
@@ -46,7 +47,8 @@ static enum zt_status put_number(const struct zt_json_reader *reader, const stru
         return ZT_OK;
     }
     if (item->text.length > NUMBER_MAX)
-        return zt_fail(error, ZT_INVALID, reader->rules->syntax, item->offset, "a number of over 400 characters");
+        return zt_fail(error, ZT_INVALID, reader->rules->syntax, item->offset,
+                       "a number of over 400 characters");
     memcpy(text, item->text.bytes, item->text.length);
     text[item->text.length] = '\0';
     number = strtod(text, NULL);
@@ -70,8 +72,8 @@ static enum zt_status put_entries(struct zt_json_reader *reader, bool is_map, st
     for (;; count++) {
         bool more = false;
 
-        status =
-            is_map ? zt_json_member(reader, &walk, &more, &key, error) : zt_json_element(reader, &walk, &more, error);
+        status = is_map ? zt_json_member(reader, &walk, &more, &key, error)
+                        : zt_json_element(reader, &walk, &more, error);
         if (status != ZT_OK)
             goto out;
         if (!more)
@@ -95,7 +97,8 @@ out:
     return status;
 }
 
-static enum zt_status put_value(struct zt_json_reader *reader, struct zt_buffer *out, struct zt_error *error)
+static enum zt_status put_value(struct zt_json_reader *reader, struct zt_buffer *out,
+                                struct zt_error *error)
 {
     struct zt_json_item item;
     enum zt_status status = zt_json_next(reader, &item, error);
@@ -123,20 +126,22 @@ static enum zt_status put_value(struct zt_json_reader *reader, struct zt_buffer 
 }
 
 /* The CBOR reader finds keys that occur twice, at any depth. */
-static enum zt_status check_keys(const struct zt_json_reader *reader, const struct zt_buffer *value, uint64_t at,
-                                 struct zt_error *error)
+static enum zt_status check_keys(const struct zt_json_reader *reader, const struct zt_buffer *value,
+                                 uint64_t at, struct zt_error *error)
 {
     struct zt_cbor_reader cbor;
+    enum zt_status status;
 
     zt_cbor_reader_init(&cbor, value->bytes, value->length, 0, ZT_CBOR_ZT1, NULL);
-    enum zt_status status = zt_cbor_skip(&cbor, error);
+    status = zt_cbor_skip(&cbor, error);
     if (status == ZT_INVALID)
-        return zt_fail(error, ZT_INVALID, reader->rules->syntax, at, "a key occurs twice in an object");
+        return zt_fail(error, ZT_INVALID, reader->rules->syntax, at,
+                       "a key occurs twice in an object");
     return status;
 }
 
-enum zt_status zt_json_to_cbor(struct zt_json_reader *reader, struct zt_arena *arena, struct zt_text *out_value,
-                               struct zt_error *error)
+enum zt_status zt_json_to_cbor(struct zt_json_reader *reader, struct zt_arena *arena,
+                               struct zt_text *out_value, struct zt_error *error)
 {
     uint64_t at = reader->base_offset + reader->position;
     struct zt_buffer buffer = {0};

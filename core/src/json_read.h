@@ -1,9 +1,11 @@
-/* JSON, value by value (RFC 8259): a strict reader for the headers of formats that are written in it.
+/* JSON, value by value (RFC 8259): a strict reader for the headers of formats that are written in
+ * it.
  *
- * It makes no tree and holds no memory, so that a header of a million entries costs what its caller keeps. The bytes
- * are the caller's to give away: texts with escapes are turned into UTF-8 where they stand, which never makes them
- * longer, so every text is borrowed from them and its address tells its position. Whether a key occurs twice is the
- * caller's to find, among the keys it keeps. */
+ * It makes no tree and holds no memory, so that a header of a million entries costs what its caller
+ * keeps. The bytes are the caller's to give away: texts with escapes are turned into UTF-8 where
+ * they stand, which never makes them longer, so every text is borrowed from them and its address
+ * tells its position. Whether a key occurs twice is the caller's to find, among the keys it keeps.
+ */
 #ifndef ZT_JSON_READ_H
 #define ZT_JSON_READ_H
 
@@ -17,8 +19,9 @@
 enum zt_json_kind {
     ZT_JSON_OBJECT,
     ZT_JSON_ARRAY,
-    ZT_JSON_TEXT,   /* text: its characters */
-    ZT_JSON_NUMBER, /* text: as it is written; also NaN, Infinity and -Infinity where the reader takes them */
+    ZT_JSON_TEXT, /* text: its characters */
+    /* text: as it is written; also NaN, Infinity and -Infinity where the reader takes them */
+    ZT_JSON_NUMBER,
     ZT_JSON_TRUE,
     ZT_JSON_FALSE,
     ZT_JSON_NULL
@@ -42,8 +45,10 @@ struct zt_json_reader {
     size_t position;
     uint64_t base_offset; /* absolute file position of bytes[0] */
     unsigned depth;
-    bool takes_non_finite; /* NaN, Infinity and -Infinity are numbers: not JSON, but what some writers make */
-    bool wants_exact;      /* for zt_json_to_cbor: a number that would become another is refused */
+    bool
+        /* NaN, Infinity and -Infinity are numbers: not JSON, but what some writers make */
+        takes_non_finite;
+    bool wants_exact; /* for zt_json_to_cbor: a number that would become another is refused */
     const struct zt_json_rules *rules;
 };
 
@@ -52,23 +57,27 @@ struct zt_json_walk {
     bool begun;
 };
 
-/* Reads one value: texts, numbers and words whole, of an object or array the bracket. Texts are valid UTF-8 (no lone
- * surrogates). ZT_INVALID with the rule syntax or depth and the offset of the byte at fault. */
-enum zt_status zt_json_next(struct zt_json_reader *reader, struct zt_json_item *out_item, struct zt_error *error);
+/* Reads one value: texts, numbers and words whole, of an object or array the bracket. Texts are
+ * valid UTF-8 (no lone surrogates). ZT_INVALID with the rule syntax or depth and the offset of the
+ * byte at fault. */
+enum zt_status zt_json_next(struct zt_json_reader *reader, struct zt_json_item *out_item,
+                            struct zt_error *error);
 
-/* *out_more: another element follows, to be read by zt_json_next or zt_json_skip. At the end leaves the array. */
-enum zt_status zt_json_element(struct zt_json_reader *reader, struct zt_json_walk *walk, bool *out_more,
-                               struct zt_error *error);
+/* *out_more: another element follows, to be read by zt_json_next or zt_json_skip. At the end leaves
+ * the array. */
+enum zt_status zt_json_element(struct zt_json_reader *reader, struct zt_json_walk *walk,
+                               bool *out_more, struct zt_error *error);
 
-/* *out_more: another member follows: *out_key is its name, a text, and its value is to be read. At the end leaves the
- * object. */
-enum zt_status zt_json_member(struct zt_json_reader *reader, struct zt_json_walk *walk, bool *out_more,
-                              struct zt_json_item *out_key, struct zt_error *error);
+/* *out_more: another member follows: *out_key is its name, a text, and its value is to be read. At
+ * the end leaves the object. */
+enum zt_status zt_json_member(struct zt_json_reader *reader, struct zt_json_walk *walk,
+                              bool *out_more, struct zt_json_item *out_key, struct zt_error *error);
 
 /* Passes over one whole value, checking its syntax. */
 enum zt_status zt_json_skip(struct zt_json_reader *reader, struct zt_error *error);
 
-/* A whole number, exactly: digits alone, no sign, fraction or exponent, below 2^64. False for any other item. */
+/* A whole number, exactly: digits alone, no sign, fraction or exponent, below 2^64. False for any
+ * other item. */
 bool zt_json_uint(const struct zt_json_item *item, uint64_t *out_value);
 
 /* Refuses anything but spaces (0x20) after the outermost value. */

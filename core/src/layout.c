@@ -1,6 +1,8 @@
-/* Layout profiles: dense and sparse objects, and which check is whose (zTensor 1.2 section 3; zTensor 2 layouts).
+/* Layout profiles: dense and sparse objects, and which check is whose (zTensor 1.2 section 3;
+ * zTensor 2 layouts).
  *
- * Sizes are those of decoded bytes as the manifest tells them. Quantized layouts are in layout_quant.c. */
+ * Sizes are those of decoded bytes as the manifest tells them. Quantized layouts are in
+ * layout_quant.c. */
 #include "layout.h"
 
 #include <inttypes.h>
@@ -39,10 +41,9 @@ enum zt_layout zt_layout_from_name(enum zt_layout_family family, struct zt_text 
         {{"quantized_group", "zt.quant_group/1"}, ZT_LAYOUT_QUANT_GROUP},
     };
 
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
         if (text_is(name, layouts[i].name[family]))
             return layouts[i].layout;
-    }
     if (family == ZT_LAYOUTS_ZT2 && text_is(name, "zt.mx/1"))
         return ZT_LAYOUT_MX;
     if (family == ZT_LAYOUTS_ZT2 && is_gguf(name))
@@ -54,10 +55,9 @@ bool zt_shape_product(const uint64_t *shape, unsigned rank, uint64_t *out_elemen
 {
     uint64_t elements = 1;
 
-    for (unsigned i = 0; i < rank; i++) {
+    for (unsigned i = 0; i < rank; i++)
         if (__builtin_mul_overflow(elements, shape[i], &elements))
             return false;
-    }
     *out_elements = elements;
     return true;
 }
@@ -76,25 +76,28 @@ static const char *size_rule(const struct zt_layout_case *check)
     return check->family == ZT_LAYOUTS_ZT2 ? "zt2 §6 DenseSize" : "zt1 §3 DenseSize";
 }
 
-static enum zt_status refuse_by(const struct zt_layout_case *check, const struct zt_component *component,
-                                const char *rule, const char *message)
+static enum zt_status refuse_by(const struct zt_layout_case *check,
+                                const struct zt_component *component, const char *rule,
+                                const char *message)
 {
-    struct zt_text part = component ? zt_component_name(component) : (struct zt_text){"", 0};
-    uint64_t at = zt_manifest_position(check->model, component ? component->name : check->object->name);
+    struct zt_text part =
+        component != NULL ? zt_component_name(component) : (struct zt_text){"", 0};
+    uint64_t at = zt_manifest_position(check->model,
+                                       component != NULL ? component->name : check->object->name);
 
     zt_fail(check->error, ZT_INVALID, rule, at, "%s", message);
     zt_error_at(check->error, zt_object_name(check->object), part);
     return ZT_INVALID;
 }
 
-enum zt_status zt_layout_refuse(const struct zt_layout_case *check, const struct zt_component *component,
-                                const char *message)
+enum zt_status zt_layout_refuse(const struct zt_layout_case *check,
+                                const struct zt_component *component, const char *message)
 {
     return refuse_by(check, component, layout_rule(check), message);
 }
 
-enum zt_status zt_layout_expect_bytes(const struct zt_layout_case *check, const struct zt_component *component,
-                                      uint64_t wanted_bytes)
+enum zt_status zt_layout_expect_bytes(const struct zt_layout_case *check,
+                                      const struct zt_component *component, uint64_t wanted_bytes)
 {
     char message[128];
 
@@ -105,18 +108,20 @@ enum zt_status zt_layout_expect_bytes(const struct zt_layout_case *check, const 
     return refuse_by(check, component, size_rule(check), message);
 }
 
-enum zt_status zt_layout_expect_elements(const struct zt_layout_case *check, const struct zt_component *component,
-                                         uint64_t elements)
+enum zt_status zt_layout_expect_elements(const struct zt_layout_case *check,
+                                         const struct zt_component *component, uint64_t elements)
 {
     uint64_t bytes;
 
-    switch (zt_element_bytes((enum zt_dtype)component->dtype, (enum zt_logical)component->logical, elements, &bytes)) {
+    switch (zt_element_bytes((enum zt_dtype)component->dtype, (enum zt_logical)component->logical,
+                             elements, &bytes)) {
     case ZT_OK:
         return zt_layout_expect_bytes(check, component, bytes);
     case ZT_UNSUPPORTED:
         return ZT_OK;
     default:
-        return refuse_by(check, component, size_rule(check), "the size of so many elements does not fit in 64 bits");
+        return refuse_by(check, component, size_rule(check),
+                         "the size of so many elements does not fit in 64 bits");
     }
 }
 
@@ -124,21 +129,20 @@ const struct zt_component *zt_layout_part(const struct zt_layout_case *check, co
 {
     const struct zt_component *components = zt_object_components(check->model, check->object);
 
-    for (uint32_t i = 0; i < check->object->component_count; i++) {
+    for (uint32_t i = 0; i < check->object->component_count; i++)
         if (text_is(zt_component_name(&components[i]), name))
             return &components[i];
-    }
     return NULL;
 }
 
-enum zt_status zt_layout_parts(const struct zt_layout_case *check, const char *const names[], unsigned count,
-                               const struct zt_component *out_parts[])
+enum zt_status zt_layout_parts(const struct zt_layout_case *check, const char *const names[],
+                               unsigned count, const struct zt_component *out_parts[])
 {
     char message[128];
 
     for (unsigned i = 0; i < count; i++) {
         out_parts[i] = zt_layout_part(check, names[i]);
-        if (!out_parts[i]) {
+        if (out_parts[i] == NULL) {
             snprintf(message, sizeof(message), "the layout needs a part \"%s\"", names[i]);
             return zt_layout_refuse(check, NULL, message);
         }
@@ -189,14 +193,15 @@ static enum zt_status check_csr(const struct zt_layout_case *check)
     if (check->family == ZT_LAYOUTS_ZT2 && indptr->dtype != indices->dtype)
         return zt_layout_refuse(check, indptr, "row pointers and indices differ in type");
     if (check->shape[0] == UINT64_MAX)
-        return zt_layout_refuse(check, indptr, "the number of row pointers does not fit in 64 bits");
+        return zt_layout_refuse(check, indptr,
+                                "the number of row pointers does not fit in 64 bits");
     status = zt_layout_expect_elements(check, indptr, check->shape[0] + 1);
     if (status != ZT_OK || indices->decoded_length == ZT_LENGTH_UNKNOWN)
         return status;
     if (indices->decoded_length % zt_dtype_width((enum zt_dtype)indices->dtype) != 0)
         return zt_layout_refuse(check, indices, "indices that end inside a word");
-    return zt_layout_expect_elements(check, parts[0],
-                                     indices->decoded_length / zt_dtype_width((enum zt_dtype)indices->dtype));
+    return zt_layout_expect_elements(
+        check, parts[0], indices->decoded_length / zt_dtype_width((enum zt_dtype)indices->dtype));
 }
 
 static enum zt_status check_coo(const struct zt_layout_case *check)
@@ -205,6 +210,7 @@ static enum zt_status check_coo(const struct zt_layout_case *check)
     const struct zt_component *parts[2] = {NULL};
     enum zt_status status = zt_layout_parts(check, names, 2, parts);
     const struct zt_component *coords = parts[1];
+    uint64_t point_bytes;
 
     if (status != ZT_OK)
         return status;
@@ -214,16 +220,18 @@ static enum zt_status check_coo(const struct zt_layout_case *check)
         return zt_layout_refuse(check, coords, "coordinates of a type that cannot index");
     if (coords->decoded_length == ZT_LENGTH_UNKNOWN)
         return ZT_OK;
-    uint64_t point_bytes = (uint64_t)zt_dtype_width((enum zt_dtype)coords->dtype) * check->object->rank;
+    point_bytes = (uint64_t)zt_dtype_width((enum zt_dtype)coords->dtype) * check->object->rank;
     if (coords->decoded_length % point_bytes != 0)
-        return zt_layout_refuse(check, coords, "coordinates that are not as many for every dimension");
+        return zt_layout_refuse(check, coords,
+                                "coordinates that are not as many for every dimension");
     return zt_layout_expect_elements(check, parts[0], coords->decoded_length / point_bytes);
 }
 
 enum zt_status zt_layout_check(const struct zt_model *model, const struct zt_object *object,
                                enum zt_layout_family family, struct zt_error *error)
 {
-    struct zt_layout_case check = {.model = model, .object = object, .family = family, .error = error};
+    struct zt_layout_case check = {
+        .model = model, .object = object, .family = family, .error = error};
 
     check.shape = zt_object_shape(model, object);
     if (!zt_shape_product(check.shape, object->rank, &check.elements))
@@ -237,12 +245,14 @@ enum zt_status zt_layout_check(const struct zt_model *model, const struct zt_obj
     case ZT_LAYOUT_SPARSE_COO:
         return check_coo(&check);
     case ZT_LAYOUT_QUANT_GROUP:
-        return family == ZT_LAYOUTS_ZT2 ? zt_layout_check_quant(&check) : zt_layout_check_quantized(&check);
+        return family == ZT_LAYOUTS_ZT2 ? zt_layout_check_quant(&check)
+                                        : zt_layout_check_quantized(&check);
     case ZT_LAYOUT_MX:
         return zt_layout_check_mx(&check);
     case ZT_LAYOUT_GGUF:
         return zt_layout_check_gguf(&check);
-    default: /* structural, or zTensor 0.1's sparse blobs, whose size says nothing about their shape */
+    /* structural, or zTensor 0.1's sparse blobs, whose size says nothing about their shape */
+    default:
         return ZT_OK;
     }
 }

@@ -1,4 +1,5 @@
-/* Reading parts: cut by a source of slices that lives for one read, integers made wider a block at a time. */
+/* Reading parts: cut by a source of slices that lives for one read, integers made wider a block at
+ * a time. */
 #include "zt/part.h"
 
 #include <string.h>
@@ -6,24 +7,26 @@
 /* Of the source's words, on the stack. */
 #define BLOCK_BYTES 4096
 
-void zt_part_set_change(struct zt_part *part, enum zt_change change, const struct zt_component *from,
-                        const struct zt_component *to)
+void zt_part_set_change(struct zt_part *part, enum zt_change change,
+                        const struct zt_component *from, const struct zt_component *to)
 {
     enum zt_dtype dtype = (enum zt_dtype)from->dtype;
 
     part->from_width = change == ZT_CHANGE_INDEX ? (uint8_t)zt_dtype_width(dtype) : 0;
-    part->to_width = change == ZT_CHANGE_INDEX ? (uint8_t)zt_dtype_width((enum zt_dtype)to->dtype) : 0;
+    part->to_width =
+        change == ZT_CHANGE_INDEX ? (uint8_t)zt_dtype_width((enum zt_dtype)to->dtype) : 0;
     part->is_signed = dtype >= ZT_I64 && dtype <= ZT_I8;
 }
 
-static enum zt_status read_cut(const struct zt_part *part, uint64_t offset, void *buffer, size_t length,
-                               struct zt_error *error)
+static enum zt_status read_cut(const struct zt_part *part, uint64_t offset, void *buffer,
+                               size_t length, struct zt_error *error)
 {
     struct zt_source *slices = NULL;
     enum zt_status status;
 
     if (zt_slice_is_contiguous(part->cut))
-        return zt_source_read_at(part->source, part->base + part->cut->offset + offset, buffer, length, error);
+        return zt_source_read_at(part->source, part->base + part->cut->offset + offset, buffer,
+                                 length, error);
     status = zt_slice_source(part->cut, part->source, part->base, &slices, error);
     if (status == ZT_OK)
         status = zt_source_read_at(slices, offset, buffer, length, error);
@@ -58,8 +61,8 @@ static bool widen(const struct zt_part *part, const uint8_t *word, struct wanted
     return true;
 }
 
-static enum zt_status read_wider(const struct zt_part *part, uint64_t offset, void *buffer, size_t length,
-                                 struct zt_error *error)
+static enum zt_status read_wider(const struct zt_part *part, uint64_t offset, void *buffer,
+                                 size_t length, struct zt_error *error)
 {
     uint8_t block[BLOCK_BYTES];
     struct wanted wanted = {buffer, length, (size_t)(offset % part->to_width)};
@@ -67,9 +70,12 @@ static enum zt_status read_wider(const struct zt_part *part, uint64_t offset, vo
 
     while (wanted.left > 0) {
         uint64_t words = (wanted.skip + wanted.left + part->to_width - 1) / part->to_width;
-        size_t count = words < BLOCK_BYTES / part->from_width ? (size_t)words : BLOCK_BYTES / part->from_width;
-        enum zt_status status = zt_source_read_at(part->source, part->base + word * part->from_width, block,
-                                                  count * part->from_width, error);
+        size_t count =
+            words < BLOCK_BYTES / part->from_width ? (size_t)words : BLOCK_BYTES / part->from_width;
+        enum zt_status status =
+            zt_source_read_at(part->source, part->base + word * part->from_width, block,
+                              count * part->from_width, error);
+
         if (status != ZT_OK)
             return status;
         for (size_t i = 0; i < count; i++)
@@ -80,12 +86,12 @@ static enum zt_status read_wider(const struct zt_part *part, uint64_t offset, vo
     return ZT_OK;
 }
 
-enum zt_status zt_part_read(const struct zt_part *part, uint64_t offset, void *buffer, size_t length,
-                            struct zt_error *error)
+enum zt_status zt_part_read(const struct zt_part *part, uint64_t offset, void *buffer,
+                            size_t length, struct zt_error *error)
 {
     if (length == 0)
         return ZT_OK;
-    if (part->cut)
+    if (part->cut != NULL)
         return read_cut(part, offset, buffer, length, error);
     if (part->to_width > 0)
         return read_wider(part, offset, buffer, length, error);

@@ -25,12 +25,14 @@ static bool holds(enum zt_target target, const struct zt_cbor_item *value)
 
 static bool is_mag_key(const struct zt_cbor_item *key)
 {
-    return key->value > 0 && key->value <= NAME_MAX_BYTES && memchr(key->bytes, 0, (size_t)key->value) == NULL;
+    return key->value > 0 && key->value <= NAME_MAX_BYTES &&
+           memchr(key->bytes, 0, (size_t)key->value) == NULL;
 }
 
 /* Encodes one pair that the target holds; counts it otherwise. */
 static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_cbor_reader *reader,
-                                   const struct zt_cbor_item *key, struct zt_buffer *pairs, uint64_t *count)
+                                   const struct zt_cbor_item *key, struct zt_buffer *pairs,
+                                   uint64_t *count)
 {
     enum zt_target target = projecting->projection->target;
     struct zt_cbor_reader ahead = *reader;
@@ -40,7 +42,8 @@ static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_c
     if (status == ZT_OK && holds(target, &value) && (target != ZT_TARGET_MAG || is_mag_key(key))) {
         zt_cbor_put_text(pairs, (struct zt_text){(const char *)key->bytes, (size_t)key->value});
         if (value.kind == ZT_CBOR_TEXT)
-            zt_cbor_put_text(pairs, (struct zt_text){(const char *)value.bytes, (size_t)value.value});
+            zt_cbor_put_text(pairs,
+                             (struct zt_text){(const char *)value.bytes, (size_t)value.value});
         else
             zt_cbor_put_uint(pairs, value.value);
         (*count)++;
@@ -50,17 +53,18 @@ static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_c
     return status == ZT_OK ? zt_cbor_skip(reader, projecting->error) : status;
 }
 
-static enum zt_status project_pairs(struct zt_projecting *projecting, struct zt_arena *arena, struct zt_buffer *pairs,
-                                    uint64_t *out_count)
+static enum zt_status project_pairs(struct zt_projecting *projecting, struct zt_arena *arena,
+                                    struct zt_buffer *pairs, uint64_t *out_count)
 {
     struct zt_text map = projecting->source->attributes;
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
     bool more = true;
+    enum zt_status status;
 
     zt_cbor_reader_init(&reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, arena);
-    enum zt_status status = zt_cbor_next(&reader, &item, projecting->error);
+    status = zt_cbor_next(&reader, &item, projecting->error);
     if (status == ZT_OK)
         status = zt_cbor_enter(&reader, &item, &walk, projecting->error);
     while (status == ZT_OK) {
@@ -96,11 +100,12 @@ enum zt_status zt_project_dense_model(struct zt_projecting *projecting)
         status = zt_write_no_memory(projecting->error);
         goto out;
     }
-    status = zt_attributes_encode((struct zt_text){(const char *)map.bytes, map.length}, ZT_ATTRIBUTES_ZT1, 1, &sorted,
-                                  projecting->error);
+    status = zt_attributes_encode((struct zt_text){(const char *)map.bytes, map.length},
+                                  ZT_ATTRIBUTES_ZT1, 1, &sorted, projecting->error);
     if (status == ZT_OK)
-        status = zt_project_keep(projecting, (struct zt_text){(const char *)sorted.bytes, sorted.length},
-                                 &projecting->model->attributes);
+        status =
+            zt_project_keep(projecting, (struct zt_text){(const char *)sorted.bytes, sorted.length},
+                            &projecting->model->attributes);
 out:
     zt_arena_free(&arena);
     zt_buffer_free(&pairs);
@@ -111,10 +116,12 @@ out:
 
 /* --- one object --- */
 
-static enum zt_status check_type(const struct zt_projecting *projecting, const struct zt_component *part)
+static enum zt_status check_type(const struct zt_projecting *projecting,
+                                 const struct zt_component *part)
 {
-    const char *type = part->type ? part->type : zt_dtype_name((enum zt_dtype)part->dtype);
-    int length = part->type ? (int)(part->type_length < 60 ? part->type_length : 60) : (int)strlen(type);
+    const char *type = part->type != NULL ? part->type : zt_dtype_name((enum zt_dtype)part->dtype);
+    int length = part->type != NULL ? (int)(part->type_length < 60 ? part->type_length : 60)
+                                    : (int)strlen(type);
     bool known = false;
 
     switch (projecting->projection->target) {
@@ -128,7 +135,8 @@ static enum zt_status check_type(const struct zt_projecting *projecting, const s
         known = npy_type(part) != NULL;
         break;
     }
-    return known ? ZT_OK : zt_project_refuse(projecting, part, "data of type \"%.*s\"", length, type);
+    return known ? ZT_OK
+                 : zt_project_refuse(projecting, part, "data of type \"%.*s\"", length, type);
 }
 
 static enum zt_status check_mag(const struct zt_projecting *projecting)
@@ -138,10 +146,9 @@ static enum zt_status check_mag(const struct zt_projecting *projecting)
 
     if (object->rank < 1 || object->rank > MAG_RANK_MAX)
         return zt_project_refuse(projecting, NULL, "%u dimensions: it takes 1 to 6", object->rank);
-    for (unsigned i = 0; i < object->rank; i++) {
+    for (unsigned i = 0; i < object->rank; i++)
         if (shape[i] == 0 || shape[i] > INT64_MAX)
             return zt_project_refuse(projecting, NULL, "a dimension of %" PRIu64, shape[i]);
-    }
     return ZT_OK;
 }
 
@@ -149,25 +156,28 @@ static enum zt_status check_name(const struct zt_projecting *projecting)
 {
     const struct zt_object *object = projecting->object;
     enum zt_target target = projecting->projection->target;
-    uint32_t longest = target == ZT_TARGET_NPZ ? (NAME_MAX_BYTES - 4) / ZIP_NAME_FACTOR : NAME_MAX_BYTES;
+    uint32_t longest =
+        target == ZT_TARGET_NPZ ? (NAME_MAX_BYTES - 4) / ZIP_NAME_FACTOR : NAME_MAX_BYTES;
 
     if (target == ZT_TARGET_NPY)
         return ZT_OK;
     if (target == ZT_TARGET_SAFETENSORS) {
         if (object->name_length == 12 && memcmp(object->name, "__metadata__", 12) == 0)
-            return zt_project_refuse(projecting, NULL, "an object of that name, which it uses itself");
+            return zt_project_refuse(projecting, NULL,
+                                     "an object of that name, which it uses itself");
         return ZT_OK;
     }
     if (object->name_length == 0 || object->name_length > longest)
         return zt_project_refuse(projecting, NULL, "a name of %u bytes", object->name_length);
-    if (memchr(object->name, 0, object->name_length))
+    if (memchr(object->name, 0, object->name_length) != NULL)
         return zt_project_refuse(projecting, NULL, "a name with a NUL character");
     return ZT_OK;
 }
 
-/* safetensors counts bits, which must fill whole bytes. The six-bit types are unknown to the library itself, so that
- * nobody has compared their size with the shape. */
-static enum zt_status check_bits(const struct zt_projecting *projecting, const struct zt_component *part)
+/* safetensors counts bits, which must fill whole bytes. The six-bit types are unknown to the
+ * library itself, so that nobody has compared their size with the shape. */
+static enum zt_status check_bits(const struct zt_projecting *projecting,
+                                 const struct zt_component *part)
 {
     uint64_t elements = zt_object_elements(projecting->model, projecting->object);
 
@@ -175,7 +185,8 @@ static enum zt_status check_bits(const struct zt_projecting *projecting, const s
         return zt_project_refuse(projecting, part, "an odd number of four-bit elements");
     if (part->logical != ZT_LOGICAL_UNKNOWN)
         return ZT_OK;
-    if (elements % 4 != 0 || part->decoded_length % 3 != 0 || part->decoded_length / 3 != elements / 4)
+    if (elements % 4 != 0 || part->decoded_length % 3 != 0 ||
+        part->decoded_length / 3 != elements / 4)
         return zt_project_refuse(projecting, part, "six-bit elements that do not fill whole bytes");
     return ZT_OK;
 }
@@ -185,26 +196,28 @@ static bool is_dense(const struct zt_projecting *projecting)
     const struct zt_object *object = projecting->object;
     const struct zt_component *part = zt_projecting_parts(projecting);
 
-    return object->layout == ZT_LAYOUT_DENSE && object->component_count == 1 && part->name_length == 4 &&
-           memcmp(part->name, "data", 4) == 0;
+    return object->layout == ZT_LAYOUT_DENSE && object->component_count == 1 &&
+           part->name_length == 4 && memcmp(part->name, "data", 4) == 0;
 }
 
 enum zt_status zt_project_dense(struct zt_projecting *projecting)
 {
     struct zt_object *object = projecting->object;
     struct zt_component *part = zt_projecting_parts(projecting);
+    enum zt_status status;
 
     if (!is_dense(projecting))
         return zt_project_refuse(projecting, NULL, "an object of format \"%.*s\": only dense ones",
-                                 (int)(object->format_length < 60 ? object->format_length : 60), object->format);
-    projecting->projection->left_out +=
-        zt_attributes_count((struct zt_text){(const char *)object->attributes, object->attributes_length});
+                                 (int)(object->format_length < 60 ? object->format_length : 60),
+                                 object->format);
+    projecting->projection->left_out += zt_attributes_count(
+        (struct zt_text){(const char *)object->attributes, object->attributes_length});
     object->attributes = NULL;
     object->attributes_length = 0;
     zt_project_set_format(object, "dense", 5);
     if (part->logical == ZT_LOGICAL_BOOL)
         zt_project_set_type(part, ZT_BOOL, ZT_LOGICAL_NONE);
-    enum zt_status status = check_name(projecting);
+    status = check_name(projecting);
     if (status == ZT_OK)
         status = check_type(projecting, part);
     if (status == ZT_OK && projecting->projection->target == ZT_TARGET_SAFETENSORS)

@@ -1,7 +1,8 @@
-/* Projecting to zTensor 1.2 and 2: layouts by their names there, indices in the types they take, booleans.
+/* Projecting to zTensor 1.2 and 2: layouts by their names there, indices in the types they take,
+ * booleans.
  *
- * Whatever comes out is checked by the target's own layout rules, so that no file is written that its reader refuses.
- */
+ * Whatever comes out is checked by the target's own layout rules, so that no file is written that
+ * its reader refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "attributes_encode.h"
 #include "projecting.h"
 
-/* How deep values may lie below a map of attributes, which is at depth 1 (the model's) or 3 (an object's). */
+/* How deep values may lie below a map of attributes, which is at depth 1 (the model's) or 3 (an
+ * object's). */
 #define DEPTH_ZT1 128
 #define DEPTH_ZT2 32
 /* zTensor 2's bound on names. */
@@ -34,10 +36,9 @@ static struct zt_component *find_part(const struct zt_projecting *projecting, co
 {
     struct zt_component *parts = zt_projecting_parts(projecting);
 
-    for (uint32_t i = 0; i < projecting->object->component_count; i++) {
+    for (uint32_t i = 0; i < projecting->object->component_count; i++)
         if (name_is(&parts[i], name))
             return &parts[i];
-    }
     return NULL;
 }
 
@@ -45,7 +46,7 @@ static void rename_part(const struct zt_projecting *projecting, const char *from
 {
     struct zt_component *part = find_part(projecting, from);
 
-    if (part) {
+    if (part != NULL) {
         part->name = to;
         part->name_length = (uint32_t)strlen(to);
     }
@@ -53,8 +54,8 @@ static void rename_part(const struct zt_projecting *projecting, const char *from
 
 /* --- attributes --- */
 
-enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt_text map, unsigned levels,
-                                     struct zt_text *out_map)
+enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt_text map,
+                                     unsigned levels, struct zt_text *out_map)
 {
     static const enum zt_attributes_form forms[] = {
         [ZT_TARGET_ZT1] = ZT_ATTRIBUTES_ZT1,
@@ -62,11 +63,12 @@ enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt
         [ZT_TARGET_ZT2] = ZT_ATTRIBUTES_ZT2,
     };
     struct zt_buffer buffer = {0};
-    enum zt_status status =
-        zt_attributes_encode(map, forms[projecting->projection->target], levels, &buffer, projecting->error);
+    enum zt_status status = zt_attributes_encode(map, forms[projecting->projection->target], levels,
+                                                 &buffer, projecting->error);
 
     if (status == ZT_OK)
-        status = zt_project_keep(projecting, (struct zt_text){(const char *)buffer.bytes, buffer.length}, out_map);
+        status = zt_project_keep(
+            projecting, (struct zt_text){(const char *)buffer.bytes, buffer.length}, out_map);
     zt_buffer_free(&buffer);
     return status;
 }
@@ -85,11 +87,12 @@ static enum zt_status project_attributes(struct zt_projecting *projecting)
 {
     struct zt_object *object = projecting->object;
     struct zt_text map = {(const char *)object->attributes, object->attributes_length};
+    enum zt_status status;
 
-    if (!object->attributes)
+    if (object->attributes == NULL)
         return ZT_OK;
-    enum zt_status status =
-        zt_project_attributes(projecting, map, (to_zt1(projecting) ? DEPTH_ZT1 : DEPTH_ZT2) - 3, &map);
+    status = zt_project_attributes(projecting, map,
+                                   (to_zt1(projecting) ? DEPTH_ZT1 : DEPTH_ZT2) - 3, &map);
     if (status != ZT_OK) {
         zt_error_at(projecting->error, zt_object_name(projecting->from), (struct zt_text){"", 0});
         return status;
@@ -102,9 +105,11 @@ static enum zt_status project_attributes(struct zt_projecting *projecting)
 /* --- types --- */
 
 /* A boolean is a dtype in 1.2, and bytes with a logical type in 2. */
-static enum zt_status project_type(const struct zt_projecting *projecting, struct zt_component *part)
+static enum zt_status project_type(const struct zt_projecting *projecting,
+                                   struct zt_component *part)
 {
-    bool says_nothing = part->type && part->type_length == 4 && memcmp(part->type, "bool", 4) == 0;
+    bool says_nothing =
+        part->type != NULL && part->type_length == 4 && memcmp(part->type, "bool", 4) == 0;
 
     if (to_zt1(projecting)) {
         if (part->logical == ZT_LOGICAL_BOOL || (part->dtype == ZT_BOOL && says_nothing))
@@ -113,7 +118,7 @@ static enum zt_status project_type(const struct zt_projecting *projecting, struc
     }
     if (part->dtype != ZT_BOOL)
         return ZT_OK;
-    if (part->type && !says_nothing)
+    if (part->type != NULL && !says_nothing)
         return zt_project_refuse(projecting, part, "a type over bool");
     zt_project_set_type(part, ZT_U8, ZT_LOGICAL_BOOL);
     return ZT_OK;
@@ -122,7 +127,8 @@ static enum zt_status project_type(const struct zt_projecting *projecting, struc
 /* --- indices --- */
 
 /* Makes integers of any kind unsigned ones of that dtype, which is as wide or wider. */
-static void set_index_type(const struct zt_projecting *projecting, struct zt_component *part, enum zt_dtype dtype)
+static void set_index_type(const struct zt_projecting *projecting, struct zt_component *part,
+                           enum zt_dtype dtype)
 {
     unsigned width = zt_dtype_width((enum zt_dtype)part->dtype);
 
@@ -137,7 +143,7 @@ static void set_index_type(const struct zt_projecting *projecting, struct zt_com
 
 static bool is_wide(const struct zt_component *part)
 {
-    return part && zt_dtype_width((enum zt_dtype)part->dtype) == 8;
+    return part != NULL && zt_dtype_width((enum zt_dtype)part->dtype) == 8;
 }
 
 /* zTensor 1.2 has u64 alone. zTensor 2 has u32 too, the same for all index parts of an object. */
@@ -152,11 +158,13 @@ static enum zt_status project_indices(const struct zt_projecting *projecting)
         wide = wide || is_wide(parts[i]);
     }
     for (unsigned i = 0; i < 3; i++) {
-        if (!parts[i])
+        if (parts[i] == NULL)
             continue;
-        if (parts[i]->logical != ZT_LOGICAL_NONE || parts[i]->dtype < ZT_I64 || parts[i]->dtype > ZT_U8)
+        if (parts[i]->logical != ZT_LOGICAL_NONE || parts[i]->dtype < ZT_I64 ||
+            parts[i]->dtype > ZT_U8)
             return zt_project_refuse(projecting, parts[i], "indices of such a type");
-        if (parts[i]->decoded_length != ZT_LENGTH_UNKNOWN && parts[i]->decoded_length > (UINT64_MAX >> 4))
+        if (parts[i]->decoded_length != ZT_LENGTH_UNKNOWN &&
+            parts[i]->decoded_length > (UINT64_MAX >> 4))
             return zt_project_refuse(projecting, parts[i], "so many indices");
         set_index_type(projecting, parts[i], wide ? ZT_U64 : ZT_U32);
     }
@@ -175,16 +183,18 @@ static bool fits_layout(const struct zt_projecting *projecting)
 {
     struct zt_error ignored;
 
-    return zt_layout_check(projecting->model, projecting->object, family_of(projecting), &ignored) == ZT_OK;
+    return zt_layout_check(projecting->model, projecting->object, family_of(projecting),
+                           &ignored) == ZT_OK;
 }
 
-/* quantized_group says less than zt.quant_group/1 asks for: it becomes that only where attributes tell the rest. */
+/* quantized_group says less than zt.quant_group/1 asks for: it becomes that only where attributes
+ * tell the rest. */
 static void project_quantized(const struct zt_projecting *projecting)
 {
     struct zt_object *object = projecting->object;
 
     if (to_zt1(projecting)) {
-        if (projecting->source->format == ZT_FORMAT_ZT2 && find_part(projecting, "zeros")) {
+        if (projecting->source->format == ZT_FORMAT_ZT2 && find_part(projecting, "zeros") != NULL) {
             rename_part(projecting, "data", "packed_weight");
             set_layout(object, ZT_LAYOUT_QUANT_GROUP, "quantized_group");
         }
@@ -246,7 +256,7 @@ static const char *name_fault(const char *name, uint32_t length)
 {
     if (length == 0 || length > NAME_MAX_BYTES)
         return "a name that is not 1 to 1024 bytes long";
-    return memchr(name, 0, length) ? "a name with a NUL character" : NULL;
+    return memchr(name, 0, length) != NULL ? "a name with a NUL character" : NULL;
 }
 
 static enum zt_status check_names(const struct zt_projecting *projecting)
@@ -254,11 +264,11 @@ static enum zt_status check_names(const struct zt_projecting *projecting)
     const struct zt_component *parts = zt_projecting_parts(projecting);
     const char *fault = name_fault(projecting->object->name, projecting->object->name_length);
 
-    if (fault)
+    if (fault != NULL)
         return zt_project_refuse(projecting, NULL, "%s", fault);
     for (uint32_t i = 0; i < projecting->object->component_count; i++) {
         fault = name_fault(parts[i].name, parts[i].name_length);
-        if (fault)
+        if (fault != NULL)
             return zt_project_refuse(projecting, &parts[i], "%s", fault);
     }
     if (projecting->object->component_count == 0)

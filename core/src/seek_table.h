@@ -1,7 +1,7 @@
 /* The seek table of zt.zstd-seekable/1 (zTensor 2 section 6), walked entry by entry.
  *
- * A table is checked as a whole by one pass that holds a small buffer only, so that nothing is ever reserved from its
- * count; a walk then gives its frames one after another. */
+ * A table is checked as a whole by one pass that holds a small buffer only, so that nothing is ever
+ * reserved from its count; a walk then gives its frames one after another. */
 #ifndef ZT_SEEK_TABLE_H
 #define ZT_SEEK_TABLE_H
 
@@ -26,11 +26,13 @@ struct zt_seek_table {
     uint8_t batch[ZT_SEEK_TABLE_BATCH * ZT_SEEK_ENTRY_MAX];
 };
 
-/* Reads and checks the table; the walk then stands before the first frame. ZT_CORRUPT with "zt2 §6 SeekTable". */
+/* Reads and checks the table; the walk then stands before the first frame. ZT_CORRUPT with "zt2 §6
+ * SeekTable". */
 enum zt_status zt_seek_table_open(const struct zt_component *component, struct zt_source *source,
                                   struct zt_seek_table *out_table, struct zt_error *error);
 
 /* The next frame, in table->frame; *out_more is false after the last one. */
-enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more, struct zt_error *error);
+enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more,
+                                  struct zt_error *error);
 
 #endif

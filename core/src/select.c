@@ -1,5 +1,5 @@
-/* Selecting: objects and components are copied in their order, so that they stay sorted; what is cut gets the shape and
- * length of its part, and a place. */
+/* Selecting: objects and components are copied in their order, so that they stay sorted; what is
+ * cut gets the shape and length of its part, and a place. */
 #include "zt/select.h"
 
 #include <assert.h>
@@ -34,8 +34,8 @@ static bool is_chosen(const struct zt_choice *choice, uint32_t object)
     return choice->objects == NULL || choice->objects[object];
 }
 
-static void count_chosen(const struct selecting *selecting, size_t *out_objects, size_t *out_components,
-                         size_t *out_dimensions)
+static void count_chosen(const struct selecting *selecting, size_t *out_objects,
+                         size_t *out_components, size_t *out_dimensions)
 {
     const struct zt_model *source = selecting->source;
 
@@ -57,7 +57,7 @@ static enum zt_status allocate(struct selecting *selecting)
     size_t components;
     size_t dimensions;
 
-    if (!model)
+    if (model == NULL)
         return no_memory(selecting->error);
     selection->model = model;
     count_chosen(selecting, &objects, &components, &dimensions);
@@ -69,40 +69,43 @@ static enum zt_status allocate(struct selecting *selecting)
     model->dimensions = selecting->dimensions;
     selection->components = calloc(components + 1, sizeof(*selection->components));
     selection->objects = calloc(objects + 1, sizeof(*selection->objects));
-    if (selecting->choice->cut)
+    if (selecting->choice->cut != NULL)
         selection->cuts.pieces = calloc(objects + 1, sizeof(*selection->cuts.pieces));
-    if (!model->objects || !model->components || !model->dimensions || !selection->components || !selection->objects ||
-        (selecting->choice->cut && !selection->cuts.pieces))
+    if (model->objects == NULL || model->components == NULL || model->dimensions == NULL ||
+        selection->components == NULL || selection->objects == NULL ||
+        (selecting->choice->cut != NULL && selection->cuts.pieces == NULL))
         return no_memory(selecting->error);
     return ZT_OK;
 }
 
 /* --- cutting --- */
 
-static struct zt_slice_tensor tensor_of(const struct zt_model *model, const struct zt_object *object)
+static struct zt_slice_tensor tensor_of(const struct zt_model *model,
+                                        const struct zt_object *object)
 {
     const struct zt_component *data = zt_object_components(model, object);
 
-    return (struct zt_slice_tensor){zt_object_shape(model, object), object->rank, (enum zt_dtype)data->dtype,
-                                    (enum zt_logical)data->logical};
+    return (struct zt_slice_tensor){zt_object_shape(model, object), object->rank,
+                                    (enum zt_dtype)data->dtype, (enum zt_logical)data->logical};
 }
 
-/* As the targets that hold dense tensors only have it: all data in the one component, and as much of it as the shape
- * says. */
+/* As the targets that hold dense tensors only have it: all data in the one component, and as much
+ * of it as the shape says. */
 static bool is_cuttable(const struct zt_model *model, const struct zt_object *object)
 {
     const struct zt_component *data = zt_object_components(model, object);
     uint64_t bytes;
 
-    if (object->layout != ZT_LAYOUT_DENSE || object->component_count != 1 || object->rank > ZT_SLICE_RANK_MAX ||
-        data->encoding == ZT_ENCODING_UNKNOWN)
+    if (object->layout != ZT_LAYOUT_DENSE || object->component_count != 1 ||
+        object->rank > ZT_SLICE_RANK_MAX || data->encoding == ZT_ENCODING_UNKNOWN)
         return false;
     return zt_element_bytes((enum zt_dtype)data->dtype, (enum zt_logical)data->logical,
                             zt_object_elements(model, object), &bytes) == ZT_OK &&
            (data->decoded_length == ZT_LENGTH_UNKNOWN || data->decoded_length == bytes);
 }
 
-static enum zt_status refuse(const struct selecting *selecting, const struct zt_object *object, enum zt_status status)
+static enum zt_status refuse(const struct selecting *selecting, const struct zt_object *object,
+                             enum zt_status status)
 {
     zt_error_at(selecting->error, zt_object_name(object), (struct zt_text){"", 0});
     return status;
@@ -120,16 +123,18 @@ static enum zt_status find_slice(const struct selecting *selecting, const struct
         return refuse(selecting, object, ZT_UNSUPPORTED);
     }
     tensor = tensor_of(selecting->source, object);
-    *selecting->verdict = zt_slice_shard(&tensor, cut->part, cut->parts, cut->axis, out_slice, selecting->error);
+    *selecting->verdict =
+        zt_slice_shard(&tensor, cut->part, cut->parts, cut->axis, out_slice, selecting->error);
     if (*selecting->verdict == ZT_SLICE_FITS)
         return ZT_OK;
-    if (selecting->error)
+    if (selecting->error != NULL)
         selecting->error->status = ZT_ARGUMENT;
     return refuse(selecting, object, ZT_ARGUMENT);
 }
 
 /* Behind what was put into the file of cuts before. */
-static enum zt_status place(const struct selecting *selecting, uint32_t number, struct zt_component *component)
+static enum zt_status place(const struct selecting *selecting, uint32_t number,
+                            struct zt_component *component)
 {
     struct zt_image *cuts = &selecting->selection->cuts;
 
@@ -138,9 +143,12 @@ static enum zt_status place(const struct selecting *selecting, uint32_t number, 
     if (component->length == 0)
         return ZT_OK;
     if (component->length > (uint64_t)INT64_MAX - cuts->length)
-        return zt_fail(selecting->error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "parts of more than 2^63 bytes");
-    cuts->pieces[cuts->piece_count++] = (struct zt_piece){
-        .offset = cuts->length, .length = component->length, .component = number, .is_component = true};
+        return zt_fail(selecting->error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "parts of more than 2^63 bytes");
+    cuts->pieces[cuts->piece_count++] = (struct zt_piece){.offset = cuts->length,
+                                                          .length = component->length,
+                                                          .component = number,
+                                                          .is_component = true};
     cuts->length += component->length;
     return ZT_OK;
 }
@@ -155,7 +163,8 @@ static enum zt_status cut_object(const struct selecting *selecting, const struct
 
     if (status != ZT_OK)
         return status;
-    memcpy(selecting->dimensions + object->first_dimension, slice.shape, object->rank * sizeof(*slice.shape));
+    memcpy(selecting->dimensions + object->first_dimension, slice.shape,
+           object->rank * sizeof(*slice.shape));
     data->encoding = ZT_ENCODING_RAW;
     data->encoding_name = "raw";
     data->encoding_length = 3;
@@ -171,8 +180,8 @@ static enum zt_status cut_object(const struct selecting *selecting, const struct
     return ZT_OK;
 }
 
-void zt_object_cut(const struct zt_model *model, const struct zt_object *object, const struct zt_cut *cut,
-                   struct zt_slice *out_slice)
+void zt_object_cut(const struct zt_model *model, const struct zt_object *object,
+                   const struct zt_cut *cut, struct zt_slice *out_slice)
 {
     struct zt_slice_tensor tensor;
     struct zt_error ignored;
@@ -207,7 +216,7 @@ static enum zt_status copy_object(struct selecting *selecting, uint32_t number)
     selecting->selection->objects[model->object_count++] = number;
     model->component_count += from->component_count;
     selecting->dimension_count += from->rank;
-    return selecting->choice->cut ? cut_object(selecting, from, object) : ZT_OK;
+    return selecting->choice->cut != NULL ? cut_object(selecting, from, object) : ZT_OK;
 }
 
 static enum zt_status copy_all(struct selecting *selecting)
@@ -222,20 +231,22 @@ static enum zt_status copy_all(struct selecting *selecting)
     selecting->selection->model->version = source->version;
     selecting->selection->model->attributes = source->attributes;
     selecting->selection->model->file_size = source->file_size;
-    for (uint32_t i = 0; i < source->object_count && status == ZT_OK; i++) {
+    for (uint32_t i = 0; i < source->object_count && status == ZT_OK; i++)
         if (is_chosen(selecting->choice, i))
             status = copy_object(selecting, i);
-    }
     return status;
 }
 
 enum zt_status zt_model_select(const struct zt_model *source, const struct zt_choice *choice,
-                               struct zt_selection *out_selection, enum zt_slice_verdict *out_verdict,
-                               struct zt_error *error)
+                               struct zt_selection *out_selection,
+                               enum zt_slice_verdict *out_verdict, struct zt_error *error)
 {
     struct zt_selection selection = {0};
-    struct selecting selecting = {
-        .source = source, .choice = choice, .selection = &selection, .verdict = out_verdict, .error = error};
+    struct selecting selecting = {.source = source,
+                                  .choice = choice,
+                                  .selection = &selection,
+                                  .verdict = out_verdict,
+                                  .error = error};
     enum zt_status status;
 
     *out_verdict = ZT_SLICE_FITS;

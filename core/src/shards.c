@@ -1,4 +1,5 @@
-/* Shards of a zTensor 2 model (section 9): telling whether a file is the one that the model means. */
+/* Shards of a zTensor 2 model (section 9): telling whether a file is the one that the model means.
+ */
 #include "zt/shards.h"
 
 #include <inttypes.h>
@@ -13,7 +14,8 @@
 #define EXTENSION     ".zt"
 #define CHUNK_SIZE    ((size_t)256 << 10)
 
-struct zt_source *zt_files_source(const struct zt_files *files, const struct zt_component *component)
+struct zt_source *zt_files_source(const struct zt_files *files,
+                                  const struct zt_component *component)
 {
     if (component->shard == 0)
         return files->own;
@@ -27,39 +29,44 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     const char *dot = strrchr(base, '.');
     /* A dot in front hides a file, it does not begin an extension. */
     size_t stem = dot != NULL && dot > base ? (size_t)(dot - model_path) : strlen(model_path);
-    size_t size = stem + 1 + shard->name_length + sizeof EXTENSION;
+    size_t size = stem + 1 + shard->name_length + sizeof(EXTENSION);
     char *path = malloc(size);
 
     if (path != NULL)
-        snprintf(path, size, "%.*s-%.*s" EXTENSION, (int)stem, model_path, (int)shard->name_length, shard->name);
+        snprintf(path, size, "%.*s-%.*s" EXTENSION, (int)stem, model_path, (int)shard->name_length,
+                 shard->name);
     return path;
 }
 
-/* Puts the shard's name in front of what its reader said of it. Objects of the shard's own manifest, if any, are not
- * the model's: their names go. */
-static enum zt_status name_shard(const struct zt_shard *shard, enum zt_status status, struct zt_error *error)
+/* Puts the shard's name in front of what its reader said of it. Objects of the shard's own
+ * manifest, if any, are not the model's: their names go. */
+static enum zt_status name_shard(const struct zt_shard *shard, enum zt_status status,
+                                 struct zt_error *error)
 {
     if (error == NULL)
         return status;
-    return zt_fail(error, status, error->rule, error->offset, "shard %.*s: %s", (int)shard->name_length, shard->name,
-                   error->message);
+    return zt_fail(error, status, error->rule, error->offset, "shard %.*s: %s",
+                   (int)shard->name_length, shard->name, error->message);
 }
 
-enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source, struct zt_error *error)
+enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source,
+                              struct zt_error *error)
 {
     struct zt_model *model = NULL;
+    enum zt_status status;
 
     if (zt_source_size(source) != shard->size_bytes)
         return zt_fail(error, ZT_INVALID, IDENTITY_RULE, ZT_NO_OFFSET,
-                       "shard %.*s has %" PRIu64 " bytes instead of %" PRIu64, (int)shard->name_length, shard->name,
-                       zt_source_size(source), shard->size_bytes);
-    enum zt_status status = zt2_open(source, &model, error);
+                       "shard %.*s has %" PRIu64 " bytes instead of %" PRIu64,
+                       (int)shard->name_length, shard->name, zt_source_size(source),
+                       shard->size_bytes);
+    status = zt2_open(source, &model, error);
     zt_model_free(model);
     return status == ZT_OK || status == ZT_DATA_SHARD ? ZT_OK : name_shard(shard, status, error);
 }
 
-static enum zt_status hash_all(struct zt_source *source, struct zt_hasher *hasher, const struct zt_progress *progress,
-                               struct zt_error *error)
+static enum zt_status hash_all(struct zt_source *source, struct zt_hasher *hasher,
+                               const struct zt_progress *progress, struct zt_error *error)
 {
     const uint64_t size = zt_source_size(source);
     uint8_t *chunk = malloc(CHUNK_SIZE);
@@ -87,10 +94,11 @@ enum zt_status zt_source_digest(struct zt_source *source, enum zt_digest_algorit
                                 struct zt_error *error)
 {
     struct zt_hasher *hasher = NULL;
+    enum zt_status status;
 
     if (zt_hasher_new(algorithm, &hasher) != ZT_OK)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for hashing");
-    enum zt_status status = hash_all(source, hasher, progress, error);
+    status = hash_all(source, hasher, progress, error);
     if (status == ZT_OK)
         zt_hasher_finish(hasher, out_digest);
     zt_hasher_free(hasher);
@@ -103,13 +111,16 @@ enum zt_status zt_shard_check_digest(const struct zt_shard *shard, struct zt_sou
     struct zt_digest stated;
     struct zt_digest actual;
 
-    enum zt_status status = zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &stated, error);
+    enum zt_status status =
+        zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &stated, error);
+
     if (status == ZT_OK)
         status = zt_source_digest(source, stated.algorithm, progress, &actual, error);
     if (status != ZT_OK)
         return status == ZT_ARGUMENT ? status : name_shard(shard, status, error);
     if (!zt_digest_equal(&stated, &actual))
         return zt_fail(error, ZT_CORRUPT, IDENTITY_RULE, ZT_NO_OFFSET,
-                       "shard %.*s does not have the digest stated for it", (int)shard->name_length, shard->name);
+                       "shard %.*s does not have the digest stated for it", (int)shard->name_length,
+                       shard->name);
     return ZT_OK;
 }

@@ -1,8 +1,9 @@
 /* Slices: what is cut of each dimension, and how its bytes lie in the tensor's.
  *
- * A slice's text is read twice, first for its form alone: what is malformed is told before what does not fit. Then each
- * dimension has a cut, and the cuts become one run of bytes or loops over runs, merged as far as they lie side by side.
- * Everything is counted in elements until the end, because those of a sub-byte type have no whole number of bytes. */
+ * A slice's text is read twice, first for its form alone: what is malformed is told before what
+ * does not fit. Then each dimension has a cut, and the cuts become one run of bytes or loops over
+ * runs, merged as far as they lie side by side. Everything is counted in elements until the end,
+ * because those of a sub-byte type have no whole number of bytes. */
 #include "zt/slice.h"
 
 #include <assert.h>
@@ -40,15 +41,14 @@ struct reading {
     struct zt_error *error;
 };
 
-__attribute__((format(printf, 3, 4))) static enum zt_slice_verdict refuse(struct zt_error *error,
-                                                                          enum zt_slice_verdict verdict,
-                                                                          const char *format, ...)
+__attribute__((format(printf, 3, 4))) static enum zt_slice_verdict refuse(
+    struct zt_error *error, enum zt_slice_verdict verdict, const char *format, ...)
 {
     char message[200];
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
     return verdict;
@@ -93,7 +93,8 @@ static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *o
             bound.magnitude = UINT64_MAX;
     }
     if (bound.is_negative && !bound.is_given)
-        return refuse(reading->error, ZT_SLICE_MALFORMED, "no digits after the minus at character %zu", reading->at);
+        return refuse(reading->error, ZT_SLICE_MALFORMED,
+                      "no digits after the minus at character %zu", reading->at);
     /* There is one zero. */
     bound.is_negative = bound.is_negative && bound.magnitude != 0;
     *out_bound = bound;
@@ -103,9 +104,10 @@ static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *o
 static bool take_ellipsis(struct reading *reading)
 {
     static const char ellipsis[] = "...";
-    const size_t length = sizeof ellipsis - 1;
+    const size_t length = sizeof(ellipsis) - 1;
 
-    if (reading->text.length - reading->at < length || memcmp(reading->text.bytes + reading->at, ellipsis, length) != 0)
+    if (reading->text.length - reading->at < length ||
+        memcmp(reading->text.bytes + reading->at, ellipsis, length) != 0)
         return false;
     reading->at += length;
     return true;
@@ -115,14 +117,15 @@ static bool take_ellipsis(struct reading *reading)
 static enum zt_slice_verdict refuse_rest(const struct reading *reading, const struct item *item)
 {
     if (!has_more(reading))
-        return refuse(reading->error, ZT_SLICE_MALFORMED, "nothing stands at its end, after character %zu",
-                      reading->at);
+        return refuse(reading->error, ZT_SLICE_MALFORMED,
+                      "nothing stands at its end, after character %zu", reading->at);
     if (item->kind == ITEM_SPAN && reading->text.bytes[reading->at] == ':')
-        return refuse(reading->error, ZT_SLICE_MALFORMED, "steps are not supported (the second colon, character %zu)",
-                      reading->at + 1);
-    return refuse(reading->error, ZT_SLICE_MALFORMED,
-                  "an integer, start:stop or ... is expected, and a comma between them (character %zu)",
-                  reading->at + 1);
+        return refuse(reading->error, ZT_SLICE_MALFORMED,
+                      "steps are not supported (the second colon, character %zu)", reading->at + 1);
+    return refuse(
+        reading->error, ZT_SLICE_MALFORMED,
+        "an integer, start:stop or ... is expected, and a comma between them (character %zu)",
+        reading->at + 1);
 }
 
 /* One item and the comma after it; *out_more tells of the comma. */
@@ -149,9 +152,10 @@ static enum zt_slice_verdict read_item(struct reading *reading, struct item *ite
     return *out_more || !has_more(reading) ? ZT_SLICE_FITS : refuse_rest(reading, item);
 }
 
-/* Checks the form of the whole text; *out_spread is how many dimensions no item speaks of: "..." stands for them. */
-static enum zt_slice_verdict scan(const struct zt_slice_tensor *tensor, struct zt_text text, unsigned *out_spread,
-                                  struct zt_error *error)
+/* Checks the form of the whole text; *out_spread is how many dimensions no item speaks of: "..."
+ * stands for them. */
+static enum zt_slice_verdict scan(const struct zt_slice_tensor *tensor, struct zt_text text,
+                                  unsigned *out_spread, struct zt_error *error)
 {
     struct reading reading = {.text = text, .error = error};
     size_t items = 0;
@@ -167,12 +171,14 @@ static enum zt_slice_verdict scan(const struct zt_slice_tensor *tensor, struct z
         if (item.kind != ITEM_ELLIPSIS)
             items++;
         else if (has_ellipsis)
-            return refuse(error, ZT_SLICE_MALFORMED, "a second ... ends at character %zu", reading.at);
+            return refuse(error, ZT_SLICE_MALFORMED, "a second ... ends at character %zu",
+                          reading.at);
         else
             has_ellipsis = true;
     }
     if (items > tensor->rank)
-        return refuse(error, ZT_SLICE_OUT_OF_RANGE, "%zu dimensions are given, the tensor has %u", items, tensor->rank);
+        return refuse(error, ZT_SLICE_OUT_OF_RANGE, "%zu dimensions are given, the tensor has %u",
+                      items, tensor->rank);
     *out_spread = tensor->rank - (unsigned)items;
     return ZT_SLICE_FITS;
 }
@@ -183,8 +189,9 @@ static bool index_cut(const struct bound *index, uint64_t extent, struct cut *cu
 {
     if (index->is_negative ? index->magnitude > extent : index->magnitude >= extent)
         return false;
-    *cut = (struct cut){
-        .start = index->is_negative ? extent - index->magnitude : index->magnitude, .count = 1, .is_dropped = true};
+    *cut = (struct cut){.start = index->is_negative ? extent - index->magnitude : index->magnitude,
+                        .count = 1,
+                        .is_dropped = true};
     return true;
 }
 
@@ -213,8 +220,9 @@ static void take_whole(const struct zt_slice_tensor *tensor, struct cut *cuts)
 }
 
 /* The text's form has been checked, and that it has no more items than there are dimensions. */
-static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor, struct zt_text text, unsigned spread,
-                                            struct cut *cuts, struct zt_error *error)
+static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor,
+                                            struct zt_text text, unsigned spread, struct cut *cuts,
+                                            struct zt_error *error)
 {
     struct reading reading = {.text = text, .error = error};
     unsigned dimension = 0;
@@ -224,6 +232,7 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
     while (more) {
         struct item item;
         enum zt_slice_verdict verdict = read_item(&reading, &item, &more);
+        uint64_t extent;
 
         assert(verdict == ZT_SLICE_FITS);
         (void)verdict;
@@ -231,12 +240,13 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
             dimension += spread;
             continue;
         }
-        uint64_t extent = tensor->shape[dimension];
+        extent = tensor->shape[dimension];
         if (item.kind == ITEM_SPAN)
             cuts[dimension] = span_cut(&item, extent);
         else if (!index_cut(&item.first, extent, &cuts[dimension]))
-            return refuse(error, ZT_SLICE_OUT_OF_RANGE, "the index into dimension %u is outside: it has %" PRIu64,
-                          dimension, extent);
+            return refuse(error, ZT_SLICE_OUT_OF_RANGE,
+                          "the index into dimension %u is outside: it has %" PRIu64, dimension,
+                          extent);
         dimension++;
     }
     return ZT_SLICE_FITS;
@@ -244,7 +254,8 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
 
 /* --- the bytes --- */
 
-/* A dimension around what there is so far: a longer run, a longer loop, or one more. Innermost first. */
+/* A dimension around what there is so far: a longer run, a longer loop, or one more. Innermost
+ * first. */
 static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count, uint64_t stride)
 {
     unsigned last = slice->loop_count - 1;
@@ -253,7 +264,8 @@ static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count,
         return;
     if (slice->loop_count == 0 && *run == stride) {
         *run *= count;
-    } else if (slice->loop_count > 0 && slice->loops[last].count * slice->loops[last].stride_bytes == stride) {
+    } else if (slice->loop_count > 0 &&
+               slice->loops[last].count * slice->loops[last].stride_bytes == stride) {
         slice->loops[last].count *= count;
     } else {
         slice->loops[slice->loop_count].count = count;
@@ -265,8 +277,11 @@ static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count,
 static void reverse_loops(struct zt_slice *slice)
 {
     for (unsigned i = 0, j = slice->loop_count; i + 1 < j; i++) {
+        uint64_t count, stride;
+
         j--;
-        uint64_t count = slice->loops[i].count, stride = slice->loops[i].stride_bytes;
+        count = slice->loops[i].count;
+        stride = slice->loops[i].stride_bytes;
         slice->loops[i] = slice->loops[j];
         slice->loops[j].count = count;
         slice->loops[j].stride_bytes = stride;
@@ -282,14 +297,14 @@ static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elem
         return false;
     if (slice->loop_count == 0)
         return end % pack == 0 || end == elements;
-    for (unsigned i = 0; i < slice->loop_count; i++) {
+    for (unsigned i = 0; i < slice->loop_count; i++)
         if (slice->loops[i].stride_bytes % pack != 0)
             return false;
-    }
     return run % pack == 0;
 }
 
-/* Turns what was counted in elements into bytes; pack of them are in one, or each has width_bytes. */
+/* Turns what was counted in elements into bytes; pack of them are in one, or each has width_bytes.
+ */
 static void count_bytes(struct zt_slice *slice, uint64_t run, unsigned pack, unsigned width_bytes)
 {
     slice->offset = slice->offset / pack * width_bytes;
@@ -318,8 +333,9 @@ static enum zt_slice_verdict lay_out(const struct zt_slice_tensor *tensor, const
         stride *= tensor->shape[i];
     }
     if (!is_aligned(slice, run, elements, pack))
-        return refuse(error, ZT_SLICE_NOT_ALIGNED,
-                      "%u elements share a byte, and a run of the slice's begins or ends inside one", pack);
+        return refuse(
+            error, ZT_SLICE_NOT_ALIGNED,
+            "%u elements share a byte, and a run of the slice's begins or ends inside one", pack);
     reverse_loops(slice);
     count_bytes(slice, run, pack, bits < 8 ? 1 : bits / 8);
     return ZT_SLICE_FITS;
@@ -358,24 +374,28 @@ enum zt_slice_verdict zt_slice_parse(const struct zt_slice_tensor *tensor, struc
     return verdict == ZT_SLICE_FITS ? settle(tensor, cuts, out_slice, out_error) : verdict;
 }
 
-enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint64_t part, uint64_t parts, int64_t axis,
-                                     struct zt_slice *out_slice, struct zt_error *out_error)
+enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint64_t part,
+                                     uint64_t parts, int64_t axis, struct zt_slice *out_slice,
+                                     struct zt_error *out_error)
 {
     struct cut cuts[ZT_SLICE_RANK_MAX];
     int64_t rank = tensor->rank;
+    struct cut *cut;
 
     assert(tensor->rank <= ZT_SLICE_RANK_MAX && tensor->logical != ZT_LOGICAL_UNKNOWN);
     if (part >= parts)
-        return refuse(out_error, ZT_SLICE_MALFORMED, "there is no part %" PRIu64 " of %" PRIu64 " (they count from 0)",
-                      part, parts);
+        return refuse(out_error, ZT_SLICE_MALFORMED,
+                      "there is no part %" PRIu64 " of %" PRIu64 " (they count from 0)", part,
+                      parts);
     if (axis < -rank || axis >= rank)
-        return refuse(out_error, ZT_SLICE_OUT_OF_RANGE, "axis %" PRId64 " is outside a tensor of %u dimensions", axis,
-                      tensor->rank);
+        return refuse(out_error, ZT_SLICE_OUT_OF_RANGE,
+                      "axis %" PRId64 " is outside a tensor of %u dimensions", axis, tensor->rank);
     take_whole(tensor, cuts);
-    struct cut *cut = &cuts[axis < 0 ? axis + rank : axis];
+    cut = &cuts[axis < 0 ? axis + rank : axis];
     if (cut->count % parts != 0)
         return refuse(out_error, ZT_SLICE_NOT_DIVISIBLE,
-                      "dimension %" PRId64 " has %" PRIu64 ", not a multiple of the number of parts",
+                      "dimension %" PRId64 " has %" PRIu64
+                      ", not a multiple of the number of parts",
                       axis < 0 ? axis + rank : axis, cut->count);
     cut->count /= parts;
     cut->start = part * cut->count;

@@ -1,8 +1,9 @@
 /* Slices as sources: the runs of a slice, put side by side when they are read.
  *
- * Runs that lie close are read together, a window at a time, and picked out of it; long ones and those far apart are
- * read each for itself, straight to where they are wanted. Nothing is taken from a mapping: a file that is cut short
- * would end the process. The window lies on the stack, so reading allocates nothing and threads share nothing. */
+ * Runs that lie close are read together, a window at a time, and picked out of it; long ones and
+ * those far apart are read each for itself, straight to where they are wanted. Nothing is taken
+ * from a mapping: a file that is cut short would end the process. The window lies on the stack, so
+ * reading allocates nothing and threads share nothing. */
 #include "zt/slice.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 
 #include "source_range.h"
 
-/* Fits in the second-level cache, and makes the cost of a system call small beside that of its bytes. */
+/* Fits in the second-level cache, and makes the cost of a system call small beside that of its
+ * bytes. */
 #define WINDOW_BYTES ((size_t)64 << 10)
 /* Reading so many bytes too many costs about what one more system call does. */
 #define BRIDGED_BYTES 8192
@@ -28,7 +30,8 @@ struct slice_source {
     uint64_t dense_extent;
 };
 
-/* Where a read is: the run it is in, as a position in each loop, and what of the tensor lies in the window. */
+/* Where a read is: the run it is in, as a position in each loop, and what of the tensor lies in the
+ * window. */
 struct gathering {
     const struct slice_source *source;
     uint8_t *out;
@@ -52,8 +55,8 @@ struct gathering {
             memcpy(out + i * (length_), from + i * stride, (length_)); \
     } while (0)
 
-static void copy_runs(uint8_t *restrict out, const uint8_t *restrict from, uint64_t count, uint64_t stride,
-                      uint64_t run_bytes)
+static void copy_runs(uint8_t *restrict out, const uint8_t *restrict from, uint64_t count,
+                      uint64_t stride, uint64_t run_bytes)
 {
     switch (run_bytes) {
     case 1:
@@ -99,7 +102,8 @@ static void seek(struct gathering *gathering, uint64_t offset)
     }
 }
 
-/* Moves over runs of the innermost loop, at most to its end. Past the last run of all it begins anew. */
+/* Moves over runs of the innermost loop, at most to its end. Past the last run of all it begins
+ * anew. */
 static void advance(struct gathering *gathering, uint64_t runs)
 {
     const struct zt_slice *slice = &gathering->source->slice;
@@ -119,10 +123,11 @@ static void advance(struct gathering *gathering, uint64_t runs)
 
 /* --- reading --- */
 
-static enum zt_status read_tensor(struct gathering *gathering, uint64_t at, void *buffer, uint64_t length)
+static enum zt_status read_tensor(struct gathering *gathering, uint64_t at, void *buffer,
+                                  uint64_t length)
 {
-    return zt_source_read_at(gathering->source->tensor, gathering->source->tensor_base + at, buffer, (size_t)length,
-                             gathering->error);
+    return zt_source_read_at(gathering->source->tensor, gathering->source->tensor_base + at, buffer,
+                             (size_t)length, gathering->error);
 }
 
 /* Part of a run, or a whole one, straight to the caller. */
@@ -130,7 +135,8 @@ static enum zt_status take_directly(struct gathering *gathering)
 {
     uint64_t rest = gathering->source->slice.run_bytes - gathering->within;
     uint64_t length = rest < gathering->left ? rest : gathering->left;
-    enum zt_status status = read_tensor(gathering, gathering->at + gathering->within, gathering->out, length);
+    enum zt_status status =
+        read_tensor(gathering, gathering->at + gathering->within, gathering->out, length);
 
     if (status != ZT_OK)
         return status;
@@ -141,8 +147,8 @@ static enum zt_status take_directly(struct gathering *gathering)
     return ZT_OK;
 }
 
-/* Bytes from the present run on that the window may hold: none past this pass over the dense loops, and none past what
- * is wanted. */
+/* Bytes from the present run on that the window may hold: none past this pass over the dense loops,
+ * and none past what is wanted. */
 static uint64_t reach(const struct gathering *gathering)
 {
     const struct slice_source *source = gathering->source;
@@ -158,7 +164,8 @@ static uint64_t reach(const struct gathering *gathering)
 static bool is_in_window(const struct gathering *gathering)
 {
     return gathering->at >= gathering->window_at &&
-           gathering->at + gathering->source->slice.run_bytes <= gathering->window_at + gathering->window_length;
+           gathering->at + gathering->source->slice.run_bytes <=
+               gathering->window_at + gathering->window_length;
 }
 
 static enum zt_status fill_window(struct gathering *gathering)
@@ -195,8 +202,8 @@ static enum zt_status take_from_window(struct gathering *gathering)
         in_window = room / stride + 1;
         runs = in_window < runs ? in_window : runs;
     }
-    copy_runs(gathering->out, gathering->window + (gathering->at - gathering->window_at), runs, stride,
-              slice->run_bytes);
+    copy_runs(gathering->out, gathering->window + (gathering->at - gathering->window_at), runs,
+              stride, slice->run_bytes);
     gathering->out += runs * slice->run_bytes;
     gathering->left -= runs * slice->run_bytes;
     advance(gathering, runs);
@@ -204,11 +211,13 @@ static enum zt_status take_from_window(struct gathering *gathering)
 }
 
 /* Apart from its caller, so that a slice in one run is read without the window's stack. */
-__attribute__((noinline)) static enum zt_status gather(const struct slice_source *source, uint64_t offset,
-                                                       uint8_t *buffer, size_t length, struct zt_error *error)
+__attribute__((noinline)) static enum zt_status gather(const struct slice_source *source,
+                                                       uint64_t offset, uint8_t *buffer,
+                                                       size_t length, struct zt_error *error)
 {
     uint8_t window[WINDOW_BYTES];
-    struct gathering gathering = {.source = source, .out = buffer, .left = length, .window = window, .error = error};
+    struct gathering gathering = {
+        .source = source, .out = buffer, .left = length, .window = window, .error = error};
     bool is_dense = source->first_dense_loop < source->slice.loop_count;
     enum zt_status status = ZT_OK;
 
@@ -230,8 +239,8 @@ static uint64_t slice_size(const struct zt_source *source)
     return ((const struct slice_source *)source)->slice.length;
 }
 
-static enum zt_status slice_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                    struct zt_error *error)
+static enum zt_status slice_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                    size_t length, struct zt_error *error)
 {
     const struct slice_source *slice_source = (const struct slice_source *)source;
     const struct zt_slice *slice = &slice_source->slice;
@@ -240,8 +249,9 @@ static enum zt_status slice_read_at(struct zt_source *source, uint64_t offset, v
     if (status != ZT_OK || length == 0)
         return status;
     if (zt_slice_is_contiguous(slice))
-        return zt_source_read_at(slice_source->tensor, slice_source->tensor_base + slice->offset + offset, buffer,
-                                 length, error);
+        return zt_source_read_at(slice_source->tensor,
+                                 slice_source->tensor_base + slice->offset + offset, buffer, length,
+                                 error);
     return gather(slice_source, offset, buffer, length, error);
 }
 
@@ -264,7 +274,8 @@ static void find_dense_loops(struct slice_source *source)
     uint64_t extent = slice->run_bytes;
     uint64_t extra = slice->run_bytes / EXTRA_COPY_DIVISOR;
 
-    while (i > 0 && extra <= BRIDGED_BYTES && slice->loops[i - 1].stride_bytes - extent <= BRIDGED_BYTES - extra) {
+    while (i > 0 && extra <= BRIDGED_BYTES &&
+           slice->loops[i - 1].stride_bytes - extent <= BRIDGED_BYTES - extra) {
         i--;
         extent += (slice->loops[i].count - 1) * slice->loops[i].stride_bytes;
     }
@@ -272,11 +283,11 @@ static void find_dense_loops(struct slice_source *source)
     source->dense_extent = extent;
 }
 
-enum zt_status zt_slice_source(const struct zt_slice *slice, struct zt_source *tensor, uint64_t base,
-                               struct zt_source **out_source, struct zt_error *error)
+enum zt_status zt_slice_source(const struct zt_slice *slice, struct zt_source *tensor,
+                               uint64_t base, struct zt_source **out_source, struct zt_error *error)
 {
     static const struct zt_source_ops ops = {slice_size, slice_read_at, slice_map, slice_close};
-    struct slice_source *source = malloc(sizeof *source);
+    struct slice_source *source = malloc(sizeof(*source));
 
     if (source == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");

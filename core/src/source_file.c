@@ -1,7 +1,7 @@
 /* A source over a regular file, read with pread and mapped once when somebody asks.
  *
- * The size is taken when the file is opened: a file that is cut short later gives ZT_IO, one that grows shows nothing
- * of what was added. */
+ * The size is taken when the file is opened: a file that is cut short later gives ZT_IO, one that
+ * grows shows nothing of what was added. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +23,8 @@ struct file_source {
     _Atomic(void *) mapping;
 };
 
-static enum zt_status fail_errno(struct zt_error *error, int os_error, uint64_t offset, const char *what)
+static enum zt_status fail_errno(struct zt_error *error, int os_error, uint64_t offset,
+                                 const char *what)
 {
     zt_fail(error, ZT_IO, NULL, offset, "%s: %s", what, strerrordesc_np(os_error));
     if (error != NULL)
@@ -31,7 +32,8 @@ static enum zt_status fail_errno(struct zt_error *error, int os_error, uint64_t 
     return ZT_IO;
 }
 
-/* The system has no complaint of its own; callers that look at os_error see an argument that cannot be. */
+/* The system has no complaint of its own; callers that look at os_error see an argument that cannot
+ * be. */
 static enum zt_status fail_kind(struct zt_error *error)
 {
     zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "not a regular file");
@@ -45,8 +47,8 @@ static uint64_t file_size(const struct zt_source *source)
     return ((const struct file_source *)source)->size_bytes;
 }
 
-static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                   struct zt_error *error)
+static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                   size_t length, struct zt_error *error)
 {
     const struct file_source *file = (const struct file_source *)source;
     uint8_t *to = buffer;
@@ -62,7 +64,8 @@ static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, vo
         if (got < 0)
             return fail_errno(error, errno, offset, "cannot read");
         if (got == 0)
-            return zt_fail(error, ZT_IO, NULL, offset, "the file was cut short to %" PRIu64 " bytes", offset);
+            return zt_fail(error, ZT_IO, NULL, offset,
+                           "the file was cut short to %" PRIu64 " bytes", offset);
         to += got;
         offset += (uint64_t)got;
         length -= (size_t)got;
@@ -101,7 +104,8 @@ static void file_close(struct zt_source *source)
 
 static const struct zt_source_ops file_ops = {file_size, file_read_at, file_map, file_close};
 
-enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source, struct zt_error *error)
+enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
+                                         struct zt_error *error)
 {
     struct stat facts;
     struct file_source *file;
@@ -112,7 +116,7 @@ enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_
         return fail_errno(error, EISDIR, ZT_NO_OFFSET, "not a regular file");
     if (!S_ISREG(facts.st_mode))
         return fail_kind(error);
-    file = malloc(sizeof *file);
+    file = malloc(sizeof(*file));
     if (file == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");
     file->base.ops = &file_ops;
@@ -123,12 +127,14 @@ enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_
     return ZT_OK;
 }
 
-enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source, struct zt_error *error)
+enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source,
+                                   struct zt_error *error)
 {
     enum zt_status status;
     int descriptor;
 
-    /* O_NONBLOCK so that a FIFO is refused instead of waited for; it changes nothing for regular files. */
+    /* O_NONBLOCK so that a FIFO is refused instead of waited for; it changes nothing for regular
+     * files. */
     do {
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (descriptor < 0 && errno == EINTR);

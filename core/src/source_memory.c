@@ -21,8 +21,8 @@ static uint64_t memory_size(const struct zt_source *source)
     return as_memory(source)->length;
 }
 
-static enum zt_status memory_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                     struct zt_error *error)
+static enum zt_status memory_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                     size_t length, struct zt_error *error)
 {
     const struct memory_source *memory = as_memory(source);
     enum zt_status status = zt_source_check_range(memory->length, offset, length, error);
@@ -44,11 +44,11 @@ static void memory_close(struct zt_source *source)
     free(source);
 }
 
-enum zt_status zt_source_from_memory(const void *bytes, size_t length, struct zt_source **out_source,
-                                     struct zt_error *error)
+enum zt_status zt_source_from_memory(const void *bytes, size_t length,
+                                     struct zt_source **out_source, struct zt_error *error)
 {
     static const struct zt_source_ops ops = {memory_size, memory_read_at, memory_map, memory_close};
-    struct memory_source *memory = malloc(sizeof *memory);
+    struct memory_source *memory = malloc(sizeof(*memory));
 
     if (memory == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");

@@ -5,6 +5,7 @@
 #include "zt/status.h"
 
 /* ZT_IO when the range does not lie inside size bytes. */
-enum zt_status zt_source_check_range(uint64_t size, uint64_t offset, uint64_t length, struct zt_error *error);
+enum zt_status zt_source_check_range(uint64_t size, uint64_t offset, uint64_t length,
+                                     struct zt_error *error);
 
 #endif

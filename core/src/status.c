@@ -20,36 +20,38 @@ void zt_error_clear(struct zt_error *error)
 /* The length at most limit bytes long that does not cut a character in two. */
 static size_t cut_length(const char *bytes, size_t length, size_t limit)
 {
-    if (length <= limit) {
+    if (length <= limit)
         return length;
-    }
     length = limit;
-    while (length > 0 && ((unsigned char)bytes[length] & 0xC0) == 0x80) {
+    while (length > 0 && ((unsigned char)bytes[length] & 0xC0) == 0x80)
         length--;
-    }
     return length;
 }
 
-enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule, uint64_t offset,
-                       const char *format, ...)
+enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule,
+                       uint64_t offset, const char *format, ...)
 {
-    if (error == NULL) {
-        return status;
-    }
     va_list arguments;
+    char message[2 * sizeof(error->message)];
+    int length;
+    size_t kept;
+
+    if (error == NULL)
+        return status;
     va_start(arguments, format);
-    /* Written apart from the error and before it is cleared, so that an argument may be one of its own texts. */
-    char message[2 * sizeof error->message];
-    int length = vsnprintf(message, sizeof message, format, arguments);
+    /* Written apart from the error and before it is cleared, so that an argument may be one of its
+     * own texts. */
+    length = vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     zt_error_clear(error);
     error->status = status;
     error->rule = rule;
     error->offset = offset;
-    size_t kept = 0;
+    kept = 0;
     if (length > 0) {
-        size_t written = (size_t)length < sizeof message ? (size_t)length : sizeof message - 1;
-        kept = cut_length(message, written, sizeof error->message - 1);
+        size_t written = (size_t)length < sizeof(message) ? (size_t)length : sizeof(message) - 1;
+
+        kept = cut_length(message, written, sizeof(error->message) - 1);
     }
     memcpy(error->message, message, kept);
     error->message[kept] = '\0';
@@ -59,17 +61,16 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
 static void copy_name(char *target, struct zt_text name)
 {
     size_t kept = cut_length(name.bytes, name.length, ZT_ERROR_NAME_MAX);
-    if (kept > 0) {
+
+    if (kept > 0)
         memcpy(target, name.bytes, kept);
-    }
     target[kept] = '\0';
 }
 
 void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text component)
 {
-    if (error == NULL) {
+    if (error == NULL)
         return;
-    }
     copy_name(error->object, object);
     copy_name(error->component, component);
     error->has_object = object.bytes != NULL;
@@ -89,8 +90,8 @@ const char *zt_status_name(enum zt_status status)
         [ZT_IO] = "io",
         [ZT_DATA_SHARD] = "data-shard",
     };
-    if ((size_t)status >= sizeof names / sizeof names[0]) {
+
+    if ((size_t)status >= sizeof(names) / sizeof(names[0]))
         return "unknown";
-    }
     return names[status];
 }

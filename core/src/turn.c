@@ -1,8 +1,9 @@
 /* Turning arrays from Fortran to row-major order, by blocks of bounded size.
  *
- * A block is `count` steps along one axis, the split axis, with all axes after it whole and all before it fixed: a run
- * of the row-major order. Its stored elements are gathered in ascending file order, column by column. The split axis is
- * the first one whose whole remainder fits a block, so mostly the first of all, where columns are contiguous. */
+ * A block is `count` steps along one axis, the split axis, with all axes after it whole and all
+ * before it fixed: a run of the row-major order. Its stored elements are gathered in ascending file
+ * order, column by column. The split axis is the first one whose whole remainder fits a block, so
+ * mostly the first of all, where columns are contiguous. */
 #include "turn.h"
 
 #include <assert.h>
@@ -27,7 +28,7 @@ struct zt_turn {
     unsigned rank;
     unsigned split; /* the split axis */
     size_t element_bytes;
-    uint64_t rows[ZT_RANK_MAX];    /* distance, in elements, of neighbours along an axis: row-major */
+    uint64_t rows[ZT_RANK_MAX]; /* distance, in elements, of neighbours along an axis: row-major */
     uint64_t columns[ZT_RANK_MAX]; /* the same as stored */
     uint64_t elements;
     uint64_t given; /* elements of the blocks so far, the one in hand included */
@@ -65,13 +66,14 @@ static void measure(struct zt_turn *turn, size_t block_max)
 {
     const uint64_t *shape = turn->component->arrangement->shape;
     uint64_t most = block_max / turn->element_bytes;
+    uint64_t after;
 
     turn->elements = 1;
     for (unsigned i = 0; i < turn->rank; i++) {
         turn->columns[i] = turn->elements;
         turn->elements *= shape[i];
     }
-    uint64_t after = 1;
+    after = 1;
     for (unsigned i = turn->rank; i-- > 0; after *= shape[i])
         turn->rows[i] = after;
     while (turn->rows[turn->split] > most)
@@ -89,16 +91,18 @@ static enum zt_status start_stream(struct zt_turn *turn, struct zt_error *error)
 {
     const struct zt_component *component = turn->component;
     uint64_t lead = component->arrangement->lead_bytes;
-    enum zt_status status = zt_inflate_stream_start(turn->stream, component->offset, component->length,
-                                                    lead + component->decoded_length, error);
+    enum zt_status status =
+        zt_inflate_stream_start(turn->stream, component->offset, component->length,
+                                lead + component->decoded_length, error);
 
     turn->window_at = 0;
     turn->window_length = 0;
     while (status == ZT_OK && lead > 0) {
         size_t length = 0;
 
-        status = zt_inflate_stream_read(turn->stream, turn->window, lead < WINDOW_SIZE ? (size_t)lead : WINDOW_SIZE,
-                                        &length, error);
+        status =
+            zt_inflate_stream_read(turn->stream, turn->window,
+                                   lead < WINDOW_SIZE ? (size_t)lead : WINDOW_SIZE, &length, error);
         lead -= length;
     }
     return status;
@@ -108,24 +112,26 @@ static enum zt_status set_up(struct zt_turn *turn, struct zt_error *error)
 {
     bool is_deflated = turn->component->encoding == ZT_ENCODING_DEFLATE;
     uint64_t block_bytes;
+    enum zt_status status;
 
     measure(turn, is_deflated ? BLOCK_MAX_DEFLATE : BLOCK_MAX_RAW);
     assert(turn->elements * turn->element_bytes == turn->component->decoded_length);
-    block_bytes = turn->elements > 0 ? turn->block_steps * turn->rows[turn->split] * turn->element_bytes : 1;
+    block_bytes =
+        turn->elements > 0 ? turn->block_steps * turn->rows[turn->split] * turn->element_bytes : 1;
     turn->block = malloc((size_t)block_bytes);
     turn->window = malloc(WINDOW_SIZE);
     if (turn->block == NULL || turn->window == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for turning an array");
     if (!is_deflated)
         return ZT_OK;
-    enum zt_status status = zt_inflate_stream_new(turn->source, &turn->stream, error);
+    status = zt_inflate_stream_new(turn->source, &turn->stream, error);
     return status == ZT_OK ? start_stream(turn, error) : status;
 }
 
-enum zt_status zt_turn_open(const struct zt_component *component, struct zt_source *source, struct zt_turn **out_turn,
-                            struct zt_error *error)
+enum zt_status zt_turn_open(const struct zt_component *component, struct zt_source *source,
+                            struct zt_turn **out_turn, struct zt_error *error)
 {
-    struct zt_turn *turn = calloc(1, sizeof *turn);
+    struct zt_turn *turn = calloc(1, sizeof(*turn));
     enum zt_status status;
 
     if (turn == NULL)
@@ -133,7 +139,8 @@ enum zt_status zt_turn_open(const struct zt_component *component, struct zt_sour
     turn->component = component;
     turn->source = source;
     turn->rank = component->arrangement->rank;
-    turn->element_bytes = zt_element_bits((enum zt_dtype)component->dtype, (enum zt_logical)component->logical) / 8;
+    turn->element_bytes =
+        zt_element_bits((enum zt_dtype)component->dtype, (enum zt_logical)component->logical) / 8;
     status = set_up(turn, error);
     if (status != ZT_OK) {
         zt_turn_close(turn);
@@ -146,7 +153,8 @@ enum zt_status zt_turn_open(const struct zt_component *component, struct zt_sour
 /* --- stored bytes --- */
 
 /* Inflates on until the bytes are in the window; what lies before them is forgotten. */
-static enum zt_status fetch_inflated(struct zt_turn *turn, uint64_t at, size_t length, struct zt_error *error)
+static enum zt_status fetch_inflated(struct zt_turn *turn, uint64_t at, size_t length,
+                                     struct zt_error *error)
 {
     while (turn->window_at + turn->window_length < at + length) {
         uint64_t behind = at - turn->window_at;
@@ -167,7 +175,8 @@ static enum zt_status fetch_inflated(struct zt_turn *turn, uint64_t at, size_t l
     return ZT_OK;
 }
 
-static enum zt_status fetch_raw(struct zt_turn *turn, uint64_t at, size_t length, bool ahead, struct zt_error *error)
+static enum zt_status fetch_raw(struct zt_turn *turn, uint64_t at, size_t length, bool ahead,
+                                struct zt_error *error)
 {
     uint64_t left = turn->component->length - at;
     size_t part = left < WINDOW_SIZE ? (size_t)left : WINDOW_SIZE;
@@ -177,7 +186,8 @@ static enum zt_status fetch_raw(struct zt_turn *turn, uint64_t at, size_t length
         return ZT_OK;
     part = ahead ? part : length;
     turn->window_length = 0;
-    status = zt_source_read_at(turn->source, turn->component->offset + at, turn->window, part, error);
+    status =
+        zt_source_read_at(turn->source, turn->component->offset + at, turn->window, part, error);
     if (status != ZT_OK)
         return status;
     turn->window_at = at;
@@ -185,13 +195,13 @@ static enum zt_status fetch_raw(struct zt_turn *turn, uint64_t at, size_t length
     return ZT_OK;
 }
 
-/* Makes length bytes (at most a window) at a position of the array available; positions ascend within a block. ahead:
- * what follows will be asked for too. */
-static enum zt_status fetch(struct zt_turn *turn, uint64_t at, size_t length, bool ahead, const uint8_t **out_bytes,
-                            struct zt_error *error)
+/* Makes length bytes (at most a window) at a position of the array available; positions ascend
+ * within a block. ahead: what follows will be asked for too. */
+static enum zt_status fetch(struct zt_turn *turn, uint64_t at, size_t length, bool ahead,
+                            const uint8_t **out_bytes, struct zt_error *error)
 {
-    enum zt_status status =
-        turn->stream != NULL ? fetch_inflated(turn, at, length, error) : fetch_raw(turn, at, length, ahead, error);
+    enum zt_status status = turn->stream != NULL ? fetch_inflated(turn, at, length, error)
+                                                 : fetch_raw(turn, at, length, ahead, error);
 
     if (status == ZT_OK)
         *out_bytes = turn->window + (at - turn->window_at);
@@ -201,13 +211,13 @@ static enum zt_status fetch(struct zt_turn *turn, uint64_t at, size_t length, bo
 /* --- gathering --- */
 
 #define SPREAD(width)                                          \
-    for (size_t i = 0; i < count; i++) {                       \
+    for (size_t i = 0; i < count; i++)                         \
         memcpy(to + i * to_step, from + i * from_step, width); \
-    }                                                          \
     break
 
 /* Copies count elements at one distance to another; steps are in bytes. */
-static void spread(uint8_t *to, size_t to_step, const uint8_t *from, size_t from_step, size_t count, size_t width)
+static void spread(uint8_t *to, size_t to_step, const uint8_t *from, size_t from_step, size_t count,
+                   size_t width)
 {
     switch (width) {
     case 1:
@@ -224,7 +234,8 @@ static void spread(uint8_t *to, size_t to_step, const uint8_t *from, size_t from
     }
 }
 
-static enum zt_status gather_run(struct zt_turn *turn, struct run run, bool ahead, struct zt_error *error)
+static enum zt_status gather_run(struct zt_turn *turn, struct run run, bool ahead,
+                                 struct zt_error *error)
 {
     size_t width = turn->element_bytes;
     uint64_t step = turn->columns[turn->split];
@@ -240,7 +251,8 @@ static enum zt_status gather_run(struct zt_turn *turn, struct run run, bool ahea
 
         if (status != ZT_OK)
             return status;
-        spread(turn->block + run.to * width, row, from, count > 1 ? (size_t)step * width : 0, count, width);
+        spread(turn->block + run.to * width, row, from, count > 1 ? (size_t)step * width : 0, count,
+               width);
         run.at += count * step;
         run.to += count * turn->rows[turn->split];
         run.count -= count;
@@ -248,7 +260,8 @@ static enum zt_status gather_run(struct zt_turn *turn, struct run run, bool ahea
     return ZT_OK;
 }
 
-/* Steps to the next column: the axes after the split axis, first one fastest. False after the last. */
+/* Steps to the next column: the axes after the split axis, first one fastest. False after the last.
+ */
 static bool next_column(const struct zt_turn *turn, uint64_t *index, struct run *run)
 {
     const uint64_t *shape = turn->component->arrangement->shape;
@@ -309,21 +322,25 @@ static enum zt_status next_block(struct zt_turn *turn, struct zt_error *error)
     turn->block_length = (size_t)(steps * row) * turn->element_bytes;
     turn->block_position = 0;
     if (turn->component->big_endian)
-        zt_words_reverse(turn->block, turn->block_length, zt_dtype_width((enum zt_dtype)turn->component->dtype));
+        zt_words_reverse(turn->block, turn->block_length,
+                         zt_dtype_width((enum zt_dtype)turn->component->dtype));
     return ZT_OK;
 }
 
-enum zt_status zt_turn_read(struct zt_turn *turn, uint8_t *buffer, size_t capacity, size_t *out_length,
-                            struct zt_error *error)
+enum zt_status zt_turn_read(struct zt_turn *turn, uint8_t *buffer, size_t capacity,
+                            size_t *out_length, struct zt_error *error)
 {
+    size_t left;
+    size_t part;
+
     if (turn->block_position == turn->block_length && turn->given < turn->elements) {
         enum zt_status status = next_block(turn, error);
 
         if (status != ZT_OK)
             return status;
     }
-    size_t left = turn->block_length - turn->block_position;
-    size_t part = left < capacity ? left : capacity;
+    left = turn->block_length - turn->block_position;
+    part = left < capacity ? left : capacity;
     memcpy(buffer, turn->block + turn->block_position, part);
     turn->block_position += part;
     *out_length = part;

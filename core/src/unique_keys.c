@@ -1,4 +1,5 @@
-/* Telling whether words differ: a sort in place whose depth is bounded by their 64 bits, whatever the input. */
+/* Telling whether words differ: a sort in place whose depth is bounded by their 64 bits, whatever
+ * the input. */
 #include "content.h"
 
 /* Below this an insertion sort is quicker than another pass. */
@@ -6,10 +7,9 @@
 
 static bool is_ascending(const uint64_t *keys, size_t count)
 {
-    for (size_t i = 1; i < count; i++) {
+    for (size_t i = 1; i < count; i++)
         if (keys[i - 1] >= keys[i])
             return false;
-    }
     return true;
 }
 

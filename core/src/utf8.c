@@ -3,17 +3,17 @@
 
 #include <string.h>
 
-/* Length of the character at bytes (left bytes remain), or 0 when it is none. The second byte's range is what tells
- * overlong forms, surrogates and values that are too large. */
+/* Length of the character at bytes (left bytes remain), or 0 when it is none. The second byte's
+ * range is what tells overlong forms, surrogates and values that are too large. */
 static size_t character_length(const uint8_t *bytes, size_t left)
 {
     uint8_t first = bytes[0];
     uint8_t low = 0x80;
     uint8_t high = 0xBF;
     size_t length;
-    if (first < 0x80) {
+
+    if (first < 0x80)
         return 1;
-    }
     if (first >= 0xC2 && first <= 0xDF) {
         length = 2;
     } else if ((first & 0xF0) == 0xE0) {
@@ -27,33 +27,32 @@ static size_t character_length(const uint8_t *bytes, size_t left)
     } else {
         return 0;
     }
-    if (left < length || bytes[1] < low || bytes[1] > high) {
+    if (left < length || bytes[1] < low || bytes[1] > high)
         return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if ((bytes[i] & 0xC0) != 0x80) {
+    for (size_t i = 2; i < length; i++)
+        if ((bytes[i] & 0xC0) != 0x80)
             return 0;
-        }
-    }
     return length;
 }
 
 bool zt_utf8_valid(const uint8_t *bytes, size_t length)
 {
     size_t at = 0;
+
     while (at < length) {
         uint64_t word;
-        if (length - at >= sizeof word) {
-            memcpy(&word, bytes + at, sizeof word);
+        size_t step;
+
+        if (length - at >= sizeof(word)) {
+            memcpy(&word, bytes + at, sizeof(word));
             if ((word & 0x8080808080808080) == 0) {
-                at += sizeof word;
+                at += sizeof(word);
                 continue;
             }
         }
-        size_t step = character_length(bytes + at, length - at);
-        if (step == 0) {
+        step = character_length(bytes + at, length - at);
+        if (step == 0)
             return false;
-        }
         at += step;
     }
     return true;

@@ -1,4 +1,5 @@
-/* UTF-8 (RFC 3629): whether bytes are text. Surrogates, overlong forms and values past U+10FFFF are not. */
+/* UTF-8 (RFC 3629): whether bytes are text. Surrogates, overlong forms and values past U+10FFFF are
+ * not. */
 #ifndef ZT_UTF8_H
 #define ZT_UTF8_H
 

@@ -1,7 +1,8 @@
 /* Digests of components: which bytes they cover, and reading those bytes once to compare.
  *
- * zTensor up to 1.2 states the digest of the stored bytes, zTensor 2 that of the decoded ones, a ZIP archive that of
- * its entries once they are inflated. The content rules of types and layouts are in content.c. */
+ * zTensor up to 1.2 states the digest of the stored bytes, zTensor 2 that of the decoded ones, a
+ * ZIP archive that of its entries once they are inflated. The content rules of types and layouts
+ * are in content.c. */
 #include "zt/verify.h"
 
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static struct zt_text digest_text(const struct zt_component *component)
     return (struct zt_text){component->digest, component->digest_length};
 }
 
-enum zt_status zt_component_digest(const struct zt_model *model, const struct zt_component *component,
+enum zt_status zt_component_digest(const struct zt_model *model,
+                                   const struct zt_component *component,
                                    struct zt_digest *out_digest, struct zt_error *error)
 {
     if (component->digest == NULL)
@@ -80,8 +82,8 @@ static enum zt_status hash_stored(struct pass *pass, struct zt_error *error)
         uint64_t left = length - pass->stored_bytes;
         size_t part = left < pass->chunk_size ? (size_t)left : pass->chunk_size;
 
-        status =
-            zt_source_read_at(pass->source, pass->component->offset + pass->stored_bytes, pass->chunk, part, error);
+        status = zt_source_read_at(pass->source, pass->component->offset + pass->stored_bytes,
+                                   pass->chunk, part, error);
         if (status != ZT_OK)
             return status;
         zt_hasher_update(pass->hasher, pass->chunk, part);
@@ -124,7 +126,8 @@ static enum zt_status hash_lead(const struct pass *pass, struct zt_error *error)
     while (status == ZT_OK && left > 0) {
         size_t part = left < pass->chunk_size ? (size_t)left : pass->chunk_size;
 
-        status = zt_source_read_at(pass->source, pass->component->offset - left, pass->chunk, part, error);
+        status = zt_source_read_at(pass->source, pass->component->offset - left, pass->chunk, part,
+                                   error);
         if (status == ZT_OK)
             zt_hasher_update(pass->hasher, pass->chunk, part);
         left -= part;
@@ -155,9 +158,11 @@ static enum zt_status hash_inflated(struct pass *pass, struct zt_error *error)
 
 static enum zt_status hash_entry(struct pass *pass, struct zt_error *error)
 {
+    enum zt_status status;
+
     if (pass->component->encoding == ZT_ENCODING_DEFLATE)
         return hash_inflated(pass, error);
-    enum zt_status status = hash_lead(pass, error);
+    status = hash_lead(pass, error);
     return status == ZT_OK ? hash_stored(pass, error) : status;
 }
 
@@ -171,7 +176,8 @@ static size_t chunk_size(const struct zt_component *component)
     return CHUNK_SIZE;
 }
 
-static enum zt_status hash_covered(struct pass *pass, const struct zt_model *model, struct zt_error *error)
+static enum zt_status hash_covered(struct pass *pass, const struct zt_model *model,
+                                   struct zt_error *error)
 {
     if (model->format == ZT_FORMAT_NPZ)
         return hash_entry(pass, error);
@@ -180,8 +186,9 @@ static enum zt_status hash_covered(struct pass *pass, const struct zt_model *mod
     return hash_decoded(pass, error);
 }
 
-static enum zt_status pass_run(struct pass *pass, const struct zt_model *model, enum zt_digest_algorithm algorithm,
-                               struct zt_digest *out_actual, struct zt_error *error)
+static enum zt_status pass_run(struct pass *pass, const struct zt_model *model,
+                               enum zt_digest_algorithm algorithm, struct zt_digest *out_actual,
+                               struct zt_error *error)
 {
     enum zt_status status = zt_hasher_new(algorithm, &pass->hasher);
 
@@ -225,8 +232,9 @@ static bool is_judgeable(const struct zt_model *model, const struct zt_component
     return zt_digest_covers_stored(model) || component->encoding != ZT_ENCODING_UNKNOWN;
 }
 
-enum zt_status zt_component_check(const struct zt_model *model, const struct zt_component *component,
-                                  struct zt_source *source, const struct zt_progress *progress,
+enum zt_status zt_component_check(const struct zt_model *model,
+                                  const struct zt_component *component, struct zt_source *source,
+                                  const struct zt_progress *progress,
                                   struct zt_component_check *out_check, struct zt_error *error)
 {
     struct zt_component_check check = {.verdict = ZT_VERDICT_UNDIGESTED};

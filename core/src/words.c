@@ -33,22 +33,22 @@ static const char *data_rule(const struct zt_content *content)
     return "zt2 §6 LayoutData";
 }
 
-static enum zt_status name_parts(const struct zt_content *content, const struct zt_component *component,
-                                 enum zt_status status)
+static enum zt_status name_parts(const struct zt_content *content,
+                                 const struct zt_component *component, enum zt_status status)
 {
     if (status != ZT_OK && content->error != NULL)
         zt_error_at(content->error, zt_object_name(content->object), zt_component_name(component));
     return status;
 }
 
-enum zt_status zt_content_refuse(const struct zt_content *content, const struct zt_component *component,
-                                 const char *format, ...)
+enum zt_status zt_content_refuse(const struct zt_content *content,
+                                 const struct zt_component *component, const char *format, ...)
 {
-    char message[sizeof content->error->message];
+    char message[sizeof(content->error->message)];
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     zt_fail(content->error, ZT_INVALID, data_rule(content), component->offset, "%s", message);
     return name_parts(content, component, ZT_INVALID);
@@ -66,7 +66,8 @@ static enum zt_status open_decoder(struct zt_words *words)
     struct zt_source *source = zt_files_source(words->content->files, component);
 
     if (source == NULL)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset, "the shard that it lies in is not there");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset,
+                       "the shard that it lies in is not there");
     words->buffer = malloc(BUFFER_SIZE);
     if (words->buffer == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for reading");
@@ -78,7 +79,7 @@ enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *co
 {
     enum zt_status status;
 
-    memset(words, 0, sizeof *words);
+    memset(words, 0, sizeof(*words));
     words->content = content;
     words->component = component;
     words->width = zt_dtype_width((enum zt_dtype)component->dtype);
@@ -101,8 +102,9 @@ static enum zt_status fill(struct zt_words *words, size_t wanted)
     words->length = held;
     while (words->length < wanted) {
         size_t got = 0;
-        enum zt_status status = zt_decoder_read(words->decoder, words->buffer + words->length,
-                                                BUFFER_SIZE - words->length, &got, words->content->error);
+        enum zt_status status =
+            zt_decoder_read(words->decoder, words->buffer + words->length,
+                            BUFFER_SIZE - words->length, &got, words->content->error);
 
         if (status != ZT_OK)
             return name_parts(words->content, words->component, status);

@@ -1,5 +1,5 @@
-/* The writers' one face: whose turn it is and how many bytes it takes are kept here; an image is played piece by piece,
- * zTensor 1.2 and 2 (not canonical) are streams. */
+/* The writers' one face: whose turn it is and how many bytes it takes are kept here; an image is
+ * played piece by piece, zTensor 1.2 and 2 (not canonical) are streams. */
 #include "zt/writer.h"
 
 #include <inttypes.h>
@@ -33,7 +33,8 @@ struct zt_writer {
     enum zt_status failure;
 };
 
-static enum zt_status take_counted(void *context, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status take_counted(void *context, const void *bytes, size_t length,
+                                   struct zt_error *error)
 {
     struct zt_writer *writer = context;
     enum zt_status status = writer->sink.take(writer->sink.context, bytes, length, error);
@@ -51,15 +52,17 @@ static enum zt_status keep(struct zt_writer *writer, enum zt_status status)
     return status;
 }
 
-static enum zt_status refuse(const struct zt_writer *writer, uint32_t component, struct zt_error *error,
-                             const char *message)
+static enum zt_status refuse(const struct zt_writer *writer, uint32_t component,
+                             struct zt_error *error, const char *message)
 {
     const struct zt_model *outline = writer->projection->model;
 
     zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
     if (component < outline->component_count) {
         const struct zt_component *part = &outline->components[component];
-        zt_error_at(error, zt_object_name(zt_component_owner(outline, part)), zt_component_name(part));
+
+        zt_error_at(error, zt_object_name(zt_component_owner(outline, part)),
+                    zt_component_name(part));
     }
     return ZT_ARGUMENT;
 }
@@ -77,6 +80,7 @@ static void order_by_pieces(struct zt_writer *writer)
 {
     for (size_t i = 0; i < writer->image->piece_count; i++) {
         const struct zt_piece *piece = &writer->image->pieces[i];
+
         if (piece->is_component)
             writer->order[writer->order_count++] = piece->component;
     }
@@ -86,10 +90,9 @@ static void order_by_names(struct zt_writer *writer)
 {
     const struct zt_model *outline = writer->projection->model;
 
-    for (uint32_t i = 0; i < outline->object_count; i++) {
+    for (uint32_t i = 0; i < outline->object_count; i++)
         for (uint32_t j = 0; j < outline->objects[i].component_count; j++)
             writer->order[writer->order_count++] = outline->objects[i].first_component + j;
-    }
 }
 
 /* --- playing an image --- */
@@ -101,12 +104,15 @@ static enum zt_status put_zeros(struct zt_writer *writer, uint64_t end, struct z
 
     while (status == ZT_OK && writer->length < end) {
         uint64_t left = end - writer->length;
-        status = take_counted(writer, zeros, left < ZEROS_BYTES ? (size_t)left : ZEROS_BYTES, error);
+
+        status =
+            take_counted(writer, zeros, left < ZEROS_BYTES ? (size_t)left : ZEROS_BYTES, error);
     }
     return status;
 }
 
-/* Writes what stands before the next component: it stands at its place then; or all that is left. */
+/* Writes what stands before the next component: it stands at its place then; or all that is left.
+ */
 static enum zt_status play(struct zt_writer *writer, struct zt_error *error)
 {
     const struct zt_image *image = writer->image;
@@ -114,11 +120,13 @@ static enum zt_status play(struct zt_writer *writer, struct zt_error *error)
 
     while (status == ZT_OK && writer->piece < image->piece_count) {
         const struct zt_piece *piece = &image->pieces[writer->piece];
+
         status = put_zeros(writer, piece->offset, error);
         if (piece->is_component)
             return status;
         if (status == ZT_OK)
-            status = take_counted(writer, image->added + piece->added_at, (size_t)piece->length, error);
+            status =
+                take_counted(writer, image->added + piece->added_at, (size_t)piece->length, error);
         writer->piece++;
     }
     return status;
@@ -131,7 +139,8 @@ static bool is_streamed(enum zt_target target)
     return target == ZT_TARGET_ZT1 || target == ZT_TARGET_ZT2;
 }
 
-static enum zt_status start(struct zt_writer *writer, const struct zt_writer_options *options, struct zt_error *error)
+static enum zt_status start(struct zt_writer *writer, const struct zt_writer_options *options,
+                            struct zt_error *error)
 {
     const struct zt_projection *projection = writer->projection;
     size_t count = projection->model->component_count;
@@ -139,7 +148,7 @@ static enum zt_status start(struct zt_writer *writer, const struct zt_writer_opt
 
     writer->order = calloc(count + 1, sizeof(*writer->order));
     writer->written = calloc(count + 1, 1);
-    if (!writer->order || !writer->written)
+    if (writer->order == NULL || writer->written == NULL)
         return zt_write_no_memory(error);
     if (is_streamed(projection->target)) {
         order_by_names(writer);
@@ -152,23 +161,26 @@ static enum zt_status start(struct zt_writer *writer, const struct zt_writer_opt
     return play(writer, error);
 }
 
-enum zt_status zt_writer_begin(const struct zt_projection *projection, const struct zt_writer_options *options,
-                               const struct zt_sink *sink, struct zt_writer **out_writer, struct zt_error *error)
+enum zt_status zt_writer_begin(const struct zt_projection *projection,
+                               const struct zt_writer_options *options, const struct zt_sink *sink,
+                               struct zt_writer **out_writer, struct zt_error *error)
 {
     static const struct zt_writer_options defaults = {0};
+    struct zt_writer *writer;
+    enum zt_status status;
 
-    options = options ? options : &defaults;
+    options = options != NULL ? options : &defaults;
     if (options->zstd && !is_streamed(projection->target))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s cannot hold zstd",
                        zt_target_name(projection->target));
-    struct zt_writer *writer = calloc(1, sizeof(*writer));
-    if (!writer)
+    writer = calloc(1, sizeof(*writer));
+    if (writer == NULL)
         return zt_write_no_memory(error);
     writer->projection = projection;
     writer->sink = *sink;
     writer->counted = (struct zt_sink){take_counted, writer};
     writer->current = NOTHING;
-    enum zt_status status = start(writer, options, error);
+    status = start(writer, options, error);
     if (status != ZT_OK) {
         zt_writer_free(writer);
         return status;
@@ -186,7 +198,7 @@ static enum zt_status end_component(struct zt_writer *writer, struct zt_error *e
     if (writer->declared != ZT_LENGTH_UNKNOWN && writer->appended < writer->declared)
         return refuse(writer, writer->current, error, "fewer bytes than were declared");
     writer->current = NOTHING;
-    if (writer->stream)
+    if (writer->stream != NULL)
         return zt_stream_end(writer->stream, error);
     writer->piece++;
     return play(writer, error);
@@ -210,25 +222,29 @@ static void step_past_written(struct zt_writer *writer)
         writer->next++;
 }
 
-static enum zt_status begin_component(struct zt_writer *writer, uint32_t component, struct zt_error *error)
+static enum zt_status begin_component(struct zt_writer *writer, uint32_t component,
+                                      struct zt_error *error)
 {
     if (component >= writer->projection->model->component_count)
         return refuse(writer, component, error, "there is no such component");
     if (writer->written[component])
         return refuse(writer, component, error, "the component was written already");
-    if (writer->image && (writer->next == writer->order_count || writer->order[writer->next] != component))
+    if (writer->image != NULL &&
+        (writer->next == writer->order_count || writer->order[writer->next] != component))
         return refuse(writer, component, error, "it is not this component's turn");
     writer->written[component] = 1;
     writer->written_count++;
     step_past_written(writer);
     writer->current = component;
     writer->appended = 0;
-    writer->declared = writer->image ? writer->image->pieces[writer->piece].length
-                                     : writer->projection->model->components[component].decoded_length;
-    return writer->stream ? zt_stream_component(writer->stream, component, error) : ZT_OK;
+    writer->declared = writer->image != NULL
+                           ? writer->image->pieces[writer->piece].length
+                           : writer->projection->model->components[component].decoded_length;
+    return writer->stream != NULL ? zt_stream_component(writer->stream, component, error) : ZT_OK;
 }
 
-enum zt_status zt_writer_component(struct zt_writer *writer, uint32_t component, struct zt_error *error)
+enum zt_status zt_writer_component(struct zt_writer *writer, uint32_t component,
+                                   struct zt_error *error)
 {
     enum zt_status status = check_alive(writer, error);
 
@@ -239,7 +255,8 @@ enum zt_status zt_writer_component(struct zt_writer *writer, uint32_t component,
     return keep(writer, status);
 }
 
-enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, size_t length, struct zt_error *error)
+enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, size_t length,
+                                struct zt_error *error)
 {
     enum zt_status status = check_alive(writer, error);
 
@@ -248,9 +265,10 @@ enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, siz
     if (writer->current == NOTHING)
         return keep(writer, refuse(writer, NOTHING, error, "no component was begun"));
     if (writer->declared != ZT_LENGTH_UNKNOWN && length > writer->declared - writer->appended)
-        return keep(writer, refuse(writer, writer->current, error, "more bytes than were declared"));
+        return keep(writer,
+                    refuse(writer, writer->current, error, "more bytes than were declared"));
     writer->appended += length;
-    if (writer->stream)
+    if (writer->stream != NULL)
         return keep(writer, zt_stream_append(writer->stream, bytes, length, error));
     return keep(writer, take_counted(writer, bytes, length, error));
 }
@@ -264,7 +282,7 @@ enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error
         status = end_component(writer, error);
     if (status == ZT_OK && zt_writer_next(writer, &missing))
         status = refuse(writer, missing, error, "a component is missing");
-    if (status == ZT_OK && writer->stream)
+    if (status == ZT_OK && writer->stream != NULL)
         status = zt_stream_finish(writer->stream, error);
     keep(writer, status);
     /* Finishing twice, or appending afterwards, would make another file of it. */
@@ -280,7 +298,7 @@ uint64_t zt_writer_length(const struct zt_writer *writer)
 
 void zt_writer_free(struct zt_writer *writer)
 {
-    if (!writer)
+    if (writer == NULL)
         return;
     zt_image_free(writer->image);
     zt_stream_free(writer->stream);

@@ -12,11 +12,13 @@
 /* Of decoded bytes: a frame of a seekable stream, as the reference writes them. */
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define LEVEL_MAX   22
-/* From here on the tables of a level are larger than these, which are powers of two: 20 is a block. */
+/* From here on the tables of a level are larger than these, which are powers of two: 20 is a block.
+ */
 #define BOUNDED_LEVEL_MIN  4
 #define BOUNDED_WINDOW_LOG 20
 #define BOUNDED_TABLE_LOG  18
-/* The seek table: a skippable frame of entries, their count, a descriptor without flags, and a magic number. */
+/* The seek table: a skippable frame of entries, their count, a descriptor without flags, and a
+ * magic number. */
 #define SKIPPABLE_MAGIC 0x184D2A5E
 #define TABLE_MAGIC     0x8F92EAB1
 #define FOOTER_LENGTH   9
@@ -39,9 +41,10 @@ static enum zt_status set_up(struct zt_compressor *compressor, int level)
     compressor->context = ZSTD_createCCtx();
     compressor->block = malloc(BLOCK_BYTES);
     compressor->packed = malloc(compressor->packed_size);
-    if (!compressor->context || !compressor->block || !compressor->packed)
+    if (compressor->context == NULL || compressor->block == NULL || compressor->packed == NULL)
         return ZT_NO_MEMORY;
-    ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_compressionLevel, level == 0 ? ZSTD_CLEVEL_DEFAULT : level);
+    ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_compressionLevel,
+                           level == 0 ? ZSTD_CLEVEL_DEFAULT : level);
     ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_contentSizeFlag, 0);
     ZSTD_CCtx_setParameter(compressor->context, ZSTD_c_checksumFlag, compressor->seekable ? 1 : 0);
     return ZT_OK;
@@ -50,14 +53,17 @@ static enum zt_status set_up(struct zt_compressor *compressor, int level)
 enum zt_status zt_compressor_new(int level, bool seekable, const struct zt_sink *out,
                                  struct zt_compressor **out_compressor, struct zt_error *error)
 {
+    struct zt_compressor *compressor;
+
     if (level < 0 || level > LEVEL_MAX)
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "zstd has no level %d: 1 to %d", level, LEVEL_MAX);
-    struct zt_compressor *compressor = calloc(1, sizeof(*compressor));
-    if (compressor) {
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "zstd has no level %d: 1 to %d",
+                       level, LEVEL_MAX);
+    compressor = calloc(1, sizeof(*compressor));
+    if (compressor != NULL) {
         compressor->out = out;
         compressor->seekable = seekable;
     }
-    if (!compressor || set_up(compressor, level) != ZT_OK) {
+    if (compressor == NULL || set_up(compressor, level) != ZT_OK) {
         zt_compressor_free(compressor);
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to compress with");
     }
@@ -75,8 +81,8 @@ void zt_compressor_bound_memory(struct zt_compressor *compressor, int level)
 }
 
 /* Feeds the block; end closes the frame. *out_length is how many bytes came out. */
-static enum zt_status compress_block(struct zt_compressor *compressor, bool end, uint64_t *out_length,
-                                     struct zt_error *error)
+static enum zt_status compress_block(struct zt_compressor *compressor, bool end,
+                                     uint64_t *out_length, struct zt_error *error)
 {
     ZSTD_inBuffer input = {compressor->block, compressor->filled, 0};
     size_t left;
@@ -84,11 +90,16 @@ static enum zt_status compress_block(struct zt_compressor *compressor, bool end,
     *out_length = 0;
     do {
         ZSTD_outBuffer output = {compressor->packed, compressor->packed_size, 0};
-        left = ZSTD_compressStream2(compressor->context, &output, &input, end ? ZSTD_e_end : ZSTD_e_continue);
+
+        left = ZSTD_compressStream2(compressor->context, &output, &input,
+                                    end ? ZSTD_e_end : ZSTD_e_continue);
         if (ZSTD_isError(left))
-            return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s", ZSTD_getErrorName(left));
+            return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s",
+                           ZSTD_getErrorName(left));
         if (output.pos > 0) {
-            enum zt_status status = compressor->out->take(compressor->out->context, output.dst, output.pos, error);
+            enum zt_status status =
+                compressor->out->take(compressor->out->context, output.dst, output.pos, error);
+
             if (status != ZT_OK)
                 return status;
         }
@@ -111,20 +122,22 @@ static enum zt_status end_block(struct zt_compressor *compressor, struct zt_erro
     return compressor->table.failed ? zt_write_no_memory(error) : ZT_OK;
 }
 
-enum zt_status zt_compressor_append(struct zt_compressor *compressor, const void *bytes, size_t length,
-                                    struct zt_error *error)
+enum zt_status zt_compressor_append(struct zt_compressor *compressor, const void *bytes,
+                                    size_t length, struct zt_error *error)
 {
     const uint8_t *at = bytes;
 
     while (length > 0) {
         size_t room = BLOCK_BYTES - compressor->filled;
         size_t part = length < room ? length : room;
+
         memcpy(compressor->block + compressor->filled, at, part);
         compressor->filled += part;
         at += part;
         length -= part;
         if (compressor->filled == BLOCK_BYTES) {
             enum zt_status status = end_block(compressor, error);
+
             if (status != ZT_OK)
                 return status;
         }
@@ -136,9 +149,11 @@ static enum zt_status put_table(struct zt_compressor *compressor, struct zt_erro
 {
     struct zt_buffer table = {0};
     size_t entries = compressor->table.length;
+    enum zt_status status;
 
     if (entries > UINT32_MAX - FOOTER_LENGTH)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "too many frames for a seek table");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                       "too many frames for a seek table");
     zt_put_le32(&table, SKIPPABLE_MAGIC);
     zt_put_le32(&table, (uint32_t)entries + FOOTER_LENGTH);
     zt_buffer_append(&table, compressor->table.bytes, entries);
@@ -146,9 +161,9 @@ static enum zt_status put_table(struct zt_compressor *compressor, struct zt_erro
     zt_buffer_append(&table, "\0", 1);
     zt_put_le32(&table, TABLE_MAGIC);
     compressor->table.length = 0;
-    enum zt_status status = table.failed
-                                ? zt_write_no_memory(error)
-                                : compressor->out->take(compressor->out->context, table.bytes, table.length, error);
+    status = table.failed ? zt_write_no_memory(error)
+                          : compressor->out->take(compressor->out->context, table.bytes,
+                                                  table.length, error);
     zt_buffer_free(&table);
     return status;
 }
@@ -167,7 +182,7 @@ enum zt_status zt_compressor_end(struct zt_compressor *compressor, struct zt_err
 
 void zt_compressor_free(struct zt_compressor *compressor)
 {
-    if (!compressor)
+    if (compressor == NULL)
         return;
     ZSTD_freeCCtx(compressor->context);
     free(compressor->block);

@@ -1,4 +1,5 @@
-/* Walking over zstd frames by their headers (RFC 8878 section 3.1), without decoding: which windows they ask for. */
+/* Walking over zstd frames by their headers (RFC 8878 section 3.1), without decoding: which windows
+ * they ask for. */
 #include "zt/coding.h"
 
 #define FRAME_MAGIC     0xFD2FB528u
@@ -9,12 +10,14 @@
 /* Magic number, descriptor, window, dictionary's identity, content size. */
 #define HEADER_MAX   18
 #define BLOCK_HEADER 3
-/* A page: small blocks are walked over in memory, of large ones no more is read than holds their header. */
+/* A page: small blocks are walked over in memory, of large ones no more is read than holds their
+ * header. */
 #define BUFFER_BYTES 4096
 
 enum block_type { BLOCK_RAW, BLOCK_RLE, BLOCK_COMPRESSED, BLOCK_RESERVED };
 
-/* A position that only goes forward. fit turns false at the first thing that is not as it must be. */
+/* A position that only goes forward. fit turns false at the first thing that is not as it must be.
+ */
 struct walk {
     struct zt_source *source;
     uint64_t at; /* absolute */
@@ -34,13 +37,15 @@ static uint64_t left(const struct walk *walk)
 }
 
 /* The next length bytes, at most HEADER_MAX, without moving on; they must be there. */
-static enum zt_status peek(struct walk *walk, size_t length, const uint8_t **out_bytes, struct zt_error *error)
+static enum zt_status peek(struct walk *walk, size_t length, const uint8_t **out_bytes,
+                           struct zt_error *error)
 {
     uint64_t behind = walk->at - walk->buffer_at;
 
     if (behind > walk->buffered || walk->buffered - behind < length) {
-        size_t part = left(walk) < sizeof walk->buffer ? (size_t)left(walk) : sizeof walk->buffer;
-        enum zt_status status = zt_source_read_at(walk->source, walk->at, walk->buffer, part, error);
+        size_t part = left(walk) < sizeof(walk->buffer) ? (size_t)left(walk) : sizeof(walk->buffer);
+        enum zt_status status =
+            zt_source_read_at(walk->source, walk->at, walk->buffer, part, error);
 
         if (status != ZT_OK)
             return status;
@@ -82,7 +87,8 @@ static void add_stated(struct walk *walk, uint64_t length)
     walk->stated = length > UINT64_MAX - walk->stated ? UINT64_MAX : walk->stated + length;
 }
 
-/* Behind the magic number. The header's length, or 0 when it is cut short or asks for what not everybody has. */
+/* Behind the magic number. The header's length, or 0 when it is cut short or asks for what not
+ * everybody has. */
 static size_t judge_header(struct walk *walk, const uint8_t *header, size_t held)
 {
     static const uint8_t dictionary_bytes[] = {0, 1, 2, 4};
@@ -134,7 +140,8 @@ static enum zt_status walk_blocks(struct walk *walk, struct zt_error *error)
     return ZT_OK;
 }
 
-static enum zt_status walk_frame(struct walk *walk, const uint8_t *start, size_t held, struct zt_error *error)
+static enum zt_status walk_frame(struct walk *walk, const uint8_t *start, size_t held,
+                                 struct zt_error *error)
 {
     const bool checksum = (start[4] & 0x04) != 0;
     const size_t length = judge_header(walk, start + 4, held - 4);
@@ -180,8 +187,8 @@ static bool may_hold(const struct walk *walk, uint64_t decoded_length)
     return walk->all_stated ? walk->stated == decoded_length : walk->stated <= decoded_length;
 }
 
-static enum zt_status walk_all(struct zt_source *source, const struct zt_component *stored, struct walk *out_walk,
-                               struct zt_error *error)
+static enum zt_status walk_all(struct zt_source *source, const struct zt_component *stored,
+                               struct walk *out_walk, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
 
@@ -196,8 +203,8 @@ static enum zt_status walk_all(struct zt_source *source, const struct zt_compone
     return status;
 }
 
-enum zt_status zt_zstd_windows_fit(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
-                                   struct zt_error *error)
+enum zt_status zt_zstd_windows_fit(struct zt_source *source, const struct zt_component *stored,
+                                   bool *out_fit, struct zt_error *error)
 {
     struct walk walk;
     enum zt_status status = walk_all(source, stored, &walk, error);
@@ -207,8 +214,8 @@ enum zt_status zt_zstd_windows_fit(struct zt_source *source, const struct zt_com
     return status;
 }
 
-enum zt_status zt_zstd_fits_all(struct zt_source *source, const struct zt_component *stored, bool *out_fit,
-                                struct zt_error *error)
+enum zt_status zt_zstd_fits_all(struct zt_source *source, const struct zt_component *stored,
+                                bool *out_fit, struct zt_error *error)
 {
     struct walk walk;
     enum zt_status status = walk_all(source, stored, &walk, error);

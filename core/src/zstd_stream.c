@@ -10,11 +10,14 @@
 
 #include "zt/model.h"
 
-/* What zstd asks for at a time, a whole block with its header, and room for the next frame's start. */
+/* What zstd asks for at a time, a whole block with its header, and room for the next frame's start.
+ */
 #define INPUT_SIZE ((size_t)128 << 10)
-/* 128 MiB: what `zstd --long` writes and every decoder takes without being asked (RFC 8878 section 3.1.1.1.2). */
+/* 128 MiB: what `zstd --long` writes and every decoder takes without being asked (RFC 8878 section
+ * 3.1.1.1.2). */
 #define WINDOW_LOG_MAX 27
-/* A block gives at most 128 KiB and takes at least four bytes: header and the byte that is repeated. */
+/* A block gives at most 128 KiB and takes at least four bytes: header and the byte that is
+ * repeated. */
 #define RATIO_MAX ((uint64_t)(128 << 10) / 4)
 /* Magic number, frame header descriptor. */
 #define FRAME_START    5
@@ -45,7 +48,7 @@ bool zt_zstd_ratio_possible(uint64_t stored_length, uint64_t decoded_length)
 enum zt_status zt_zstd_stream_new(struct zt_source *source, const struct zt_zstd_rules *rules,
                                   struct zt_zstd_stream **out_stream, struct zt_error *error)
 {
-    struct zt_zstd_stream *stream = calloc(1, sizeof *stream);
+    struct zt_zstd_stream *stream = calloc(1, sizeof(*stream));
 
     if (stream == NULL)
         goto out;
@@ -64,12 +67,15 @@ out:
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a decoder");
 }
 
-enum zt_status zt_zstd_stream_start(struct zt_zstd_stream *stream, uint64_t offset, uint64_t stored_length,
-                                    uint64_t expected_length, struct zt_error *error)
+enum zt_status zt_zstd_stream_start(struct zt_zstd_stream *stream, uint64_t offset,
+                                    uint64_t stored_length, uint64_t expected_length,
+                                    struct zt_error *error)
 {
-    if (expected_length != ZT_LENGTH_UNKNOWN && !zt_zstd_ratio_possible(stored_length, expected_length))
+    if (expected_length != ZT_LENGTH_UNKNOWN &&
+        !zt_zstd_ratio_possible(stored_length, expected_length))
         return zt_fail(error, ZT_CORRUPT, stream->rules->ratio, offset,
-                       "%" PRIu64 " stored bytes cannot decode to %" PRIu64 " bytes", stored_length, expected_length);
+                       "%" PRIu64 " stored bytes cannot decode to %" PRIu64 " bytes", stored_length,
+                       expected_length);
     ZSTD_DCtx_reset(stream->context, ZSTD_reset_session_only);
     stream->input.size = stream->input.pos = 0;
     stream->offset = stream->next_offset = stream->frame_offset = offset;
@@ -93,8 +99,10 @@ static enum zt_status fill(struct zt_zstd_stream *stream, size_t wanted, struct 
     memmove(stream->buffer, stream->buffer + stream->input.pos, held);
     stream->input.pos = 0;
     stream->input.size = held;
-    part = stream->stored_left < INPUT_SIZE - held ? (size_t)stream->stored_left : INPUT_SIZE - held;
-    status = zt_source_read_at(stream->source, stream->next_offset, stream->buffer + held, part, error);
+    part =
+        stream->stored_left < INPUT_SIZE - held ? (size_t)stream->stored_left : INPUT_SIZE - held;
+    status =
+        zt_source_read_at(stream->source, stream->next_offset, stream->buffer + held, part, error);
     if (status != ZT_OK)
         return status;
     stream->input.size += part;
@@ -108,12 +116,14 @@ static bool is_used_up(const struct zt_zstd_stream *stream)
     return stream->stored_left == 0 && stream->input.pos == stream->input.size;
 }
 
-static enum zt_status fail_frame(const struct zt_zstd_stream *stream, const char *message, struct zt_error *error)
+static enum zt_status fail_frame(const struct zt_zstd_stream *stream, const char *message,
+                                 struct zt_error *error)
 {
     return zt_fail(error, ZT_CORRUPT, stream->rules->frame, stream->frame_offset, "%s", message);
 }
 
-/* Looks at a frame's first bytes before zstd does, which would take formats from before RFC 8878 too. */
+/* Looks at a frame's first bytes before zstd does, which would take formats from before RFC 8878
+ * too. */
 static enum zt_status start_frame(struct zt_zstd_stream *stream, struct zt_error *error)
 {
     const uint8_t *at = stream->buffer + stream->input.pos;
@@ -135,7 +145,8 @@ static enum zt_status start_frame(struct zt_zstd_stream *stream, struct zt_error
     return ZT_OK;
 }
 
-static enum zt_status fail_decoding(const struct zt_zstd_stream *stream, size_t result, struct zt_error *error)
+static enum zt_status fail_decoding(const struct zt_zstd_stream *stream, size_t result,
+                                    struct zt_error *error)
 {
     switch (ZSTD_getErrorCode(result)) {
     case ZSTD_error_memory_allocation:
@@ -150,7 +161,8 @@ static enum zt_status fail_decoding(const struct zt_zstd_stream *stream, size_t 
 }
 
 /* Decodes until output is full or every stored byte is used. */
-static enum zt_status decode(struct zt_zstd_stream *stream, ZSTD_outBuffer *output, struct zt_error *error)
+static enum zt_status decode(struct zt_zstd_stream *stream, ZSTD_outBuffer *output,
+                             struct zt_error *error)
 {
     while (output->pos < output->size) {
         enum zt_status status = fill(stream, stream->in_frame ? 1 : FRAME_START, error);
@@ -183,12 +195,13 @@ static enum zt_status check_end(struct zt_zstd_stream *stream, struct zt_error *
 
     if (status == ZT_OK && output.pos > 0)
         return zt_fail(error, ZT_CORRUPT, stream->rules->length, stream->offset,
-                       "the stored bytes decode to more than the %" PRIu64 " bytes declared", stream->expected_length);
+                       "the stored bytes decode to more than the %" PRIu64 " bytes declared",
+                       stream->expected_length);
     return status;
 }
 
-enum zt_status zt_zstd_stream_read(struct zt_zstd_stream *stream, void *buffer, size_t capacity, size_t *out_length,
-                                   struct zt_error *error)
+enum zt_status zt_zstd_stream_read(struct zt_zstd_stream *stream, void *buffer, size_t capacity,
+                                   size_t *out_length, struct zt_error *error)
 {
     uint64_t left = stream->expected_length - stream->produced;
     ZSTD_outBuffer output = {buffer, left < capacity ? (size_t)left : capacity, 0};

@@ -1,4 +1,5 @@
-/* Writing a zTensor 1.2 file: header, blobs at multiples of 64, CBOR manifest, its size, footer (section 4). */
+/* Writing a zTensor 1.2 file: header, blobs at multiples of 64, CBOR manifest, its size, footer
+ * (section 4). */
 #include "container.h"
 
 #include <errno.h>
@@ -33,11 +34,13 @@ static void pad(struct zt_buffer *file)
 {
     static const uint8_t zeros[BLOB_ALIGNMENT];
 
-    zt_buffer_append(file, zeros, (BLOB_ALIGNMENT - file->length % BLOB_ALIGNMENT) % BLOB_ALIGNMENT);
+    zt_buffer_append(file, zeros,
+                     (BLOB_ALIGNMENT - file->length % BLOB_ALIGNMENT) % BLOB_ALIGNMENT);
 }
 
 /* Appends the component's stored bytes and tells how many there are. */
-static bool put_blob(struct zt_buffer *file, const struct example_component *component, size_t *out_stored_bytes)
+static bool put_blob(struct zt_buffer *file, const struct example_component *component,
+                     size_t *out_stored_bytes)
 {
     size_t bound = ZSTD_compressBound(component->length_bytes);
     size_t length;
@@ -76,7 +79,8 @@ static bool put_digest(struct zt_buffer *manifest, const uint8_t *bytes, size_t 
 }
 
 /* Stores a component's blob in the file and describes it in the manifest. */
-static bool put_component(struct zt_buffer *file, struct zt_buffer *manifest, const struct example_component *component)
+static bool put_component(struct zt_buffer *file, struct zt_buffer *manifest,
+                          const struct example_component *component)
 {
     size_t offset;
     size_t stored_bytes;
@@ -108,7 +112,8 @@ static void put_quantization(struct zt_buffer *manifest, const struct example_ob
     put_texts(manifest, "packing", object->packing);
 }
 
-static bool put_object(struct zt_buffer *file, struct zt_buffer *manifest, const struct example_object *object)
+static bool put_object(struct zt_buffer *file, struct zt_buffer *manifest,
+                       const struct example_object *object)
 {
     zt_cbor_put_string(manifest, object->name);
     zt_cbor_put_map(manifest, object->bits != 0 ? 4 : 3);
@@ -121,14 +126,14 @@ static bool put_object(struct zt_buffer *file, struct zt_buffer *manifest, const
         put_quantization(manifest, object);
     zt_cbor_put_string(manifest, "components");
     zt_cbor_put_map(manifest, object->component_count);
-    for (unsigned i = 0; i < object->component_count; i++) {
+    for (unsigned i = 0; i < object->component_count; i++)
         if (!put_component(file, manifest, &object->components[i]))
             return false;
-    }
     return true;
 }
 
-static bool put_model(struct zt_buffer *file, struct zt_buffer *manifest, const struct example_model *model)
+static bool put_model(struct zt_buffer *file, struct zt_buffer *manifest,
+                      const struct example_model *model)
 {
     zt_cbor_put_map(manifest, 3);
     put_texts(manifest, "version", "1.2.0");
@@ -138,10 +143,9 @@ static bool put_model(struct zt_buffer *file, struct zt_buffer *manifest, const 
         put_texts(manifest, model->attributes[i].name, model->attributes[i].text);
     zt_cbor_put_string(manifest, "objects");
     zt_cbor_put_map(manifest, model->object_count);
-    for (size_t i = 0; i < model->object_count; i++) {
+    for (size_t i = 0; i < model->object_count; i++)
         if (!put_object(file, manifest, &model->objects[i]))
             return false;
-    }
     return true;
 }
 

@@ -1,7 +1,8 @@
-/* A writer of small zTensor 1.2 files, for the example model only: everything is held in memory until it is written.
+/* A writer of small zTensor 1.2 files, for the example model only: everything is held in memory
+ * until it is written.
  *
- * Objects are described with example_object and example_component, in bytewise order of their names; then
- * example_write lays them out, computes the digests and writes the file. */
+ * Objects are described with example_object and example_component, in bytewise order of their
+ * names; then example_write lays them out, computes the digests and writes the file. */
 #ifndef EXAMPLE_CONTAINER_H
 #define EXAMPLE_CONTAINER_H
 

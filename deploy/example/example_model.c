@@ -1,5 +1,6 @@
-/* ztserve-example OUT: writes the example model, a tiny transformer with made-up weights that has every kind of object
- * a zTensor 1.2 file can hold. The same release of zstd always gives the same bytes. */
+/* ztserve-example OUT: writes the example model, a tiny transformer with made-up weights that has
+ * every kind of object a zTensor 1.2 file can hold. The same release of zstd always gives the same
+ * bytes. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +45,8 @@ static uint32_t float_bits(float value)
     return bits;
 }
 
-/* IEEE binary16 of a normal number within its range, cut rather than rounded: these weights fit exactly. */
+/* IEEE binary16 of a normal number within its range, cut rather than rounded: these weights fit
+ * exactly. */
 static uint16_t half_bits(float value)
 {
     uint32_t bits = float_bits(value);
@@ -61,8 +63,8 @@ static void put_little(uint8_t *to, uint64_t value, unsigned width)
         to[i] = (uint8_t)(value >> (8 * i));
 }
 
-static struct example_object *add_object(struct making *making, const char *name, const char *format, unsigned rank,
-                                         const uint64_t shape[])
+static struct example_object *add_object(struct making *making, const char *name,
+                                         const char *format, unsigned rank, const uint64_t shape[])
 {
     struct example_object *object = &making->objects[making->count++];
 
@@ -78,8 +80,8 @@ static struct example_object *add_object(struct making *making, const char *name
 }
 
 /* Adds a component of count words and returns where its bytes go. */
-static uint8_t *add_component(struct example_object *object, const char *role, const char *dtype, size_t count,
-                              unsigned width)
+static uint8_t *add_component(struct example_object *object, const char *role, const char *dtype,
+                              size_t count, unsigned width)
 {
     struct example_component *component = &object->components[object->component_count++];
 
@@ -108,7 +110,9 @@ static void add_weights(struct making *making, const char *name, const char *dty
     bytes = add_component(object, "data", dtype, count, width);
     for (size_t i = 0; i < count; i++) {
         float weight = next_weight(making);
-        uint32_t bits = single ? float_bits(weight) : half ? half_bits(weight) : float_bits(weight) >> 16;
+        uint32_t bits = single ? float_bits(weight)
+                        : half ? half_bits(weight)
+                               : float_bits(weight) >> 16;
 
         put_little(bytes + i * width, bits, width);
     }
@@ -118,7 +122,8 @@ static void add_weights(struct making *making, const char *name, const char *dty
 static void add_positions(struct making *making)
 {
     const uint64_t shape[] = {POSITIONS, HIDDEN};
-    struct example_object *object = add_object(making, "embeddings.position.weight", "dense", 2, shape);
+    struct example_object *object =
+        add_object(making, "embeddings.position.weight", "dense", 2, shape);
     uint8_t *bytes = add_component(object, "data", "f32", (size_t)POSITIONS * HIDDEN, 4);
 
     object->components[0].compressed = true;
@@ -221,7 +226,8 @@ static void add_rotary(struct making *making)
 {
     static const float parts[] = {1.0f, 0.0f, -1.0f, 0.0f};
     const uint64_t shape[] = {POSITIONS, 8};
-    struct example_object *object = add_object(making, "encoder.rotary.frequencies", "dense", 2, shape);
+    struct example_object *object =
+        add_object(making, "encoder.rotary.frequencies", "dense", 2, shape);
     uint8_t *bytes = add_component(object, "data", "f32", (size_t)POSITIONS * 8 * 2, 4);
 
     object->components[0].type = "complex64";
@@ -233,7 +239,8 @@ static void add_rotary(struct making *making)
     }
 }
 
-static void add_integers(struct making *making, const char *name, unsigned rank, uint64_t count, uint64_t first)
+static void add_integers(struct making *making, const char *name, unsigned rank, uint64_t count,
+                         uint64_t first)
 {
     struct example_object *object = add_object(making, name, "dense", rank, &count);
     uint8_t *bytes = add_component(object, "data", "i64", count, 8);
@@ -271,10 +278,9 @@ static void make_model(struct making *making)
 
 static void free_model(struct making *making)
 {
-    for (size_t i = 0; i < making->count; i++) {
+    for (size_t i = 0; i < making->count; i++)
         for (unsigned j = 0; j < making->objects[i].component_count; j++)
             free(making->objects[i].components[j].bytes);
-    }
 }
 
 int main(int argc, char **argv)
@@ -285,7 +291,8 @@ int main(int argc, char **argv)
         {"license", "MIT"},
     };
     struct making making = {.random = 0x9E3779B97F4A7C15};
-    struct example_model model = {.attributes = attributes, .attribute_count = 3, .objects = making.objects};
+    struct example_model model = {
+        .attributes = attributes, .attribute_count = 3, .objects = making.objects};
     bool written;
 
     if (argc != 2) {

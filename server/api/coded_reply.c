@@ -17,10 +17,12 @@ bool coded_reply_choose(struct request *request, struct coded_reply *reply)
     static const enum coding offered[] = {CODING_ZSTD, CODING_GZIP, CODING_IDENTITY};
     static const enum coding plain[] = {CODING_IDENTITY};
     const char *field = request_header(request, "Accept-Encoding");
-    reply->coding = negotiate_coding(field, offered, sizeof offered / sizeof offered[0]);
+
+    reply->coding = negotiate_coding(field, offered, sizeof(offered) / sizeof(offered[0]));
     reply->identity_taken = negotiate_coding(field, plain, 1) == CODING_IDENTITY;
     if (reply->coding == CODING_NONE) {
-        problem_reply(request, PROBLEM_NOT_ACCEPTABLE, "the answer is there as it is, and coded as zstd or gzip");
+        problem_reply(request, PROBLEM_NOT_ACCEPTABLE,
+                      "the answer is there as it is, and coded as zstd or gzip");
     }
     request->reply.vary = "Accept-Encoding";
     return reply->coding != CODING_NONE;
@@ -34,6 +36,7 @@ static void compress(struct request *request)
     enum zt_coding coding = chosen == CODING_ZSTD ? ZT_CODING_ZSTD : ZT_CODING_GZIP;
     uint8_t *bytes;
     size_t length;
+
     if (zt_encode(coding, json->text, json->length, &bytes, &length, NULL) != ZT_OK) {
         json->failed = true;
         return;
@@ -46,11 +49,11 @@ static void compress(struct request *request)
 enum outcome coded_reply_code(struct request *request, struct coded_reply *reply)
 {
     const struct json *json = reply->json;
+
     if (!reply->coded) {
         reply->coded = true;
-        if (reply->identity_taken && json->length < WORTH_CODING_BYTES) {
+        if (reply->identity_taken && json->length < WORTH_CODING_BYTES)
             reply->coding = CODING_IDENTITY;
-        }
         if (reply->coding != CODING_IDENTITY && !json->failed) {
             return json->length > LONG_TEXT_BYTES ? request_work_long(request, compress)
                                                   : request_work(request, compress);
@@ -60,8 +63,11 @@ enum outcome coded_reply_code(struct request *request, struct coded_reply *reply
     return OUTCOME_READY;
 }
 
-const char *coded_reply_etag(struct request *request, const struct coded_reply *reply, const char *etag)
+const char *coded_reply_etag(struct request *request, const struct coded_reply *reply,
+                             const char *etag)
 {
     const char *name = coding_name(reply->coding);
-    return name == NULL ? etag : request_print(request, "%.*s-%s\"", (int)strlen(etag) - 1, etag, name);
+
+    return name == NULL ? etag
+                        : request_print(request, "%.*s-%s\"", (int)strlen(etag) - 1, etag, name);
 }

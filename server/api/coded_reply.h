@@ -1,5 +1,5 @@
-/* JSON answers that are compressed for the client who takes it: manifests, listings, the description of the interface.
- */
+/* JSON answers that are compressed for the client who takes it: manifests, listings, the
+ * description of the interface. */
 #ifndef API_CODED_REPLY_H
 #define API_CODED_REPLY_H
 
@@ -18,11 +18,13 @@ struct coded_reply {
 /* Chooses what the client takes, and says that the answer varies by it. False: replied with 406. */
 bool coded_reply_choose(struct request *request, struct coded_reply *reply);
 
-/* Compresses the JSON once it is written, on a worker, unless that is not worth it; coding says then what became of it.
- */
+/* Compresses the JSON once it is written, on a worker, unless that is not worth it; coding says
+ * then what became of it. */
 enum outcome coded_reply_code(struct request *request, struct coded_reply *reply);
 
-/* A strong tag that has the coding's name at its end, where there is a coding. NULL when memory is out. */
-const char *coded_reply_etag(struct request *request, const struct coded_reply *reply, const char *etag);
+/* A strong tag that has the coding's name at its end, where there is a coding. NULL when memory is
+ * out. */
+const char *coded_reply_etag(struct request *request, const struct coded_reply *reply,
+                             const char *etag);
 
 #endif

@@ -1,6 +1,7 @@
-/* The steps of a component: verification, then whatever its bytes are read through. Stored bytes and those of plain
- * components lie in the file; the frames of zt.zstd-seekable/1 are decoded where a range needs them, once all of them
- * are known to be right; everything else is decoded once, into the cache. A slice is a source over any of these. */
+/* The steps of a component: verification, then whatever its bytes are read through. Stored bytes
+ * and those of plain components lie in the file; the frames of zt.zstd-seekable/1 are decoded where
+ * a range needs them, once all of them are known to be right; everything else is decoded once, into
+ * the cache. A slice is a source over any of these. */
 #include "api/component_steps.h"
 
 #include <string.h>
@@ -25,64 +26,68 @@ struct frames_opening {
 /* Whether what is sent is, byte for byte, what is stored. */
 static bool is_as_stored(const struct component_view *view)
 {
-    if (view->box != NULL || view->npy_head != NULL) {
+    if (view->box != NULL || view->npy_head != NULL)
         return false;
-    }
     return view->form != VIEW_DECODED || zt_component_is_plain(view->component);
 }
 
 /* The SHA-256 that the file states for the stored bytes. */
-static bool stated_sha256(const struct zt_model *model, const struct zt_component *component, uint8_t out_sha256[32])
+static bool stated_sha256(const struct zt_model *model, const struct zt_component *component,
+                          uint8_t out_sha256[32])
 {
     struct zt_digest digest;
     bool covered = zt_digest_covers_stored(model) || zt_component_is_plain(component);
+
     if (!covered || component->digest == NULL ||
-        zt_digest_parse((struct zt_text){component->digest, component->digest_length}, &digest, NULL) != ZT_OK ||
-        digest.algorithm != ZT_DIGEST_SHA256) {
+        zt_digest_parse((struct zt_text){component->digest, component->digest_length}, &digest,
+                        NULL) != ZT_OK ||
+        digest.algorithm != ZT_DIGEST_SHA256)
         return false;
-    }
     memcpy(out_sha256, digest.bytes, 32);
     return true;
 }
 
-/* A SHA-256 that covers the very bytes that are sent: the file's, where it was checked, else one that was found. */
-static bool find_sha256(const struct request *request, const struct component_view *view, uint8_t out_sha256[32])
+/* A SHA-256 that covers the very bytes that are sent: the file's, where it was checked, else one
+ * that was found. */
+static bool find_sha256(const struct request *request, const struct component_view *view,
+                        uint8_t out_sha256[32])
 {
     const struct zt_model *model = request->generation->model;
     bool checked = view->state == COMPONENT_VERIFIED;
     struct zt_fact kept;
-    if (view->box != NULL || view->npy_head != NULL) {
+
+    if (view->box != NULL || view->npy_head != NULL)
         return false;
-    }
-    if (checked && view->form == VIEW_DECODED && zt_component_decoded_sha256(model, view->component, out_sha256)) {
+    if (checked && view->form == VIEW_DECODED &&
+        zt_component_decoded_sha256(model, view->component, out_sha256))
         return true;
-    }
     if (checked && view->form == VIEW_DECODED &&
         kept_fact_find(request->generation, view->index, ZT_DIGEST_SHA256, &kept)) {
         memcpy(out_sha256, kept.digest.bytes, 32);
         return true;
     }
-    if (!is_as_stored(view)) {
+    if (!is_as_stored(view))
         return false;
-    }
     return (checked && stated_sha256(model, view->component, out_sha256)) ||
            found_digest_whole(request->generation, view->index, out_sha256);
 }
 
-static bool part_sha256(struct request *request, uint64_t first, uint64_t length, uint8_t out_sha256[32])
+static bool part_sha256(struct request *request, uint64_t first, uint64_t length,
+                        uint8_t out_sha256[32])
 {
     const struct component_view *view = request->context;
+
     return found_digest_piece(request->generation, view->index, first, length, out_sha256);
 }
 
 static void state_digests(struct request *request, const struct component_view *view)
 {
     struct representation *reply = &request->reply;
+
     reply->has_sha256 = find_sha256(request, view, reply->sha256);
     reply->part_sha256 = is_as_stored(view) ? part_sha256 : NULL;
-    if (view->state == COMPONENT_VERIFIED || view->state == COMPONENT_UNDIGESTED) {
+    if (view->state == COMPONENT_VERIFIED || view->state == COMPONENT_UNDIGESTED)
         found_digests_want(request->server, request->generation, view->index);
-    }
 }
 
 /* --- step: verified --- */
@@ -90,14 +95,17 @@ static void state_digests(struct request *request, const struct component_view *
 static enum outcome step_verify(struct request *request)
 {
     struct component_view *view = request->context;
-    view->state = verifier_ask(request->server->verifier, request->generation, view->index, request_waiter(request));
+
+    view->state = verifier_ask(request->server->verifier, request->generation, view->index,
+                               request_waiter(request));
     switch (view->state) {
     case COMPONENT_CHECKING:
         return OUTCOME_WAITING;
     case COMPONENT_CORRUPT:
-        return component_refuse(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
-                                "the stored bytes do not agree with the digest that the file states; they are not "
-                                "served");
+        return component_refuse(
+            request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
+            "the stored bytes do not agree with the digest that the file states; they are not "
+            "served");
     case COMPONENT_VERIFIED:
     case COMPONENT_UNCHECKED:
     case COMPONENT_UNDIGESTED:
@@ -115,16 +123,18 @@ static void close_source(void *source)
     zt_source_close(source);
 }
 
-/* Adds what the view wants of length bytes that begin at base of a source, which the request holds. */
-static enum outcome place(struct request *request, struct zt_source *source, uint64_t base, uint64_t length)
+/* Adds what the view wants of length bytes that begin at base of a source, which the request holds.
+ */
+static enum outcome place(struct request *request, struct zt_source *source, uint64_t base,
+                          uint64_t length)
 {
     const struct component_view *view = request->context;
     struct representation *reply = &request->reply;
     struct zt_source *gathered;
     struct zt_error error;
-    if (view->npy_head != NULL) {
+
+    if (view->npy_head != NULL)
         representation_memory(reply, view->npy_head, view->npy_head_length);
-    }
     if (view->box == NULL) {
         representation_source(reply, source, base, length);
         return OUTCOME_READY;
@@ -133,9 +143,8 @@ static enum outcome place(struct request *request, struct zt_source *source, uin
         representation_source(reply, source, base + view->box->offset, view->box->length);
         return OUTCOME_READY;
     }
-    if (zt_slice_source(view->box, source, base, &gathered, &error) != ZT_OK) {
+    if (zt_slice_source(view->box, source, base, &gathered, &error) != ZT_OK)
         return problem_reply_error_as(request, PROBLEM_INTERNAL, &error);
-    }
     request_hold(request, gathered, close_source);
     representation_source(reply, gathered, 0, view->box->length);
     return OUTCOME_READY;
@@ -146,14 +155,17 @@ static enum outcome place(struct request *request, struct zt_source *source, uin
 static enum outcome refuse_decoding(struct request *request, const struct zt_error *error)
 {
     const struct component_view *view = request->context;
+
     switch (error->status) {
     case ZT_LIMIT:
         return component_refuse_too_large(request, view);
     case ZT_UNSUPPORTED:
-        return component_refuse(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED, error->message);
+        return component_refuse(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
+                                error->message);
     case ZT_INVALID:
     case ZT_CORRUPT:
-        return component_refuse(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT, error->message);
+        return component_refuse(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
+                                error->message);
     default:
         return problem_reply_error_as(request, PROBLEM_INTERNAL, error);
     }
@@ -164,8 +176,9 @@ static enum outcome decode_whole(struct request *request)
     const struct component_view *view = request->context;
     struct decoded *decoded;
     struct zt_error error;
-    switch (decoded_ask(request->server->decoded, request->generation, view->index, request_waiter(request), &decoded,
-                        &error)) {
+
+    switch (decoded_ask(request->server->decoded, request->generation, view->index,
+                        request_waiter(request), &decoded, &error)) {
     case DECODED_PENDING:
         return OUTCOME_WAITING;
     case DECODED_FAILED:
@@ -186,6 +199,7 @@ static enum outcome decode_whole(struct request *request)
 static void close_frames(void *thing)
 {
     struct frames_opening *opening = thing;
+
     zt_source_close(opening->source);
 }
 
@@ -195,27 +209,27 @@ static void open_frames(struct request *request)
     const struct component_view *view = request->context;
     const struct zt_files files = generation_files(request->generation);
     struct frames_opening *opening = view->opening;
-    opening->status =
-        zt_frames_source(view->component, zt_files_source(&files, view->component), &opening->source, &opening->error);
+
+    opening->status = zt_frames_source(view->component, zt_files_source(&files, view->component),
+                                       &opening->source, &opening->error);
 }
 
 static enum outcome decode_frames(struct request *request)
 {
     struct component_view *view = request->context;
     struct frames_opening *opening = view->opening;
+
     if (opening == NULL) {
-        opening = request_allocate(request, sizeof *opening);
-        if (opening == NULL) {
+        opening = request_allocate(request, sizeof(*opening));
+        if (opening == NULL)
             return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-        }
         opening->source = NULL;
         view->opening = opening;
         request_hold(request, opening, close_frames);
         return request_work(request, open_frames);
     }
-    if (opening->status != ZT_OK) {
+    if (opening->status != ZT_OK)
         return refuse_decoding(request, &opening->error);
-    }
     return place(request, opening->source, 0, view->component->decoded_length);
 }
 
@@ -230,31 +244,33 @@ static bool may_decode_parts(const struct component_view *view)
 static enum outcome step_decode(struct request *request)
 {
     const struct component_view *view = request->context;
+
     return may_decode_parts(view) ? decode_frames(request) : decode_whole(request);
 }
 
 /* 0: it is known only when it is decoded. */
 static uint64_t foretell_length(const struct component_view *view)
 {
-    if (view->box != NULL) {
+    if (view->box != NULL)
         return view->npy_head_length + view->box->length;
-    }
-    if (view->tensor_bytes != ZT_LENGTH_UNKNOWN) {
+    if (view->tensor_bytes != ZT_LENGTH_UNKNOWN)
         return view->npy_head_length + view->tensor_bytes;
-    }
-    return view->component->decoded_length != ZT_LENGTH_UNKNOWN ? view->component->decoded_length : 0;
+    return view->component->decoded_length != ZT_LENGTH_UNKNOWN ? view->component->decoded_length
+                                                                : 0;
 }
 
 void component_prepare(struct request *request)
 {
     const struct component_view *view = request->context;
     const struct zt_component *component = view->component;
+    struct zt_files files;
+
     representation_step(&request->reply, step_verify);
     if (view->form == VIEW_DECODED && !zt_component_is_plain(component)) {
         representation_step(&request->reply, step_decode);
         request->reply.length_foretold = foretell_length(view);
         return;
     }
-    const struct zt_files files = generation_files(request->generation);
+    files = generation_files(request->generation);
     place(request, zt_files_source(&files, component), component->offset, component->length);
 }

@@ -1,5 +1,5 @@
-/* Reading the query of a component. Whatever makes no sense is refused, never passed over: the bytes would be others
- * than those that were meant. */
+/* Reading the query of a component. Whatever makes no sense is refused, never passed over: the
+ * bytes would be others than those that were meant. */
 #include "api/component_view.h"
 
 #include <inttypes.h>
@@ -20,17 +20,19 @@
 
 enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, PARAMETERS };
 
-static const char *const parameter_names[PARAMETERS] = {"slice", "shard", "axis", "format", "representation"};
+static const char *const parameter_names[PARAMETERS] = {"slice", "shard", "axis", "format",
+                                                        "representation"};
 
 /* Those that are absent have no bytes. */
 struct query {
     struct zt_text values[PARAMETERS];
 };
 
-enum outcome component_refuse(struct request *request, const struct component_view *view, enum problem problem,
-                              enum zt_status status, const char *message)
+enum outcome component_refuse(struct request *request, const struct component_view *view,
+                              enum problem problem, enum zt_status status, const char *message)
 {
     struct zt_error error;
+
     zt_fail(&error, status, NULL, view->component->offset, "%s", message);
     zt_error_at(&error, zt_object_name(view->object), zt_component_name(view->component));
     return problem_reply_error_as(request, problem, &error);
@@ -38,9 +40,10 @@ enum outcome component_refuse(struct request *request, const struct component_vi
 
 enum outcome component_refuse_too_large(struct request *request, const struct component_view *view)
 {
-    return component_refuse(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_LIMIT,
-                            "decoded it would be larger than limits.decoded_bytes of this server allows; "
-                            "?representation=stored gives the stored bytes");
+    return component_refuse(
+        request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_LIMIT,
+        "decoded it would be larger than limits.decoded_bytes of this server allows; "
+        "?representation=stored gives the stored bytes");
 }
 
 /* --- the texts of the query; false: replied --- */
@@ -58,12 +61,15 @@ static bool text_is(struct zt_text text, const char *word)
 static bool read_texts(struct request *request, struct query *out_query)
 {
     struct zt_text again;
+
     for (unsigned i = 0; i < PARAMETERS; i++) {
         struct zt_text *value = &out_query->values[i];
+
         *value = (struct zt_text){NULL, 0};
         if (request_query(request, parameter_names[i], 0, value) &&
             request_query(request, parameter_names[i], 1, &again)) {
-            problem_reply(request, PROBLEM_INVALID_REQUEST, "%s is given more than once", parameter_names[i]);
+            problem_reply(request, PROBLEM_INVALID_REQUEST, "%s is given more than once",
+                          parameter_names[i]);
             return false;
         }
     }
@@ -74,47 +80,48 @@ static bool read_texts(struct request *request, struct query *out_query)
 static const char *find_nonsense(const struct query *query)
 {
     bool cut = is_given(query, SLICE) || is_given(query, SHARD) || is_given(query, AXIS);
-    bool stored = is_given(query, REPRESENTATION) && text_is(query->values[REPRESENTATION], "stored");
-    if (is_given(query, REPRESENTATION) && !stored && !text_is(query->values[REPRESENTATION], "decoded")) {
+    bool stored =
+        is_given(query, REPRESENTATION) && text_is(query->values[REPRESENTATION], "stored");
+
+    if (is_given(query, REPRESENTATION) && !stored &&
+        !text_is(query->values[REPRESENTATION], "decoded"))
         return "representation is stored or decoded";
-    }
-    if (is_given(query, FORMAT) && !text_is(query->values[FORMAT], "npy")) {
+    if (is_given(query, FORMAT) && !text_is(query->values[FORMAT], "npy"))
         return "the only format is npy";
-    }
-    if (stored && (cut || is_given(query, FORMAT))) {
+    if (stored && (cut || is_given(query, FORMAT)))
         return "stored bytes are given as they are: not with slice, shard or format";
-    }
-    if (is_given(query, SLICE) && is_given(query, SHARD)) {
+    if (is_given(query, SLICE) && is_given(query, SHARD))
         return "slice and shard are two ways to say which part: not both";
-    }
     return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis goes with shard" : NULL;
 }
 
 /* --- the tensor --- */
 
 /* Whether the component is an array of elements whose size is known and adds up. */
-static bool find_tensor(const struct request *request, struct component_view *view, struct zt_slice_tensor *out_tensor)
+static bool find_tensor(const struct request *request, struct component_view *view,
+                        struct zt_slice_tensor *out_tensor)
 {
     const struct zt_model *model = request->generation->model;
     const struct zt_component *component = view->component;
     uint64_t bytes;
+
     *out_tensor = (struct zt_slice_tensor){zt_object_shape(model, view->object), view->object->rank,
-                                           (enum zt_dtype)component->dtype, (enum zt_logical)component->logical};
+                                           (enum zt_dtype)component->dtype,
+                                           (enum zt_logical)component->logical};
     if (view->object->layout != ZT_LAYOUT_DENSE || !text_is(zt_component_name(component), "data") ||
-        zt_element_bytes(out_tensor->dtype, out_tensor->logical, zt_object_elements(model, view->object), &bytes) !=
-            ZT_OK) {
+        zt_element_bytes(out_tensor->dtype, out_tensor->logical,
+                         zt_object_elements(model, view->object), &bytes) != ZT_OK)
         return false;
-    }
-    if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length != bytes) {
+    if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length != bytes)
         return false;
-    }
     view->tensor_bytes = bytes;
     return true;
 }
 
 /* False: replied. */
-static bool take_verdict(struct request *request, const struct component_view *view, enum zt_slice_verdict verdict,
-                         enum problem malformed, const struct zt_error *error)
+static bool take_verdict(struct request *request, const struct component_view *view,
+                         enum zt_slice_verdict verdict, enum problem malformed,
+                         const struct zt_error *error)
 {
     const enum problem problems[] = {
         [ZT_SLICE_MALFORMED] = malformed,
@@ -122,41 +129,45 @@ static bool take_verdict(struct request *request, const struct component_view *v
         [ZT_SLICE_NOT_ALIGNED] = PROBLEM_SLICE_NOT_BYTE_ALIGNED,
         [ZT_SLICE_NOT_DIVISIBLE] = PROBLEM_SHAPE_NOT_DIVISIBLE,
     };
-    if (verdict == ZT_SLICE_FITS) {
+
+    if (verdict == ZT_SLICE_FITS)
         return true;
-    }
     component_refuse(request, view, problems[verdict], ZT_ARGUMENT, error->message);
     return false;
 }
 
-static bool cut_slice(struct request *request, const struct component_view *view, const struct zt_slice_tensor *tensor,
-                      struct zt_text text, struct zt_slice *out_box)
-{
-    struct zt_error error;
-    enum zt_slice_verdict verdict = zt_slice_parse(tensor, text, out_box, &error);
-    return take_verdict(request, view, verdict, PROBLEM_INVALID_SLICE, &error);
-}
-
-static bool cut_shard(struct request *request, const struct component_view *view, const struct zt_slice_tensor *tensor,
+static bool cut_slice(struct request *request, const struct component_view *view,
+                      const struct zt_slice_tensor *tensor, struct zt_text text,
                       struct zt_slice *out_box)
 {
     struct zt_error error;
+    enum zt_slice_verdict verdict = zt_slice_parse(tensor, text, out_box, &error);
+
+    return take_verdict(request, view, verdict, PROBLEM_INVALID_SLICE, &error);
+}
+
+static bool cut_shard(struct request *request, const struct component_view *view,
+                      const struct zt_slice_tensor *tensor, struct zt_slice *out_box)
+{
+    struct zt_error error;
     struct zt_cut cut;
-    if (!shard_query_read(request, &cut)) {
+    enum zt_slice_verdict verdict;
+
+    if (!shard_query_read(request, &cut))
         return false;
-    }
-    enum zt_slice_verdict verdict = zt_slice_shard(tensor, cut.part, cut.parts, cut.axis, out_box, &error);
+    verdict = zt_slice_shard(tensor, cut.part, cut.parts, cut.axis, out_box, &error);
     return take_verdict(request, view, verdict, PROBLEM_INVALID_REQUEST, &error);
 }
 
 /* False: replied. */
-static bool cut(struct request *request, struct component_view *view, const struct zt_slice_tensor *tensor,
-                const struct query *query)
+static bool cut(struct request *request, struct component_view *view,
+                const struct zt_slice_tensor *tensor, const struct query *query)
 {
-    if (!is_given(query, SLICE) && !is_given(query, SHARD)) {
+    struct zt_slice *box;
+
+    if (!is_given(query, SLICE) && !is_given(query, SHARD))
         return true;
-    }
-    struct zt_slice *box = request_allocate(request, sizeof *box);
+    box = request_allocate(request, sizeof(*box));
     if (box == NULL) {
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
         return false;
@@ -168,39 +179,45 @@ static bool cut(struct request *request, struct component_view *view, const stru
 
 /* --- NPY --- */
 
-/* Whether an Accept field asks for NPY rather than for the bytes alone: of equal weights what it names wins over what
- * only a star stands for. *out_only: it takes nothing else. */
+/* Whether an Accept field asks for NPY rather than for the bytes alone: of equal weights what it
+ * names wins over what only a star stands for. *out_only: it takes nothing else. */
 static bool accept_wants_npy(struct request *request, bool *out_only)
 {
     const char *accept = request_header(request, "Accept");
+    unsigned npy;
+    unsigned raw;
+
     *out_only = false;
-    if (accept == NULL) {
+    if (accept == NULL)
         return false;
-    }
-    unsigned npy = negotiate_media_type(accept, NPY_TYPE, true);
-    unsigned raw = negotiate_media_type(accept, RAW_TYPE, false);
+    npy = negotiate_media_type(accept, NPY_TYPE, true);
+    raw = negotiate_media_type(accept, RAW_TYPE, false);
     *out_only = npy > 0 && raw == 0;
-    return npy > raw || (npy > 0 && npy == raw && negotiate_media_type(accept, RAW_TYPE, true) == 0);
+    return npy > raw ||
+           (npy > 0 && npy == raw && negotiate_media_type(accept, RAW_TYPE, true) == 0);
 }
 
 static bool has_npy_form(const struct component_view *view)
 {
     const struct zt_component *component = view->component;
+
     return view->tensor_bytes != ZT_LENGTH_UNKNOWN &&
-           zt_element_bits((enum zt_dtype)component->dtype, (enum zt_logical)component->logical) >= 8;
+           zt_element_bits((enum zt_dtype)component->dtype, (enum zt_logical)component->logical) >=
+               8;
 }
 
 /* Format says what the query does not leave to Accept. False: replied. */
-static bool choose_npy(struct request *request, struct component_view *view, const struct query *query, bool *out_npy)
+static bool choose_npy(struct request *request, struct component_view *view,
+                       const struct query *query, bool *out_npy)
 {
     bool possible = has_npy_form(view);
     bool only = false;
+
     *out_npy = is_given(query, FORMAT) || accept_wants_npy(request, &only);
-    if (is_given(query, FORMAT)) {
+    if (is_given(query, FORMAT))
         only = true;
-    } else {
+    else
         view->varies_by_accept = true;
-    }
     if (*out_npy && !possible && only) {
         component_refuse(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
                          "only dense tensors of known types of whole bytes can be NPY");
@@ -211,39 +228,44 @@ static bool choose_npy(struct request *request, struct component_view *view, con
 }
 
 /* False: replied. */
-static bool make_npy_head(struct request *request, struct component_view *view, const struct zt_slice_tensor *tensor)
+static bool make_npy_head(struct request *request, struct component_view *view,
+                          const struct zt_slice_tensor *tensor)
 {
     struct zt_slice_tensor sent = *tensor;
     struct zt_error error;
     uint8_t *head;
     size_t length;
+    uint8_t *kept;
+
     sent.shape = component_view_shape(request, view, &sent.rank);
     if (zt_npy_head(&sent, &head, &length, &error) != ZT_OK) {
-        problem_reply_error_as(request, error.status == ZT_UNSUPPORTED ? PROBLEM_NOT_REPRESENTABLE : PROBLEM_INTERNAL,
-                               &error);
+        problem_reply_error_as(
+            request, error.status == ZT_UNSUPPORTED ? PROBLEM_NOT_REPRESENTABLE : PROBLEM_INTERNAL,
+            &error);
         return false;
     }
-    uint8_t *kept = request_allocate(request, length);
+    kept = request_allocate(request, length);
     if (kept != NULL) {
         memcpy(kept, head, length);
         view->npy_head = kept;
         view->npy_head_length = length;
     }
     free(head);
-    if (kept == NULL) {
+    if (kept == NULL)
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-    }
     return kept != NULL;
 }
 
 /* --- the view --- */
 
 /* False: replied. */
-static bool read_array(struct request *request, struct component_view *view, const struct query *query)
+static bool read_array(struct request *request, struct component_view *view,
+                       const struct query *query)
 {
     struct zt_slice_tensor tensor;
     bool is_array = find_tensor(request, view, &tensor);
     bool npy;
+
     /* Of what is no array too, so that it is told for what it is. */
     if (is_given(query, SLICE) && query->values[SLICE].length == 0) {
         problem_reply(request, PROBLEM_INVALID_SLICE, "slice is empty");
@@ -261,43 +283,49 @@ static bool read_array(struct request *request, struct component_view *view, con
 struct component_view *component_view_read(struct request *request)
 {
     const struct zt_object *object = object_resolve(request);
-    const struct zt_component *component = object != NULL ? component_resolve(request, object) : NULL;
+    const struct zt_component *component =
+        object != NULL ? component_resolve(request, object) : NULL;
     struct query query;
-    if (component == NULL || !read_texts(request, &query)) {
+    const char *nonsense;
+    struct component_view *view;
+    bool stored;
+
+    if (component == NULL || !read_texts(request, &query))
         return NULL;
-    }
-    const char *nonsense = find_nonsense(&query);
+    nonsense = find_nonsense(&query);
     if (nonsense != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", nonsense);
         return NULL;
     }
-    struct component_view *view = request_allocate(request, sizeof *view);
+    view = request_allocate(request, sizeof(*view));
     if (view == NULL) {
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
         return NULL;
     }
-    bool stored = is_given(&query, REPRESENTATION) && text_is(query.values[REPRESENTATION], "stored");
-    *view = (struct component_view){.object = object,
-                                    .component = component,
-                                    .index = zt_component_index(request->generation->model, component),
-                                    .form = stored ? VIEW_STORED : VIEW_DECODED,
-                                    .tensor_bytes = ZT_LENGTH_UNKNOWN};
-    if (stored) {
+    stored = is_given(&query, REPRESENTATION) && text_is(query.values[REPRESENTATION], "stored");
+    *view =
+        (struct component_view){.object = object,
+                                .component = component,
+                                .index = zt_component_index(request->generation->model, component),
+                                .form = stored ? VIEW_STORED : VIEW_DECODED,
+                                .tensor_bytes = ZT_LENGTH_UNKNOWN};
+    if (stored)
         return view;
-    }
     if (!read_array(request, view, &query)) {
         request->reply.vary = view->varies_by_accept ? "Accept" : NULL;
         return NULL;
     }
-    view->varies_by_coding = view->box == NULL && view->npy_head == NULL && passthrough_is_possible(component);
+    view->varies_by_coding =
+        view->box == NULL && view->npy_head == NULL && passthrough_is_possible(component);
     return view;
 }
 
-const uint64_t *component_view_shape(const struct request *request, const struct component_view *view,
-                                     unsigned *out_rank)
+const uint64_t *component_view_shape(const struct request *request,
+                                     const struct component_view *view, unsigned *out_rank)
 {
     *out_rank = view->box != NULL ? view->box->rank : view->object->rank;
-    return view->box != NULL ? view->box->shape : zt_object_shape(request->generation->model, view->object);
+    return view->box != NULL ? view->box->shape
+                             : zt_object_shape(request->generation->model, view->object);
 }
 
 /* Of what the box comes to, so that two spellings of one slice share a tag. */
@@ -305,30 +333,33 @@ static void hash_box(const struct zt_slice *box, uint64_t out_words[2])
 {
     uint64_t facts[3 + 3 * ZT_SLICE_RANK_MAX];
     size_t count = 0;
+
     facts[count++] = (uint64_t)box->rank << 32 | box->loop_count;
     facts[count++] = box->offset;
     facts[count++] = box->run_bytes;
-    for (unsigned i = 0; i < box->rank; i++) {
+    for (unsigned i = 0; i < box->rank; i++)
         facts[count++] = box->shape[i];
-    }
     for (unsigned i = 0; i < box->loop_count; i++) {
         facts[count++] = box->loops[i].count;
         facts[count++] = box->loops[i].stride_bytes;
     }
-    zt_xxh3_128(facts, count * sizeof facts[0], out_words);
+    zt_xxh3_128(facts, count * sizeof(facts[0]), out_words);
 }
 
 void component_view_tag(const struct component_view *view, char out_suffix[VIEW_TAG_SIZE])
 {
-    static const char *const forms[] = {[VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd"};
-    int length = snprintf(out_suffix, VIEW_TAG_SIZE, "%" PRIu32 "%s", view->index, forms[view->form]);
+    static const char *const forms[] = {
+        [VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd"};
+    int length =
+        snprintf(out_suffix, VIEW_TAG_SIZE, "%" PRIu32 "%s", view->index, forms[view->form]);
+
     if (view->box != NULL) {
         uint64_t words[2];
+
         hash_box(view->box, words);
-        length += snprintf(out_suffix + length, VIEW_TAG_SIZE - (size_t)length, "-%016" PRIx64 "%016" PRIx64, words[0],
-                           words[1]);
+        length += snprintf(out_suffix + length, VIEW_TAG_SIZE - (size_t)length,
+                           "-%016" PRIx64 "%016" PRIx64, words[0], words[1]);
     }
-    if (view->npy_head != NULL) {
+    if (view->npy_head != NULL)
         snprintf(out_suffix + length, VIEW_TAG_SIZE - (size_t)length, "-npy%d", NPY_REVISION);
-    }
 }

@@ -1,6 +1,6 @@
-/* A component's bytes: all of them or a slice, as they are or as NPY, decoded, as stored, or stored and coded. What was
- * asked for is read in component_view.c; how it comes to its bytes is in component_steps.c; here is what an answer says
- * of itself, and which content coding it has. */
+/* A component's bytes: all of them or a slice, as they are or as NPY, decoded, as stored, or stored
+ * and coded. What was asked for is read in component_view.c; how it comes to its bytes is in
+ * component_steps.c; here is what an answer says of itself, and which content coding it has. */
 #include "api/components.h"
 
 #include <inttypes.h>
@@ -13,9 +13,11 @@
 #include "model/passthrough.h"
 #include "zt/decode.h"
 
-/* Texts from a file that are longer are left out of header fields: clients and proxies refuse long fields. */
+/* Texts from a file that are longer are left out of header fields: clients and proxies refuse long
+ * fields. */
 #define FIELD_TEXT_MAX 1024
-/* Of an object's name in the name of a file; some file systems have room for 255 bytes with the extension. */
+/* Of an object's name in the name of a file; some file systems have room for 255 bytes with the
+ * extension. */
 #define FILE_NAME_MAX 200
 
 /* --- header fields --- */
@@ -23,14 +25,11 @@
 /* Field values must not carry what a file could use to write header lines of its own. */
 static const char *field_text(struct request *request, const char *text, size_t length)
 {
-    if (length == 0 || length > FIELD_TEXT_MAX) {
+    if (length == 0 || length > FIELD_TEXT_MAX)
         return NULL;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < 0x20 || text[i] > 0x7E) {
+    for (size_t i = 0; i < length; i++)
+        if (text[i] < 0x20 || text[i] > 0x7E)
             return NULL;
-        }
-    }
     return request_print(request, "%.*s", (int)length, text);
 }
 
@@ -41,12 +40,14 @@ static const char *shape_text(struct request *request, const struct component_vi
     const uint64_t *shape = component_view_shape(request, view, &rank);
     char text[FIELD_TEXT_MAX];
     size_t length = 0;
+
     for (unsigned i = 0; i < rank; i++) {
-        int written = snprintf(text + length, sizeof text - length, i > 0 ? ",%" PRIu64 : "%" PRIu64, shape[i]);
+        int written = snprintf(text + length, sizeof(text) - length,
+                               i > 0 ? ",%" PRIu64 : "%" PRIu64, shape[i]);
+
         length += (size_t)written;
-        if (length >= sizeof text) {
+        if (length >= sizeof(text))
             return NULL;
-        }
     }
     return length > 0 ? request_print(request, "%s", text) : NULL;
 }
@@ -57,10 +58,13 @@ static const char *disposition(struct request *request, const struct component_v
     const struct zt_text name = zt_object_name(view->object);
     char text[FILE_NAME_MAX + 1];
     size_t length = 0;
+
     for (; length < name.length && length < FILE_NAME_MAX; length++) {
         char byte = name.bytes[length];
-        bool safe = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                    byte == '-' || byte == '_' || (byte == '.' && length > 0);
+        bool safe = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+                    (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == '_' ||
+                    (byte == '.' && length > 0);
+
         text[length] = safe ? byte : '_';
     }
     text[length] = '\0';
@@ -69,9 +73,8 @@ static const char *disposition(struct request *request, const struct component_v
 
 static const char *vary(const struct component_view *view)
 {
-    if (view->varies_by_accept) {
+    if (view->varies_by_accept)
         return view->varies_by_coding ? "Accept, Accept-Encoding" : "Accept";
-    }
     return view->varies_by_coding ? "Accept-Encoding" : NULL;
 }
 
@@ -80,14 +83,17 @@ static void add_descriptions(struct request *request, const struct component_vie
     struct representation *reply = &request->reply;
     const struct zt_component *component = view->component;
     const char *dtype = zt_dtype_name((enum zt_dtype)component->dtype);
-    const char *type = component->type != NULL ? field_text(request, component->type, component->type_length) : dtype;
+    const char *type = component->type != NULL
+                           ? field_text(request, component->type, component->type_length)
+                           : dtype;
+
     representation_field(reply, "ZT-Dtype", dtype);
     representation_field(reply, "ZT-Type", type);
     representation_field(reply, "ZT-Shape", shape_text(request, view));
-    representation_field(reply, "ZT-Format", field_text(request, view->object->format, view->object->format_length));
-    if (view->npy_head != NULL) {
+    representation_field(reply, "ZT-Format",
+                         field_text(request, view->object->format, view->object->format_length));
+    if (view->npy_head != NULL)
         representation_field(reply, "Content-Disposition", disposition(request, view));
-    }
 }
 
 static void set_fields(struct request *request, const struct component_view *view)
@@ -95,8 +101,9 @@ static void set_fields(struct request *request, const struct component_view *vie
     struct representation *reply = &request->reply;
     char suffix[VIEW_TAG_SIZE];
     char etag[GENERATION_ETAG_SIZE + VIEW_TAG_SIZE];
+
     component_view_tag(view, suffix);
-    generation_etag(request->generation, suffix, etag, sizeof etag);
+    generation_etag(request->generation, suffix, etag, sizeof(etag));
     reply->etag = request_print(request, "%s", etag);
     reply->last_modified = generation_modified(request->generation);
     reply->cache_control = "no-cache";
@@ -112,16 +119,18 @@ static void set_fields(struct request *request, const struct component_view *vie
 static void walk(struct request *request)
 {
     const struct component_view *view = request->context;
+
     passthrough_find(request->generation, view->index);
 }
 
-/* Whether the stored bytes may go out as they are: known from the first request on, which has it found out. */
-static enum outcome ask_passthrough(struct request *request, struct component_view *view, bool *out_fit)
+/* Whether the stored bytes may go out as they are: known from the first request on, which has it
+ * found out. */
+static enum outcome ask_passthrough(struct request *request, struct component_view *view,
+                                    bool *out_fit)
 {
     *out_fit = false;
-    if (passthrough_is_known(request->generation, view->index, out_fit) || view->walked) {
+    if (passthrough_is_known(request->generation, view->index, out_fit) || view->walked)
         return OUTCOME_READY;
-    }
     view->walked = true;
     return request_work_long(request, walk);
 }
@@ -132,10 +141,10 @@ static enum outcome choose_coding(struct request *request, struct component_view
     static const enum coding plain[] = {CODING_IDENTITY};
     const char *field = request_header(request, "Accept-Encoding");
     bool fit;
+
     if (negotiate_coding(field, offered, 2) == CODING_ZSTD) {
-        if (ask_passthrough(request, view, &fit) == OUTCOME_WAITING) {
+        if (ask_passthrough(request, view, &fit) == OUTCOME_WAITING)
             return OUTCOME_WAITING;
-        }
         if (fit) {
             view->form = VIEW_CODED;
             return OUTCOME_READY;
@@ -156,6 +165,7 @@ static enum outcome choose_coding(struct request *request, struct component_view
 static bool is_too_large(const struct request *request, const struct zt_component *component)
 {
     uint64_t limit = (uint64_t)request->server->config->limits.decoded_bytes;
+
     return !zt_component_is_plain(component) && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE &&
            component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit;
 }
@@ -163,12 +173,12 @@ static bool is_too_large(const struct request *request, const struct zt_componen
 /* What can be told without reading a byte, before preconditions are looked at. True: replied. */
 static bool refuse_early(struct request *request, const struct component_view *view)
 {
-    if (view->form != VIEW_DECODED) {
+    if (view->form != VIEW_DECODED)
         return false;
-    }
     if (view->component->encoding == ZT_ENCODING_UNKNOWN) {
-        component_refuse(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
-                         "its encoding cannot be decoded here; ?representation=stored gives the stored bytes");
+        component_refuse(
+            request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
+            "its encoding cannot be decoded here; ?representation=stored gives the stored bytes");
         return true;
     }
     if (is_too_large(request, view->component)) {
@@ -181,23 +191,21 @@ static bool refuse_early(struct request *request, const struct component_view *v
 enum outcome component_get(struct request *request)
 {
     enum outcome outcome;
-    if (!model_resolve(request, &outcome)) {
+    struct component_view *view;
+
+    if (!model_resolve(request, &outcome))
         return outcome;
-    }
-    struct component_view *view = request->context;
+    view = request->context;
     if (view == NULL) {
         view = component_view_read(request);
         request->context = view;
     }
-    if (view == NULL) {
+    if (view == NULL)
         return OUTCOME_READY;
-    }
-    if (view->varies_by_coding && choose_coding(request, view) == OUTCOME_WAITING) {
+    if (view->varies_by_coding && choose_coding(request, view) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    }
-    if (request->replied || refuse_early(request, view)) {
+    if (request->replied || refuse_early(request, view))
         return OUTCOME_READY;
-    }
     set_fields(request, view);
     component_prepare(request);
     return OUTCOME_READY;

@@ -1,5 +1,5 @@
-/* Exports. The handler asks for the plan's outline, so that what cannot be had is told before any precondition is; two
- * steps wait for the whole plan and name the bytes. */
+/* Exports. The handler asks for the plan's outline, so that what cannot be had is told before any
+ * precondition is; two steps wait for the whole plan and name the bytes. */
 #include "api/export.h"
 
 #include <inttypes.h>
@@ -42,9 +42,9 @@ static const struct kind {
 static const struct kind *kind_of(enum zt_target target)
 {
     const struct kind *kind = kinds;
-    while (kind->target != target) {
+
+    while (kind->target != target)
         kind++;
-    }
     return kind;
 }
 
@@ -53,14 +53,18 @@ static bool read_format(struct request *request, enum zt_target *out_target)
 {
     struct zt_text text;
     struct zt_text again;
-    bool given = request_query(request, "format", 0, &text) && !request_query(request, "format", 1, &again);
-    for (size_t i = 0; given && i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strlen(kinds[i].name) == text.length && memcmp(kinds[i].name, text.bytes, text.length) == 0) {
+    bool given =
+        request_query(request, "format", 0, &text) && !request_query(request, "format", 1, &again);
+
+    for (size_t i = 0; given && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strlen(kinds[i].name) == text.length &&
+            memcmp(kinds[i].name, text.bytes, text.length) == 0) {
             *out_target = kinds[i].target;
             return true;
         }
     }
-    problem_reply(request, PROBLEM_INVALID_REQUEST, "format is one of safetensors, zt, zt2 and npz");
+    problem_reply(request, PROBLEM_INVALID_REQUEST,
+                  "format is one of safetensors, zt, zt2 and npz");
     return false;
 }
 
@@ -68,10 +72,10 @@ static bool read_format(struct request *request, enum zt_target *out_target)
 static bool read_query(struct request *request, struct export_query *query)
 {
     struct manifest_selection objects = {.prefix = {"", 0}};
+
     if (!read_format(request, &query->target) || !query_prefix(request, &objects.prefix) ||
-        !selection_read_matches(request, &objects) || !shard_query_read(request, &query->cut)) {
+        !selection_read_matches(request, &objects) || !shard_query_read(request, &query->cut))
         return false;
-    }
     query->prefix = objects.prefix;
     query->matches = objects.matches;
     query->match_count = objects.match_count;
@@ -137,13 +141,16 @@ static bool refuse_corrupt(struct request *request, const struct export_plan *pl
     const struct generation *generation = request->generation;
     const struct zt_model *model = generation->model;
     struct zt_error error;
+
     for (uint32_t i = 0; i < plan->part_count; i++) {
         const struct export_part *part = &plan->parts[i];
-        if (atomic_load_explicit(&generation->states[part->component], memory_order_relaxed) != COMPONENT_CORRUPT) {
+
+        if (atomic_load_explicit(&generation->states[part->component], memory_order_relaxed) !=
+            COMPONENT_CORRUPT)
             continue;
-        }
         zt_fail(&error, ZT_CORRUPT, NULL, model->components[part->component].offset,
-                "the stored bytes do not agree with the digest that the file states; they are not served");
+                "the stored bytes do not agree with the digest that the file states; they are not "
+                "served");
         zt_error_at(&error, zt_object_name(&model->objects[part->object]),
                     zt_component_name(&model->components[part->component]));
         problem_reply_error_as(request, PROBLEM_CORRUPT_COMPONENT, &error);
@@ -155,6 +162,7 @@ static bool refuse_corrupt(struct request *request, const struct export_plan *pl
 static enum outcome step_prepare(struct request *request)
 {
     const struct export_view *view = request->context;
+
     switch (export_plan_prepare(view->plan, request_waiter(request))) {
     case EXPORT_PENDING:
         return OUTCOME_WAITING;
@@ -170,15 +178,17 @@ static enum outcome step_prepare(struct request *request)
 static void fill(struct request *request)
 {
     const struct export_view *view = request->context;
+
     export_segments_fill(view->segments);
 }
 
 static enum outcome take_segments(struct request *request)
 {
-    const struct export_segments *segments = ((const struct export_view *)request->context)->segments;
-    if (segments->failed) {
+    const struct export_segments *segments =
+        ((const struct export_view *)request->context)->segments;
+
+    if (segments->failed)
         return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-    }
     representation_segments(&request->reply, segments->list, segments->count);
     return OUTCOME_READY;
 }
@@ -186,17 +196,16 @@ static enum outcome take_segments(struct request *request)
 static enum outcome step_assemble(struct request *request)
 {
     struct export_view *view = request->context;
-    if (view->segments != NULL) {
+
+    if (view->segments != NULL)
         return take_segments(request);
-    }
-    view->segments = export_segments_new(request->server, view->plan, request->generation, cut_of(view));
-    if (view->segments == NULL) {
+    view->segments =
+        export_segments_new(request->server, view->plan, request->generation, cut_of(view));
+    if (view->segments == NULL)
         return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-    }
     request_hold(request, view->segments, export_segments_free);
-    if (view->plan->image->piece_count > PIECES_AT_ONCE) {
+    if (view->plan->image->piece_count > PIECES_AT_ONCE)
         return request_work(request, fill);
-    }
     fill(request);
     return take_segments(request);
 }
@@ -207,9 +216,10 @@ static const char *make_etag(struct request *request, const struct export_plan *
 {
     char suffix[SUFFIX_SIZE];
     char etag[GENERATION_ETAG_SIZE + SUFFIX_SIZE];
-    snprintf(suffix, sizeof suffix, "x%d-%016" PRIx64 "%016" PRIx64, EXPORT_REVISION, plan->identity[0],
-             plan->identity[1]);
-    generation_etag(request->generation, suffix, etag, sizeof etag);
+
+    snprintf(suffix, sizeof(suffix), "x%d-%016" PRIx64 "%016" PRIx64, EXPORT_REVISION,
+             plan->identity[0], plan->identity[1]);
+    generation_etag(request->generation, suffix, etag, sizeof(etag));
     return request_print(request, "%s", etag);
 }
 
@@ -220,20 +230,23 @@ static const char *make_disposition(struct request *request, const struct export
     const char *extension = kind_of(view->query.target)->extension;
     const struct zt_cut *cut = cut_of(view);
     size_t start = name.length;
-    while (start > 0 && name.bytes[start - 1] != '/') {
+    int length;
+
+    while (start > 0 && name.bytes[start - 1] != '/')
         start--;
-    }
-    int length = (int)(name.length - start);
+    length = (int)(name.length - start);
     if (cut == NULL) {
-        return request_print(request, "attachment; filename=\"%.*s.%s\"", length, name.bytes + start, extension);
+        return request_print(request, "attachment; filename=\"%.*s.%s\"", length,
+                             name.bytes + start, extension);
     }
-    return request_print(request, "attachment; filename=\"%.*s-%" PRIu64 "-of-%" PRIu64 ".%s\"", length,
-                         name.bytes + start, cut->part, cut->parts, extension);
+    return request_print(request, "attachment; filename=\"%.*s-%" PRIu64 "-of-%" PRIu64 ".%s\"",
+                         length, name.bytes + start, cut->part, cut->parts, extension);
 }
 
 static void set_fields(struct request *request, const struct export_view *view)
 {
     struct representation *reply = &request->reply;
+
     reply->etag = make_etag(request, view->plan);
     reply->last_modified = generation_modified(request->generation);
     reply->cache_control = "no-cache";
@@ -247,15 +260,15 @@ static void set_fields(struct request *request, const struct export_view *view)
 /* NULL: replied. */
 static struct export_view *view_make(struct request *request)
 {
-    struct export_view *view = request_allocate(request, sizeof *view);
+    struct export_view *view = request_allocate(request, sizeof(*view));
+
     if (view == NULL) {
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
         return NULL;
     }
     *view = (struct export_view){.segments = NULL};
-    if (!read_query(request, &view->query)) {
+    if (!read_query(request, &view->query))
         return NULL;
-    }
     view->plan = export_plan_find(request->server->exports, request->generation, &view->query);
     if (view->plan == NULL) {
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
@@ -268,14 +281,14 @@ static struct export_view *view_make(struct request *request)
 enum outcome export_get(struct request *request)
 {
     enum outcome outcome;
-    if (!model_resolve(request, &outcome)) {
+    struct export_view *view;
+
+    if (!model_resolve(request, &outcome))
         return outcome;
-    }
-    struct export_view *view = request->context != NULL ? request->context : view_make(request);
+    view = request->context != NULL ? request->context : view_make(request);
     request->context = view;
-    if (view == NULL) {
+    if (view == NULL)
         return OUTCOME_READY;
-    }
     switch (export_plan_outline(view->plan, request->generation, request_waiter(request))) {
     case EXPORT_PENDING:
         return OUTCOME_WAITING;

@@ -1,21 +1,22 @@
-/* Stored bytes are sent from their file, heads and indexes from the plan, zeros from here; what is gathered, decoded or
- * changed comes from the file to be itself, read by workers ahead of what is sent. */
+/* Stored bytes are sent from their file, heads and indexes from the plan, zeros from here; what is
+ * gathered, decoded or changed comes from the file to be itself, read by workers ahead of what is
+ * sent. */
 #include "api/export_segments.h"
 
 #include <stdlib.h>
 
 /* No target aligns further. */
 #define ZEROS_BYTES 65536
-/* Of files of more pieces those below SMALL_BYTES are read and copied: so many addresses for so few bytes would cost
- * more. */
+/* Of files of more pieces those below SMALL_BYTES are read and copied: so many addresses for so few
+ * bytes would cost more. */
 #define PIECES_MANY ((size_t)8192)
 #define SMALL_BYTES ((uint64_t)64 << 10)
 #define FIRST_ROOM  ((size_t)16)
 
 static const uint8_t zeros[ZEROS_BYTES];
 
-static enum zt_status read_component(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
-                                     struct zt_error *error)
+static enum zt_status read_component(void *context, uint32_t component, uint64_t offset,
+                                     void *buffer, size_t length, struct zt_error *error)
 {
     struct export_segments *segments = context;
     struct zt_error own;
@@ -27,14 +28,15 @@ static enum zt_status read_component(void *context, uint32_t component, uint64_t
 struct export_segments *export_segments_new(struct server *server, const struct export_plan *plan,
                                             struct generation *generation, const struct zt_cut *cut)
 {
-    struct export_segments *segments = calloc(1, sizeof *segments);
+    struct export_segments *segments = calloc(1, sizeof(*segments));
     const struct zt_component_bytes bytes = {read_component, segments};
 
     if (segments == NULL)
         return NULL;
     segments->plan = plan;
     segments->bytes = export_bytes_new(server, generation, cut);
-    if (segments->bytes == NULL || zt_image_source(plan->image, &bytes, &segments->file, NULL) != ZT_OK) {
+    if (segments->bytes == NULL ||
+        zt_image_source(plan->image, &bytes, &segments->file, NULL) != ZT_OK) {
         export_segments_free(segments);
         return NULL;
     }
@@ -73,7 +75,7 @@ static void add(struct export_segments *segments, struct segment segment)
     }
     if (segments->count == segments->capacity) {
         size_t capacity = segments->capacity > 0 ? segments->capacity * 2 : FIRST_ROOM;
-        struct segment *list = realloc(segments->list, capacity * sizeof *list);
+        struct segment *list = realloc(segments->list, capacity * sizeof(*list));
 
         segments->failed = list == NULL;
         if (list == NULL)
@@ -89,18 +91,23 @@ static void add_memory(struct export_segments *segments, const uint8_t *bytes, u
     add(segments, (struct segment){.kind = SEGMENT_MEMORY, .length = length, .bytes = bytes});
 }
 
-static void add_source(struct export_segments *segments, struct zt_source *source, uint64_t offset, uint64_t length)
+static void add_source(struct export_segments *segments, struct zt_source *source, uint64_t offset,
+                       uint64_t length)
 {
-    add(segments, (struct segment){.kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
+    add(segments,
+        (struct segment){
+            .kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
 }
 
 /* A piece and the zeros before it, from where the piece before ended. */
-static void add_piece(struct export_segments *segments, const struct zt_piece *piece, uint64_t end, bool copied)
+static void add_piece(struct export_segments *segments, const struct zt_piece *piece, uint64_t end,
+                      bool copied)
 {
     struct zt_source *source = NULL;
     uint64_t offset = 0;
     bool stored = !copied && piece->is_component &&
-                  export_bytes_stored(segments->bytes, &segments->plan->parts[piece->component], &source, &offset);
+                  export_bytes_stored(segments->bytes, &segments->plan->parts[piece->component],
+                                      &source, &offset);
 
     if (copied || (piece->is_component && !stored)) {
         add_source(segments, segments->file, end, piece->offset + piece->length - end);

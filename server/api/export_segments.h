@@ -17,7 +17,8 @@ struct export_segments {
 
 /* Borrows plan, generation and cut (NULL: none). NULL when memory is out. */
 struct export_segments *export_segments_new(struct server *server, const struct export_plan *plan,
-                                            struct generation *generation, const struct zt_cut *cut);
+                                            struct generation *generation,
+                                            const struct zt_cut *cut);
 
 /* Fills the list. Takes about 0.1 µs a component. */
 void export_segments_fill(struct export_segments *segments);

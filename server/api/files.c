@@ -1,5 +1,6 @@
-/* Stored files as they are, those that cannot be read as models and data shards too: for tools that read files, and for
- * whoever wants to look at a broken one. What the catalog does not know is not there. */
+/* Stored files as they are, those that cannot be read as models and data shards too: for tools that
+ * read files, and for whoever wants to look at a broken one. What the catalog does not know is not
+ * there. */
 #include "api/files.h"
 
 #include <string.h>
@@ -12,7 +13,11 @@
 enum outcome files_get(struct request *request)
 {
     struct generation *generation;
-    switch (catalog_find_path(request->server->catalog, request->names[0], request_waiter(request), &generation)) {
+    char etag[GENERATION_ETAG_SIZE + TAG_SUFFIX_SIZE];
+    struct representation *reply;
+
+    switch (catalog_find_path(request->server->catalog, request->names[0], request_waiter(request),
+                              &generation)) {
     case CATALOG_PENDING:
         return OUTCOME_WAITING;
     case CATALOG_NOT_FOUND:
@@ -22,12 +27,10 @@ enum outcome files_get(struct request *request)
     }
     request->generation = generation;
     request_hold(request, generation, generation_release);
-    if (generation->source == NULL) {
+    if (generation->source == NULL)
         return problem_reply_error(request, &generation->error);
-    }
-    char etag[GENERATION_ETAG_SIZE + TAG_SUFFIX_SIZE];
-    generation_etag(generation, "file", etag, sizeof etag);
-    struct representation *reply = &request->reply;
+    generation_etag(generation, "file", etag, sizeof(etag));
+    reply = &request->reply;
     reply->etag = request_print(request, "%s", etag);
     reply->last_modified = generation_modified(generation);
     reply->cache_control = "no-cache";
@@ -35,7 +38,7 @@ enum outcome files_get(struct request *request)
     reply->ranges = true;
     if (atomic_load(&generation->has_file_sha256)) {
         reply->has_sha256 = true;
-        memcpy(reply->sha256, generation->file_sha256, sizeof reply->sha256);
+        memcpy(reply->sha256, generation->file_sha256, sizeof(reply->sha256));
     }
     representation_source(reply, generation->source, 0, zt_source_size(generation->source));
     return OUTCOME_READY;

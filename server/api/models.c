@@ -1,5 +1,5 @@
-/* The manifest of one model: the whole of it from the texts kept with the generation, one for each coding; selections
- * made and coded for the request. */
+/* The manifest of one model: the whole of it from the texts kept with the generation, one for each
+ * coding; selections made and coded for the request. */
 #include "api/models.h"
 
 #include "api/resolve.h"
@@ -15,6 +15,7 @@
 static void set_fields(struct request *request, const char *etag)
 {
     struct representation *reply = &request->reply;
+
     reply->etag = etag;
     reply->last_modified = generation_modified(request->generation);
     reply->cache_control = "no-cache";
@@ -27,6 +28,7 @@ static enum outcome step_manifest(struct request *request)
 {
     const struct selection *selection = request->context;
     struct zt_text text;
+
     switch (manifest_ask(request->server->workers, request->generation, selection->reply.coding,
                          request_waiter(request), &text)) {
     case MANIFEST_PENDING:
@@ -34,7 +36,8 @@ static enum outcome step_manifest(struct request *request)
     case MANIFEST_TOO_LONG:
         return problem_reply_too_long(request);
     case MANIFEST_FAILED:
-        return problem_reply(request, PROBLEM_INTERNAL, "the manifest as JSON does not fit in memory");
+        return problem_reply(request, PROBLEM_INTERNAL,
+                             "the manifest as JSON does not fit in memory");
     case MANIFEST_READY:
         break;
     }
@@ -45,6 +48,7 @@ static enum outcome step_manifest(struct request *request)
 static enum outcome reply_whole(struct request *request, const struct selection *selection)
 {
     const char *etag = coded_reply_etag(request, &selection->reply, request->generation->etag);
+
     request->reply.coding = coding_name(selection->reply.coding);
     set_fields(request, etag);
     representation_step(&request->reply, step_manifest);
@@ -54,9 +58,9 @@ static enum outcome reply_whole(struct request *request, const struct selection 
 static bool is_long_work(const struct zt_model *model, const struct manifest_selection *selection)
 {
     size_t glob_bytes = 0;
-    for (size_t i = 0; i < selection->match_count; i++) {
+
+    for (size_t i = 0; i < selection->match_count; i++)
         glob_bytes += selection->matches[i].length;
-    }
     return model->object_count > INLINE_OBJECTS || model->manifest_length > INLINE_MANIFEST_BYTES ||
            glob_bytes > INLINE_GLOB_BYTES;
 }
@@ -65,7 +69,9 @@ static void write_selection(struct request *request)
 {
     struct selection *selection = request->context;
     const struct manifest_source source = selection_source(request->generation);
-    manifest_write(selection->reply.json, request->generation->model, &source, &selection->manifest);
+
+    manifest_write(selection->reply.json, request->generation->model, &source,
+                   &selection->manifest);
 }
 
 static enum outcome reply_selection(struct request *request, struct selection *selection)
@@ -73,34 +79,31 @@ static enum outcome reply_selection(struct request *request, struct selection *s
     if (!selection->written) {
         selection->written = true;
         selection->reply.json = request_json(request, selection->pretty);
-        if (selection->reply.json == NULL) {
+        if (selection->reply.json == NULL)
             return OUTCOME_READY;
-        }
-        if (is_long_work(request->generation->model, &selection->manifest)) {
+        if (is_long_work(request->generation->model, &selection->manifest))
             return request_work_long(request, write_selection);
-        }
         write_selection(request);
     }
-    if (coded_reply_code(request, &selection->reply) == OUTCOME_WAITING) {
+    if (coded_reply_code(request, &selection->reply) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    }
     reply_written(request, selection->reply.json);
-    if (!selection->reply.json->failed) {
+    if (!selection->reply.json->failed)
         set_fields(request, selection_etag(request, selection, "model"));
-    }
     return OUTCOME_READY;
 }
 
 enum outcome model_get(struct request *request)
 {
     enum outcome outcome;
-    if (!model_resolve(request, &outcome)) {
+    struct selection *selection;
+
+    if (!model_resolve(request, &outcome))
         return outcome;
-    }
-    struct selection *selection = request->context != NULL ? request->context : selection_read(request);
-    if (selection == NULL) {
+    selection = request->context != NULL ? request->context : selection_read(request);
+    if (selection == NULL)
         return OUTCOME_READY;
-    }
     request->context = selection;
-    return selection->is_whole ? reply_whole(request, selection) : reply_selection(request, selection);
+    return selection->is_whole ? reply_whole(request, selection)
+                               : reply_selection(request, selection);
 }

@@ -24,7 +24,7 @@ struct page {
     struct generation *models[LIMIT_MAX];
 };
 
-/* --- the cursor: the last name of the page before, as base64url (RFC 4648 section 5) without padding --- */
+/* --- the cursor: the last name of the previous page, base64url unpadded (RFC 4648 section 5) --- */
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 #define CURSOR_SIZE (MODEL_NAME_MAX * 4 / 3 + 4)
@@ -34,15 +34,14 @@ static void cursor_write(struct zt_text name, char out_text[CURSOR_SIZE])
     uint32_t bits = 0;
     unsigned count = 0;
     size_t length = 0;
+
     for (size_t i = 0; i < name.length; i++) {
         bits = bits << 8 | (unsigned char)name.bytes[i];
-        for (count += 8; count >= 6; count -= 6) {
+        for (count += 8; count >= 6; count -= 6)
             out_text[length++] = alphabet[bits >> (count - 6) & 63];
-        }
     }
-    if (count > 0) {
+    if (count > 0)
         out_text[length++] = alphabet[bits << (6 - count) & 63];
-    }
     out_text[length] = '\0';
 }
 
@@ -52,23 +51,24 @@ static bool cursor_read(struct zt_text text, char out_name[MODEL_NAME_MAX], size
     uint32_t bits = 0;
     unsigned count = 0;
     size_t length = 0;
+
     for (size_t i = 0; i < text.length; i++) {
         const char *digit = text.bytes[i] != '\0' ? strchr(alphabet, text.bytes[i]) : NULL;
-        if (digit == NULL) {
+
+        if (digit == NULL)
             return false;
-        }
         bits = bits << 6 | (uint32_t)(digit - alphabet);
         count += 6;
         if (count >= 8) {
             count -= 8;
-            if (length == MODEL_NAME_MAX) {
+            if (length == MODEL_NAME_MAX)
                 return false;
-            }
             out_name[length++] = (char)(bits >> count & 0xFF);
         }
     }
     *out_length = length;
-    return count < 6 && (bits & ((1U << count) - 1)) == 0 && model_name_is_valid((struct zt_text){out_name, length});
+    return count < 6 && (bits & ((1U << count) - 1)) == 0 &&
+           model_name_is_valid((struct zt_text){out_name, length});
 }
 
 /* --- the query; false: replied --- */
@@ -76,17 +76,20 @@ static bool cursor_read(struct zt_text text, char out_name[MODEL_NAME_MAX], size
 static bool read_limit(struct request *request, size_t *out_limit)
 {
     struct zt_text text;
+    size_t limit;
+
     *out_limit = LIMIT_DEFAULT;
-    if (!request_query(request, "limit", 0, &text)) {
+    if (!request_query(request, "limit", 0, &text))
         return true;
-    }
-    size_t limit = 0;
+    limit = 0;
     for (size_t i = 0; i < text.length && limit <= LIMIT_MAX; i++) {
-        limit =
-            text.bytes[i] >= '0' && text.bytes[i] <= '9' ? limit * 10 + (size_t)(text.bytes[i] - '0') : LIMIT_MAX + 1;
+        limit = text.bytes[i] >= '0' && text.bytes[i] <= '9'
+                    ? limit * 10 + (size_t)(text.bytes[i] - '0')
+                    : LIMIT_MAX + 1;
     }
     if (limit < 1 || limit > LIMIT_MAX) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "limit is a number from 1 to %d", LIMIT_MAX);
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "limit is a number from 1 to %d",
+                      LIMIT_MAX);
         return false;
     }
     *out_limit = limit;
@@ -96,14 +99,16 @@ static bool read_limit(struct request *request, size_t *out_limit)
 static bool read_cursor(struct request *request, struct zt_text *out_after)
 {
     struct zt_text text;
-    *out_after = (struct zt_text){"", 0};
-    if (!request_query(request, "cursor", 0, &text)) {
-        return true;
-    }
-    char *name = request_allocate(request, MODEL_NAME_MAX);
+    char *name;
     size_t length;
+
+    *out_after = (struct zt_text){"", 0};
+    if (!request_query(request, "cursor", 0, &text))
+        return true;
+    name = request_allocate(request, MODEL_NAME_MAX);
     if (name == NULL || !cursor_read(text, name, &length)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "cursor is not one that a listing gave as \"next\"");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "cursor is not one that a listing gave as \"next\"");
         return false;
     }
     *out_after = (struct zt_text){name, length};
@@ -126,19 +131,17 @@ static void write_error(struct json *json, const struct generation *generation)
 static void write_counts(struct json *json, const struct generation *generation)
 {
     json_key_string(json, "version");
-    if (generation->model != NULL) {
+    if (generation->model != NULL)
         json_text(json, generation->model->version);
-    } else {
+    else
         json_put_null(json);
-    }
     json_key_string(json, "size");
     json_uint(json, generation->identity.size_bytes);
     json_key_string(json, "objects");
-    if (generation->model != NULL) {
+    if (generation->model != NULL)
         json_uint(json, generation->model->object_count);
-    } else {
+    else
         json_put_null(json);
-    }
 }
 
 static void write_model(struct json *json, const struct generation *generation, struct href *href)
@@ -157,26 +160,26 @@ static void write_model(struct json *json, const struct generation *generation, 
     href_model(href, generation_name(generation));
     json_key_string(json, "href");
     json_put_string(json, href->failed ? "" : href->text);
-    if (generation->model == NULL) {
+    if (generation->model == NULL)
         write_error(json, generation);
-    }
     json_object_end(json);
 }
 
 static void write_page(struct json *json, const struct page *page)
 {
     struct href href;
+
     href_init(&href);
     json_object_begin(json);
     json_key_string(json, "models");
     json_array_begin(json);
-    for (size_t i = 0; i < page->count; i++) {
+    for (size_t i = 0; i < page->count; i++)
         write_model(json, page->models[i], &href);
-    }
     json_array_end(json);
     json_key_string(json, "next");
     if (page->more && page->count > 0) {
         char cursor[CURSOR_SIZE];
+
         cursor_write(generation_name(page->models[page->count - 1]), cursor);
         json_put_string(json, cursor);
     } else {
@@ -187,7 +190,8 @@ static void write_page(struct json *json, const struct page *page)
     href_free(&href);
 }
 
-/* The models of the page are not kept: what they are is in the text, which waits only to be compressed. */
+/* The models of the page are not kept: what they are is in the text, which waits only to be
+ * compressed. */
 struct listing {
     struct coded_reply reply; /* first */
     const char *etag;         /* of the text as it is; NULL when memory is out */
@@ -196,6 +200,7 @@ struct listing {
 static const char *make_etag(struct request *request, const struct json *json)
 {
     uint64_t words[2];
+
     zt_xxh3_128(json->text, json->length, words);
     return request_print(request, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
 }
@@ -205,7 +210,9 @@ static struct listing *begin(struct request *request)
 {
     bool pretty;
     struct page page;
-    struct listing *listing = request_allocate(request, sizeof *listing);
+    struct listing *listing = request_allocate(request, sizeof(*listing));
+    struct json *json;
+
     if (listing == NULL) {
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
         return NULL;
@@ -213,18 +220,16 @@ static struct listing *begin(struct request *request)
     *listing = (struct listing){.etag = NULL};
     if (!read_limit(request, &page.limit) || !read_cursor(request, &page.after) ||
         !query_prefix(request, &page.prefix) || !query_switch(request, "pretty", &pretty) ||
-        !coded_reply_choose(request, &listing->reply)) {
+        !coded_reply_choose(request, &listing->reply))
         return NULL;
-    }
-    struct json *json = request_json(request, pretty);
-    if (json == NULL) {
+    json = request_json(request, pretty);
+    if (json == NULL)
         return NULL;
-    }
-    page.count = catalog_list(request->server->catalog, page.prefix, page.after, page.limit, page.models, &page.more);
+    page.count = catalog_list(request->server->catalog, page.prefix, page.after, page.limit,
+                              page.models, &page.more);
     write_page(json, &page);
-    for (size_t i = 0; i < page.count; i++) {
+    for (size_t i = 0; i < page.count; i++)
         generation_release(page.models[i]);
-    }
     listing->reply.json = json;
     listing->etag = json->failed ? NULL : make_etag(request, json);
     return listing;
@@ -233,13 +238,12 @@ static struct listing *begin(struct request *request)
 enum outcome models_list(struct request *request)
 {
     struct listing *listing = request->context != NULL ? request->context : begin(request);
+
     request->context = listing;
-    if (listing == NULL) {
+    if (listing == NULL)
         return OUTCOME_READY;
-    }
-    if (coded_reply_code(request, &listing->reply) == OUTCOME_WAITING) {
+    if (coded_reply_code(request, &listing->reply) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    }
     reply_written(request, listing->reply.json);
     if (!listing->reply.json->failed && listing->etag != NULL) {
         request->reply.etag = coded_reply_etag(request, &listing->reply, listing->etag);

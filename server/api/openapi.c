@@ -8,28 +8,29 @@
 static enum outcome step_compress(struct request *request)
 {
     struct coded_reply *coded = request->context;
+
     if (coded->json == NULL) {
         coded->json = request_json(request, false);
-        if (coded->json == NULL) {
+        if (coded->json == NULL)
             return OUTCOME_READY;
-        }
         json_raw(coded->json, openapi_text, openapi_length);
     }
-    return coded_reply_code(request, coded) == OUTCOME_WAITING ? OUTCOME_WAITING : reply_written(request, coded->json);
+    return coded_reply_code(request, coded) == OUTCOME_WAITING
+               ? OUTCOME_WAITING
+               : reply_written(request, coded->json);
 }
 
 enum outcome openapi_get(struct request *request)
 {
     struct representation *reply = &request->reply;
-    struct coded_reply *coded = request_allocate(request, sizeof *coded);
-    if (coded == NULL) {
+    struct coded_reply *coded = request_allocate(request, sizeof(*coded));
+
+    if (coded == NULL)
         return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-    }
     *coded = (struct coded_reply){.json = NULL};
     request->context = coded;
-    if (!coded_reply_choose(request, coded)) {
+    if (!coded_reply_choose(request, coded))
         return OUTCOME_READY;
-    }
     reply->etag = coded_reply_etag(request, coded, openapi_etag);
     reply->cache_control = "no-cache";
     reply->media_type = "application/json";

@@ -1,5 +1,6 @@
-/* GET /openapi.json: openapi.json of this folder, with the program's version in it, as the build puts it into the
- * program (embed.cmake). Whoever adds a route describes it there; a test compares both. */
+/* GET /openapi.json: openapi.json of this folder, with the program's version in it, as the build
+ * puts it into the program (embed.cmake). Whoever adds a route describes it there; a test compares
+ * both. */
 #ifndef API_OPENAPI_H
 #define API_OPENAPI_H
 

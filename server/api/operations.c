@@ -22,15 +22,13 @@ enum outcome healthz_get(struct request *request)
 enum outcome readyz_get(struct request *request)
 {
     struct server *server = request->server;
-    if (atomic_load(&server->draining)) {
+
+    if (atomic_load(&server->draining))
         return problem_reply(request, PROBLEM_DRAINING, "the server is shutting down");
-    }
-    if (!catalog_is_loaded(server->catalog)) {
+    if (!catalog_is_loaded(server->catalog))
         return problem_reply(request, PROBLEM_OVERLOADED, "the models are being loaded");
-    }
-    if (!verifier_is_ready(server->verifier)) {
+    if (!verifier_is_ready(server->verifier))
         return problem_reply(request, PROBLEM_OVERLOADED, "the models are being verified");
-    }
     return answer(request, "{\"status\":\"ready\"}");
 }
 

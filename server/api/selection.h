@@ -1,6 +1,5 @@
-/* What of a manifest a request asks for (prefix, match, fields, pretty; Accept-Encoding), and the tag of such an
- * answer.
- */
+/* What of a manifest a request asks for (prefix, match, fields, pretty; Accept-Encoding), and the
+ * tag of such an answer. */
 #ifndef API_SELECTION_H
 #define API_SELECTION_H
 
@@ -16,8 +15,8 @@ struct selection {
     bool written;
 };
 
-/* Reads the query into the request's memory, chooses the coding and says what the answer varies by. NULL: replied with
- * a problem. */
+/* Reads the query into the request's memory, chooses the coding and says what the answer varies by.
+ * NULL: replied with a problem. */
 struct selection *selection_read(struct request *request);
 
 /* The globs of match alone, into the request's memory. False: replied with a problem. */
@@ -26,8 +25,9 @@ bool selection_read_matches(struct request *request, struct manifest_selection *
 /* Where a generation's manifest comes from, for manifest_write. */
 struct manifest_source selection_source(const struct generation *generation);
 
-/* A strong tag of its own for this selection of what the request's generation shows. what: a letter or so for each kind
- * of answer, so that no two share a tag. NULL when memory is out. */
-const char *selection_etag(struct request *request, const struct selection *selection, const char *what);
+/* A strong tag of its own for this selection of what the request's generation shows. what: a letter
+ * or so for each kind of answer, so that no two share a tag. NULL when memory is out. */
+const char *selection_etag(struct request *request, const struct selection *selection,
+                           const char *what);
 
 #endif

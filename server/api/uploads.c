@@ -7,17 +7,16 @@
 enum outcome uploads_list(struct request *request)
 {
     bool pretty;
-    if (!query_switch(request, "pretty", &pretty)) {
+    struct json *json;
+
+    if (!query_switch(request, "pretty", &pretty))
         return OUTCOME_READY;
-    }
-    struct json *json = request_json(request, pretty);
-    if (json == NULL) {
+    json = request_json(request, pretty);
+    if (json == NULL)
         return OUTCOME_READY;
-    }
     registry_write(request->server->registry, json);
     reply_written(request, json);
-    if (!json->failed) {
+    if (!json->failed)
         request->reply.cache_control = "no-store";
-    }
     return OUTCOME_READY;
 }

@@ -1,4 +1,5 @@
-/* GET /v1/uploads: what is being uploaded at this moment, for an operator (http-api, section 6.2). */
+/* GET /v1/uploads: what is being uploaded at this moment, for an operator (http-api, section 6.2).
+ */
 #ifndef API_UPLOADS_H
 #define API_UPLOADS_H
 

@@ -1,4 +1,5 @@
-/* GET and POST /v1/models/{model}/verification: what is known of a model's digests, and hashing all of them. */
+/* GET and POST /v1/models/{model}/verification: what is known of a model's digests, and hashing all
+ * of them. */
 #ifndef API_VERIFICATION_H
 #define API_VERIFICATION_H
 

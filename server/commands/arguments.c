@@ -1,4 +1,5 @@
-/* Telling options and files apart, as POSIX has it (Utility Syntax Guideline 10), but in any order. */
+/* Telling options and files apart, as POSIX has it (Utility Syntax Guideline 10), but in any order.
+ */
 #include "commands/arguments.h"
 
 #include <string.h>
@@ -7,6 +8,7 @@ char *arguments_next(struct arguments *arguments, bool *out_is_option)
 {
     while (arguments->taken + 1 < arguments->argc) {
         char *text = arguments->argv[++arguments->taken];
+
         if (!arguments->options_ended && strcmp(text, "--") == 0) {
             arguments->options_ended = true;
             continue;

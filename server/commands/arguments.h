@@ -12,8 +12,8 @@ struct arguments {
     bool options_ended;
 };
 
-/* The next argument, or NULL behind the last. *out_is_option: it begins with '-' and is more than that, and no "--"
- * came before it. The "--" itself is not told. */
+/* The next argument, or NULL behind the last. *out_is_option: it begins with '-' and is more than
+ * that, and no "--" came before it. The "--" itself is not told. */
 char *arguments_next(struct arguments *arguments, bool *out_is_option);
 
 #endif

@@ -18,8 +18,10 @@ static const char help[] =
     "  ztserve serve --root DIR [options]     serve every model below DIR\n"
     "  ztserve ls FILE [--json]               show a file's manifest: a table, or JSON\n"
     "  ztserve verify FILE... [--canonical]   check every rule and every digest; one line a file\n"
-    "  ztserve convert IN OUT [options]       make a file of another format; without --to by OUT's extension\n"
-    "  ztserve check-config FILE              check a configuration file and print what is in force\n"
+    "  ztserve convert IN OUT [options]       make a file of another format; without --to by OUT's "
+    "extension\n"
+    "  ztserve check-config FILE              check a configuration file and print what is in "
+    "force\n"
     "  ztserve --help | --version\n"
     "\n"
     "Options of serve:\n"
@@ -27,7 +29,8 @@ static const char help[] =
     "  --listen ADDRESS:PORT       default 127.0.0.1:8080; port 0 takes a free one\n"
     "  --writable                  take uploads; on loopback addresses only\n"
     "  --config FILE               JSON file, read before the environment and the arguments\n"
-    "  --verify lazy|eager|off     check digests before the first byte is sent (lazy), from load on (eager), or never\n"
+    "  --verify lazy|eager|off     check digests before the first byte is sent (lazy), from load "
+    "on (eager), or never\n"
     "  --threads N                 event loops; 0, the default, takes as many as there are cores\n"
     "  --log-format text|json\n"
     "  --log-level error|warn|info|debug\n"
@@ -36,11 +39,15 @@ static const char help[] =
     "  --canonical                 also require the canonical form of zTensor 2\n"
     "\n"
     "Options of convert:\n"
-    "  --to FORMAT                 zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, npz or npy\n"
-    "  --zstd[=LEVEL]              compress: zt and zt2 (then not canonical); level 1 to 22, default 3\n"
+    "  --to FORMAT                 zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, "
+    "npz or npy\n"
+    "  --zstd[=LEVEL]              compress: zt and zt2 (then not canonical); level 1 to 22, "
+    "default 3\n"
     "\n"
-    "Every key of the configuration can be set by a variable as well: ZTSERVE_LISTEN, ZTSERVE_UPLOAD_MAX_BYTES.\n"
-    "Exit status: 0 done; 1 a file is bad or an operation failed; 2 wrong usage or configuration.\n";
+    "Every key of the configuration can be set by a variable as well: ZTSERVE_LISTEN, "
+    "ZTSERVE_UPLOAD_MAX_BYTES.\n"
+    "Exit status: 0 done; 1 a file is bad or an operation failed; 2 wrong usage or "
+    "configuration.\n";
 
 struct command {
     const char *name;
@@ -59,8 +66,9 @@ void command_complain(const char *format, ...)
 {
     char line[LINE_SIZE];
     va_list arguments;
+
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     fputs("ztserve: ", stderr);
     plain_text_write(stderr, line, strlen(line));
@@ -71,8 +79,9 @@ int command_refuse(const char *format, ...)
 {
     char line[LINE_SIZE];
     va_list arguments;
+
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     command_complain("%s (ztserve --help tells what there is)", line);
     return EXIT_USAGE;
@@ -80,9 +89,8 @@ int command_refuse(const char *format, ...)
 
 int command_finish(int status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    }
     command_complain("cannot write to standard output: %s", strerrordesc_np(errno));
     return status == EXIT_DONE ? EXIT_BAD : status;
 }
@@ -100,28 +108,24 @@ static int is_help(const char *argument)
 
 static int asks_for_help(int argc, char **argv)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (is_help(argv[i])) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (is_help(argv[i]))
             return 1;
-        }
-    }
     return 0;
 }
 
 int commands_run(int argc, char **argv)
 {
-    if (argc < 2) {
+    if (argc < 2)
         return command_refuse("no command is given");
-    }
-    if (is_help(argv[1])) {
+    if (is_help(argv[1]))
         return print(help);
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0)
         return print(ZTSERVE_VERSION "\n");
-    }
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
-            return asks_for_help(argc - 1, argv + 1) ? print(help) : commands[i].run(argc - 1, argv + 1);
+            return asks_for_help(argc - 1, argv + 1) ? print(help)
+                                                     : commands[i].run(argc - 1, argv + 1);
         }
     }
     return command_refuse("there is no command \"%s\"", argv[1]);

@@ -1,5 +1,5 @@
-/* ztserve convert: a file of one format from a file of another. Its bytes are checked while they are read; of a damaged
- * one nothing is made. */
+/* ztserve convert: a file of one format from a file of another. Its bytes are checked while they
+ * are read; of a damaged one nothing is made. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -60,14 +60,17 @@ static bool ends_in(const char *path, const char *extension)
 {
     size_t length = strlen(path);
     size_t extension_length = strlen(extension);
+
     return length > extension_length && strcmp(path + length - extension_length, extension) == 0;
 }
 
 static bool find_target(struct request *request)
 {
-    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
         bool found = request->to != NULL ? strcmp(request->to, targets[i].name) == 0
-                                         : targets[i].extension != NULL && ends_in(request->out, targets[i].extension);
+                                         : targets[i].extension != NULL &&
+                                               ends_in(request->out, targets[i].extension);
+
         if (found) {
             request->target = targets[i].target;
             return true;
@@ -80,54 +83,54 @@ static bool find_target(struct request *request)
 static bool read_level(struct request *request, const char *text)
 {
     char *end;
+    long level;
+
     errno = 0;
-    long level = strtol(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || level < 1 || level > 22) {
+    level = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || level < 1 || level > 22)
         return false;
-    }
     request->zstd_level = (int)level;
     return true;
 }
 
 static int choose_target(struct request *request)
 {
-    if (request->in == NULL || request->out == NULL) {
+    if (request->in == NULL || request->out == NULL)
         return command_refuse("convert needs two files: the one to read and the one to write");
-    }
     if (!find_target(request)) {
         return request->to != NULL
                    ? command_refuse("--to %s: zt, zt2, mag, safetensors, npz or npy", request->to)
-                   : command_refuse("%s: no format has such an extension; name one with --to", request->out);
+                   : command_refuse("%s: no format has such an extension; name one with --to",
+                                    request->out);
     }
-    if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL) {
+    if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL)
         request->target = ZT_TARGET_ZT2;
-    }
     if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1) {
-        return command_refuse("--zstd: %s has no compression with zstd", zt_target_name(request->target));
+        return command_refuse("--zstd: %s has no compression with zstd",
+                              zt_target_name(request->target));
     }
     return EXIT_DONE;
 }
 
 static int take_path(struct request *request, const char *path)
 {
-    if (request->in == NULL) {
+    if (request->in == NULL)
         request->in = path;
-    } else if (request->out == NULL) {
+    else if (request->out == NULL)
         request->out = path;
-    } else {
+    else
         return command_refuse("convert takes two files");
-    }
     return EXIT_DONE;
 }
 
 static int read_arguments(int argc, char **argv, struct request *request)
 {
     int status = EXIT_DONE;
+
     for (int i = 1; i < argc && status == EXIT_DONE; i++) {
         if (strcmp(argv[i], "--to") == 0) {
-            if (++i == argc) {
+            if (++i == argc)
                 return command_refuse("--to needs a format");
-            }
             request->to = argv[i];
         } else if (strncmp(argv[i], "--to=", 5) == 0) {
             request->to = argv[i] + 5;
@@ -135,9 +138,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
             request->zstd = true;
         } else if (strncmp(argv[i], "--zstd=", 7) == 0) {
             request->zstd = true;
-            if (!read_level(request, argv[i] + 7)) {
+            if (!read_level(request, argv[i] + 7))
                 return command_refuse("%s: levels are 1 to 22", argv[i]);
-            }
         } else if (argv[i][0] == '-') {
             return command_refuse("%s: unknown argument", argv[i]);
         } else {
@@ -153,22 +155,22 @@ static int read_arguments(int argc, char **argv, struct request *request)
 static void shorten_name(char name[ZT_ERROR_NAME_MAX + 1])
 {
     size_t length = NAME_BYTES_SHOWN;
-    if (strlen(name) <= NAME_BYTES_SHOWN) {
+
+    if (strlen(name) <= NAME_BYTES_SHOWN)
         return;
-    }
-    while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80) {
+    while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80)
         length--;
-    }
-    memcpy(name + length, "…", sizeof "…");
+    memcpy(name + length, "…", sizeof("…"));
 }
 
 static int complain_of(const char *path, const struct zt_error *error)
 {
     char text[FAILURE_TEXT_SIZE];
     struct zt_error shown = *error;
+
     shorten_name(shown.object);
     shorten_name(shown.component);
-    failure_describe(&shown, text, sizeof text);
+    failure_describe(&shown, text, sizeof(text));
     command_complain("%s: %s", path, text);
     return EXIT_BAD;
 }
@@ -177,26 +179,27 @@ static int complain_of(const char *path, const struct zt_error *error)
 static enum zt_status open_shards(struct work *work, struct zt_error *error)
 {
     const struct zt_model *model = work->file.model;
+    enum zt_status status;
+
     work->files = calloc(model->shard_count + (size_t)1, sizeof(struct zt_source *));
-    if (work->files == NULL) {
+    if (work->files == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
-    }
     work->files[0] = work->file.source;
-    enum zt_status status = ZT_OK;
-    for (uint32_t i = 0; i < model->shard_count && status == ZT_OK; i++) {
+    status = ZT_OK;
+    for (uint32_t i = 0; i < model->shard_count && status == ZT_OK; i++)
         status = shard_file_open(work->request->in, &model->shards[i], &work->files[i + 1], error);
-    }
     return status;
 }
 
 static enum zt_status open_work(struct work *work, struct zt_error *error)
 {
     enum zt_status status = opened_file_open(work->request->in, &work->file, error);
-    if (status == ZT_OK) {
+
+    if (status == ZT_OK)
         status = open_shards(work, error);
-    }
     if (status == ZT_OK) {
-        status = zt_model_project(work->file.model, work->request->target, &work->projection, error);
+        status =
+            zt_model_project(work->file.model, work->request->target, &work->projection, error);
     }
     return status;
 }
@@ -204,9 +207,8 @@ static enum zt_status open_work(struct work *work, struct zt_error *error)
 static void close_work(struct work *work)
 {
     zt_projection_free(work->projection);
-    for (uint32_t i = 0; work->files != NULL && i < work->file.model->shard_count; i++) {
+    for (uint32_t i = 0; work->files != NULL && i < work->file.model->shard_count; i++)
         zt_source_close(work->files[i + 1]);
-    }
     free(work->files);
     opened_file_close(&work->file);
 }
@@ -216,20 +218,25 @@ static void close_work(struct work *work)
 static bool advance(void *context, uint64_t bytes)
 {
     struct work *work = context;
+
     progress_line_advance(&work->line, bytes);
     return stop_signal == 0;
 }
 
-/* What was written is opened as anybody would: a file that its own reader refuses is never published. */
+/* What was written is opened as anybody would: a file that its own reader refuses is never
+ * published. */
 static enum zt_status open_again(struct output_file *output, struct zt_error *error)
 {
     struct zt_source *source = NULL;
     struct zt_model *model = NULL;
     int descriptor = dup(output->descriptor);
+    enum zt_status status;
+
     if (descriptor < 0) {
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read it again: %s", strerrordesc_np(errno));
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read it again: %s",
+                       strerrordesc_np(errno));
     }
-    enum zt_status status = zt_source_from_descriptor(descriptor, &source, error);
+    status = zt_source_from_descriptor(descriptor, &source, error);
     if (status != ZT_OK) {
         close(descriptor);
         return status;
@@ -240,7 +247,8 @@ static enum zt_status open_again(struct output_file *output, struct zt_error *er
     return status;
 }
 
-static enum zt_status write_output(struct work *work, struct output_file *output, struct zt_error *error)
+static enum zt_status write_output(struct work *work, struct output_file *output,
+                                   struct zt_error *error)
 {
     struct zt_progress progress = {advance, work};
     struct zt_conversion conversion = {
@@ -251,11 +259,12 @@ static enum zt_status write_output(struct work *work, struct output_file *output
         .progress = &progress,
     };
     struct zt_sink sink = {output_file_write, output};
+    enum zt_status status;
+
     progress_line_start(&work->line, "converting", zt_conversion_work(&conversion));
-    enum zt_status status = zt_model_convert(&conversion, &sink, error);
-    if (status == ZT_OK) {
+    status = zt_model_convert(&conversion, &sink, error);
+    if (status == ZT_OK)
         status = output_file_flush(output, error);
-    }
     if (status == ZT_OK) {
         status = open_again(output, error);
         output->failed = status != ZT_OK;
@@ -268,19 +277,20 @@ static int make_output(struct work *work)
 {
     struct output_file output;
     struct zt_error error;
+    enum zt_status status;
+
     zt_error_clear(&error);
-    if (output_file_open(work->request->out, &output, &error) != ZT_OK) {
+    if (output_file_open(work->request->out, &output, &error) != ZT_OK)
         return complain_of(work->request->out, &error);
-    }
-    enum zt_status status = write_output(work, &output, &error);
+    status = write_output(work, &output, &error);
     if (status != ZT_OK) {
         bool is_output = output.failed;
+
         output_file_discard(&output);
         return complain_of(is_output ? work->request->out : work->request->in, &error);
     }
-    if (output_file_publish(&output, &error) != ZT_OK) {
+    if (output_file_publish(&output, &error) != ZT_OK)
         return complain_of(work->request->out, &error);
-    }
     return EXIT_DONE;
 }
 
@@ -288,9 +298,10 @@ static int make_output(struct work *work)
 static void tell_lost_name(const struct work *work)
 {
     const struct zt_object *object = work->file.model->objects;
-    if (work->request->target != ZT_TARGET_NPY || (object->name_length == 4 && memcmp(object->name, "data", 4) == 0)) {
+
+    if (work->request->target != ZT_TARGET_NPY ||
+        (object->name_length == 4 && memcmp(object->name, "data", 4) == 0))
         return;
-    }
     plain_text_write(stdout, work->request->out, strlen(work->request->out));
     fputs(": the object's name, \"", stdout);
     plain_text_write_short(stdout, object->name, object->name_length, NAME_BYTES_SHOWN);
@@ -300,18 +311,19 @@ static void tell_lost_name(const struct work *work)
 static void tell_left_out(const struct work *work)
 {
     uint64_t count = work->projection->left_out;
-    if (count == 0) {
+
+    if (count == 0)
         return;
-    }
     plain_text_write(stdout, work->request->out, strlen(work->request->out));
-    printf(": %" PRIu64 " attribute%s left out, for which %s has no place\n", count, count == 1 ? "" : "s",
-           zt_target_name(work->request->target));
+    printf(": %" PRIu64 " attribute%s left out, for which %s has no place\n", count,
+           count == 1 ? "" : "s", zt_target_name(work->request->target));
 }
 
 /* Signals that ask to end stop the work, so that nothing is left behind. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = note_signal};
+
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -326,12 +338,13 @@ int command_convert(int argc, char **argv)
     struct work work = {.request = &request};
     struct zt_error error;
     int status = read_arguments(argc, argv, &request);
-    if (status != EXIT_DONE) {
+
+    if (status != EXIT_DONE)
         return status;
-    }
     catch_signals();
     zt_error_clear(&error);
-    status = open_work(&work, &error) == ZT_OK ? make_output(&work) : complain_of(request.in, &error);
+    status =
+        open_work(&work, &error) == ZT_OK ? make_output(&work) : complain_of(request.in, &error);
     if (status == EXIT_DONE) {
         tell_lost_name(&work);
         tell_left_out(&work);

@@ -1,5 +1,6 @@
-/* Judging a model: reads all of its bytes once, and what is compressed a second time where its digest does not tell
- * that it decodes. A failure makes the file bad; what cannot be judged is noted apart. */
+/* Judging a model: reads all of its bytes once, and what is compressed a second time where its
+ * digest does not tell that it decodes. A failure makes the file bad; what cannot be judged is
+ * noted apart. */
 #include "commands/judgement.h"
 
 #include <stdlib.h>
@@ -12,26 +13,23 @@
 
 static void note_bad(struct judgement *judgement, const struct zt_error *error)
 {
-    if (judgement->bad++ == 0) {
+    if (judgement->bad++ == 0)
         judgement->first_bad = *error;
-    }
 }
 
 static void note_unsupported(struct judgement *judgement, const struct zt_error *error)
 {
-    if (judgement->unsupported++ == 0) {
+    if (judgement->unsupported++ == 0)
         judgement->first_unsupported = *error;
-    }
 }
 
 /* Files a failure under what it means for the file. */
 static void note(struct judgement *judgement, enum zt_status status, const struct zt_error *error)
 {
-    if (status == ZT_UNSUPPORTED || status == ZT_NOT_FOUND) {
+    if (status == ZT_UNSUPPORTED || status == ZT_NOT_FOUND)
         note_unsupported(judgement, error);
-    } else if (status != ZT_OK) {
+    else if (status != ZT_OK)
         note_bad(judgement, error);
-    }
 }
 
 static struct zt_files files_of(const struct judgement *judgement)
@@ -44,9 +42,12 @@ static void judge_shard_digest(struct judgement *judgement, const struct zt_shar
 {
     struct zt_digest digest;
     struct zt_error error;
-    if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) != ZT_OK) {
-        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest stated for shard %.*s cannot be checked",
-                (int)shard->name_length, shard->name);
+
+    if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) !=
+        ZT_OK) {
+        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                "the digest stated for shard %.*s cannot be checked", (int)shard->name_length,
+                shard->name);
         note(judgement, ZT_UNSUPPORTED, &error);
     }
 }
@@ -54,20 +55,20 @@ static void judge_shard_digest(struct judgement *judgement, const struct zt_shar
 static bool open_shards(struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
-    if (model->shard_count == 0) {
+
+    if (model->shard_count == 0)
         return true;
-    }
     judgement->shards = calloc(model->shard_count, sizeof(struct zt_source *));
-    if (judgement->shards == NULL) {
+    if (judgement->shards == NULL)
         return false;
-    }
     for (uint32_t i = 0; i < model->shard_count; i++) {
         struct zt_error error;
-        enum zt_status status = shard_file_open(judgement->path, &model->shards[i], &judgement->shards[i], &error);
+        enum zt_status status =
+            shard_file_open(judgement->path, &model->shards[i], &judgement->shards[i], &error);
+
         note(judgement, status, &error);
-        if (status == ZT_OK) {
+        if (status == ZT_OK)
             judge_shard_digest(judgement, &model->shards[i]);
-        }
     }
     return true;
 }
@@ -91,8 +92,8 @@ static void note_wrong_digest(struct judgement *judgement, const struct part *pa
                               const struct zt_component_check *check, struct zt_error *error)
 {
     if (error->status != ZT_CORRUPT) {
-        zt_fail(error, ZT_CORRUPT, NULL, part->component->offset, "digest is %.100s, the file states %.100s",
-                check->actual, check->expected);
+        zt_fail(error, ZT_CORRUPT, NULL, part->component->offset,
+                "digest is %.100s, the file states %.100s", check->actual, check->expected);
     }
     note_part(judgement, part, ZT_CORRUPT, error);
 }
@@ -102,9 +103,11 @@ static bool judge_digest(struct judgement *judgement, const struct part *part)
 {
     struct zt_component_check check;
     struct zt_error error;
+    enum zt_status status;
+
     zt_error_clear(&error);
-    enum zt_status status =
-        zt_component_check(judgement->file.model, part->component, part->source, NULL, &check, &error);
+    status = zt_component_check(judgement->file.model, part->component, part->source, NULL, &check,
+                                &error);
     if (status != ZT_OK) {
         note_part(judgement, part, status, &error);
         return false;
@@ -117,7 +120,8 @@ static bool judge_digest(struct judgement *judgement, const struct part *part)
         judgement->undigested++;
         break;
     case ZT_VERDICT_UNSUPPORTED:
-        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "digest %.100s cannot be checked", check.expected);
+        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "digest %.100s cannot be checked",
+                check.expected);
         note_part(judgement, part, ZT_UNSUPPORTED, &error);
         break;
     case ZT_VERDICT_FAILED:
@@ -132,14 +136,15 @@ static void judge_kind(struct judgement *judgement, const struct part *part)
 {
     const struct zt_component *component = part->component;
     struct zt_error error;
+
     if (component->encoding == ZT_ENCODING_UNKNOWN) {
         zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "encoding %.*s is not known",
                 (int)component->encoding_length, component->encoding_name);
         note_part(judgement, part, ZT_UNSUPPORTED, &error);
     }
     if (component->logical == ZT_LOGICAL_UNKNOWN) {
-        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "type %.*s is not known", (int)component->type_length,
-                component->type);
+        zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "type %.*s is not known",
+                (int)component->type_length, component->type);
         note_part(judgement, part, ZT_UNSUPPORTED, &error);
     }
 }
@@ -150,13 +155,13 @@ static enum zt_status decode_all(const struct part *part, struct zt_error *error
     struct zt_decoder *decoder = NULL;
     size_t length = 1;
     uint8_t *block = malloc(BLOCK_BYTES);
-    if (block == NULL) {
+    enum zt_status status;
+
+    if (block == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to decode with");
-    }
-    enum zt_status status = zt_decoder_open(part->component, part->source, &decoder, error);
-    while (status == ZT_OK && length > 0) {
+    status = zt_decoder_open(part->component, part->source, &decoder, error);
+    while (status == ZT_OK && length > 0)
         status = zt_decoder_read(decoder, block, BLOCK_BYTES, &length, error);
-    }
     zt_decoder_close(decoder);
     free(block);
     return status;
@@ -167,25 +172,29 @@ static bool judge_decoding(struct judgement *judgement, const struct part *part,
 {
     const uint8_t encoding = part->component->encoding;
     bool compressed = encoding != ZT_ENCODING_RAW && encoding != ZT_ENCODING_UNKNOWN;
-    if (!compressed || (verified && !zt_digest_covers_stored(judgement->file.model))) {
-        return true;
-    }
     struct zt_error error;
-    enum zt_status status = decode_all(part, &error);
-    if (status != ZT_OK) {
+    enum zt_status status;
+
+    if (!compressed || (verified && !zt_digest_covers_stored(judgement->file.model)))
+        return true;
+    status = decode_all(part, &error);
+    if (status != ZT_OK)
         note_part(judgement, part, status, &error);
-    }
     return status == ZT_OK;
 }
 
-/* False when its bytes are not to be trusted, or not to be had, so that their content need not be looked at. */
+/* False when its bytes are not to be trusted, or not to be had, so that their content need not be
+ * looked at. */
 static bool judge_component(struct judgement *judgement, const struct zt_object *object,
                             const struct zt_component *component)
 {
     const struct zt_files files = files_of(judgement);
-    struct part part = {.object = object, .component = component, .source = zt_files_source(&files, component)};
+    struct part part = {
+        .object = object, .component = component, .source = zt_files_source(&files, component)};
+    uint32_t verified;
+
     judge_kind(judgement, &part);
-    uint32_t verified = judgement->verified;
+    verified = judgement->verified;
     return part.source != NULL && judge_digest(judgement, &part) &&
            judge_decoding(judgement, &part, judgement->verified > verified);
 }
@@ -195,27 +204,32 @@ static void judge_object(struct judgement *judgement, const struct zt_object *ob
     const struct zt_model *model = judgement->file.model;
     uint32_t unsupported = judgement->unsupported;
     bool readable = true;
-    for (uint32_t i = 0; i < object->component_count; i++) {
-        readable = judge_component(judgement, object, &zt_object_components(model, object)[i]) && readable;
-    }
-    if (!readable) {
-        return;
-    }
-    const struct zt_files files = files_of(judgement);
+    struct zt_files files;
     struct zt_error error;
-    enum zt_status status = zt_object_check(model, object, &files, &error);
-    /* The same encoding need not be named twice. */
-    if (status != ZT_UNSUPPORTED || judgement->unsupported == unsupported) {
-        note(judgement, status, &error);
+    enum zt_status status;
+
+    for (uint32_t i = 0; i < object->component_count; i++) {
+        readable =
+            judge_component(judgement, object, &zt_object_components(model, object)[i]) && readable;
     }
+    if (!readable)
+        return;
+    files = files_of(judgement);
+    status = zt_object_check(model, object, &files, &error);
+    /* The same encoding need not be named twice. */
+    if (status != ZT_UNSUPPORTED || judgement->unsupported == unsupported)
+        note(judgement, status, &error);
 }
 
 static void judge_canonical(struct judgement *judgement)
 {
     struct zt_error error;
-    enum zt_status status = zt_canonical_check(judgement->file.model, judgement->file.source, &error);
+    enum zt_status status =
+        zt_canonical_check(judgement->file.model, judgement->file.source, &error);
+
     if (status == ZT_ARGUMENT) {
-        zt_fail(&error, status, NULL, ZT_NO_OFFSET, "not canonical: only zTensor 2 has a canonical form");
+        zt_fail(&error, status, NULL, ZT_NO_OFFSET,
+                "not canonical: only zTensor 2 has a canonical form");
     }
     note(judgement, status, &error);
 }
@@ -223,43 +237,42 @@ static void judge_canonical(struct judgement *judgement)
 static void note_gap(void *context, const struct zt_gap *gap)
 {
     struct judged_gaps *gaps = context;
+
     if (!gap->is_padding && gaps->unreferenced++ == 0) {
         gaps->first_offset = gap->offset;
         gaps->first_length = gap->length;
     }
-    if (gap->dirty_at != ZT_NO_OFFSET && gaps->dirty++ == 0) {
+    if (gap->dirty_at != ZT_NO_OFFSET && gaps->dirty++ == 0)
         gaps->first_dirty_at = gap->dirty_at;
-    }
 }
 
 static void judge_gaps(struct judgement *judgement)
 {
     struct zt_error error;
-    enum zt_status status =
-        zt_gaps_walk(judgement->file.model, judgement->file.source, note_gap, &judgement->gaps, &error);
+    enum zt_status status = zt_gaps_walk(judgement->file.model, judgement->file.source, note_gap,
+                                         &judgement->gaps, &error);
+
     note(judgement, status, &error);
 }
 
 void judgement_make(struct judgement *judgement, bool canonical)
 {
     const struct zt_model *model = judgement->file.model;
+
     if (!open_shards(judgement)) {
         struct zt_error error;
+
         zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
         note_bad(judgement, &error);
         return;
     }
-    for (uint32_t i = 0; i < model->object_count; i++) {
+    for (uint32_t i = 0; i < model->object_count; i++)
         judge_object(judgement, &model->objects[i]);
-    }
-    if (canonical) {
+    if (canonical)
         judge_canonical(judgement);
-    }
-    if (judgement->bad == 0) {
+    if (judgement->bad == 0)
         judge_gaps(judgement);
-    }
-    for (uint32_t i = 0; i < model->shard_count; i++) {
+    for (uint32_t i = 0; i < model->shard_count; i++)
         zt_source_close(judgement->shards[i]);
-    }
     free(judgement->shards);
 }

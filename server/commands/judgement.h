@@ -1,4 +1,5 @@
-/* What `verify` finds out about one file: every digest, every content rule, and what cannot be judged. */
+/* What `verify` finds out about one file: every digest, every content rule, and what cannot be
+ * judged. */
 #ifndef COMMANDS_JUDGEMENT_H
 #define COMMANDS_JUDGEMENT_H
 
@@ -11,7 +12,8 @@ struct judged_gaps {
     uint64_t unreferenced; /* how many ranges; the first of them below */
     uint64_t first_offset;
     uint64_t first_length;
-    uint64_t dirty; /* how many runs of padding hold other bytes than zeros; the first such byte below */
+    uint64_t
+        dirty; /* how many runs of padding hold other bytes than zeros; the first such byte below */
     uint64_t first_dirty_at;
 };
 
@@ -29,8 +31,8 @@ struct judgement {
     struct judged_gaps gaps; /* of a file that is not bad */
 };
 
-/* Judges the model of judgement->file, which was opened from judgement->path. canonical: the canonical form of zTensor
- * 2 is required, too. */
+/* Judges the model of judgement->file, which was opened from judgement->path. canonical: the
+ * canonical form of zTensor 2 is required, too. */
 void judgement_make(struct judgement *judgement, bool canonical);
 
 #endif

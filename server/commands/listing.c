@@ -1,5 +1,5 @@
-/* The table of `ls`. Every cell is made twice, once to be measured and once to be shown, so that a model of a million
- * objects needs no memory for its table. */
+/* The table of `ls`. Every cell is made twice, once to be measured and once to be shown, so that a
+ * model of a million objects needs no memory for its table. */
 #include "commands/listing.h"
 
 #include <inttypes.h>
@@ -40,8 +40,10 @@ static size_t write_shape(FILE *stream, const struct row *row)
     char text[SHAPE_SIZE] = "[";
     size_t used = 1;
     const uint64_t *shape = zt_object_shape(row->model, row->object);
+
     for (unsigned i = 0; i < row->object->rank; i++) {
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRIu64, i > 0 ? "," : "", shape[i]);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%" PRIu64, i > 0 ? "," : "",
+                                 shape[i]);
     }
     text[used++] = ']';
     return plain_text_write(stream, text, used);
@@ -51,6 +53,7 @@ static size_t write_shape(FILE *stream, const struct row *row)
 static size_t write_dtype(FILE *stream, const struct zt_component *component)
 {
     size_t width = write_string(stream, zt_dtype_name((enum zt_dtype)component->dtype));
+
     if (component->type != NULL) {
         width += write_string(stream, " as ");
         width += write_name(stream, component->type, component->type_length);
@@ -61,22 +64,26 @@ static size_t write_dtype(FILE *stream, const struct zt_component *component)
 static size_t write_number(FILE *stream, uint64_t number)
 {
     char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, number);
+
+    snprintf(text, sizeof(text), "%" PRIu64, number);
     return write_string(stream, text);
 }
 
 /* A digest's algorithm: what stands before the colon. */
 static size_t write_algorithm(FILE *stream, const struct zt_component *component)
 {
-    if (component->digest == NULL) {
+    const char *colon;
+    size_t length;
+
+    if (component->digest == NULL)
         return write_string(stream, "-");
-    }
-    const char *colon = memchr(component->digest, ':', component->digest_length);
-    size_t length = colon != NULL ? (size_t)(colon - component->digest) : component->digest_length;
+    colon = memchr(component->digest, ':', component->digest_length);
+    length = colon != NULL ? (size_t)(colon - component->digest) : component->digest_length;
     return write_name(stream, component->digest, length);
 }
 
-static size_t write_component_cell(FILE *stream, const struct zt_component *component, enum column column)
+static size_t write_component_cell(FILE *stream, const struct zt_component *component,
+                                   enum column column)
 {
     switch (column) {
     case COMPONENT:
@@ -109,14 +116,15 @@ static size_t write_cell(FILE *stream, const struct row *row, enum column column
 }
 
 /* Calls visit for each line of the table. */
-static void each_row(const struct zt_model *model, void (*visit)(const struct row *row, void *context), void *context)
+static void each_row(const struct zt_model *model,
+                     void (*visit)(const struct row *row, void *context), void *context)
 {
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
         struct row row = {model, object, NULL};
-        if (object->component_count == 0) {
+
+        if (object->component_count == 0)
             visit(&row, context);
-        }
         for (uint32_t j = 0; j < object->component_count; j++) {
             row.component = &zt_object_components(model, object)[j];
             visit(&row, context);
@@ -132,8 +140,10 @@ struct table {
 static void measure(const struct row *row, void *context)
 {
     struct table *table = context;
+
     for (int column = 0; column < COLUMNS; column++) {
         size_t width = write_cell(NULL, row, (enum column)column);
+
         width = width < WIDTH_MAX ? width : WIDTH_MAX;
         table->widths[column] = width > table->widths[column] ? width : table->widths[column];
     }
@@ -142,30 +152,29 @@ static void measure(const struct row *row, void *context)
 static void pad(const struct table *table, int column, size_t written)
 {
     size_t width = table->widths[column];
+
     fprintf(table->stream, "%*s", (int)(written < width ? width - written : 0), "");
 }
 
 /* What separates a column from the one before it, and numbers from the left edge of theirs. */
 static void begin_cell(const struct table *table, int column, size_t width)
 {
-    if (column > 0) {
+    if (column > 0)
         fputs("  ", table->stream);
-    }
-    if (column == BYTES) {
+    if (column == BYTES)
         pad(table, column, width);
-    }
 }
 
 static void end_cell(const struct table *table, int column, size_t width)
 {
-    if (column != BYTES && column + 1 < COLUMNS) {
+    if (column != BYTES && column + 1 < COLUMNS)
         pad(table, column, width);
-    }
 }
 
 static void show(const struct row *row, void *context)
 {
     const struct table *table = context;
+
     for (int column = 0; column < COLUMNS; column++) {
         begin_cell(table, column, column == BYTES ? write_cell(NULL, row, BYTES) : 0);
         end_cell(table, column, write_cell(table->stream, row, (enum column)column));
@@ -177,6 +186,7 @@ static void show_titles(struct table *table)
 {
     for (int column = 0; column < COLUMNS; column++) {
         size_t width = strlen(titles[column]);
+
         begin_cell(table, column, width);
         fputs(titles[column], table->stream);
         end_cell(table, column, width);
@@ -188,22 +198,25 @@ static void show_titles(struct table *table)
 static void show_size(FILE *stream, uint64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double size;
+    unsigned unit;
+
     fprintf(stream, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
-    double size = (double)bytes / 1024;
-    unsigned unit = 0;
-    while (size >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
+    size = (double)bytes / 1024;
+    unit = 0;
+    while (size >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
         size /= 1024;
         unit++;
     }
-    if (bytes >= 1024) {
+    if (bytes >= 1024)
         fprintf(stream, " (%.1f %s)", size, units[unit]);
-    }
 }
 
 static void show_totals(const struct zt_model *model, FILE *stream)
 {
     fprintf(stream, "%" PRIu32 " object%s, %" PRIu32 " component%s, ", model->object_count,
-            model->object_count == 1 ? "" : "s", model->component_count, model->component_count == 1 ? "" : "s");
+            model->object_count == 1 ? "" : "s", model->component_count,
+            model->component_count == 1 ? "" : "s");
     show_size(stream, model->file_size);
     fputs(", ", stream);
     model_kind_write(stream, model);
@@ -213,9 +226,9 @@ static void show_totals(const struct zt_model *model, FILE *stream)
 void listing_print(const struct zt_model *model, FILE *stream)
 {
     struct table table = {.stream = stream};
-    for (int column = 0; column < COLUMNS; column++) {
+
+    for (int column = 0; column < COLUMNS; column++)
         table.widths[column] = strlen(titles[column]);
-    }
     if (model->object_count > 0) {
         each_row(model, measure, &table);
         show_titles(&table);

@@ -16,11 +16,12 @@ static struct zt_text name_of(const char *path)
     const char *slash = strrchr(path, '/');
     const char *base = slash != NULL ? slash + 1 : path;
     size_t length = strlen(base);
+
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
         size_t extension = strlen(model_extension(rank));
-        if (length > extension && strcmp(base + length - extension, model_extension(rank)) == 0) {
+
+        if (length > extension && strcmp(base + length - extension, model_extension(rank)) == 0)
             return (struct zt_text){base, length - extension};
-        }
     }
     return (struct zt_text){base, length};
 }
@@ -28,24 +29,26 @@ static struct zt_text name_of(const char *path)
 static int64_t modified_ns(const struct zt_source *source)
 {
     struct stat facts;
-    if (fstat(zt_source_descriptor(source), &facts) != 0) {
+
+    if (fstat(zt_source_descriptor(source), &facts) != 0)
         return 0;
-    }
     return (int64_t)facts.st_mtim.tv_sec * 1000000000 + facts.st_mtim.tv_nsec;
 }
 
 static int print_json(const struct opened_file *file, const char *path)
 {
     struct json json;
-    const struct manifest_source source = {.name = name_of(path), .modified_ns = modified_ns(file->source)};
+    const struct manifest_source source = {.name = name_of(path),
+                                           .modified_ns = modified_ns(file->source)};
+    int status;
+
     json_init(&json, true);
     manifest_write(&json, file->model, &source, NULL);
-    int status = json.failed ? EXIT_BAD : EXIT_DONE;
-    if (json.failed) {
+    status = json.failed ? EXIT_BAD : EXIT_DONE;
+    if (json.failed)
         command_complain("%s: out of memory", path);
-    } else {
+    else
         fwrite(json.text, 1, json.length, stdout);
-    }
     json_free(&json);
     return status;
 }
@@ -54,18 +57,20 @@ static int list(const char *path, bool as_json)
 {
     struct opened_file file;
     struct zt_error error;
+    int status;
+
     if (opened_file_open(path, &file, &error) != ZT_OK) {
         char text[FAILURE_TEXT_SIZE];
-        failure_describe(&error, text, sizeof text);
+
+        failure_describe(&error, text, sizeof(text));
         command_complain("%s: %s", path, text);
         return EXIT_BAD;
     }
-    int status = EXIT_DONE;
-    if (as_json) {
+    status = EXIT_DONE;
+    if (as_json)
         status = print_json(&file, path);
-    } else {
+    else
         listing_print(file.model, stdout);
-    }
     opened_file_close(&file);
     return command_finish(status);
 }
@@ -77,16 +82,15 @@ int command_ls(int argc, char **argv)
     const char *argument;
     bool as_json = false;
     bool is_option;
-    while ((argument = arguments_next(&arguments, &is_option)) != NULL) {
-        if (is_option && strcmp(argument, "--json") == 0) {
+
+    while ((argument = arguments_next(&arguments, &is_option)) != NULL)
+        if (is_option && strcmp(argument, "--json") == 0)
             as_json = true;
-        } else if (is_option) {
+        else if (is_option)
             return command_refuse("%s: unknown argument", argument);
-        } else if (path != NULL) {
+        else if (path != NULL)
             return command_refuse("ls takes one file");
-        } else {
+        else
             path = argument;
-        }
-    }
     return path != NULL ? list(path, as_json) : command_refuse("ls needs a file");
 }

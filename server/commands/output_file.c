@@ -1,4 +1,5 @@
-/* Writing a file that appears at once: unnamed until it is whole, then linked, renamed, and its folder synchronised. */
+/* Writing a file that appears at once: unnamed until it is whole, then linked, renamed, and its
+ * folder synchronised. */
 #include "commands/output_file.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 static enum zt_status fail_io(struct output_file *file, struct zt_error *error, const char *what)
 {
     int number = errno;
+
     file->failed = true;
     zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(number));
     error->os_error = number;
@@ -34,9 +36,9 @@ static enum zt_status no_memory(struct output_file *file, struct zt_error *error
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    if (slash == NULL) {
+
+    if (slash == NULL)
         return strdup(".");
-    }
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
@@ -45,9 +47,9 @@ static char *temporary_in(const char *folder)
 {
     uint64_t number = (uint64_t)getpid();
     char *path = NULL;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0) {
+
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
         number = (uint64_t)getpid();
-    }
     return asprintf(&path, "%s/.ztserve-%016" PRIx64 ".partial", folder, number) < 0 ? NULL : path;
 }
 
@@ -56,9 +58,11 @@ static enum zt_status resolve(struct output_file *file, const char *path, struct
 {
     struct stat facts;
     bool exists = stat(path, &facts) == 0;
+
     if (exists && !S_ISREG(facts.st_mode)) {
         file->failed = true;
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "it is there and is not a regular file");
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "it is there and is not a regular file");
     }
     file->target = exists ? realpath(path, NULL) : strdup(path);
     file->folder = file->target != NULL ? folder_of(file->target) : NULL;
@@ -71,24 +75,23 @@ static enum zt_status resolve(struct output_file *file, const char *path, struct
 static enum zt_status open_descriptor(struct output_file *file, struct zt_error *error)
 {
     file->descriptor = open(file->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_MODE);
-    if (file->descriptor >= 0) {
+    if (file->descriptor >= 0)
         return ZT_OK;
-    }
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL) {
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
         return fail_io(file, error, "cannot write there");
-    }
     file->descriptor = open(file->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, FILE_MODE);
-    if (file->descriptor < 0) {
+    if (file->descriptor < 0)
         return fail_io(file, error, "cannot write there");
-    }
     file->is_named = true;
     return ZT_OK;
 }
 
-enum zt_status output_file_open(const char *path, struct output_file *out_file, struct zt_error *error)
+enum zt_status output_file_open(const char *path, struct output_file *out_file,
+                                struct zt_error *error)
 {
     struct output_file file = {.descriptor = -1};
     enum zt_status status = resolve(&file, path, error);
+
     if (status == ZT_OK) {
         file.buffer = malloc(BUFFER_BYTES);
         status = file.buffer != NULL ? open_descriptor(&file, error) : no_memory(&file, error);
@@ -103,16 +106,16 @@ enum zt_status output_file_open(const char *path, struct output_file *out_file, 
 
 /* --- writing --- */
 
-static enum zt_status write_all(struct output_file *file, const uint8_t *bytes, size_t length, struct zt_error *error)
+static enum zt_status write_all(struct output_file *file, const uint8_t *bytes, size_t length,
+                                struct zt_error *error)
 {
     while (length > 0) {
         ssize_t written = write(file->descriptor, bytes, length);
-        if (written < 0 && errno == EINTR) {
+
+        if (written < 0 && errno == EINTR)
             continue;
-        }
-        if (written < 0) {
+        if (written < 0)
             return fail_io(file, error, "cannot write");
-        }
         bytes += written;
         length -= (size_t)written;
     }
@@ -122,20 +125,21 @@ static enum zt_status write_all(struct output_file *file, const uint8_t *bytes, 
 enum zt_status output_file_flush(struct output_file *file, struct zt_error *error)
 {
     size_t length = file->filled;
+
     file->filled = 0;
     return write_all(file, file->buffer, length, error);
 }
 
-enum zt_status output_file_write(void *context, const void *bytes, size_t length, struct zt_error *error)
+enum zt_status output_file_write(void *context, const void *bytes, size_t length,
+                                 struct zt_error *error)
 {
     struct output_file *file = context;
     enum zt_status status = ZT_OK;
-    if (length > BUFFER_BYTES - file->filled) {
+
+    if (length > BUFFER_BYTES - file->filled)
         status = output_file_flush(file, error);
-    }
-    if (status == ZT_OK && length >= BUFFER_BYTES) {
+    if (status == ZT_OK && length >= BUFFER_BYTES)
         return write_all(file, bytes, length, error);
-    }
     if (status == ZT_OK) {
         memcpy(file->buffer + file->filled, bytes, length);
         file->filled += length;
@@ -148,13 +152,12 @@ enum zt_status output_file_write(void *context, const void *bytes, size_t length
 static enum zt_status give_name(struct output_file *file, struct zt_error *error)
 {
     char unnamed[64];
-    if (file->is_named) {
+
+    if (file->is_named)
         return ZT_OK;
-    }
-    snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", file->descriptor);
-    if (linkat(AT_FDCWD, unnamed, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) != 0) {
+    snprintf(unnamed, sizeof(unnamed), "/proc/self/fd/%d", file->descriptor);
+    if (linkat(AT_FDCWD, unnamed, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) != 0)
         return fail_io(file, error, "cannot name the file");
-    }
     file->is_named = true;
     return ZT_OK;
 }
@@ -164,18 +167,18 @@ static enum zt_status sync_folder(struct output_file *file, struct zt_error *err
     int folder = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Some file systems cannot synchronise a folder, and say so by EINVAL. */
     bool synchronised = folder >= 0 && (fsync(folder) == 0 || errno == EINVAL);
-    enum zt_status status = synchronised ? ZT_OK : fail_io(file, error, "cannot synchronise the folder");
-    if (folder >= 0) {
+    enum zt_status status =
+        synchronised ? ZT_OK : fail_io(file, error, "cannot synchronise the folder");
+
+    if (folder >= 0)
         close(folder);
-    }
     return status;
 }
 
 static void release(struct output_file *file)
 {
-    if (file->descriptor >= 0) {
+    if (file->descriptor >= 0)
         close(file->descriptor);
-    }
     free(file->buffer);
     free(file->temporary);
     free(file->folder);
@@ -185,15 +188,13 @@ static void release(struct output_file *file)
 enum zt_status output_file_publish(struct output_file *file, struct zt_error *error)
 {
     enum zt_status status = output_file_flush(file, error);
-    if (status == ZT_OK && fsync(file->descriptor) != 0) {
+
+    if (status == ZT_OK && fsync(file->descriptor) != 0)
         status = fail_io(file, error, "cannot write to the disk");
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = give_name(file, error);
-    }
-    if (status == ZT_OK && rename(file->temporary, file->target) != 0) {
+    if (status == ZT_OK && rename(file->temporary, file->target) != 0)
         status = fail_io(file, error, "cannot name the file");
-    }
     if (status != ZT_OK) {
         output_file_discard(file);
         return status;
@@ -205,8 +206,7 @@ enum zt_status output_file_publish(struct output_file *file, struct zt_error *er
 
 void output_file_discard(struct output_file *file)
 {
-    if (file->is_named) {
+    if (file->is_named)
         unlink(file->temporary);
-    }
     release(file);
 }

@@ -14,13 +14,14 @@ static uint32_t code_point(const char *text, size_t size)
 {
     static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     uint32_t code = (unsigned char)text[0] & first_bits[size];
-    for (size_t i = 1; i < size; i++) {
+
+    for (size_t i = 1; i < size; i++)
         code = code << 6 | ((unsigned char)text[i] & 0x3F);
-    }
     return code;
 }
 
-/* Controls of the terminal, of lines (U+2028, U+2029) and of direction (U+200E, U+202A to U+202E, U+2066 to U+2069). */
+/* Controls of the terminal, of lines (U+2028, U+2029) and of direction (U+200E, U+202A to U+202E,
+ * U+2066 to U+2069). */
 static int is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200E && code <= 0x200F) ||
@@ -29,26 +30,27 @@ static int is_control(uint32_t code)
 
 static size_t put(FILE *stream, const char *text, size_t length)
 {
-    if (stream != NULL) {
+    if (stream != NULL)
         fwrite(text, 1, length, stream);
-    }
     return length;
 }
 
-/* Writes one character, or the escape in its place; *out_width gets how many characters stand there then. Returns how
- * many bytes of text it was. */
+/* Writes one character, or the escape in its place; *out_width gets how many characters stand there
+ * then. Returns how many bytes of text it was. */
 static size_t put_character(FILE *stream, const char *text, size_t length, size_t *out_width)
 {
     size_t size = utf8_character(text, length);
     uint32_t code = size > 0 ? code_point(text, size) : (unsigned char)*text;
+    char escape[ESCAPE_SIZE];
+    int written;
+
     if (size > 0 && !is_control(code)) {
         put(stream, text, size);
         *out_width = 1;
         return size;
     }
-    char escape[ESCAPE_SIZE];
-    int written = size > 0 ? snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(code & 0xFFFF))
-                           : snprintf(escape, sizeof escape, "\\x%02x", (unsigned)(code & 0xFF));
+    written = size > 0 ? snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)(code & 0xFFFF))
+                       : snprintf(escape, sizeof(escape), "\\x%02x", (unsigned)(code & 0xFF));
     *out_width = put(stream, escape, (size_t)written);
     return size > 0 ? size : 1;
 }
@@ -56,8 +58,10 @@ static size_t put_character(FILE *stream, const char *text, size_t length, size_
 size_t plain_text_write(FILE *stream, const char *text, size_t length)
 {
     size_t shown = 0;
+
     for (size_t at = 0; at < length;) {
         size_t width;
+
         at += put_character(stream, text + at, length - at, &width);
         shown += width;
     }
@@ -66,17 +70,18 @@ size_t plain_text_write(FILE *stream, const char *text, size_t length)
 
 size_t plain_text_write_short(FILE *stream, const char *text, size_t length, size_t limit)
 {
+    size_t shown;
+
     /* A character has at most four bytes: what is longer need not be measured. */
-    if (length <= limit * 4 && plain_text_write(NULL, text, length) <= limit) {
+    if (length <= limit * 4 && plain_text_write(NULL, text, length) <= limit)
         return plain_text_write(stream, text, length);
-    }
-    size_t shown = 0;
+    shown = 0;
     for (size_t at = 0; at < length;) {
         size_t width;
         size_t size = put_character(NULL, text + at, length - at, &width);
-        if (shown + width >= limit) {
+
+        if (shown + width >= limit)
             break;
-        }
         put_character(stream, text + at, size, &width);
         shown += width;
         at += size;

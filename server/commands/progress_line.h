@@ -1,4 +1,5 @@
-/* How far a long operation is, as one line on standard error that is written over again: on terminals only. */
+/* How far a long operation is, as one line on standard error that is written over again: on
+ * terminals only. */
 #ifndef COMMANDS_PROGRESS_LINE_H
 #define COMMANDS_PROGRESS_LINE_H
 

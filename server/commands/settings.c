@@ -1,4 +1,5 @@
-/* Reading arguments ("--name value", "--name=value") and laying the sources of configuration over each other. */
+/* Reading arguments ("--name value", "--name=value") and laying the sources of configuration over
+ * each other. */
 #include "commands/settings.h"
 
 #include <string.h>
@@ -26,17 +27,15 @@ struct argument {
 
 static bool is_later(const char *name)
 {
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        if (strcmp(name, later[i]) == 0) {
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
+        if (strcmp(name, later[i]) == 0)
             return true;
-        }
-    }
     return false;
 }
 
 static bool refuse(struct config_message *message, const char *name, const char *reason)
 {
-    snprintf(message->text, sizeof message->text, "%.200s: %s", name, reason);
+    snprintf(message->text, sizeof(message->text), "%.200s: %s", name, reason);
     return false;
 }
 
@@ -50,27 +49,25 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
 {
     char *text = walk->argv[walk->at++];
     size_t length = strcspn(text, "=");
-    if (strncmp(text, "--", 2) != 0 || length >= sizeof argument->name) {
+    enum config_argument kind;
+
+    if (strncmp(text, "--", 2) != 0 || length >= sizeof(argument->name))
         return refuse(message, text, "unknown argument");
-    }
     memcpy(argument->name, text, length);
     argument->name[length] = '\0';
     argument->value = text[length] == '=' ? text + length + 1 : NULL;
-    if (is_later(argument->name)) {
+    if (is_later(argument->name))
         return refuse(message, argument->name, "not in this release");
-    }
-    enum config_argument kind = kind_of(argument->name);
-    if (kind == CONFIG_ARGUMENT_UNKNOWN) {
+    kind = kind_of(argument->name);
+    if (kind == CONFIG_ARGUMENT_UNKNOWN)
         return refuse(message, argument->name, "unknown argument");
-    }
-    if (kind == CONFIG_ARGUMENT_FLAG) {
+    if (kind == CONFIG_ARGUMENT_FLAG)
         return argument->value == NULL || refuse(message, argument->name, "takes no value");
-    }
     if (argument->value == NULL) {
-        /* What looks like another argument is one; a value that begins so can be given behind "=". */
-        if (walk->at == walk->argc || strncmp(walk->argv[walk->at], "--", 2) == 0) {
+        /* What looks like another argument is one; a value that begins so can be given behind "=".
+         */
+        if (walk->at == walk->argc || strncmp(walk->argv[walk->at], "--", 2) == 0)
             return refuse(message, argument->name, "needs a value");
-        }
         argument->value = walk->argv[walk->at++];
     }
     return true;
@@ -81,21 +78,21 @@ static bool apply_arguments(int argc, char **argv, struct config *config, const 
                             struct config_message *message)
 {
     struct walk walk = {argc, argv, 1};
+
     while (walk.at < walk.argc) {
         struct argument argument;
+
         if (strcmp(walk.argv[walk.at], "--") == 0) {
             /* No file may follow. */
             walk.at++;
             return walk.at == walk.argc || refuse(message, walk.argv[walk.at], "unknown argument");
         }
-        if (!walk_take(&walk, &argument, message)) {
+        if (!walk_take(&walk, &argument, message))
             return false;
-        }
-        if (strcmp(argument.name, "--config") == 0) {
+        if (strcmp(argument.name, "--config") == 0)
             *out_file = argument.value;
-        } else if (!config_set_argument(config, argument.name, argument.value, message)) {
+        else if (!config_set_argument(config, argument.name, argument.value, message))
             return false;
-        }
     }
     return true;
 }
@@ -110,6 +107,7 @@ static void say_warning(void *context, const char *line)
 static bool load_base(const char *file, struct config *config, struct config_message *message)
 {
     const struct config_warnings warnings = {say_warning, NULL};
+
     config_defaults(config);
     return (file == NULL || config_load_file(config, file, message)) &&
            config_load_environment(config, environ, &warnings, message);
@@ -119,11 +117,12 @@ bool settings_load(int argc, char **argv, struct config *out_config, struct conf
 {
     struct config config;
     const char *file = NULL;
+
     config_defaults(&config);
-    if (!apply_arguments(argc, argv, &config, &file, message) || !load_base(file, &config, message) ||
-        !apply_arguments(argc, argv, &config, &file, message) || !config_validate(&config, message)) {
+    if (!apply_arguments(argc, argv, &config, &file, message) ||
+        !load_base(file, &config, message) ||
+        !apply_arguments(argc, argv, &config, &file, message) || !config_validate(&config, message))
         return false;
-    }
     *out_config = config;
     return true;
 }
@@ -131,9 +130,9 @@ bool settings_load(int argc, char **argv, struct config *out_config, struct conf
 bool settings_load_file(const char *path, struct config *out_config, struct config_message *message)
 {
     struct config config;
-    if (!load_base(path, &config, message) || !config_validate(&config, message)) {
+
+    if (!load_base(path, &config, message) || !config_validate(&config, message))
         return false;
-    }
     *out_config = config;
     return true;
 }

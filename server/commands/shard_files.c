@@ -1,6 +1,6 @@
-/* Finding the files of a model's shards (zTensor 2 section 9), as the server finds them: the container of the right
- * size beside the model is the shard, whatever its bytes; without one, by content. Only files of exactly the stated
- * size are read. */
+/* Finding the files of a model's shards (zTensor 2 section 9), as the server finds them: the
+ * container of the right size beside the model is the shard, whatever its bytes; without one, by
+ * content. Only files of exactly the stated size are read. */
 #include "commands/shard_files.h"
 
 #include <dirent.h>
@@ -15,7 +15,8 @@
 #include "zt/digest.h"
 #include "zt/shards.h"
 
-/* Files of one size that are hashed for a shard: a folder of equally large files must not make this endless. */
+/* Files of one size that are hashed for a shard: a folder of equally large files must not make this
+ * endless. */
 #define CANDIDATES_MAX 64
 
 /* --- is it the one? --- */
@@ -24,7 +25,9 @@ static bool has_known_digest(const struct zt_shard *shard)
 {
     struct zt_digest digest;
     struct zt_error error;
-    return zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest, &error) == ZT_OK;
+
+    return zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest,
+                           &error) == ZT_OK;
 }
 
 /* Takes the source over when it is the shard, else closes it. */
@@ -32,9 +35,9 @@ static enum zt_status accept_shard(const struct zt_shard *shard, struct zt_sourc
                                    struct zt_source **out_source, struct zt_error *error)
 {
     enum zt_status status = zt_shard_check(shard, source, error);
-    if (status == ZT_OK && has_known_digest(shard)) {
+
+    if (status == ZT_OK && has_known_digest(shard))
         status = zt_shard_check_digest(shard, source, NULL, error);
-    }
     if (status != ZT_OK) {
         zt_source_close(source);
         return status;
@@ -45,25 +48,27 @@ static enum zt_status accept_shard(const struct zt_shard *shard, struct zt_sourc
 
 /* --- by position --- */
 
-/* What is no regular file is no shard, as in the server: a folder, or (EINVAL) a device or pipe; ENXIO is a socket. */
+/* What is no regular file is no shard, as in the server: a folder, or (EINVAL) a device or pipe;
+ * ENXIO is a socket. */
 static bool is_absence(int os_error)
 {
     return os_error == ENOENT || os_error == EISDIR || os_error == EINVAL || os_error == ENXIO;
 }
 
-static enum zt_status open_sibling(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source,
-                                   struct zt_error *error)
+static enum zt_status open_sibling(const char *model_path, const struct zt_shard *shard,
+                                   struct zt_source **out_source, struct zt_error *error)
 {
     struct zt_source *source = NULL;
     char *path = zt_shard_sibling(model_path, shard);
-    if (path == NULL) {
+    enum zt_status status;
+
+    if (path == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a path");
-    }
-    enum zt_status status = zt_source_open_file(path, &source, error);
+    status = zt_source_open_file(path, &source, error);
     free(path);
     if (status == ZT_IO && is_absence(error->os_error)) {
-        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "shard %.*s is not there", (int)shard->name_length,
-                       shard->name);
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "shard %.*s is not there",
+                       (int)shard->name_length, shard->name);
     }
     return status == ZT_OK ? accept_shard(shard, source, out_source, error) : status;
 }
@@ -73,12 +78,14 @@ static enum zt_status open_sibling(const char *model_path, const struct zt_shard
 static DIR *open_folder(const char *model_path)
 {
     const char *slash = strrchr(model_path, '/');
-    if (slash == NULL) {
+    char *folder;
+    DIR *stream;
+
+    if (slash == NULL)
         return opendir(".");
-    }
     /* With its slash, so that the root's own files are found, too. */
-    char *folder = strndup(model_path, (size_t)(slash - model_path) + 1);
-    DIR *stream = folder != NULL ? opendir(folder) : NULL;
+    folder = strndup(model_path, (size_t)(slash - model_path) + 1);
+    stream = folder != NULL ? opendir(folder) : NULL;
     free(folder);
     return stream;
 }
@@ -89,28 +96,31 @@ static struct zt_source *open_candidate(DIR *folder, const char *name, const str
     struct stat facts;
     struct zt_source *source = NULL;
     struct zt_error error;
+    int descriptor;
+
     if (fstatat(dirfd(folder), name, &facts, 0) != 0 || !S_ISREG(facts.st_mode) ||
-        (uint64_t)facts.st_size != shard->size_bytes) {
+        (uint64_t)facts.st_size != shard->size_bytes)
         return NULL;
-    }
-    int descriptor = openat(dirfd(folder), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (descriptor >= 0 && zt_source_from_descriptor(descriptor, &source, &error) != ZT_OK) {
+    descriptor = openat(dirfd(folder), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor >= 0 && zt_source_from_descriptor(descriptor, &source, &error) != ZT_OK)
         close(descriptor);
-    }
     return source;
 }
 
-static bool find_by_content(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source)
+static bool find_by_content(const char *model_path, const struct zt_shard *shard,
+                            struct zt_source **out_source)
 {
     DIR *folder = has_known_digest(shard) ? open_folder(model_path) : NULL;
     bool found = false;
     const struct dirent *entry;
-    if (folder == NULL) {
+
+    if (folder == NULL)
         return false;
-    }
-    for (unsigned tried = 0; !found && tried < CANDIDATES_MAX && (entry = readdir(folder)) != NULL;) {
+    for (unsigned tried = 0;
+         !found && tried < CANDIDATES_MAX && (entry = readdir(folder)) != NULL;) {
         struct zt_source *source = open_candidate(folder, entry->d_name, shard);
         struct zt_error error;
+
         if (source != NULL) {
             tried++;
             found = accept_shard(shard, source, out_source, &error) == ZT_OK;
@@ -120,10 +130,11 @@ static bool find_by_content(const char *model_path, const struct zt_shard *shard
     return found;
 }
 
-enum zt_status shard_file_open(const char *model_path, const struct zt_shard *shard, struct zt_source **out_source,
-                               struct zt_error *error)
+enum zt_status shard_file_open(const char *model_path, const struct zt_shard *shard,
+                               struct zt_source **out_source, struct zt_error *error)
 {
     enum zt_status status = open_sibling(model_path, shard, out_source, error);
+
     /* One of wrong bytes (ZT_CORRUPT) is a fault to be told, not a reason to look on. */
     if (status == ZT_NOT_FOUND || status == ZT_INVALID) {
         /* What the sibling lacks stays said when nothing else is the shard either. */

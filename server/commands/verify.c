@@ -1,6 +1,7 @@
 /* ztserve verify: every rule and every digest of each file, judged in one line.
  *
- * Whatever is wrong makes a file bad; what cannot be judged, or is wrong but harmless, is said and does not. */
+ * Whatever is wrong makes a file bad; what cannot be judged, or is wrong but harmless, is said and
+ * does not. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,11 +13,11 @@
 static void print_failure(FILE *stream, const struct zt_error *error, uint32_t count)
 {
     char text[FAILURE_TEXT_SIZE];
-    failure_describe(error, text, sizeof text);
+
+    failure_describe(error, text, sizeof(text));
     plain_text_write(stream, text, strlen(text));
-    if (count > 1) {
+    if (count > 1)
         fprintf(stream, " (and %" PRIu32 " more)", count - 1);
-    }
 }
 
 static void print_path(FILE *stream, const char *path, const char *verdict)
@@ -42,16 +43,15 @@ static void print_count(uint32_t count, const char *noun)
 
 static void print_more(uint64_t count)
 {
-    if (count > 1) {
+    if (count > 1)
         printf(" (and %" PRIu64 " more)", count - 1);
-    }
 }
 
 static void print_gaps(const struct judged_gaps *gaps)
 {
     if (gaps->unreferenced > 0) {
-        printf("; unreferenced: %" PRIu64 " byte%s at %" PRIu64, gaps->first_length, gaps->first_length == 1 ? "" : "s",
-               gaps->first_offset);
+        printf("; unreferenced: %" PRIu64 " byte%s at %" PRIu64, gaps->first_length,
+               gaps->first_length == 1 ? "" : "s", gaps->first_offset);
         print_more(gaps->unreferenced);
     }
     if (gaps->dirty > 0) {
@@ -63,11 +63,13 @@ static void print_gaps(const struct judged_gaps *gaps)
 static int print_ok(const struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
+
     print_path(stdout, judgement->path, "ok (");
     model_kind_write(stdout, model);
     print_count(model->object_count, "object");
     print_count(model->component_count, "component");
-    printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified, judgement->undigested);
+    printf(", %" PRIu32 " verified, %" PRIu32 " without digest)", judgement->verified,
+           judgement->undigested);
     if (judgement->unsupported > 0) {
         fputs("; unsupported: ", stdout);
         print_failure(stdout, &judgement->first_unsupported, judgement->unsupported);
@@ -82,16 +84,19 @@ static int verify_file(const char *path, bool canonical)
     struct judgement judgement = {.path = path};
     struct zt_error error;
     enum zt_status status = opened_file_open(path, &judgement.file, &error);
+    int result;
+
     if (status == ZT_DATA_SHARD) {
         print_path(stdout, path,
-                   "ok (data shard of a zTensor 2 model: it has no manifest, its model states its digests)\n");
+                   "ok (data shard of a zTensor 2 model: it has no manifest, its model states its "
+                   "digests)\n");
         return EXIT_DONE;
     }
-    if (status != ZT_OK) {
+    if (status != ZT_OK)
         return print_bad(path, &error, 1);
-    }
     judgement_make(&judgement, canonical);
-    int result = judgement.bad > 0 ? print_bad(path, &judgement.first_bad, judgement.bad) : print_ok(&judgement);
+    result = judgement.bad > 0 ? print_bad(path, &judgement.first_bad, judgement.bad)
+                               : print_ok(&judgement);
     opened_file_close(&judgement.file);
     return result;
 }
@@ -103,21 +108,21 @@ int command_verify(int argc, char **argv)
     bool canonical = false;
     bool is_option;
     int files = 0;
-    while ((argument = arguments_next(&arguments, &is_option)) != NULL) {
-        if (is_option && strcmp(argument, "--canonical") == 0) {
+    int result;
+
+    while ((argument = arguments_next(&arguments, &is_option)) != NULL)
+        if (is_option && strcmp(argument, "--canonical") == 0)
             canonical = true;
-        } else if (is_option) {
+        else if (is_option)
             return command_refuse("%s: unknown argument", argument);
-        } else {
+        else
             argv[1 + files++] = argument;
-        }
-    }
-    if (files == 0) {
+    if (files == 0)
         return command_refuse("verify needs a file");
-    }
-    int result = EXIT_DONE;
+    result = EXIT_DONE;
     for (int i = 1; i <= files; i++) {
         int status = verify_file(argv[i], canonical);
+
         result = status != EXIT_DONE ? status : result;
     }
     return command_finish(result);

@@ -1,4 +1,5 @@
-/* A hash table of addresses under one lock: connections are opened far more seldom than requests are made. */
+/* A hash table of addresses under one lock: connections are opened far more seldom than requests
+ * are made. */
 #include "http/address_limit.h"
 
 #include <netinet/in.h>
@@ -33,8 +34,8 @@ static void address_bytes(const struct sockaddr *address, uint8_t out_bytes[16])
     }
 }
 
-/* The place that points to the address's entry, or the chain's end. FNV-1a: an attacker who chooses addresses gains a
- * longer chain, bounded by the connections there may be. */
+/* The place that points to the address's entry, or the chain's end. FNV-1a: an attacker who chooses
+ * addresses gains a longer chain, bounded by the connections there may be. */
 static struct entry **find(const uint8_t bytes[16])
 {
     uint32_t hash = 2166136261u;

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Counts one more connection of the address in; false, and not counted, when it has limit of them already. */
+/* Counts one more connection of the address in; false, and not counted, when it has limit of them
+ * already. */
 bool address_limit_enter(const struct sockaddr *address, unsigned limit);
 
 /* A connection that was counted in is gone. */

@@ -1,6 +1,6 @@
-/* Range and If-Range turned into segments. What it costs is bounded by the 64 ranges that are honoured: two searches
- * among the representation's segments and one head each, and a list of the segments that they touch, which lie apart
- * since ranges that meet were merged. */
+/* Range and If-Range turned into segments. What it costs is bounded by the 64 ranges that are
+ * honoured: two searches among the representation's segments and one head each, and a list of the
+ * segments that they touch, which lie apart since ranges that meet were merged. */
 #include "http/answer_body.h"
 
 #include <time.h>
@@ -15,8 +15,10 @@ static void refuse_range(struct request *request)
 {
     const unsigned long long length = request->reply.length;
 
-    problem_reply(request, PROBLEM_RANGE_NOT_SATISFIABLE, "the representation has %llu bytes", length);
-    representation_field(&request->reply, "Content-Range", request_print(request, "bytes */%llu", length));
+    problem_reply(request, PROBLEM_RANGE_NOT_SATISFIABLE, "the representation has %llu bytes",
+                  length);
+    representation_field(&request->reply, "Content-Range",
+                         request_print(request, "bytes */%llu", length));
 }
 
 /* In memory of the request's own where they are more than usual. */
@@ -55,7 +57,8 @@ static bool make_parts(struct request *request, const struct range_set *set)
 
 static void send_ranges(struct request *request, const struct range_set *set)
 {
-    const bool made = set->count == 1 ? cut_range(request, set->ranges[0]) : make_parts(request, set);
+    const bool made =
+        set->count == 1 ? cut_range(request, set->ranges[0]) : make_parts(request, set);
 
     if (made)
         request_state(request)->ranged = true;
@@ -71,7 +74,8 @@ void answer_body_choose(struct request *request)
     struct range_set set;
 
     if (field == NULL || request->method != METHOD_GET || reply->status != 200 || !reply->ranges ||
-        !if_range_holds(request_header(request, "If-Range"), reply->etag, reply->last_modified, time(NULL)))
+        !if_range_holds(request_header(request, "If-Range"), reply->etag, reply->last_modified,
+                        time(NULL)))
         return;
     switch (ranges_parse(field, reply->length, &set)) {
     case RANGES_ABSENT:
@@ -85,7 +89,8 @@ void answer_body_choose(struct request *request)
     }
 }
 
-/* Content-Length of a 304 is what the 200 would have, or absent (section 8.6); the steps were not run. */
+/* Content-Length of a 304 is what the 200 would have, or absent (section 8.6); the steps were not
+ * run. */
 static uint64_t length_of_unsent(const struct representation *reply)
 {
     if (reply->segment_count > 0 || reply->step_count == 0)

@@ -1,6 +1,7 @@
-/* The digests of an answer. What is known costs nothing; what is wanted and not known is hashed on workers, in turns of
- * a few MiB, so that it ends soon when the client goes away or the server stops: the answer then goes without. Several
- * who want the same digest find it when the first of them has it. */
+/* The digests of an answer. What is known costs nothing; what is wanted and not known is hashed on
+ * workers, in turns of a few MiB, so that it ends soon when the client goes away or the server
+ * stops: the answer then goes without. Several who want the same digest find it when the first of
+ * them has it. */
 #include "http/answer_digest.h"
 
 #include <stdlib.h>
@@ -19,8 +20,8 @@
 #define TURN_BYTES ((uint64_t)4 << 20)
 /* Read at a time; stays in a processor's cache until it is hashed. */
 #define BLOCK_BYTES ((size_t)256 << 10)
-/* So many bytes of memory are hashed on the loop, sooner than a worker would be woken; they are not worth remembering
- * either. */
+/* So many bytes of memory are hashed on the loop, sooner than a worker would be woken; they are not
+ * worth remembering either. */
 #define INLINE_BYTES    ((uint64_t)64 << 10)
 #define INLINE_SEGMENTS 16
 
@@ -40,15 +41,16 @@ struct digesting {
 
 /* --- hashing --- */
 
-static enum zt_status hash_piece(struct digesting *digesting, const struct segment *segment, size_t length,
-                                 uint8_t *buffer)
+static enum zt_status hash_piece(struct digesting *digesting, const struct segment *segment,
+                                 size_t length, uint8_t *buffer)
 {
     const uint64_t within = digesting->done - segment->start;
     const uint8_t *bytes = buffer;
 
     if (segment->kind == SEGMENT_MEMORY)
         bytes = segment->bytes + within;
-    else if (zt_source_read_at(segment->source, segment->offset + within, buffer, length, &digesting->error) != ZT_OK)
+    else if (zt_source_read_at(segment->source, segment->offset + within, buffer, length,
+                               &digesting->error) != ZT_OK)
         return digesting->error.status;
     zt_hasher_update(digesting->hasher, bytes, length);
     return ZT_OK;
@@ -101,10 +103,12 @@ static bool body_is_whole(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
 
-    return !state->ranged || (state->parts_type == NULL && state->range.length == request->reply.length);
+    return !state->ranged ||
+           (state->parts_type == NULL && state->range.length == request->reply.length);
 }
 
-static bool part_is_known(struct request *request, uint64_t first, uint64_t length, uint8_t out_sha256[32])
+static bool part_is_known(struct request *request, uint64_t first, uint64_t length,
+                          uint8_t out_sha256[32])
 {
     const struct representation *reply = &request->reply;
 
@@ -118,7 +122,8 @@ static void recall_whole(struct request *request)
 
     if (reply->has_sha256 || reply->etag == NULL || memory == NULL)
         return;
-    reply->has_sha256 = digest_memory_find(memory, request_target(request), reply->etag, reply->sha256);
+    reply->has_sha256 =
+        digest_memory_find(memory, request_target(request), reply->etag, reply->sha256);
 }
 
 /* A part that is known is told whether or not somebody wants it: it costs nothing. */
@@ -215,8 +220,8 @@ static bool finish_hashing(struct digesting *digesting)
     return true;
 }
 
-/* Whether it is worth another turn. A client that has sent all it will may be gone or not: it gets its answer, and no
- * digest that takes long. */
+/* Whether it is worth another turn. A client that has sent all it will may be gone or not: it gets
+ * its answer, and no digest that takes long. */
 static bool is_awaited(const struct digesting *digesting)
 {
     const struct connection *connection = digesting->request->connection;
@@ -281,7 +286,8 @@ static void read_wishes(struct request *request)
     struct request_state *state = request_state(request);
 
     state->wants_repr = digest_field_wants_sha256(request_header(request, "Want-Repr-Digest")) > 0;
-    state->wants_content = digest_field_wants_sha256(request_header(request, "Want-Content-Digest")) > 0;
+    state->wants_content =
+        digest_field_wants_sha256(request_header(request, "Want-Content-Digest")) > 0;
 }
 
 enum outcome answer_digest_find(struct request *request)

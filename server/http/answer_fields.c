@@ -55,7 +55,8 @@ static void add_validators(struct request *request, struct field_list *list)
     add(list, "Vary", reply->vary);
 }
 
-/* Of several parts each has these in its own head: what is around them is neither of that type nor encoded. */
+/* Of several parts each has these in its own head: what is around them is neither of that type nor
+ * encoded. */
 static void add_form(struct request *request, struct field_list *list)
 {
     const struct request_state *state = request_state(request);

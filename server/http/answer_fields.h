@@ -4,8 +4,8 @@
 
 #include "http/request.h"
 
-/* Writes up to ANSWER_FIELDS (request_state.h) fields and returns how many. Content-Length, Date and Connection are the
- * HTTP library's. */
+/* Writes up to ANSWER_FIELDS (request_state.h) fields and returns how many. Content-Length, Date
+ * and Connection are the HTTP library's. */
 unsigned answer_fields_write(struct request *request, struct field *out_fields);
 
 #endif

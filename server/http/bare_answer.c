@@ -1,5 +1,5 @@
-/* Nothing was sent before on the connection that could fill the socket's buffer: an answer of a few KiB fits at once.
- */
+/* Nothing was sent before on the connection that could fill the socket's buffer: an answer of a few
+ * KiB fits at once. */
 #include "http/bare_answer.h"
 
 #include <stdio.h>
@@ -29,19 +29,23 @@ static size_t write_length(const struct answer *answer, char *out_text, size_t r
 {
     if (answer->status == 204)
         return 0;
-    return (size_t)snprintf(out_text, room, "Content-Length: %llu\r\n", (unsigned long long)answer->content_length);
+    return (size_t)snprintf(out_text, room, "Content-Length: %llu\r\n",
+                            (unsigned long long)answer->content_length);
 }
 
-static size_t write_head(const struct answer *answer, const char *reason, char *out_text, size_t room)
+static size_t write_head(const struct answer *answer, const char *reason, char *out_text,
+                         size_t room)
 {
-    size_t at = (size_t)snprintf(out_text, room, "HTTP/1.1 %u %s\r\nConnection: close\r\n", answer->status, reason);
+    size_t at = (size_t)snprintf(out_text, room, "HTTP/1.1 %u %s\r\nConnection: close\r\n",
+                                 answer->status, reason);
     char date[30];
 
     http_date_format(time(NULL), date);
     at += (size_t)snprintf(out_text + at, room - at, "Date: %s\r\n", date);
     at += write_length(answer, out_text + at, room - at);
     for (unsigned i = 0; i < answer->field_count; i++)
-        at += (size_t)snprintf(out_text + at, room - at, "%s: %s\r\n", answer->fields[i].name, answer->fields[i].value);
+        at += (size_t)snprintf(out_text + at, room - at, "%s: %s\r\n", answer->fields[i].name,
+                               answer->fields[i].value);
     return at + (size_t)snprintf(out_text + at, room - at, "\r\n");
 }
 
@@ -55,7 +59,8 @@ static bool add_parts(const struct answer *answer, struct iovec parts[PARTS_MOST
 
         if (segment->kind != SEGMENT_MEMORY)
             return false;
-        parts[(*count)++] = (struct iovec){(void *)(uintptr_t)segment->bytes, (size_t)segment->length};
+        parts[(*count)++] =
+            (struct iovec){(void *)(uintptr_t)segment->bytes, (size_t)segment->length};
     }
     return true;
 }
@@ -75,5 +80,6 @@ bool bare_answer_send(struct request *request, const char *reason)
     state->head_bytes = parts[0].iov_len;
     for (size_t i = 0; i < message.msg_iovlen; i++)
         length += parts[i].iov_len;
-    return sendmsg(request->connection->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
+    return sendmsg(request->connection->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           (ssize_t)length;
 }

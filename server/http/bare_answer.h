@@ -4,8 +4,8 @@
 
 #include "http/request.h"
 
-/* Sends the answer (request_state's, of memory alone, which is what uploads answer with), Connection: close with it.
- * False when not all of it went out. */
+/* Sends the answer (request_state's, of memory alone, which is what uploads answer with),
+ * Connection: close with it. False when not all of it went out. */
 bool bare_answer_send(struct request *request, const char *reason);
 
 #endif

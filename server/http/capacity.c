@@ -39,7 +39,8 @@ unsigned capacity_connections(const struct server *server)
 
     raise_descriptor_limit();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
-        const uint64_t spare = files.rlim_cur > 2 * RESERVED_DESCRIPTORS ? RESERVED_DESCRIPTORS : files.rlim_cur / 2;
+        const uint64_t spare =
+            files.rlim_cur > 2 * RESERVED_DESCRIPTORS ? RESERVED_DESCRIPTORS : files.rlim_cur / 2;
         const uint64_t allowed = (files.rlim_cur - spare) / 2;
 
         limit = limit < allowed ? limit : allowed;

@@ -11,7 +11,7 @@
 void request_client(const struct request *request, char out_text[CLIENT_SIZE])
 {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-    socklen_t length = sizeof address;
+    socklen_t length = sizeof(address);
     const void *bytes = NULL;
 
     out_text[0] = '\0';

@@ -1,4 +1,5 @@
-/* Who sends a request, as far as limits of one client go: the address of the other end of its connection. */
+/* Who sends a request, as far as limits of one client go: the address of the other end of its
+ * connection. */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
 

@@ -1,4 +1,5 @@
-/* Preconditions (RFC 9110 section 13): comparing entity tags (8.8.3.2) and dates, in the order of 13.2.2. */
+/* Preconditions (RFC 9110 section 13): comparing entity tags (8.8.3.2) and dates, in the order of
+ * 13.2.2. */
 #include "http/conditional.h"
 
 #include <stddef.h>
@@ -22,17 +23,16 @@ static bool take_tag(const char **at, struct tag *out_tag)
 {
     const char *text = *at;
     bool weak = strncmp(text, "W/", 2) == 0;
+    const char *end;
+
     text += weak ? 2 : 0;
-    if (*text != '"') {
+    if (*text != '"')
         return false;
-    }
-    const char *end = text + 1;
-    while (is_tag_char((unsigned char)*end)) {
+    end = text + 1;
+    while (is_tag_char((unsigned char)*end))
         end++;
-    }
-    if (*end != '"') {
+    if (*end != '"')
         return false;
-    }
     *out_tag = (struct tag){weak, text, (size_t)(end + 1 - text)};
     *at = end + 1;
     return true;
@@ -43,13 +43,16 @@ static void skip_space(const char **at)
     *at += strspn(*at, " \t");
 }
 
-/* The field's next entity-tag. What is none is passed over up to the next comma: it matches nothing. */
+/* The field's next entity-tag. What is none is passed over up to the next comma: it matches
+ * nothing. */
 static bool next_tag(const char **at, struct tag *out_tag)
 {
     while (**at != '\0') {
-        *at += strspn(*at, " \t,");
         struct tag tag;
-        bool is_tag = take_tag(at, &tag);
+        bool is_tag;
+
+        *at += strspn(*at, " \t,");
+        is_tag = take_tag(at, &tag);
         skip_space(at);
         if (is_tag && (**at == ',' || **at == '\0')) {
             *out_tag = tag;
@@ -62,18 +65,16 @@ static bool next_tag(const char **at, struct tag *out_tag)
 
 static bool tags_equal(const struct tag *a, const struct tag *b, bool strong)
 {
-    if (strong && (a->weak || b->weak)) {
+    if (strong && (a->weak || b->weak))
         return false;
-    }
     return a->length == b->length && memcmp(a->opaque, b->opaque, a->length) == 0;
 }
 
 static bool is_any(const char *field)
 {
     skip_space(&field);
-    if (*field != '*') {
+    if (*field != '*')
         return false;
-    }
     field++;
     skip_space(&field);
     return *field == '\0';
@@ -82,14 +83,15 @@ static bool is_any(const char *field)
 bool tag_list_is_valid(const char *field)
 {
     bool is_valid = is_any(field);
+
     field += is_valid ? strlen(field) : 0;
     while (*(field += strspn(field, " \t,")) != '\0') {
         struct tag tag;
+
         is_valid = take_tag(&field, &tag);
         skip_space(&field);
-        if (!is_valid || (*field != ',' && *field != '\0')) {
+        if (!is_valid || (*field != ',' && *field != '\0'))
             return false;
-        }
     }
     return is_valid;
 }
@@ -98,46 +100,41 @@ bool tag_list_is_valid(const char *field)
 static bool field_matches(const char *field, const char *etag, bool strong)
 {
     struct tag own;
-    if (etag == NULL || !take_tag(&etag, &own)) {
-        return false;
-    }
-    if (is_any(field)) {
-        return true;
-    }
     struct tag tag;
-    while (next_tag(&field, &tag)) {
-        if (tags_equal(&tag, &own, strong)) {
+
+    if (etag == NULL || !take_tag(&etag, &own))
+        return false;
+    if (is_any(field))
+        return true;
+    while (next_tag(&field, &tag))
+        if (tags_equal(&tag, &own, strong))
             return true;
-        }
-    }
     return false;
 }
 
-/* Whether it was changed after the field's date. Without a date on either side the field is to be ignored (13.1.3,
- * 13.1.4): then otherwise is the answer. */
+/* Whether it was changed after the field's date. Without a date on either side the field is to be
+ * ignored (13.1.3, 13.1.4): then otherwise is the answer. */
 static bool changed_since(const char *field, time_t last_modified, bool otherwise)
 {
     time_t date;
-    if (field == NULL || last_modified == 0 || !http_date_parse(field, &date)) {
+
+    if (field == NULL || last_modified == 0 || !http_date_parse(field, &date))
         return otherwise;
-    }
     return last_modified > date;
 }
 
-enum precondition_outcome precondition_check(const struct preconditions *preconditions, const char *etag,
-                                             time_t last_modified, bool read)
+enum precondition_outcome precondition_check(const struct preconditions *preconditions,
+                                             const char *etag, time_t last_modified, bool read)
 {
     if (preconditions->if_match != NULL) {
-        if (!field_matches(preconditions->if_match, etag, true)) {
+        if (!field_matches(preconditions->if_match, etag, true))
             return PRECONDITION_FAILED;
-        }
     } else if (changed_since(preconditions->if_unmodified_since, last_modified, false)) {
         return PRECONDITION_FAILED;
     }
     if (preconditions->if_none_match != NULL) {
-        if (field_matches(preconditions->if_none_match, etag, false)) {
+        if (field_matches(preconditions->if_none_match, etag, false))
             return read ? PRECONDITION_NOT_MODIFIED : PRECONDITION_FAILED;
-        }
     } else if (read && !changed_since(preconditions->if_modified_since, last_modified, true)) {
         return PRECONDITION_NOT_MODIFIED;
     }
@@ -146,15 +143,17 @@ enum precondition_outcome precondition_check(const struct preconditions *precond
 
 bool if_range_holds(const char *if_range, const char *etag, time_t last_modified, time_t now)
 {
-    if (if_range == NULL) {
-        return true;
-    }
     struct tag tag;
     struct tag own;
+    time_t date;
+
+    if (if_range == NULL)
+        return true;
     if (take_tag(&if_range, &tag)) {
         skip_space(&if_range);
-        return *if_range == '\0' && etag != NULL && take_tag(&etag, &own) && tags_equal(&tag, &own, true);
+        return *if_range == '\0' && etag != NULL && take_tag(&etag, &own) &&
+               tags_equal(&tag, &own, true);
     }
-    time_t date;
-    return last_modified != 0 && http_date_parse(if_range, &date) && date == last_modified && last_modified < now;
+    return last_modified != 0 && http_date_parse(if_range, &date) && date == last_modified &&
+           last_modified < now;
 }

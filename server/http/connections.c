@@ -12,7 +12,8 @@
 
 #include "http/request.h"
 
-/* The library closes an idle connection without a word; a little earlier the client can still be told. */
+/* The library closes an idle connection without a word; a little earlier the client can still be
+ * told. */
 #define AHEAD_MS 250
 
 void connections_init(struct connections *connections, const struct config *config)
@@ -52,7 +53,8 @@ bool connection_has_unread(const struct connection *connection)
 {
     int unread = 0;
 
-    return connection->refused_early || (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
+    return connection->refused_early ||
+           (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
 }
 
 /* The kernel's TCP_ESTABLISHED; <netinet/tcp.h> has the name, but not the count of bytes. */
@@ -123,8 +125,8 @@ void connections_cut(struct connections *connections)
 
 /* --- bodies that take too long --- */
 
-/* The library sends no answer in the middle of a body, so this goes past it: nothing was sent of an answer yet, and
- * nothing will be. A client whose buffer is full does not learn of it. */
+/* The library sends no answer in the middle of a body, so this goes past it: nothing was sent of an
+ * answer yet, and nothing will be. A client whose buffer is full does not learn of it. */
 static void tell_timeout(const struct connection *connection)
 {
     static const char answer[] = "HTTP/1.1 408 Request Timeout\r\n"
@@ -133,15 +135,17 @@ static void tell_timeout(const struct connection *connection)
                                  "Content-Type: application/problem+json\r\n"
                                  "X-Request-Id: %s\r\n"
                                  "Content-Length: %zu\r\n\r\n%s";
-    static const char problem[] = "{\"type\":\"/problems/timeout\",\"title\":\"Request timeout\",\"status\":408,"
-                                  "\"detail\":\"the body took too long, or came too slowly\",\"code\":\"timeout\","
-                                  "\"request_id\":\"%s\"}";
-    char body[sizeof problem + REQUEST_ID_SIZE];
-    char text[sizeof answer + sizeof body + REQUEST_ID_SIZE + 20];
+    static const char problem[] =
+        "{\"type\":\"/problems/timeout\",\"title\":\"Request timeout\",\"status\":408,"
+        "\"detail\":\"the body took too long, or came too slowly\",\"code\":\"timeout\","
+        "\"request_id\":\"%s\"}";
+    char body[sizeof(problem) + REQUEST_ID_SIZE];
+    char text[sizeof(answer) + sizeof(body) + REQUEST_ID_SIZE + 20];
     const char *id = connection->request->id;
+    int length;
 
-    snprintf(body, sizeof body, problem, id);
-    int length = snprintf(text, sizeof text, answer, id, strlen(body), body);
+    snprintf(body, sizeof(body), problem, id);
+    length = snprintf(text, sizeof(text), answer, id, strlen(body), body);
     (void)send(connection->descriptor, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -153,14 +157,15 @@ static void cut_body(struct connection *connection)
         tell_timeout(connection);
 }
 
-void connections_body_begin(struct connections *connections, struct connection *connection, uint64_t now_ms)
+void connections_body_begin(struct connections *connections, struct connection *connection,
+                            uint64_t now_ms)
 {
     connection->body_begun_ms = now_ms;
     deadline_set(&connection->deadline, &connections->body, now_ms);
 }
 
-bool connections_body_piece(struct connections *connections, struct connection *connection, uint64_t received,
-                            uint64_t now_ms)
+bool connections_body_piece(struct connections *connections, struct connection *connection,
+                            uint64_t received, uint64_t now_ms)
 {
     const uint64_t taken_ms = now_ms - connection->body_begun_ms;
 
@@ -169,7 +174,8 @@ bool connections_body_piece(struct connections *connections, struct connection *
         return false;
     deadline_set(&connection->deadline, &connections->body, now_ms);
     if (taken_ms <= connections->body_time_ms &&
-        (taken_ms <= connections->rate_grace_ms || received >= taken_ms / 1000 * connections->body_bytes_per_s))
+        (taken_ms <= connections->rate_grace_ms ||
+         received >= taken_ms / 1000 * connections->body_bytes_per_s))
         return true;
     cut_body(connection);
     return false;
@@ -182,7 +188,8 @@ void connections_body_pause(struct connection *connection, uint64_t now_ms)
         connection->body_paused_ms = now_ms;
 }
 
-void connections_body_resume(struct connections *connections, struct connection *connection, uint64_t now_ms)
+void connections_body_resume(struct connections *connections, struct connection *connection,
+                             uint64_t now_ms)
 {
     if (connection->body_paused_ms != 0)
         connection->body_begun_ms += now_ms - connection->body_paused_ms;

@@ -1,4 +1,5 @@
-/* Deadlines of connections: a list in the order in which its members are due, since all of them get the same time. */
+/* Deadlines of connections: a list in the order in which its members are due, since all of them get
+ * the same time. */
 #ifndef HTTP_DEADLINES_H
 #define HTTP_DEADLINES_H
 

@@ -1,4 +1,5 @@
-/* RFC 9530: Repr-Digest and Content-Digest as structured fields (RFC 8941 dictionaries of byte sequences). */
+/* RFC 9530: Repr-Digest and Content-Digest as structured fields (RFC 8941 dictionaries of byte
+ * sequences). */
 #ifndef HTTP_DIGEST_FIELDS_H
 #define HTTP_DIGEST_FIELDS_H
 
@@ -18,11 +19,12 @@ struct digest_field {
     uint8_t sha512[64];
 };
 
-/* Reads a request's field. False when it is not a well-formed dictionary, or a known algorithm's value is not a byte
- * sequence of its length; algorithms that are not known are passed over. */
+/* Reads a request's field. False when it is not a well-formed dictionary, or a known algorithm's
+ * value is not a byte sequence of its length; algorithms that are not known are passed over. */
 bool digest_field_parse(const char *text, struct digest_field *out_field);
 
-/* Want-Repr-Digest, Want-Content-Digest: the weight given to sha-256, 0 where it is not wanted or the field is NULL. */
+/* Want-Repr-Digest, Want-Content-Digest: the weight given to sha-256, 0 where it is not wanted or
+ * the field is NULL. */
 int digest_field_wants_sha256(const char *text);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "zt/digest.h"
 
-/* Of target and tag together: with the entries' number it bounds what clients can make this hold, 4 MiB. */
+/* Of target and tag together: with the entries' number it bounds what clients can make this hold, 4
+ * MiB. */
 #define NAME_MAX_BYTES 1024
 
 struct entry {
@@ -155,13 +156,16 @@ static struct entry *add_entry(struct digest_memory *memory, const struct name *
 
 /* --- for everybody --- */
 
-bool digest_memory_find(struct digest_memory *memory, const char *target, const char *etag, uint8_t out_sha256[32])
+bool digest_memory_find(struct digest_memory *memory, const char *target, const char *etag,
+                        uint8_t out_sha256[32])
 {
     const struct entry *entry;
     struct name name;
 
-    /* Most servers are never asked for a digest that they do not know: their requests take no lock. */
-    if (atomic_load_explicit(&memory->count, memory_order_relaxed) == 0 || !make_name(target, etag, &name))
+    /* Most servers are never asked for a digest that they do not know: their requests take no lock.
+     */
+    if (atomic_load_explicit(&memory->count, memory_order_relaxed) == 0 ||
+        !make_name(target, etag, &name))
         return false;
     pthread_mutex_lock(&memory->lock);
     entry = find_entry(memory, &name);
@@ -171,7 +175,8 @@ bool digest_memory_find(struct digest_memory *memory, const char *target, const 
     return entry != NULL;
 }
 
-void digest_memory_keep(struct digest_memory *memory, const char *target, const char *etag, const uint8_t sha256[32])
+void digest_memory_keep(struct digest_memory *memory, const char *target, const char *etag,
+                        const uint8_t sha256[32])
 {
     struct entry *entry;
     struct name name;

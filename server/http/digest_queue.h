@@ -1,5 +1,6 @@
-/* Hashing that clients wait for, in short turns: so many at a time, one after the other, so that any number of clients
- * who want digests of large things keep neither the workers from other requests nor each other from their turn. */
+/* Hashing that clients wait for, in short turns: so many at a time, one after the other, so that
+ * any number of clients who want digests of large things keep neither the workers from other
+ * requests nor each other from their turn. */
 #ifndef HTTP_DIGEST_QUEUE_H
 #define HTTP_DIGEST_QUEUE_H
 
@@ -22,7 +23,8 @@ struct digest_queue *digest_queue_new(struct workers *workers, unsigned at_once)
 /* After the workers have ended. Takes NULL. */
 void digest_queue_free(struct digest_queue *queue);
 
-/* For the end of the program, before the loops are stopped: who is in the middle of hashing is to give it up. */
+/* For the end of the program, before the loops are stopped: who is in the middle of hashing is to
+ * give it up. */
 void digest_queue_stop(struct digest_queue *queue);
 bool digest_queue_is_stopped(const struct digest_queue *queue);
 

@@ -1,4 +1,5 @@
-/* The stages of exchange.h, one function each; the answer's header fields stand in answer_fields.c. */
+/* The stages of exchange.h, one function each; the answer's header fields stand in answer_fields.c.
+ */
 #include "http/exchange.h"
 
 #include <string.h>
@@ -28,14 +29,15 @@ static void check_framing(struct request *request)
 
     if (state->headers_cut) {
         state->broken = true;
-        problem_reply(request, PROBLEM_HEADERS_TOO_LARGE, "there are more than %d header fields", REQUEST_FIELDS_MAX);
+        problem_reply(request, PROBLEM_HEADERS_TOO_LARGE, "there are more than %d header fields",
+                      REQUEST_FIELDS_MAX);
         return;
     }
     if (state->headers_hidden) {
         state->broken = true;
-        problem_reply(
-            request, PROBLEM_INVALID_REQUEST,
-            "the header is not lines of \"name: value\" with CR LF at their ends, without NUL and not folded");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "the header is not lines of \"name: value\" with CR LF at their ends, "
+                      "without NUL and not folded");
         return;
     }
     framing_check(state->headers, state->header_count, state->http_1_0, &framing);
@@ -44,8 +46,9 @@ static void check_framing(struct request *request)
         return;
     state->broken = true;
     problem_reply(request,
-                  framing.verdict == FRAMING_EXPECTATION ? PROBLEM_EXPECTATION_FAILED : PROBLEM_INVALID_REQUEST, "%s",
-                  framing.why);
+                  framing.verdict == FRAMING_EXPECTATION ? PROBLEM_EXPECTATION_FAILED
+                                                         : PROBLEM_INVALID_REQUEST,
+                  "%s", framing.why);
 }
 
 static bool target_is_text(const char *target)
@@ -61,15 +64,18 @@ static void check_target(struct request *request)
     const char *target = request_target(request);
 
     if (request_state(request)->target_length > TARGET_MAX)
-        problem_reply(request, PROBLEM_URI_TOO_LONG, "the target is longer than %d bytes", TARGET_MAX);
+        problem_reply(request, PROBLEM_URI_TOO_LONG, "the target is longer than %d bytes",
+                      TARGET_MAX);
     if (request->replied || target_is_text(target))
         return;
     /* Others may see a shorter target with something behind it. */
     request_state(request)->broken = true;
-    problem_reply(request, PROBLEM_INVALID_REQUEST, "the target holds a blank, a '#' or a control character");
+    problem_reply(request, PROBLEM_INVALID_REQUEST,
+                  "the target holds a blank, a '#' or a control character");
 }
 
-/* What can be answered by a server whose catalog is not there yet; targets that lead nowhere too. */
+/* What can be answered by a server whose catalog is not there yet; targets that lead nowhere too.
+ */
 static bool needs_no_catalog(const char *target)
 {
     static const char *const paths[] = {"/healthz", "/readyz", "/version", "/openapi.json"};
@@ -93,13 +99,15 @@ static void check_loaded(struct request *request)
     representation_field(&request->reply, "Retry-After", "1");
 }
 
-/* A handler takes a parameter that cannot be decoded for an absent one; what it made of that is not the answer. */
+/* A handler takes a parameter that cannot be decoded for an absent one; what it made of that is not
+ * the answer. */
 static void check_query(struct request *request)
 {
     const char *name = request_state(request)->malformed_parameter;
 
     if (name != NULL && request->reply.status < 400)
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s holds a malformed percent-encoding", name);
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s holds a malformed percent-encoding",
+                      name);
 }
 
 static void find_operation(struct request *request)
@@ -114,15 +122,15 @@ static void find_operation(struct request *request)
     /* Before a body can have effects. */
     if (!request->replied)
         check_query(request);
-    if (!request->replied && state->operation->receive == NULL && state->body_length > DROPPED_MAX &&
-        state->body_length != UINT64_MAX)
+    if (!request->replied && state->operation->receive == NULL &&
+        state->body_length > DROPPED_MAX && state->body_length != UINT64_MAX)
         problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
 }
 
 bool exchange_begin(struct request *request)
 {
-    static void (*const checks[])(struct request * request) = {check_framing, check_target, check_loaded,
-                                                               find_operation};
+    static void (*const checks[])(struct request * request) = {check_framing, check_target,
+                                                               check_loaded, find_operation};
 
     /* First, since a refusal names the request too. */
     trace_identify(request);
@@ -138,13 +146,15 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
     struct request_state *state = request_state(request);
 
     state->body_received += length;
-    /* No answer can be sent in the middle of a body: after a refusal the rest is read and dropped. */
+    /* No answer can be sent in the middle of a body: after a refusal the rest is read and dropped.
+     */
     if (!request->replied && state->operation != NULL && state->operation->receive != NULL) {
         state->operation->receive(request, bytes, length);
         return true;
     }
     state->body_dropped += length;
-    return state->body_dropped <= DROPPED_MAX || (state->operation != NULL && state->operation->receive != NULL);
+    return state->body_dropped <= DROPPED_MAX ||
+           (state->operation != NULL && state->operation->receive != NULL);
 }
 
 /* --- handle, preconditions --- */
@@ -175,7 +185,8 @@ static void check_preconditions(struct request *request)
         request_state(request)->not_modified = true;
         break;
     case PRECONDITION_FAILED:
-        problem_reply(request, PROBLEM_PRECONDITION_FAILED, "the representation's tag is %s", reply->etag);
+        problem_reply(request, PROBLEM_PRECONDITION_FAILED, "the representation's tag is %s",
+                      reply->etag);
         break;
     }
 }
@@ -232,7 +243,8 @@ struct answer *exchange_answer(struct request *request)
 
     answer_body_settle(request);
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
-    /* The library takes trailers for what they are not, and shows nothing of them (docs/decisions/framing.md). */
+    /* The library takes trailers for what they are not, and shows nothing of them
+     * (docs/decisions/framing.md). */
     answer->close = state->broken || state->body_length == UINT64_MAX;
     answer->fields = state->answer_fields;
     answer->field_count = answer_fields_write(request, state->answer_fields);

@@ -55,7 +55,8 @@ static const char *check_field(const struct header_field *field, struct seen *se
         return "a field name is not a token";
     if (has_control(field->value, field->value_length))
         return "a field value holds a control character";
-    /* A folded line is glued to the name of its field: "Content-Length:\r\n 5" comes as "Content-Length5". */
+    /* A folded line is glued to the name of its field: "Content-Length:\r\n 5" comes as
+     * "Content-Length5". */
     if (begins_with(field, "Content-Length") && !is_named(field, "Content-Length"))
         return "a field name begins with Content-Length";
     if (begins_with(field, "Transfer-Encoding") && !is_named(field, "Transfer-Encoding"))
@@ -105,9 +106,11 @@ static const char *check_together(const struct seen *seen, bool http_1_0, uint64
         return "Content-Length is not a length";
     if (seen->codings > 0) {
         *out_length = UINT64_MAX;
-        if (seen->coding->value_length != strlen("chunked") || strcasecmp(seen->coding->value, "chunked") != 0)
+        if (seen->coding->value_length != strlen("chunked") ||
+            strcasecmp(seen->coding->value, "chunked") != 0)
             return "Transfer-Encoding is not chunked";
-        /* RFC 9112 section 6.1: what stands between may not know it and take the chunks for something else. */
+        /* RFC 9112 section 6.1: what stands between may not know it and take the chunks for
+         * something else. */
         if (http_1_0)
             return "HTTP/1.0 has no Transfer-Encoding";
     }
@@ -116,7 +119,8 @@ static const char *check_together(const struct seen *seen, bool http_1_0, uint64
     return NULL;
 }
 
-void framing_check(const struct header_field *fields, unsigned count, bool http_1_0, struct framing *out_framing)
+void framing_check(const struct header_field *fields, unsigned count, bool http_1_0,
+                   struct framing *out_framing)
 {
     struct seen seen = {0};
 

@@ -1,7 +1,8 @@
-/* Whether a request's header leaves no doubt about where the request ends (RFC 9112 sections 5, 6 and 11.2).
+/* Whether a request's header leaves no doubt about where the request ends (RFC 9112 sections 5, 6
+ * and 11.2).
  *
- * The HTTP library accepts header fields that it and a proxy in front of it may read differently. Everything of that
- * kind is refused here, and the connection closed. */
+ * The HTTP library accepts header fields that it and a proxy in front of it may read differently.
+ * Everything of that kind is refused here, and the connection closed. */
 #ifndef HTTP_FRAMING_H
 #define HTTP_FRAMING_H
 
@@ -20,6 +21,7 @@ struct framing {
 };
 
 /* http_1_0: the request is of that version, not of a later one. */
-void framing_check(const struct header_field *fields, unsigned count, bool http_1_0, struct framing *out_framing);
+void framing_check(const struct header_field *fields, unsigned count, bool http_1_0,
+                   struct framing *out_framing);
 
 #endif

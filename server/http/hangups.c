@@ -1,5 +1,5 @@
-/* An epoll set of all connections that reports nothing but the end of what the client sends: it costs one call when a
- * connection is opened and one when it is closed. */
+/* An epoll set of all connections that reports nothing but the end of what the client sends: it
+ * costs one call when a connection is opened and one when it is closed. */
 #include "http/hangups.h"
 
 #include <stddef.h>
@@ -11,9 +11,11 @@
 #include "http/connections.h"
 #include "http/request_state.h"
 
-/* A client may shut down its sending side and wait for its answer: it is looked at again and again. */
+/* A client may shut down its sending side and wait for its answer: it is looked at again and again.
+ */
 #define LOOK_MS 250
-/* A program that was ended leaves the same trace. What takes longer to prepare is prepared for nobody. */
+/* A program that was ended leaves the same trace. What takes longer to prepare is prepared for
+ * nobody. */
 #define HALF_CLOSED_MS 5000
 
 #define EVENTS 64
@@ -51,20 +53,24 @@ void hangups_notice(void *hangups)
     ((struct hangups *)hangups)->seen = true;
 }
 
-/* The library has read every byte, and they do not make a whole request: what is missing cannot come. */
+/* The library has read every byte, and they do not make a whole request: what is missing cannot
+ * come. */
 static bool waits_in_vain(const struct connection *connection)
 {
     int unread = 0;
 
-    return connection_awaits_client(connection) && ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
+    return connection_awaits_client(connection) &&
+           ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
 }
 
-/* Whether the client is owed an answer of which no byte can be sent yet: else sending tells whether it is there. */
+/* Whether the client is owed an answer of which no byte can be sent yet: else sending tells whether
+ * it is there. */
 static bool waits_for_answer(const struct connection *connection)
 {
     const struct request *request = connection->request;
 
-    return request != NULL && connection->suspended && request_state_const(request)->phase != PHASE_QUEUED;
+    return request != NULL && connection->suspended &&
+           request_state_const(request)->phase != PHASE_QUEUED;
 }
 
 static void give_up(struct connection *connection, uint64_t now_ms)
@@ -100,7 +106,9 @@ void hangups_run(struct hangups *hangups, uint64_t now_ms)
     struct deadline *due;
 
     while ((due = deadlines_take_due(&hangups->looks, now_ms)) != NULL)
-        look(hangups, (struct connection *)(void *)((char *)due - offsetof(struct connection, look)), now_ms);
+        look(hangups,
+             (struct connection *)(void *)((char *)due - offsetof(struct connection, look)),
+             now_ms);
     if (hangups->seen)
         look_at_new(hangups, now_ms);
 }

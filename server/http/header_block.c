@@ -21,7 +21,8 @@ static bool take_line_end(struct walk *walk)
 {
     static const char end[2];
 
-    if (walk->block->length - walk->at < sizeof(end) || memcmp(walk->block->bytes + walk->at, end, sizeof(end)) != 0)
+    if (walk->block->length - walk->at < sizeof(end) ||
+        memcmp(walk->block->bytes + walk->at, end, sizeof(end)) != 0)
         return false;
     walk->at += sizeof(end);
     return true;
@@ -43,7 +44,8 @@ static bool take_request_line(struct walk *walk)
     if (!take_byte(walk, '\0') || block->target_length > block->length - walk->at)
         return false;
     walk->at += block->target_length;
-    return take_byte(walk, '\0') && take_text(walk, block->version, strlen(block->version)) && take_line_end(walk);
+    return take_byte(walk, '\0') && take_text(walk, block->version, strlen(block->version)) &&
+           take_line_end(walk);
 }
 
 static bool take_field(struct walk *walk, const struct header_field *field)
@@ -55,7 +57,8 @@ static bool take_field(struct walk *walk, const struct header_field *field)
     return take_text(walk, field->value, field->value_length) && take_line_end(walk);
 }
 
-bool header_block_is_plain(const struct header_block *block, const struct header_field *fields, unsigned count)
+bool header_block_is_plain(const struct header_block *block, const struct header_field *fields,
+                           unsigned count)
 {
     struct walk walk = {block, 0};
 

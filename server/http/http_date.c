@@ -1,4 +1,5 @@
-/* HTTP-date (RFC 9110 section 5.6.7): IMF-fixdate, which is written, and the two obsolete forms, which are read too. */
+/* HTTP-date (RFC 9110 section 5.6.7): IMF-fixdate, which is written, and the two obsolete forms,
+ * which are read too. */
 #include <string.h>
 
 #include "http/conditional.h"
@@ -8,7 +9,8 @@
 #define TIME_MAX ((time_t)253402300799)
 
 static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-static const char *const long_days[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+static const char *const long_days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                        "Thursday", "Friday", "Saturday"};
 static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
@@ -30,6 +32,7 @@ struct moment {
 static void scan_literal(struct scan *scan, const char *literal)
 {
     size_t length = strlen(literal);
+
     if (scan->bad || strncmp(scan->at, literal, length) != 0) {
         scan->bad = true;
         return;
@@ -40,8 +43,10 @@ static void scan_literal(struct scan *scan, const char *literal)
 static int scan_digits(struct scan *scan, unsigned count)
 {
     int number = 0;
+
     for (unsigned i = 0; i < count && !scan->bad; i++) {
         char byte = *scan->at;
+
         if (byte < '0' || byte > '9') {
             scan->bad = true;
             return 0;
@@ -56,6 +61,7 @@ static int scan_word(struct scan *scan, const char *const words[], int count)
 {
     for (int i = 0; i < count && !scan->bad; i++) {
         size_t length = strlen(words[i]);
+
         if (strncmp(scan->at, words[i], length) == 0) {
             scan->at += length;
             return i;
@@ -78,6 +84,7 @@ static void scan_clock(struct scan *scan, struct moment *moment)
 static bool read_imf(const char *text, struct moment *moment)
 {
     struct scan scan = {.at = text};
+
     scan_word(&scan, days, 7);
     scan_literal(&scan, ", ");
     moment->day = scan_digits(&scan, 2);
@@ -96,9 +103,12 @@ static int full_year(int two_digits)
 {
     time_t now = time(NULL);
     struct tm today;
+    int this_year;
+    int year;
+
     gmtime_r(&now, &today);
-    int this_year = today.tm_year + 1900;
-    int year = this_year - this_year % 100 + two_digits;
+    this_year = today.tm_year + 1900;
+    year = this_year - this_year % 100 + two_digits;
     return year > this_year + 50 ? year - 100 : year;
 }
 
@@ -106,6 +116,7 @@ static int full_year(int two_digits)
 static bool read_rfc850(const char *text, struct moment *moment)
 {
     struct scan scan = {.at = text};
+
     scan_word(&scan, long_days, 7);
     scan_literal(&scan, ", ");
     moment->day = scan_digits(&scan, 2);
@@ -123,6 +134,7 @@ static bool read_rfc850(const char *text, struct moment *moment)
 static bool read_asctime(const char *text, struct moment *moment)
 {
     struct scan scan = {.at = text};
+
     scan_word(&scan, days, 7);
     scan_literal(&scan, " ");
     moment->month = scan_word(&scan, months, 12);
@@ -143,15 +155,17 @@ static bool read_asctime(const char *text, struct moment *moment)
 /* A leap second counts as the first second of the next minute. */
 static bool moment_to_time(const struct moment *moment, time_t *out_time)
 {
-    if (moment->day < 1 || moment->hour > 23 || moment->minute > 59 || moment->second > 60) {
+    struct tm parts;
+    time_t midnight;
+
+    if (moment->day < 1 || moment->hour > 23 || moment->minute > 59 || moment->second > 60)
         return false;
-    }
-    struct tm parts = {.tm_year = moment->year - 1900, .tm_mon = moment->month, .tm_mday = moment->day};
-    time_t midnight = timegm(&parts);
+    parts = (struct tm){
+        .tm_year = moment->year - 1900, .tm_mon = moment->month, .tm_mday = moment->day};
+    midnight = timegm(&parts);
     /* timegm makes 1 March of 30 February. */
-    if (parts.tm_mday != moment->day) {
+    if (parts.tm_mday != moment->day)
         return false;
-    }
     *out_time = midnight + moment->hour * 3600 + moment->minute * 60 + moment->second;
     return true;
 }
@@ -159,9 +173,9 @@ static bool moment_to_time(const struct moment *moment, time_t *out_time)
 bool http_date_parse(const char *text, time_t *out_time)
 {
     struct moment moment;
-    if (!read_imf(text, &moment) && !read_rfc850(text, &moment) && !read_asctime(text, &moment)) {
+
+    if (!read_imf(text, &moment) && !read_rfc850(text, &moment) && !read_asctime(text, &moment))
         return false;
-    }
     return moment_to_time(&moment, out_time);
 }
 
@@ -177,16 +191,19 @@ static char *put_digits(char *at, int number, int count)
 static char *put_text(char *at, const char *text)
 {
     size_t length = strlen(text);
+
     memcpy(at, text, length);
     return at + length;
 }
 
 void http_date_format(time_t time, char out_text[30])
 {
-    time = time < TIME_MIN ? TIME_MIN : time > TIME_MAX ? TIME_MAX : time;
     struct tm parts;
+    char *at;
+
+    time = time < TIME_MIN ? TIME_MIN : time > TIME_MAX ? TIME_MAX : time;
     gmtime_r(&time, &parts);
-    char *at = put_text(out_text, days[parts.tm_wday]);
+    at = put_text(out_text, days[parts.tm_wday]);
     at = put_digits(put_text(at, ", "), parts.tm_mday, 2);
     at = put_text(put_text(put_text(at, " "), months[parts.tm_mon]), " ");
     at = put_digits(at, parts.tm_year + 1900, 4);

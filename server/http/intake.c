@@ -1,5 +1,6 @@
-/* A ring of pieces for each body: the loop fills them, and two workers follow, each at its own pace. Pieces are counted
- * from the body's first; a count's place in the ring is its rest by PIECES. */
+/* A ring of pieces for each body: the loop fills them, and two workers follow, each at its own
+ * pace. Pieces are counted from the body's first; a count's place in the ring is its rest by
+ * PIECES. */
 #include "http/intake.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include "http/connections.h"
 #include "http/request_state.h"
 
-/* Large enough that calls and jobs do not count beside hashing, which takes about 250 us for one. */
+/* Large enough that calls and jobs do not count beside hashing, which takes about 250 us for one.
+ */
 #define PIECE_BYTES ((size_t)512 << 10)
 /* Some are worked on while others are filled. */
 #define PIECES 4
@@ -67,7 +69,8 @@ static bool watch(struct intake *intake)
 
     if (intake->watched)
         return true;
-    if (epoll_ctl(intake->set->epoll, EPOLL_CTL_ADD, connection_of(intake)->descriptor, &event) != 0) {
+    if (epoll_ctl(intake->set->epoll, EPOLL_CTL_ADD, connection_of(intake)->descriptor, &event) !=
+        0) {
         intake->broken = true;
         return false;
     }
@@ -177,7 +180,8 @@ static void on_task_done(struct job *job)
 
 /* --- reading --- */
 
-/* The piece that is being filled, in the place of one that is finished; memory comes with the first round. */
+/* The piece that is being filled, in the place of one that is finished; memory comes with the first
+ * round. */
 static struct piece *piece_to_fill(struct intake *intake)
 {
     struct piece *piece = &intake->pieces[intake->filled % PIECES];
@@ -226,8 +230,8 @@ static void receive(struct intake *intake)
         intake->broken = true;
         return;
     }
-    length =
-        recv(connection_of(intake)->descriptor, piece->bytes + piece->length, room_in(intake, piece), MSG_DONTWAIT);
+    length = recv(connection_of(intake)->descriptor, piece->bytes + piece->length,
+                  room_in(intake, piece), MSG_DONTWAIT);
     if (length > 0)
         count_in(intake, piece, (size_t)length);
     else if (length == 0 || (errno != EAGAIN && errno != EINTR))
@@ -255,7 +259,8 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
     if (intake == NULL)
         return false;
     for (int i = 0; i < TASKS; i++) {
-        intake->tasks[i].job = (struct job){.run = run_task, .done = on_task_done, .loop = set->loop};
+        intake->tasks[i].job =
+            (struct job){.run = run_task, .done = on_task_done, .loop = set->loop};
         intake->tasks[i].intake = intake;
     }
     intake->set = set;
@@ -277,7 +282,8 @@ struct intake_set *intake_set_new(struct loop *loop, const struct intake_events 
 
     if (set == NULL)
         return NULL;
-    *set = (struct intake_set){.loop = loop, .events = *events, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    *set =
+        (struct intake_set){.loop = loop, .events = *events, .epoll = epoll_create1(EPOLL_CLOEXEC)};
     if (set->epoll >= 0)
         return set;
     free(set);

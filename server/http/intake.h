@@ -1,7 +1,8 @@
-/* Long bodies, read past the HTTP library: its memory for a connection gives pieces of a few KiB, and each costs as
- * much as a large one. Once the library has delivered a body's first piece, and has nothing else of it, the connection
- * is suspended, the rest goes from the socket into large buffers, and workers store and digest these side by side.
- * While they cannot keep up nothing is read, and the client waits. */
+/* Long bodies, read past the HTTP library: its memory for a connection gives pieces of a few KiB,
+ * and each costs as much as a large one. Once the library has delivered a body's first piece, and
+ * has nothing else of it, the connection is suspended, the rest goes from the socket into large
+ * buffers, and workers store and digest these side by side. While they cannot keep up nothing is
+ * read, and the client waits. */
 #ifndef HTTP_INTAKE_H
 #define HTTP_INTAKE_H
 
@@ -26,7 +27,8 @@ struct intake_events {
     void (*paused)(void *context, struct connection *connection);
     /* From now on the client's bytes are waited for. */
     void (*awaited)(void *context, struct connection *connection);
-    /* Nobody works on the body any more; whole: all of it was stored and digested, and the answer is due. */
+    /* Nobody works on the body any more; whole: all of it was stored and digested, and the answer
+     * is due. */
     void (*ended)(void *context, struct connection *connection, bool whole);
 };
 
@@ -39,8 +41,8 @@ void intake_set_free(struct intake_set *set);
 int intake_descriptor(const struct intake_set *set);
 void intake_run(void *set);
 
-/* Takes the rest of a body over, left bytes of a connection that is suspended right after this. False: too many are
- * under way, or memory is out. */
+/* Takes the rest of a body over, left bytes of a connection that is suspended right after this.
+ * False: too many are under way, or memory is out. */
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left);
 
 #endif

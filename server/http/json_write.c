@@ -1,4 +1,5 @@
-/* JSON (RFC 8259) written straight into a growing text, comma by comma: no tree, no double in between. */
+/* JSON (RFC 8259) written straight into a growing text, comma by comma: no tree, no double in
+ * between. */
 #include "http/json_write.h"
 
 #include <assert.h>
@@ -27,17 +28,17 @@ void json_free(struct json *json)
 /* Room for length more bytes. */
 static bool reserve(struct json *json, size_t length)
 {
-    if (json->failed) {
+    size_t capacity;
+    char *text;
+
+    if (json->failed)
         return false;
-    }
-    if (length <= json->capacity - json->length) {
+    if (length <= json->capacity - json->length)
         return true;
-    }
-    size_t capacity = json->capacity > 0 ? json->capacity : FIRST_CAPACITY;
-    while (capacity - json->length < length && capacity <= SIZE_MAX / 2) {
+    capacity = json->capacity > 0 ? json->capacity : FIRST_CAPACITY;
+    while (capacity - json->length < length && capacity <= SIZE_MAX / 2)
         capacity *= 2;
-    }
-    char *text = capacity - json->length < length ? NULL : realloc(json->text, capacity);
+    text = capacity - json->length < length ? NULL : realloc(json->text, capacity);
     if (text == NULL) {
         json->failed = true;
         return false;
@@ -63,6 +64,7 @@ static void append_char(struct json *json, char byte)
 static void new_line(struct json *json)
 {
     size_t spaces = (size_t)json->depth * INDENT;
+
     append_char(json, '\n');
     if (reserve(json, spaces)) {
         memset(json->text + json->length, ' ', spaces);
@@ -77,12 +79,10 @@ static void separate(struct json *json)
         json->after_key = false;
         return;
     }
-    if (json->after_value) {
+    if (json->after_value)
         append_char(json, ',');
-    }
-    if (json->pretty && json->depth > 0) {
+    if (json->pretty && json->depth > 0)
         new_line(json);
-    }
 }
 
 static void value(struct json *json, const char *bytes, size_t length)
@@ -104,15 +104,13 @@ static void end(struct json *json, char bracket)
 {
     assert(json->depth > 0 && !json->after_key);
     json->depth--;
-    if (json->pretty && json->after_value) {
+    if (json->pretty && json->after_value)
         new_line(json);
-    }
     append_char(json, bracket);
     json->after_value = true;
     /* For the shell that it is shown in. */
-    if (json->pretty && json->depth == 0) {
+    if (json->pretty && json->depth == 0)
         append_char(json, '\n');
-    }
 }
 
 void json_object_begin(struct json *json)
@@ -140,7 +138,8 @@ static void append_escape(struct json *json, unsigned char byte)
     static const char hex[] = "0123456789abcdef";
     static const char letters[][2] = {{'"', '"'},  {'\\', '\\'}, {'\b', 'b'}, {'\f', 'f'},
                                       {'\n', 'n'}, {'\r', 'r'},  {'\t', 't'}};
-    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
+
+    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
         if (byte == (unsigned char)letters[i][0]) {
             append(json, (const char[]){'\\', letters[i][1]}, 2);
             return;
@@ -153,15 +152,16 @@ static void append_escape(struct json *json, unsigned char byte)
 static size_t plain_run(const char *bytes, size_t length)
 {
     size_t at = 0;
+
     while (at < length) {
         unsigned char byte = (unsigned char)bytes[at];
-        if (byte < 0x20 || byte == '"' || byte == '\\') {
+        size_t size;
+
+        if (byte < 0x20 || byte == '"' || byte == '\\')
             break;
-        }
-        size_t size = byte < 0x80 ? 1 : utf8_character(bytes + at, length - at);
-        if (size == 0) {
+        size = byte < 0x80 ? 1 : utf8_character(bytes + at, length - at);
+        if (size == 0)
             break;
-        }
         at += size;
     }
     return at;
@@ -172,16 +172,15 @@ static void append_string(struct json *json, const char *bytes, size_t length)
     append_char(json, '"');
     for (size_t at = 0; at < length;) {
         size_t run = plain_run(bytes + at, length - at);
+
         append(json, bytes + at, run);
         at += run;
-        if (at == length) {
+        if (at == length)
             break;
-        }
-        if ((unsigned char)bytes[at] < 0x80) {
+        if ((unsigned char)bytes[at] < 0x80)
             append_escape(json, (unsigned char)bytes[at]);
-        } else {
+        else
             append(json, "\xEF\xBF\xBD", 3);
-        }
         at++;
     }
     append_char(json, '"');
@@ -216,12 +215,13 @@ void json_put_string(struct json *json, const char *text)
 void json_uint(struct json *json, uint64_t number)
 {
     char digits[UINT_DIGITS];
-    size_t at = sizeof digits;
+    size_t at = sizeof(digits);
+
     do {
         digits[--at] = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    value(json, digits + at, sizeof digits - at);
+    value(json, digits + at, sizeof(digits) - at);
 }
 
 void json_bool(struct json *json, bool truth)

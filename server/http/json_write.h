@@ -1,5 +1,6 @@
-/* Writing JSON into a growing text: manifests of a hundred thousand objects are written without a tree in between, and
- * integers past 2^53 exactly. Errors stick, so that a sequence of writes is checked once. */
+/* Writing JSON into a growing text: manifests of a hundred thousand objects are written without a
+ * tree in between, and integers past 2^53 exactly. Errors stick, so that a sequence of writes is
+ * checked once. */
 #ifndef HTTP_JSON_WRITE_H
 #define HTTP_JSON_WRITE_H
 
@@ -30,9 +31,11 @@ void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
 void json_key(struct json *json, struct zt_text key);
 void json_key_string(struct json *json, const char *key);
-/* Bytes that are not UTF-8 become U+FFFD: what is written is JSON, whatever a file or a client says. */
+/* Bytes that are not UTF-8 become U+FFFD: what is written is JSON, whatever a file or a client
+ * says. */
 void json_text(struct json *json, struct zt_text text);
-/* Not json_string and json_null: jansson, linked into the same program, has functions of those names. */
+/* Not json_string and json_null: jansson, linked into the same program, has functions of those
+ * names. */
 void json_put_string(struct json *json, const char *text);
 void json_put_null(struct json *json);
 void json_uint(struct json *json, uint64_t value);

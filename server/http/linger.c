@@ -78,7 +78,8 @@ void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms)
     if (one == NULL)
         return;
     one->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    if (one->descriptor < 0 || epoll_ctl(linger->epoll, EPOLL_CTL_ADD, one->descriptor, &event) != 0) {
+    if (one->descriptor < 0 ||
+        epoll_ctl(linger->epoll, EPOLL_CTL_ADD, one->descriptor, &event) != 0) {
         if (one->descriptor >= 0)
             close(one->descriptor);
         free(one);

@@ -1,5 +1,6 @@
-/* Closing a connection whose request was refused before its body: what still comes is read and dropped for a while, as
- * a close with unread bytes would reset the connection and take the answer with it (RFC 9112 section 9.6). */
+/* Closing a connection whose request was refused before its body: what still comes is read and
+ * dropped for a while, as a close with unread bytes would reset the connection and take the answer
+ * with it (RFC 9112 section 9.6). */
 #ifndef HTTP_LINGER_H
 #define HTTP_LINGER_H
 

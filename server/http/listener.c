@@ -29,7 +29,8 @@ static int fail(char *error, size_t error_size, const char *listen, const char *
 
 static int resolve(const char *listen, struct address *out_address, char *error, size_t error_size)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct config_message message;
     struct config_listen place;
     struct addrinfo *found = NULL;
@@ -53,11 +54,13 @@ static int resolve(const char *listen, struct address *out_address, char *error,
 static int open_socket(const struct address *address, bool reuse_port)
 {
     const int yes = 1;
-    int descriptor = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int descriptor =
+        socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (descriptor < 0)
         return -1;
-    /* Without it a server could not start again while connections of the last one are in TIME_WAIT. */
+    /* Without it a server could not start again while connections of the last one are in TIME_WAIT.
+     */
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if ((reuse_port && setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) != 0) ||
         bind(descriptor, (const struct sockaddr *)&address->storage, address->length) != 0) {
@@ -70,8 +73,8 @@ static int open_socket(const struct address *address, bool reuse_port)
     return descriptor;
 }
 
-/* Whether another server has the port: a bind without SO_REUSEPORT tells. With port 0 the free one is taken over into
- * address, so that all sockets get the same. */
+/* Whether another server has the port: a bind without SO_REUSEPORT tells. With port 0 the free one
+ * is taken over into address, so that all sockets get the same. */
 static int probe(struct address *address)
 {
     int descriptor = open_socket(address, false);

@@ -1,8 +1,8 @@
-/* The thread of a loop: it sleeps in one epoll set over the daemon, posts and watched descriptors, and runs what is
- * due.
+/* The thread of a loop: it sleeps in one epoll set over the daemon, posts and watched descriptors,
+ * and runs what is due.
  *
- * Posts are a stack that threads push to without a lock and the loop takes as a whole; only the push that finds it
- * empty writes to the eventfd. */
+ * Posts are a stack that threads push to without a lock and the loop takes as a whole; only the
+ * push that finds it empty writes to the eventfd. */
 #include "http/loop.h"
 
 #include <errno.h>
@@ -58,13 +58,14 @@ void loop_post(struct loop *loop, struct job *job)
 {
     struct job *head;
 
-    /* The loop may run the job, and end, before this function does: loop_stop waits for those that are still in it. */
+    /* The loop may run the job, and end, before this function does: loop_stop waits for those that
+     * are still in it. */
     atomic_fetch_add(&loop->posting, 1);
     head = atomic_load_explicit(&loop->posts, memory_order_relaxed);
     do
         job->next = head;
-    while (
-        !atomic_compare_exchange_weak_explicit(&loop->posts, &head, job, memory_order_release, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&loop->posts, &head, job, memory_order_release,
+                                                  memory_order_relaxed));
     /* Who pushed onto a stack that was not empty knows that a kick is under way. */
     if (head == NULL)
         kick(loop);
@@ -118,7 +119,8 @@ int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), 
 
     if (watch == NULL)
         return -1;
-    *watch = (struct watch){.next = atomic_load(&loop->watches), .ready = ready, .context = context};
+    *watch =
+        (struct watch){.next = atomic_load(&loop->watches), .ready = ready, .context = context};
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
         free(watch);
         return -1;
@@ -192,7 +194,8 @@ static int start_thread(struct loop *loop)
     sigset_t before;
     int status;
 
-    /* Signals reach the program as a descriptor that one loop watches, never as an interruption of these threads. */
+    /* Signals reach the program as a descriptor that one loop watches, never as an interruption of
+     * these threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     status = pthread_create(&loop->thread, NULL, loop_main, loop);
@@ -237,7 +240,8 @@ struct loop *loop_start(struct server *server, int listen_socket, char *error, s
     loop->mhd = mhd_start(server, loop, listen_socket, error, error_size);
     if (loop->mhd == NULL)
         goto failed;
-    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, mhd_descriptor(loop->mhd), &event) != 0 || start_thread(loop) != 0) {
+    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, mhd_descriptor(loop->mhd), &event) != 0 ||
+        start_thread(loop) != 0) {
         snprintf(error, error_size, "cannot start an event loop: %s", strerrordesc_np(errno));
         mhd_stop(loop->mhd);
         goto failed;

@@ -1,5 +1,6 @@
-/* An event loop: one thread with a libmicrohttpd daemon of its own, in an outer epoll over the daemon's descriptor, an
- * eventfd for posts from other threads, and whatever descriptors are watched. */
+/* An event loop: one thread with a libmicrohttpd daemon of its own, in an outer epoll over the
+ * daemon's descriptor, an eventfd for posts from other threads, and whatever descriptors are
+ * watched. */
 #ifndef HTTP_LOOP_H
 #define HTTP_LOOP_H
 
@@ -8,18 +9,19 @@
 #include "runtime/server.h"
 #include "runtime/workers.h"
 
-/* Makes a loop over a listening socket of its own (SO_REUSEPORT; see listener.h), which it takes over, and starts its
- * thread. NULL with a line in error when the daemon cannot be started. */
+/* Makes a loop over a listening socket of its own (SO_REUSEPORT; see listener.h), which it takes
+ * over, and starts its thread. NULL with a line in error when the daemon cannot be started. */
 struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size);
 
 /* Calls job->done(job) on the loop's thread, soon. From any thread; never blocks. */
 void loop_post(struct loop *loop, struct job *job);
 
-/* Watches a descriptor for reading: ready(context) is called on the loop's thread. Call before or on the loop's thread.
- */
+/* Watches a descriptor for reading: ready(context) is called on the loop's thread. Call before or
+ * on the loop's thread. */
 int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context);
 
-/* Stops accepting: the listening socket is closed, answers carry Connection: close. From any thread. */
+/* Stops accepting: the listening socket is closed, answers carry Connection: close. From any
+ * thread. */
 void loop_drain(struct loop *loop);
 
 /* Requests begun and not finished. From any thread. */

@@ -1,8 +1,9 @@
-/* The library's callbacks: connections and requests come, the exchange decides, the sender makes the response.
+/* The library's callbacks: connections and requests come, the exchange decides, the sender makes
+ * the response.
  *
- * The library is driven from outside: its own epoll thread stalls when exactly 128 connections are ready at once. A
- * refusal is sent on the handler's first call only when there is a body to refuse, since the library closes the
- * connection after an answer given there; else on the second. */
+ * The library is driven from outside: its own epoll thread stalls when exactly 128 connections are
+ * ready at once. A refusal is sent on the handler's first call only when there is a body to refuse,
+ * since the library closes the connection after an answer given there; else on the second. */
 #include "http/mhd.h"
 
 #include <limits.h>
@@ -63,7 +64,8 @@ static uint64_t clock_ms(void)
 
 static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **socket_context)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct connection *connection =
         connections_add(&mhd->connections, info != NULL ? info->connect_fd : -1, mhd->now_ms);
 
@@ -79,25 +81,30 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
 static void finish_request(struct mhd *mhd, struct request *request, enum ending ending)
 {
     request->connection->request = NULL;
-    request->connection->asked_bytes += request_state(request)->header_bytes + request_state(request)->body_received;
+    request->connection->asked_bytes +=
+        request_state(request)->header_bytes + request_state(request)->body_received;
     trace_end(request, ending);
     if (readahead_end(request_state(request)->ahead))
         request_free(request);
     atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
 }
 
-/* The library does not tell the end of a request that its memory for a header did not suffice for. */
+/* The library does not tell the end of a request that its memory for a header did not suffice for.
+ */
 static void finish_forgotten(struct mhd *mhd, struct connection *connection)
 {
     struct request *request = connection->request;
 
     if (request != NULL)
-        finish_request(mhd, request, request_state(request)->phase == PHASE_HEADER ? ENDING_REFUSED : ENDING_SERVER);
+        finish_request(mhd, request,
+                       request_state(request)->phase == PHASE_HEADER ? ENDING_REFUSED
+                                                                     : ENDING_SERVER);
 }
 
 static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
     if (mhd->address_limit > 0 && info != NULL)
         address_limit_leave(info->client_addr);
@@ -125,12 +132,14 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
     const struct mhd *mhd = context;
 
     (void)length;
-    return mhd->address_limit == 0 || address_limit_enter(address, mhd->address_limit) ? MHD_YES : MHD_NO;
+    return mhd->address_limit == 0 || address_limit_enter(address, mhd->address_limit) ? MHD_YES
+                                                                                       : MHD_NO;
 }
 
 static struct connection *connection_of(struct MHD_Connection *handle)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
     return info != NULL ? info->socket_context : NULL;
 }
@@ -144,7 +153,8 @@ static void resume_library(struct connection *connection)
     MHD_resume_connection(connection->handle);
 }
 
-/* The library finds the stream at its end, in the middle of the body as it knows it, and closes the connection. */
+/* The library finds the stream at its end, in the middle of the body as it knows it, and closes the
+ * connection. */
 static void end_past_library(struct connection *connection)
 {
     shutdown(connection->descriptor, SHUT_RDWR);
@@ -160,13 +170,15 @@ static void answer_past_library(struct connection *connection)
     if (exchange_advance(request) == OUTCOME_WAITING)
         return;
     exchange_answer(request);
-    connection->answered = bare_answer_send(request, MHD_get_reason_phrase_for(state->answer.status));
+    connection->answered =
+        bare_answer_send(request, MHD_get_reason_phrase_for(state->answer.status));
     if (connection->answered)
         state->phase = PHASE_QUEUED;
     end_past_library(connection);
 }
 
-/* On the loop's thread, by a post: the handler that suspended has returned long since, however fast the worker was. */
+/* On the loop's thread, by a post: the handler that suspended has returned long since, however fast
+ * the worker was. */
 static void resume(struct request *request)
 {
     struct connection *connection = request->connection;
@@ -205,10 +217,10 @@ void mhd_work_ended(struct mhd *mhd)
 
 /* --- requests --- */
 
-/* The library parses arguments, which take far more of its small memory than the target does, and nobody asks it for
- * them: request_query reads the copy. The text is in the library's own buffer, and what it reads of the query
- * ends at a NUL: the cut is behind the '?', whose place it has noted already. The one target that is not in the buffer
- * is the empty one. */
+/* The library parses arguments, which take far more of its small memory than the target does, and
+ * nobody asks it for them: request_query reads the copy. The text is in the library's own buffer,
+ * and what it reads of the query ends at a NUL: the cut is behind the '?', whose place it has noted
+ * already. The one target that is not in the buffer is the empty one. */
 static void hide_query(const char *target)
 {
     char *query = strchr((char *)(uintptr_t)target, '?');
@@ -240,17 +252,19 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     return request;
 }
 
-static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
-                                 const char *value, size_t value_length)
+static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                 size_t name_length, const char *value, size_t value_length)
 {
-    const struct header_field field = {name, value != NULL ? value : "", (uint32_t)name_length, (uint32_t)value_length};
+    const struct header_field field = {name, value != NULL ? value : "", (uint32_t)name_length,
+                                       (uint32_t)value_length};
 
     (void)kind;
     return request_add_header(context, field) ? MHD_YES : MHD_NO;
 }
 
 /* method and version are the library's pointers into the block that it parsed. */
-static bool header_is_hidden(const struct request_state *state, const char *method, const char *version)
+static bool header_is_hidden(const struct request_state *state, const char *method,
+                             const char *version)
 {
 #if MHD_VERSION >= STRICT_PARSER
     (void)state, (void)method, (void)version;
@@ -276,7 +290,8 @@ static enum MHD_Result queue_answer(struct connection *connection, struct reques
     return result;
 }
 
-/* Only on_header_end's answers, which are problems in memory, go out without passing sender_load. */
+/* Only on_header_end's answers, which are problems in memory, go out without passing sender_load.
+ */
 static enum MHD_Result answer(struct connection *connection, struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -290,8 +305,8 @@ static enum MHD_Result answer(struct connection *connection, struct request *req
     return queue_answer(connection, request);
 }
 
-static enum MHD_Result on_header_end(struct connection *connection, struct request *request, const char *method,
-                                     const char *version)
+static enum MHD_Result on_header_end(struct connection *connection, struct request *request,
+                                     const char *method, const char *version)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
@@ -322,8 +337,8 @@ static bool note_piece(void *context, struct connection *connection)
 
     /* The loop may have slept until now. */
     mhd->now_ms = clock_ms();
-    return connections_body_piece(&mhd->connections, connection, request_state(connection->request)->body_received,
-                                  mhd->now_ms);
+    return connections_body_piece(&mhd->connections, connection,
+                                  request_state(connection->request)->body_received, mhd->now_ms);
 }
 
 static void note_pause(void *context, struct connection *connection)
@@ -358,7 +373,8 @@ static void on_taken_in(void *context, struct connection *connection, bool whole
 static void take_in(struct connection *connection, struct request *request)
 {
     const struct request_state *state = request_state_const(request);
-    const uint64_t left = state->body_length != UINT64_MAX ? state->body_length - state->body_received : 0;
+    const uint64_t left =
+        state->body_length != UINT64_MAX ? state->body_length - state->body_received : 0;
 
     if (left < INTAKE_LEAST_BYTES || state->operation->store == NULL ||
         !intake_begin(connection->mhd->intakes, request, left))
@@ -367,8 +383,8 @@ static void take_in(struct connection *connection, struct request *request)
     mhd_suspend(connection);
 }
 
-static enum MHD_Result on_body(struct connection *connection, struct request *request, const char *bytes,
-                               size_t *length)
+static enum MHD_Result on_body(struct connection *connection, struct request *request,
+                               const char *bytes, size_t *length)
 {
     bool is_first = request_state(request)->body_received == 0;
 
@@ -382,9 +398,11 @@ static enum MHD_Result on_body(struct connection *connection, struct request *re
     return MHD_YES;
 }
 
-/* The library calls it with the header, with each piece of the body, at its end, and after each resume. */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url, const char *method,
-                                  const char *version, const char *bytes, size_t *length, void **request_context)
+/* The library calls it with the header, with each piece of the body, at its end, and after each
+ * resume. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
+                                  const char *method, const char *version, const char *bytes,
+                                  size_t *length, void **request_context)
 {
     struct request *request = *request_context;
     struct mhd *mhd = context;
@@ -395,7 +413,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     if (request == NULL || mhd->cutting)
         return MHD_NO;
     connection = request->connection;
-    /* What it waited for may not have been done; and what is left past the library is no part of the body. */
+    /* What it waited for may not have been done; and what is left past the library is no part of
+     * the body. */
     if (connection->gone || connection->past_library)
         return MHD_NO;
     if (request_state(request)->phase == PHASE_HEADER)
@@ -403,7 +422,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     if (*length > 0)
         return on_body(connection, request, bytes, length);
     deadline_clear(&connection->deadline);
-    if (request_state(request)->phase != PHASE_LOADING && exchange_advance(request) == OUTCOME_WAITING)
+    if (request_state(request)->phase != PHASE_LOADING &&
+        exchange_advance(request) == OUTCOME_WAITING)
         return suspend(connection);
     return answer(connection, request);
 }
@@ -418,7 +438,8 @@ static enum ending ending_of(const struct request *request, enum MHD_RequestTerm
         return ENDING_DRAIN;
     if (code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED || connection->timed_out)
         return ENDING_TIMEOUT;
-    if (code == MHD_REQUEST_TERMINATED_WITH_ERROR && request_state_const(request)->phase == PHASE_HEADER)
+    if (code == MHD_REQUEST_TERMINATED_WITH_ERROR &&
+        request_state_const(request)->phase == PHASE_HEADER)
         return ENDING_REFUSED;
     return connection_is_established(connection) ? ENDING_SERVER : ENDING_CLIENT;
 }
@@ -445,7 +466,8 @@ static size_t leave_escaped(void *context, struct MHD_Connection *handle, char *
     return strlen(text);
 }
 
-__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format,
+                                                             va_list arguments)
 {
     char text[512];
 
@@ -462,8 +484,9 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *context, cons
 #if MHD_VERSION >= STRICT_PARSER
 #define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
 #else
-/* Strict, it closes the connection without an answer where a target has a blank, and answers in its own words, with two
- * heads, where Host is missing; it is strict about nothing else. Both are refused by the exchange instead. */
+/* Strict, it closes the connection without an answer where a target has a blank, and answers in its
+ * own words, with two heads, where Host is missing; it is strict about nothing else. Both are
+ * refused by the exchange instead. */
 #define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT, 0
 #endif
 
@@ -472,15 +495,16 @@ static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
     const struct config *config = mhd->server->config;
 
     /* The port is the listening socket's; with the option the parameter is not looked at. */
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept,
-                            mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
-                            MHD_OPTION_LISTEN_SOCKET, listen_socket, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-                            MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
-                            capacity_connections(mhd->server), MHD_OPTION_CONNECTION_TIMEOUT,
-                            (unsigned)config->limits.idle_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, mhd, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-                            mhd, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept,
+        mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
+        MHD_OPTION_LISTEN_SOCKET, listen_socket, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
+        capacity_connections(mhd->server), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)config->limits.idle_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, mhd, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        mhd, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
 }
 
 /* mhd_run does what there is to do; the descriptor only ends the loop's sleep. */
@@ -499,7 +523,8 @@ static void free_mhd(struct mhd *mhd)
     free(mhd);
 }
 
-struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, char *error, size_t error_size)
+struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, char *error,
+                      size_t error_size)
 {
     struct mhd *mhd = calloc(1, sizeof(*mhd));
 
@@ -515,10 +540,12 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     mhd->loop = loop;
     mhd->now_ms = clock_ms();
     mhd->linger = linger_new();
-    mhd->intakes = intake_set_new(loop, &(struct intake_events){mhd, note_piece, note_pause, note_wait, on_taken_in});
+    mhd->intakes = intake_set_new(
+        loop, &(struct intake_events){mhd, note_piece, note_pause, note_wait, on_taken_in});
     if (hangups_init(&mhd->hangups) == 0 && mhd->linger != NULL && mhd->intakes != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
-    if (mhd->daemon == NULL || loop_watch(loop, linger_descriptor(mhd->linger), on_linger, mhd) != 0 ||
+    if (mhd->daemon == NULL ||
+        loop_watch(loop, linger_descriptor(mhd->linger), on_linger, mhd) != 0 ||
         loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0 ||
         loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) != 0) {
         snprintf(error, error_size, "the HTTP library cannot be started");
@@ -547,7 +574,8 @@ int mhd_timeout_ms(struct mhd *mhd)
     MHD_UNSIGNED_LONG_LONG library_ms;
     int timeout_ms = -1;
 
-    /* At its limit the library does not listen, and begins again only when it runs after a connection was closed. */
+    /* At its limit the library does not listen, and begins again only when it runs after a
+     * connection was closed. */
     if (mhd->closed)
         return 0;
     if (MHD_get_timeout(mhd->daemon, &library_ms) == MHD_YES)

@@ -1,7 +1,8 @@
 /* The body of a multipart/byteranges answer (RFC 9110 section 14.6, RFC 2046 section 5.1.1).
  *
- * The boundary is drawn anew for each answer: whoever writes a file cannot put it there, and 128 bits do not occur by
- * chance. Its length is constant, so that the answer's is what the ranges make it. */
+ * The boundary is drawn anew for each answer: whoever writes a file cannot put it there, and 128
+ * bits do not occur by chance. Its length is constant, so that the answer's is what the ranges make
+ * it. */
 #include "http/multipart.h"
 
 #include <assert.h>
@@ -27,16 +28,19 @@ static bool draw_boundary(char out_boundary[BOUNDARY_SIZE])
     return true;
 }
 
-static const char *print_head(struct request *request, const char *boundary, struct byte_range range, bool is_first)
+static const char *print_head(struct request *request, const char *boundary,
+                              struct byte_range range, bool is_first)
 {
     const struct representation *reply = &request->reply;
 
     return request_print(
-        request, "%s--%s\r\n%s%s%s%s%s%sContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n\r\n",
+        request,
+        "%s--%s\r\n%s%s%s%s%s%sContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n\r\n",
         is_first ? "" : "\r\n", boundary, reply->media_type != NULL ? "Content-Type: " : "",
         reply->media_type != NULL ? reply->media_type : "", reply->media_type != NULL ? "\r\n" : "",
-        reply->coding != NULL ? "Content-Encoding: " : "", reply->coding != NULL ? reply->coding : "",
-        reply->coding != NULL ? "\r\n" : "", range.first, range.first + range.length - 1, reply->length);
+        reply->coding != NULL ? "Content-Encoding: " : "",
+        reply->coding != NULL ? reply->coding : "", reply->coding != NULL ? "\r\n" : "",
+        range.first, range.first + range.length - 1, reply->length);
 }
 
 static bool add_text(struct multipart *multipart, const char *text)
@@ -61,8 +65,9 @@ static bool add_parts(struct request *request, const struct range_set *set, cons
 
         if (!add_text(multipart, print_head(request, boundary, range, i == 0)))
             return false;
-        multipart->segment_count += representation_cut(&request->reply, range.first, range.length, multipart->length,
-                                                       multipart->segments + multipart->segment_count);
+        multipart->segment_count +=
+            representation_cut(&request->reply, range.first, range.length, multipart->length,
+                               multipart->segments + multipart->segment_count);
         multipart->length += range.length;
     }
     return add_text(multipart, request_print(request, "\r\n--%s--\r\n", boundary));
@@ -78,10 +83,12 @@ static size_t count_segments(const struct representation *reply, const struct ra
     return count;
 }
 
-bool multipart_make(struct request *request, const struct range_set *set, struct multipart *out_multipart)
+bool multipart_make(struct request *request, const struct range_set *set,
+                    struct multipart *out_multipart)
 {
     const size_t count = count_segments(&request->reply, set);
-    struct multipart multipart = {.segments = request_allocate(request, count * sizeof(struct segment))};
+    struct multipart multipart = {.segments =
+                                      request_allocate(request, count * sizeof(struct segment))};
     char boundary[BOUNDARY_SIZE];
 
     if (multipart.segments == NULL || !draw_boundary(boundary))

@@ -12,10 +12,12 @@ struct multipart {
     uint64_t length;
 };
 
-/* The parts in the order of the set, each with its Content-Range and what the whole would have as Content-Type and
- * Content-Encoding: the framing around them is not encoded. Bytes of the representation are named, not copied: at most
- * RANGES_MAX heads and two more segments for each range than the representation has itself. Everything lives as long
- * as the request. False when memory is out. */
-bool multipart_make(struct request *request, const struct range_set *set, struct multipart *out_multipart);
+/* The parts in the order of the set, each with its Content-Range and what the whole would have as
+ * Content-Type and Content-Encoding: the framing around them is not encoded. Bytes of the
+ * representation are named, not copied: at most RANGES_MAX heads and two more segments for each
+ * range than the representation has itself. Everything lives as long as the request. False when
+ * memory is out. */
+bool multipart_make(struct request *request, const struct range_set *set,
+                    struct multipart *out_multipart);
 
 #endif

@@ -1,4 +1,5 @@
-/* Weights of Accept-Encoding and Accept. Weights are told in thousandths, so that nothing is rounded. */
+/* Weights of Accept-Encoding and Accept. Weights are told in thousandths, so that nothing is
+ * rounded. */
 #include "http/negotiate.h"
 
 #include <assert.h>
@@ -20,7 +21,8 @@ struct span {
 
 static bool is_token_char(char byte)
 {
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+           (byte >= 'A' && byte <= 'Z') ||
            (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL);
 }
 
@@ -86,7 +88,8 @@ static bool take_value(const char **at, struct span *out_value)
     return true;
 }
 
-/* Parameters up to the next comma; the one named q is the weight, the others are read and mean nothing here. */
+/* Parameters up to the next comma; the one named q is the weight, the others are read and mean
+ * nothing here. */
 static bool take_parameters(const char **at, unsigned *out_weight)
 {
     *out_weight = WEIGHT_MAX;
@@ -120,7 +123,8 @@ static void skip_member(const char **at)
     }
 }
 
-/* The field's next well-formed member: what it names ("gzip"; with a slash, "text/html"), and its weight. */
+/* The field's next well-formed member: what it names ("gzip"; with a slash, "text/html"), and its
+ * weight. */
 static bool next_member(const char **at, bool slashed, struct span *out_name, unsigned *out_weight)
 {
     while (**at != '\0') {
@@ -174,8 +178,8 @@ const char *coding_name(enum coding coding)
     return coding == CODING_ZSTD ? "zstd" : coding == CODING_GZIP ? "gzip" : NULL;
 }
 
-/* What a coding is worth to the client; 0: it is not taken. Identity that nobody names is taken, behind all that is
- * named (RFC 9110 section 12.5.3). */
+/* What a coding is worth to the client; 0: it is not taken. Identity that nobody names is taken,
+ * behind all that is named (RFC 9110 section 12.5.3). */
 static int coding_worth(const char *field, enum coding coding)
 {
     int weight = coding_weight(field, coding);
@@ -185,13 +189,15 @@ static int coding_worth(const char *field, enum coding coding)
     return 2 * weight;
 }
 
-enum coding negotiate_coding(const char *accept_encoding, const enum coding *offered, unsigned count)
+enum coding negotiate_coding(const char *accept_encoding, const enum coding *offered,
+                             unsigned count)
 {
     enum coding best = CODING_NONE;
     int best_worth = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        int worth = accept_encoding != NULL ? coding_worth(accept_encoding, offered[i]) : offered[i] == CODING_IDENTITY;
+        int worth = accept_encoding != NULL ? coding_worth(accept_encoding, offered[i])
+                                            : offered[i] == CODING_IDENTITY;
 
         if (worth > best_worth) {
             best_worth = worth;

@@ -1,4 +1,5 @@
-/* What the page cache holds, as mincore tells: a system call for each run of pages, so large answers are sampled. */
+/* What the page cache holds, as mincore tells: a system call for each run of pages, so large
+ * answers are sampled. */
 #include "http/page_cache.h"
 
 #include <assert.h>
@@ -40,7 +41,8 @@ static bool all_resident(const struct answer *answer)
     for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
-        if (segment->kind != SEGMENT_MEMORY && !pages_resident(segment_bytes(segment), segment->length))
+        if (segment->kind != SEGMENT_MEMORY &&
+            !pages_resident(segment_bytes(segment), segment->length))
             return false;
     }
     return true;
@@ -56,7 +58,8 @@ static bool samples_resident(const struct answer *answer, const uint64_t *places
         const struct segment *segment = &answer->segments[i];
 
         for (; place < count && places[place] - start < segment->length; place++)
-            if (segment->kind != SEGMENT_MEMORY && !pages_resident(segment_bytes(segment) + (places[place] - start), 1))
+            if (segment->kind != SEGMENT_MEMORY &&
+                !pages_resident(segment_bytes(segment) + (places[place] - start), 1))
                 return false;
         start += segment->length;
     }

@@ -10,7 +10,8 @@
 /* A segment's bytes in memory, or NULL where they cannot be mapped. */
 const uint8_t *segment_bytes(const struct segment *segment);
 
-/* Of an answer that is in memory or mapped; its work is bounded by the number of segments and the samples. */
+/* Of an answer that is in memory or mapped; its work is bounded by the number of segments and the
+ * samples. */
 bool page_cache_holds(const struct answer *answer);
 
 #endif

@@ -1,4 +1,5 @@
-/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes an answer.
+/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes an
+ * answer.
  *
  * What the disk or the memory did is logged, not told: a client learns what it can act on. */
 #include "http/problem.h"
@@ -16,8 +17,9 @@
 #define DETAIL_SIZE 2560
 #define MEDIA_TYPE  "application/problem+json"
 /* Sent when there is no memory left for anything better. */
-#define LAST_RESORT \
-    "{\"type\":\"/problems/internal\",\"title\":\"Internal error\",\"status\":500,\"code\":\"internal\"}"
+#define LAST_RESORT                                          \
+    "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
+    "error\",\"status\":500,\"code\":\"internal\"}"
 
 struct problem_kind {
     unsigned status;
@@ -106,10 +108,11 @@ enum problem problem_of_status(enum zt_status status)
 
 enum problem problem_of_write(const struct zt_error *error)
 {
-    if (error->status == ZT_LIMIT) {
+    bool forbidden;
+
+    if (error->status == ZT_LIMIT)
         return PROBLEM_INSUFFICIENT_STORAGE;
-    }
-    bool forbidden = error->os_error == EROFS || error->os_error == EACCES || error->os_error == EPERM;
+    forbidden = error->os_error == EROFS || error->os_error == EACCES || error->os_error == EPERM;
     return error->status == ZT_IO && forbidden ? PROBLEM_READ_ONLY : PROBLEM_INTERNAL;
 }
 
@@ -135,10 +138,12 @@ static void write_error_members(struct json *json, const struct zt_error *error)
     }
 }
 
-static void write_problem(struct json *json, const struct request *request, enum problem problem, const char *detail)
+static void write_problem(struct json *json, const struct request *request, enum problem problem,
+                          const char *detail)
 {
     char type[64];
-    snprintf(type, sizeof type, "/problems/%s", kinds[problem].code);
+
+    snprintf(type, sizeof(type), "/problems/%s", kinds[problem].code);
     write_member(json, "type", type);
     write_member(json, "title", kinds[problem].title);
     json_key_string(json, "status");
@@ -152,6 +157,7 @@ static void write_problem(struct json *json, const struct request *request, enum
 static void settle(struct request *request, unsigned status, const char *body, size_t length)
 {
     struct representation *reply = &request->reply;
+
     representation_init(reply);
     reply->status = status;
     reply->media_type = MEDIA_TYPE;
@@ -164,49 +170,56 @@ static void settle(struct request *request, unsigned status, const char *body, s
 static enum outcome reply(struct request *request, enum problem problem, const char *detail,
                           const struct zt_error *error)
 {
-    assert(problem < PROBLEM_COUNT);
     struct json json;
+    char *body;
+
+    assert(problem < PROBLEM_COUNT);
     json_init(&json, false);
     json_object_begin(&json);
     write_problem(&json, request, problem, detail);
-    if (error != NULL) {
+    if (error != NULL)
         write_error_members(&json, error);
-    }
     json_object_end(&json);
-    char *body = json.failed ? NULL : request_allocate(request, json.length);
+    body = json.failed ? NULL : request_allocate(request, json.length);
     if (body != NULL) {
         memcpy(body, json.text, json.length);
         settle(request, kinds[problem].status, body, json.length);
     } else {
-        settle(request, kinds[PROBLEM_INTERNAL].status, LAST_RESORT, sizeof LAST_RESORT - 1);
+        settle(request, kinds[PROBLEM_INTERNAL].status, LAST_RESORT, sizeof(LAST_RESORT) - 1);
     }
     json_free(&json);
     return OUTCOME_READY;
 }
 
-enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format, ...)
+enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
+                           ...)
 {
     char detail[DETAIL_SIZE];
     va_list arguments;
+
     va_start(arguments, detail_format);
-    vsnprintf(detail, sizeof detail, detail_format, arguments);
+    vsnprintf(detail, sizeof(detail), detail_format, arguments);
     va_end(arguments);
     return reply(request, problem, detail, NULL);
 }
 
-enum outcome problem_reply_error_as(struct request *request, enum problem problem, const struct zt_error *error)
+enum outcome problem_reply_error_as(struct request *request, enum problem problem,
+                                    const struct zt_error *error)
 {
+    const char *detail;
+
     if (problem == PROBLEM_READ_ONLY) {
         log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
-        return problem_reply(request, problem, "the server may not write to the folder of models: %s", error->message);
+        return problem_reply(request, problem,
+                             "the server may not write to the folder of models: %s",
+                             error->message);
     }
-    if (problem != PROBLEM_INTERNAL) {
+    if (problem != PROBLEM_INTERNAL)
         return reply(request, problem, error->message, error);
-    }
     log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
-    const char *detail = error->status == ZT_NO_MEMORY ? "the server is out of memory"
-                         : error->status == ZT_IO      ? "stored bytes could not be read or written"
-                                                       : "the server failed to answer";
+    detail = error->status == ZT_NO_MEMORY ? "the server is out of memory"
+             : error->status == ZT_IO      ? "stored bytes could not be read or written"
+                                           : "the server failed to answer";
     return reply(request, problem, detail, NULL);
 }
 

@@ -52,17 +52,19 @@ enum problem {
 unsigned problem_status(enum problem problem);
 const char *problem_code(enum problem problem);
 
-/* Replaces the reply by a problem; detail is for a person, without a path of the disk. Always OUTCOME_READY, so that a
- * handler can end with it. */
-enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Replaces the reply by a problem; detail is for a person, without a path of the disk. Always
+ * OUTCOME_READY, so that a handler can end with it. */
+enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
+                           ...) __attribute__((format(printf, 3, 4)));
 
-/* The same for a failure of the core: status decides the problem (one table), and rule, object, component and offset
- * become members as far as they apply. */
+/* The same for a failure of the core: status decides the problem (one table), and rule, object,
+ * component and offset become members as far as they apply. */
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error);
 
-/* The same where the caller knows better than the table which problem it is (unsupported-encoding, digest-mismatch). */
-enum outcome problem_reply_error_as(struct request *request, enum problem problem, const struct zt_error *error);
+/* The same where the caller knows better than the table which problem it is (unsupported-encoding,
+ * digest-mismatch). */
+enum outcome problem_reply_error_as(struct request *request, enum problem problem,
+                                    const struct zt_error *error);
 
 /* Which problem a failed write to the store is. */
 enum problem problem_of_write(const struct zt_error *error);

@@ -1,4 +1,5 @@
-/* The query of a target (RFC 3986 section 3.4) as name=value pairs joined by '&', percent-decoded on demand. */
+/* The query of a target (RFC 3986 section 3.4) as name=value pairs joined by '&', percent-decoded
+ * on demand. */
 #include "http/request.h"
 
 #include <string.h>
@@ -18,7 +19,8 @@ static bool decode(struct request *request, struct zt_text raw, struct zt_text *
     return true;
 }
 
-/* Whether a raw name is the one asked for. Nobody escapes a name that has no need of it, but they may. */
+/* Whether a raw name is the one asked for. Nobody escapes a name that has no need of it, but they
+ * may. */
 static bool name_is(struct request *request, struct zt_text raw, const char *name)
 {
     const size_t length = strlen(name);
@@ -29,8 +31,10 @@ static bool name_is(struct request *request, struct zt_text raw, const char *nam
     return text.length == length && memcmp(text.bytes, name, length) == 0;
 }
 
-/* Notes a parameter that cannot be decoded, so that the request is refused though its handler goes on. */
-static bool decode_value(struct request *request, const char *name, struct zt_text raw, struct zt_text *out_value)
+/* Notes a parameter that cannot be decoded, so that the request is refused though its handler goes
+ * on. */
+static bool decode_value(struct request *request, const char *name, struct zt_text raw,
+                         struct zt_text *out_value)
 {
     if (decode(request, raw, out_value))
         return true;
@@ -38,7 +42,8 @@ static bool decode_value(struct request *request, const char *name, struct zt_te
     return false;
 }
 
-bool request_query(struct request *request, const char *name, unsigned nth, struct zt_text *out_value)
+bool request_query(struct request *request, const char *name, unsigned nth,
+                   struct zt_text *out_value)
 {
     const char *at = strchr(request_target(request), '?');
 
@@ -50,7 +55,8 @@ bool request_query(struct request *request, const char *name, unsigned nth, stru
 
         at = pair[length] == '&' ? pair + length : NULL;
         if (name_is(request, (struct zt_text){pair, name_length}, name) && nth-- == 0)
-            return decode_value(request, name, (struct zt_text){pair + value_at, length - value_at}, out_value);
+            return decode_value(request, name, (struct zt_text){pair + value_at, length - value_at},
+                                out_value);
     }
     return false;
 }

@@ -14,9 +14,9 @@ struct byte_range {
 };
 
 enum ranges_outcome {
-    RANGES_ABSENT,       /* none, malformed, another unit, or too many: the whole representation */
-    RANGES_SATISFIABLE,  /* count ranges, in bounds, overlapping and adjacent ones merged, in the order first asked for
-                          */
+    RANGES_ABSENT, /* none, malformed, another unit, or too many: the whole representation */
+    /* count ranges, in bounds, overlapping and adjacent ones merged, in the order first asked for */
+    RANGES_SATISFIABLE,
     RANGES_UNSATISFIABLE /* 416 */
 };
 

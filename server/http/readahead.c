@@ -1,8 +1,8 @@
-/* Two windows, one job: while a window is taken from, the job fills the other. A window is used again as soon as its
- * last byte is taken, so the order of the bytes is the order of the fills.
+/* Two windows, one job: while a window is taken from, the job fills the other. A window is used
+ * again as soon as its last byte is taken, so the order of the bytes is the order of the fills.
  *
- * All windows of the process share one budget. Whoever comes when it is spent gets along with one small window, so that
- * clients that read slowly cannot keep others from reading. */
+ * All windows of the process share one budget. Whoever comes when it is spent gets along with one
+ * small window, so that clients that read slowly cannot keep others from reading. */
 #include "http/readahead.h"
 
 #include <stdatomic.h>
@@ -90,7 +90,8 @@ static void window_free(struct window *window)
     *window = (struct window){0};
 }
 
-/* A window of the size that is due, or what there is of it. False when there is no memory for any. */
+/* A window of the size that is due, or what there is of it. False when there is no memory for any.
+ */
 static bool window_prepare(struct window *window, size_t due)
 {
     uint8_t *bytes;
@@ -130,8 +131,8 @@ static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
 
     if (segment->kind == SEGMENT_MEMORY)
         memcpy(to, segment->bytes + ahead->segment_taken, length);
-    else if (zt_source_read_at(segment->source, segment->offset + ahead->segment_taken, to, length, &ahead->error) !=
-             ZT_OK)
+    else if (zt_source_read_at(segment->source, segment->offset + ahead->segment_taken, to, length,
+                               &ahead->error) != ZT_OK)
         return 0;
     ahead->segment_taken += length;
     if (ahead->segment_taken == segment->length) {
@@ -147,8 +148,10 @@ static void fill(struct job *job)
     struct readahead *ahead = (struct readahead *)job;
     size_t filled = 0;
 
-    while (filled < ahead->wanted && !atomic_load_explicit(&ahead->cancelled, memory_order_relaxed)) {
-        const size_t piece = read_piece(ahead, ahead->filling->bytes + filled, ahead->wanted - filled);
+    while (filled < ahead->wanted &&
+           !atomic_load_explicit(&ahead->cancelled, memory_order_relaxed)) {
+        const size_t piece =
+            read_piece(ahead, ahead->filling->bytes + filled, ahead->wanted - filled);
 
         if (piece == 0)
             return;
@@ -188,7 +191,8 @@ static void read_on(struct readahead *ahead)
     const uint64_t left = ahead->answer->content_length - ahead->begun;
     struct window *window = window_to_fill(ahead);
 
-    if (ahead->filling != NULL || ahead->failed || window == NULL || left == 0 || atomic_load(&ahead->cancelled))
+    if (ahead->filling != NULL || ahead->failed || window == NULL || left == 0 ||
+        atomic_load(&ahead->cancelled))
         return;
     if (!window_prepare(window, due_size(ahead, left))) {
         zt_fail(&ahead->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to read an answer");

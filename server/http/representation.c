@@ -1,4 +1,5 @@
-/* Filling a representation: fields, segments, steps. Their bounds are promises of the handlers, not inputs. */
+/* Filling a representation: fields, segments, steps. Their bounds are promises of the handlers, not
+ * inputs. */
 #include "http/representation.h"
 
 #include <assert.h>
@@ -11,7 +12,8 @@ void representation_init(struct representation *representation)
     representation->segments = representation->own_segments;
 }
 
-void representation_field(struct representation *representation, const char *name, const char *value)
+void representation_field(struct representation *representation, const char *name,
+                          const char *value)
 {
     assert(representation->field_count < REPRESENTATION_FIELDS);
     /* A value that memory had no room for is left out rather than sent wrong. */
@@ -32,16 +34,19 @@ static void add_segment(struct representation *representation, struct segment se
     representation->length += segment.length;
 }
 
-void representation_memory(struct representation *representation, const void *bytes, uint64_t length)
-{
-    add_segment(representation, (struct segment){.kind = SEGMENT_MEMORY, .length = length, .bytes = bytes});
-}
-
-void representation_source(struct representation *representation, struct zt_source *source, uint64_t offset,
+void representation_memory(struct representation *representation, const void *bytes,
                            uint64_t length)
 {
     add_segment(representation,
-                (struct segment){.kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
+                (struct segment){.kind = SEGMENT_MEMORY, .length = length, .bytes = bytes});
+}
+
+void representation_source(struct representation *representation, struct zt_source *source,
+                           uint64_t offset, uint64_t length)
+{
+    add_segment(representation,
+                (struct segment){
+                    .kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
 }
 
 void representation_clear(struct representation *representation)
@@ -51,7 +56,8 @@ void representation_clear(struct representation *representation)
     representation->length = 0;
 }
 
-void representation_segments(struct representation *representation, struct segment *segments, size_t count)
+void representation_segments(struct representation *representation, struct segment *segments,
+                             size_t count)
 {
     representation_clear(representation);
     representation->segments = segments;
@@ -81,9 +87,11 @@ static size_t find_segment(const struct representation *representation, uint64_t
     return low;
 }
 
-size_t representation_count(const struct representation *representation, uint64_t first, uint64_t length)
+size_t representation_count(const struct representation *representation, uint64_t first,
+                            uint64_t length)
 {
-    return find_segment(representation, first + length - 1) - find_segment(representation, first) + 1;
+    return find_segment(representation, first + length - 1) - find_segment(representation, first) +
+           1;
 }
 
 static void skip_bytes(struct segment *segment, uint64_t length)
@@ -95,8 +103,8 @@ static void skip_bytes(struct segment *segment, uint64_t length)
         segment->offset += length;
 }
 
-size_t representation_cut(const struct representation *representation, uint64_t first, uint64_t length, uint64_t start,
-                          struct segment *out_segments)
+size_t representation_cut(const struct representation *representation, uint64_t first,
+                          uint64_t length, uint64_t start, struct segment *out_segments)
 {
     const size_t index = find_segment(representation, first);
     size_t count = 0;

@@ -13,9 +13,10 @@
 #include "http/request_state.h"
 
 static const char *const method_names[] = {
-    [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",   [METHOD_PUT] = "PUT",         [METHOD_POST] = "POST",
-    [METHOD_DELETE] = "DELETE",   [METHOD_PATCH] = "PATCH", [METHOD_OPTIONS] = "OPTIONS", [METHOD_TRACE] = "TRACE",
-    [METHOD_CONNECT] = "CONNECT", [METHOD_QUERY] = "QUERY",
+    [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",     [METHOD_PUT] = "PUT",
+    [METHOD_POST] = "POST",       [METHOD_DELETE] = "DELETE", [METHOD_PATCH] = "PATCH",
+    [METHOD_OPTIONS] = "OPTIONS", [METHOD_TRACE] = "TRACE",   [METHOD_CONNECT] = "CONNECT",
+    [METHOD_QUERY] = "QUERY",
 };
 
 enum method method_parse(const char *text)
@@ -33,7 +34,8 @@ const char *method_name(enum method method)
 
 static void on_woken(struct job *job)
 {
-    struct request_state *state = (struct request_state *)((char *)job - offsetof(struct request_state, wake));
+    struct request_state *state =
+        (struct request_state *)((char *)job - offsetof(struct request_state, wake));
 
     if (state->resume != NULL)
         state->resume(&state->request);
@@ -41,14 +43,16 @@ static void on_woken(struct job *job)
 
 bool request_is_abandoned(const struct request *request)
 {
-    return request->connection != NULL && (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
+    return request->connection != NULL &&
+           (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
            connection_is_gone(request->connection);
 }
 
 static bool waits_for_nobody(const struct waiter *waiter)
 {
     const struct request_state *state =
-        (const struct request_state *)(const void *)((const char *)waiter - offsetof(struct request_state, waiter));
+        (const struct request_state *)(const void *)((const char *)waiter -
+                                                     offsetof(struct request_state, waiter));
 
     return request_is_abandoned(&state->request);
 }
@@ -118,7 +122,8 @@ bool request_add_header(struct request *request, struct header_field field)
     return true;
 }
 
-static const struct header_field *next_header(const struct request_state *state, const char *name, unsigned *at)
+static const struct header_field *next_header(const struct request_state *state, const char *name,
+                                              unsigned *at)
 {
     const size_t length = strlen(name);
 
@@ -166,8 +171,10 @@ void *request_allocate(struct request *request, size_t length)
 }
 
 /* Most texts are short: they are written where they stay, in one pass. */
-__attribute__((format(printf, 2, 0))) static char *print_inline(struct request_state *state, const char *format,
-                                                                va_list arguments, size_t *out_length)
+__attribute__((format(printf, 2, 0))) static char *print_inline(struct request_state *state,
+                                                                const char *format,
+                                                                va_list arguments,
+                                                                size_t *out_length)
 {
     char *text = (char *)state->inline_scratch + state->inline_used;
     const size_t room = sizeof(state->inline_scratch) - state->inline_used;
@@ -224,7 +231,8 @@ struct waiter *request_waiter(struct request *request)
 
 static void run_work(struct job *job)
 {
-    struct request_state *state = (struct request_state *)((char *)job - offsetof(struct request_state, work));
+    struct request_state *state =
+        (struct request_state *)((char *)job - offsetof(struct request_state, work));
 
     if (!request_is_abandoned(&state->request))
         state->work_run(&state->request);

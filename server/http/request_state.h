@@ -1,5 +1,5 @@
-/* What the exchange and the connection know of a request and handlers do not: header fields, memory, what is held, how
- * far it has come. One allocation, the target's text behind it. */
+/* What the exchange and the connection know of a request and handlers do not: header fields,
+ * memory, what is held, how far it has come. One allocation, the target's text behind it. */
 #ifndef HTTP_REQUEST_STATE_H
 #define HTTP_REQUEST_STATE_H
 
@@ -42,11 +42,12 @@ struct scratch {
     max_align_t bytes[];
 };
 
-/* How far the connection is: begun with the first call of the library's handler, queued when it has its response. */
+/* How far the connection is: begun with the first call of the library's handler, queued when it has
+ * its response. */
 enum request_phase { PHASE_HEADER, PHASE_BODY, PHASE_LOADING, PHASE_QUEUED };
 
-/* How an answer's bytes get to the connection (sender.c): from where they lie in memory, from a descriptor, or through
- * the windows of a readahead. */
+/* How an answer's bytes get to the connection (sender.c): from where they lie in memory, from a
+ * descriptor, or through the windows of a readahead. */
 enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD };
 
 enum exchange_stage { EXCHANGE_HANDLE, EXCHANGE_PREPARE, EXCHANGE_DIGEST, EXCHANGE_ANSWER };
@@ -122,7 +123,8 @@ static inline const struct request_state *request_state_const(const struct reque
     return (const struct request_state *)request;
 }
 
-/* A request for a raw target, which is copied. NULL when memory is out. Header fields are added after it. */
+/* A request for a raw target, which is copied. NULL when memory is out. Header fields are added
+ * after it. */
 struct request *request_new(struct server *server, struct loop *loop, const char *target);
 
 /* Releases what is held, in reverse order, and frees. On the loop's thread. Takes NULL. */
@@ -131,8 +133,8 @@ void request_free(struct request *request);
 /* Adds a field of the header; the texts are borrowed. False when there are too many. */
 bool request_add_header(struct request *request, struct header_field field);
 
-/* Whether nobody is there any more to take the answer. What changes something is done all the same. From any thread
- * while the request waits, or on the loop's. */
+/* Whether nobody is there any more to take the answer. What changes something is done all the same.
+ * From any thread while the request waits, or on the loop's. */
 bool request_is_abandoned(const struct request *request);
 
 enum method method_parse(const char *text);

@@ -1,7 +1,8 @@
-/* Routing: the raw path decides the shape, then the names in it are decoded; dot segments are names like any other.
+/* Routing: the raw path decides the shape, then the names in it are decoded; dot segments are names
+ * like any other.
  *
- * In this order: a method nobody knows (501), a path that cannot be (400), an unknown path (404), a name that cannot be
- * (400), OPTIONS (204), a method the path does not have (405). */
+ * In this order: a method nobody knows (501), a path that cannot be (400), an unknown path (404), a
+ * name that cannot be (400), OPTIONS (204), a method the path does not have (405). */
 #include "http/router.h"
 
 #include <assert.h>
@@ -14,36 +15,41 @@
 /* "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS" fits. */
 #define ALLOW_SIZE 64
 
-/* Reads one "{name}" or "{name...}" of a pattern; *out_rest tells which. Returns what follows it. */
+/* Reads one "{name}" or "{name...}" of a pattern; *out_rest tells which. Returns what follows it.
+ */
 static const char *skip_placeholder(const char *pattern, bool *out_rest)
 {
     const char *close = strchr(pattern, '}');
+
     assert(close != NULL);
     *out_rest = close - pattern > 3 && memcmp(close - 3, "...", 3) == 0;
     return close + 1;
 }
 
-bool route_matches(const char *pattern, struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
+bool route_matches(const char *pattern, struct zt_text path,
+                   struct zt_text out_names[REQUEST_NAMES])
 {
     const char *at = path.bytes;
     const char *end = path.bytes + path.length;
     unsigned count = 0;
+
     while (*pattern != '\0') {
+        bool rest;
+        const char *slash;
+        const char *name_end;
+
         if (*pattern != '{') {
-            if (at == end || *at != *pattern) {
+            if (at == end || *at != *pattern)
                 return false;
-            }
             at++;
             pattern++;
             continue;
         }
-        bool rest;
         pattern = skip_placeholder(pattern, &rest);
-        const char *slash = rest || at == end ? NULL : memchr(at, '/', (size_t)(end - at));
-        const char *name_end = slash != NULL ? slash : end;
-        if (name_end == at) {
+        slash = rest || at == end ? NULL : memchr(at, '/', (size_t)(end - at));
+        name_end = slash != NULL ? slash : end;
+        if (name_end == at)
             return false;
-        }
         assert(count < REQUEST_NAMES);
         out_names[count++] = (struct zt_text){at, (size_t)(name_end - at)};
         at = name_end;
@@ -53,20 +59,18 @@ bool route_matches(const char *pattern, struct zt_text path, struct zt_text out_
 
 static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
 {
-    if (path.bytes[path.length - 1] == '/') {
+    if (path.bytes[path.length - 1] == '/')
         return NULL;
-    }
-    for (size_t i = 0; i < route_count; i++) {
-        if (route_matches(routes[i].pattern, path, out_names)) {
+    for (size_t i = 0; i < route_count; i++)
+        if (route_matches(routes[i].pattern, path, out_names))
             return &routes[i];
-        }
-    }
     return NULL;
 }
 
 static const struct operation *find_operation(const struct route *route, enum method method)
 {
     static const struct operation none = {.handle = NULL};
+
     switch (method) {
     case METHOD_GET:
     case METHOD_HEAD:
@@ -103,41 +107,43 @@ static void add_allow(struct request *request, const struct route *route)
     char allow[ALLOW_SIZE] = "";
     const struct route *first = route != NULL ? route : routes;
     const struct route *end = route != NULL ? route + 1 : routes + route_count;
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+    const char *value;
+
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         const struct route *with = first;
-        while (with < end && find_operation(with, methods[i].method)->handle == NULL) {
+
+        while (with < end && find_operation(with, methods[i].method)->handle == NULL)
             with++;
-        }
-        if (with < end) {
+        if (with < end)
             strcat(allow, methods[i].text);
-        }
     }
-    const char *value = request_print(request, "%sOPTIONS", allow);
-    if (value != NULL) {
+    value = request_print(request, "%sOPTIONS", allow);
+    if (value != NULL)
         representation_field(&request->reply, "Allow", value);
-    }
 }
 
 static void reply_options(struct request *request, const struct route *route)
 {
     reply_empty(request, 204);
     add_allow(request, route);
-    if (route != NULL && route->options != NULL) {
+    if (route != NULL && route->options != NULL)
         route->options(request);
-    }
 }
 
-/* Decodes one name in place of its raw text; most names need no decoding and are borrowed from the target. */
+/* Decodes one name in place of its raw text; most names need no decoding and are borrowed from the
+ * target. */
 static bool decode_name(struct request *request, struct zt_text *name)
 {
     if (memchr(name->bytes, '%', name->length) != NULL) {
         char *buffer = request_allocate(request, name->length);
+
         if (buffer == NULL) {
             problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
             return false;
         }
         if (!path_decode(*name, buffer, &name->length)) {
-            problem_reply(request, PROBLEM_INVALID_NAME, "a percent-escape in the path is malformed");
+            problem_reply(request, PROBLEM_INVALID_NAME,
+                          "a percent-escape in the path is malformed");
             return false;
         }
         name->bytes = buffer;
@@ -163,32 +169,36 @@ static bool decode_names(struct request *request, const struct route *route)
 {
     for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
         if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
-            problem_reply(request, PROBLEM_NOT_FOUND, "no stored file has a slash within a part of its path");
+            problem_reply(request, PROBLEM_NOT_FOUND,
+                          "no stored file has a slash within a part of its path");
             return false;
         }
-        if (!decode_name(request, &request->names[i])) {
+        if (!decode_name(request, &request->names[i]))
             return false;
-        }
     }
     return true;
 }
 
 static const struct operation *enter(struct request *request, const struct route *route)
 {
+    const struct operation *operation;
+
     if (request->method == METHOD_OPTIONS) {
         reply_options(request, route);
         return NULL;
     }
-    const struct operation *operation = find_operation(route, request->method);
+    operation = find_operation(route, request->method);
     if (operation->handle == NULL) {
-        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "%s does not have this method", route->pattern);
+        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "%s does not have this method",
+                      route->pattern);
         add_allow(request, route);
         return NULL;
     }
     return operation;
 }
 
-/* A target that is not a path: "*", which OPTIONS may ask about, or nothing that can be asked for. */
+/* A target that is not a path: "*", which OPTIONS may ask about, or nothing that can be asked for.
+ */
 static void reply_other_target(struct request *request, enum target_form form)
 {
     if (form == TARGET_ASTERISK && request->method == METHOD_OPTIONS) {
@@ -203,20 +213,24 @@ static void note_route(struct request *request)
 {
     struct zt_text names[REQUEST_NAMES];
     struct zt_text path;
-    if (target_path(request_target(request), &path) == TARGET_PATH) {
+
+    if (target_path(request_target(request), &path) == TARGET_PATH)
         request->route = find_route(path, names);
-    }
 }
 
 const struct operation *router_match(struct request *request)
 {
+    struct zt_text path;
+    enum target_form form;
+    struct zt_text names[REQUEST_NAMES] = {{NULL, 0}};
+    const struct route *route;
+
     if (request->method == METHOD_UNKNOWN) {
         note_route(request);
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is not known here");
         return NULL;
     }
-    struct zt_text path;
-    enum target_form form = target_path(request_target(request), &path);
+    form = target_path(request_target(request), &path);
     if (form != TARGET_PATH) {
         reply_other_target(request, form);
         return NULL;
@@ -225,13 +239,12 @@ const struct operation *router_match(struct request *request)
         problem_reply(request, PROBLEM_INVALID_NAME, "the path holds an empty segment");
         return NULL;
     }
-    struct zt_text names[REQUEST_NAMES] = {{NULL, 0}};
-    const struct route *route = find_route(path, names);
+    route = find_route(path, names);
     if (route == NULL) {
         problem_reply(request, PROBLEM_NOT_FOUND, "there is nothing at this path");
         return NULL;
     }
     request->route = route;
-    memcpy(request->names, names, sizeof names);
+    memcpy(request->names, names, sizeof(names));
     return decode_names(request, route) ? enter(request, route) : NULL;
 }

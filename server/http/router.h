@@ -1,4 +1,5 @@
-/* Routing on raw paths: one constant table in the order of the API page (routes.c) decides what answers. */
+/* Routing on raw paths: one constant table in the order of the API page (routes.c) decides what
+ * answers. */
 #ifndef HTTP_ROUTER_H
 #define HTTP_ROUTER_H
 
@@ -13,13 +14,15 @@ struct body_piece {
 
 /* What one method of a route does. Only handle is needed. */
 struct operation {
-    /* Header fields are in, the body is not: refuse here (by problem_reply), before a byte of it is sent. */
+    /* Header fields are in, the body is not: refuse here (by problem_reply), before a byte of it is
+     * sent. */
     void (*begin)(struct request *request);
-    /* A piece of the body. Without it a body is read and dropped. A refusal made here is answered at its end. */
+    /* A piece of the body. Without it a body is read and dropped. A refusal made here is answered
+     * at its end. */
     void (*receive)(struct request *request, const void *bytes, size_t length);
-    /* The same on workers, while the request waits: of a long body what comes after its first piece may be given to
-     * these instead of to receive. Each gets every piece, in order and one at a time, to keep it and to hash it;
-     * neither waits for the other. Both or none. */
+    /* The same on workers, while the request waits: of a long body what comes after its first piece
+     * may be given to these instead of to receive. Each gets every piece, in order and one at a
+     * time, to keep it and to hash it; neither waits for the other. Both or none. */
     void (*store)(struct request *request, const struct body_piece *piece);
     void (*digest)(struct request *request, const struct body_piece *piece);
     /* Everything is in. Called again after OUTCOME_WAITING. */
@@ -27,7 +30,8 @@ struct operation {
 };
 
 struct route {
-    /* "/v1/models/{model}/objects/{object}"; a last "{path...}" takes the rest of the path, slashes included. */
+    /* "/v1/models/{model}/objects/{object}"; a last "{path...}" takes the rest of the path, slashes
+     * included. */
     const char *pattern;
     struct operation get;
     struct operation put;
@@ -43,12 +47,13 @@ struct route {
 extern const struct route routes[];
 extern const size_t route_count;
 
-/* Whether a raw path has the pattern's shape; out_names get what stands at its {…}, still encoded. A name is never
- * empty. */
-bool route_matches(const char *pattern, struct zt_text path, struct zt_text out_names[REQUEST_NAMES]);
+/* Whether a raw path has the pattern's shape; out_names get what stands at its {…}, still encoded.
+ * A name is never empty. */
+bool route_matches(const char *pattern, struct zt_text path,
+                   struct zt_text out_names[REQUEST_NAMES]);
 
-/* Finds the route for a request's path and fills route and names, or replies with the problem (404, 405 with Allow, 400
- * invalid-name, 501, and 204 for OPTIONS). */
+/* Finds the route for a request's path and fills route and names, or replies with the problem (404,
+ * 405 with Allow, 400 invalid-name, 501, and 204 for OPTIONS). */
 const struct operation *router_match(struct request *request);
 
 #endif

@@ -1,11 +1,13 @@
-/* Which response for which answer; measured on loopback beside nginx:
+/* Which response carries which answer; measured on loopback beside nginx:
  *
- *   memory                                         buffer
- *   up to 64 KiB, in the page cache                buffer or vector over the mapping (sendfile costs more than it
- * saves) up to 64 KiB, not in the page cache            read by a worker, then a buffer larger, in the page cache, send
- * buffer capped  buffer or vector over the mapping (uncapped it starves other connections) larger, one piece of a file
- * sendfile from a descriptor of its own all else                                       a reader that copies what
- * workers read ahead */
+ *   memory                                   buffer
+ *   up to 64 KiB, in the page cache          buffer or vector over the mapping (sendfile costs more
+ *                                            than it saves)
+ *   up to 64 KiB, not in the page cache      read by a worker, then a buffer
+ *   larger, in the page cache, send buffer   buffer or vector over the mapping (uncapped, it starves
+ *   capped                                   other connections)
+ *   larger, one piece of a file              sendfile from a descriptor of its own
+ *   all else                                 a reader that copies what workers read ahead */
 #include "http/sender.h"
 
 #include <fcntl.h>
@@ -24,8 +26,8 @@
 
 /* Up to this an answer is copied or mapped, never sent by sendfile. */
 #define SMALL_BYTES PAGE_CACHE_EXACT_BYTES
-/* What the library keeps in a connection's memory for a header field beside its text, and for itself: more than it is.
- */
+/* What the library keeps in a connection's memory for a header field beside its text, and for
+ * itself: more than it is. */
 #define HEADER_FIELD_BYTES 80u
 #define MEMORY_RESERVE     1024u
 /* Segments of a small answer that the loop looks at; a worker walks over more of them. */
@@ -60,13 +62,15 @@ static uint64_t bytes_in_line(const struct request *request)
     return received >= known ? received - known : UINT64_MAX;
 }
 
-/* The library copies the list of parts into the connection's memory, beside the request, the answer's head and what it
- * has read of further requests. Where it does not fit, the library unlocks a mutex that it has not locked, and aborts
- * the program when it destroys it: nothing here may be less than what is used. */
+/* The library copies the list of parts into the connection's memory, beside the request, the
+ * answer's head and what it has read of further requests. Where it does not fit, the library
+ * unlocks a mutex that it has not locked, and aborts the program when it destroys it: nothing here
+ * may be less than what is used. */
 static bool parts_fit(struct request *request, const struct answer *answer)
 {
     const struct request_state *state = request_state_const(request);
-    uint64_t used = MEMORY_RESERVE + state->header_bytes + (uint64_t)state->header_count * HEADER_FIELD_BYTES;
+    uint64_t used =
+        MEMORY_RESERVE + state->header_bytes + (uint64_t)state->header_count * HEADER_FIELD_BYTES;
     const uint64_t in_line = answer->segment_count > 1 ? bytes_in_line(request) : 0;
 
     if (answer->segment_count <= 1)
@@ -76,11 +80,13 @@ static bool parts_fit(struct request *request, const struct answer *answer)
     if (in_line > CONNECTION_MEMORY || used + in_line > CONNECTION_MEMORY)
         return false;
     /* The library takes cookies apart, which takes more than they have bytes. */
-    return answer->segment_count <= (CONNECTION_MEMORY - used - in_line) / sizeof(struct MHD_IoVec) &&
+    return answer->segment_count <=
+               (CONNECTION_MEMORY - used - in_line) / sizeof(struct MHD_IoVec) &&
            request_header(request, "Cookie") == NULL;
 }
 
-/* Whether sending from where the bytes lie keeps the loop from neither disk nor other connections. */
+/* Whether sending from where the bytes lie keeps the loop from neither disk nor other connections.
+ */
 static bool mapping_is_good(struct request *request, const struct answer *answer)
 {
     const bool small = answer->content_length <= SMALL_BYTES;
@@ -89,8 +95,8 @@ static bool mapping_is_good(struct request *request, const struct answer *answer
         return false;
     if (answer_is_memory(answer))
         return true;
-    return (small || request->server->config->limits.send_buffer_bytes > 0) && answer_is_mappable(answer) &&
-           page_cache_holds(answer);
+    return (small || request->server->config->limits.send_buffer_bytes > 0) &&
+           answer_is_mappable(answer) && page_cache_holds(answer);
 }
 
 static bool has_descriptor(const struct answer *answer)
@@ -113,8 +119,8 @@ static void load(struct request *request)
 
         if (segment->kind == SEGMENT_MEMORY)
             memcpy(at, segment->bytes, (size_t)segment->length);
-        else if (zt_source_read_at(segment->source, segment->offset, at, (size_t)segment->length, &state->load_error) !=
-                 ZT_OK)
+        else if (zt_source_read_at(segment->source, segment->offset, at, (size_t)segment->length,
+                                   &state->load_error) != ZT_OK)
             return;
         at += segment->length;
     }
@@ -157,8 +163,8 @@ static enum outcome take_loaded(struct request *request)
         return refuse(request, &state->load_error);
     /* The list may be one that others read too. */
     answer->segments = state->answer_segments;
-    answer->segments[0] =
-        (struct segment){.kind = SEGMENT_MEMORY, .length = answer->content_length, .bytes = state->loaded};
+    answer->segments[0] = (struct segment){
+        .kind = SEGMENT_MEMORY, .length = answer->content_length, .bytes = state->loaded};
     answer->segment_count = 1;
     return OUTCOME_READY;
 }
@@ -218,13 +224,16 @@ static ssize_t refuse_to_read(void *context, uint64_t position, char *buffer, si
 static struct MHD_Response *buffer_response(const void *bytes, uint64_t length)
 {
     /* The library's parameter is not const, yet it never writes to a persistent buffer. */
-    return MHD_create_response_from_buffer((size_t)length, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT);
+    return MHD_create_response_from_buffer((size_t)length, (void *)(uintptr_t)bytes,
+                                           MHD_RESPMEM_PERSISTENT);
 }
 
-/* The library tells a length, or frames a body that is not there, unless the connection ends with it. */
+/* The library tells a length, or frames a body that is not there, unless the connection ends with
+ * it. */
 static struct MHD_Response *lengthless_response(void)
 {
-    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, refuse_to_read, NULL, NULL);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, refuse_to_read, NULL, NULL);
 
     if (response != NULL)
         MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
@@ -248,7 +257,8 @@ static struct MHD_Response *vector_response(const struct answer *answer)
     if (parts == NULL)
         return NULL;
     for (size_t i = 0; i < answer->segment_count; i++)
-        parts[i] = (struct MHD_IoVec){segment_bytes(&answer->segments[i]), (size_t)answer->segments[i].length};
+        parts[i] = (struct MHD_IoVec){segment_bytes(&answer->segments[i]),
+                                      (size_t)answer->segments[i].length};
     response = MHD_create_response_from_iovec(parts, (unsigned)answer->segment_count, NULL, NULL);
     free(parts);
     return response;
@@ -270,7 +280,8 @@ static struct MHD_Response *descriptor_response(const struct answer *answer)
 
     if (descriptor < 0)
         return segment_bytes(segment) != NULL ? mapped_response(answer) : NULL;
-    response = MHD_create_response_from_fd_at_offset64(segment->length, descriptor, segment->offset);
+    response =
+        MHD_create_response_from_fd_at_offset64(segment->length, descriptor, segment->offset);
     if (response == NULL)
         close(descriptor);
     return response;
@@ -282,7 +293,8 @@ static ssize_t cut(const struct request *request)
     const struct zt_error *error = readahead_error(request_state_const(request)->ahead);
 
     if (error != NULL)
-        log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: %s", request->id, error->message);
+        log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: %s", request->id,
+                  error->message);
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
@@ -306,16 +318,18 @@ static struct MHD_Response *body_response(struct request *request)
     case SENDING_DESCRIPTOR:
         return descriptor_response(&state->answer);
     case SENDING_AHEAD:
-        return MHD_create_response_from_callback(state->answer.content_length, readahead_block(state->ahead),
-                                                 read_ahead, request, NULL);
+        return MHD_create_response_from_callback(
+            state->answer.content_length, readahead_block(state->ahead), read_ahead, request, NULL);
     }
     return mapped_response(&state->answer);
 }
 
-/* What the library puts before and behind the fields: status line, Date, Content-Length, the empty line. */
+/* What the library puts before and behind the fields: status line, Date, Content-Length, the empty
+ * line. */
 static uint64_t frame_bytes(const struct answer *answer)
 {
-    static const char frame[] = "HTTP/1.1 200 \r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n";
+    static const char frame[] =
+        "HTTP/1.1 200 \r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n";
     uint64_t bytes = sizeof(frame) - 1 + strlen(MHD_get_reason_phrase_for(answer->status));
 
     for (uint64_t left = answer->content_length; left > 9; left /= 10)
@@ -324,7 +338,8 @@ static uint64_t frame_bytes(const struct answer *answer)
 }
 
 /* Adds to *bytes what the fields take on the wire. */
-static bool add_fields(struct MHD_Response *response, const struct answer *answer, bool close, uint64_t *bytes)
+static bool add_fields(struct MHD_Response *response, const struct answer *answer, bool close,
+                       uint64_t *bytes)
 {
     for (unsigned i = 0; i < answer->field_count; i++) {
         const struct field *field = &answer->fields[i];
@@ -334,15 +349,17 @@ static bool add_fields(struct MHD_Response *response, const struct answer *answe
         *bytes += strlen(field->name) + strlen(": \r\n") + strlen(field->value);
     }
     *bytes += close ? strlen("Connection: close\r\n") : 0;
-    return !close || MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
+    return !close ||
+           MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
 }
 
 struct MHD_Response *sender_response(struct request *request, bool close)
 {
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
-    struct MHD_Response *response =
-        answer->segment_count == 0 ? bodiless_response(answer->content_length) : body_response(request);
+    struct MHD_Response *response = answer->segment_count == 0
+                                        ? bodiless_response(answer->content_length)
+                                        : body_response(request);
 
     if (response == NULL)
         return NULL;

@@ -36,8 +36,10 @@ enum structured_answer { STRUCTURED_MEMBER, STRUCTURED_END, STRUCTURED_MALFORMED
 /* Starts at the beginning of a field's value. */
 void structured_begin(struct structured_reader *reader, const char *field);
 
-/* The next member of a dictionary (section 4.2.2). After END or MALFORMED it is not to be called again. */
-enum structured_answer structured_next(struct structured_reader *reader, struct structured_member *out_member);
+/* The next member of a dictionary (section 4.2.2). After END or MALFORMED it is not to be called
+ * again. */
+enum structured_answer structured_next(struct structured_reader *reader,
+                                       struct structured_member *out_member);
 
 /* Decodes base64 that must give exactly length bytes; padding may be left out (section 4.2.7). */
 bool structured_decode(struct zt_text base64, uint8_t *out_bytes, size_t length);

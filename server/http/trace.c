@@ -1,5 +1,5 @@
-/* Names of requests, and their lines in the log. Names made here are 64 bits from a per-thread sequence that nobody can
- * guess the start of; they need to be distinct, not secret. */
+/* Names of requests, and their lines in the log. Names made here are 64 bits from a per-thread
+ * sequence that nobody can guess the start of; they need to be distinct, not secret. */
 #include "http/trace.h"
 
 #include <stdio.h>
@@ -13,13 +13,15 @@
 
 static bool id_is_sane(const char *id)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const size_t length = strlen(id);
 
     return length > 0 && length < REQUEST_ID_SIZE && strspn(id, allowed) == length;
 }
 
-/* The sequence of SplitMix64: a counter in steps of an odd constant, mixed so that neighbours look unlike. */
+/* The sequence of SplitMix64: a counter in steps of an odd constant, mixed so that neighbours look
+ * unlike. */
 static uint64_t next_number(void)
 {
     static _Thread_local uint64_t counter;
@@ -53,8 +55,9 @@ static void read_trace(const char *traceparent, char out_trace[TRACE_ID_SIZE])
 
     if (version != 2 || memcmp(traceparent, "ff", 2) == 0 || traceparent[2] != '-')
         return;
-    if (strspn(traceparent + 3, digits) != 32 || traceparent[35] != '-' || strspn(traceparent + 36, digits) != 16 ||
-        traceparent[52] != '-' || memcmp(traceparent + 3, nothing, 32) == 0)
+    if (strspn(traceparent + 3, digits) != 32 || traceparent[35] != '-' ||
+        strspn(traceparent + 36, digits) != 16 || traceparent[52] != '-' ||
+        memcmp(traceparent + 3, nothing, 32) == 0)
         return;
     memcpy(out_trace, traceparent + 3, 32);
     out_trace[32] = '\0';
@@ -93,7 +96,8 @@ static const struct {
     [ENDING_SERVER] = {"ended by the server", 500},
 };
 
-/* What the client has of the answer's body: less than all of it, or the answer would not have been cut. */
+/* What the client has of the answer's body: less than all of it, or the answer would not have been
+ * cut. */
 static uint64_t sent_bytes(const struct request_state *state)
 {
     const struct connection *connection = state->request.connection;
@@ -111,13 +115,15 @@ static struct log_cut cut_of(const struct request_state *state, enum ending endi
         return (struct log_cut){endings[ending].reason, "header", 0, UINT64_MAX};
     case PHASE_BODY:
         if (state->body_received < state->body_length)
-            return (struct log_cut){endings[ending].reason, "body", state->body_received, state->body_length};
+            return (struct log_cut){endings[ending].reason, "body", state->body_received,
+                                    state->body_length};
         break;
     case PHASE_LOADING:
         break;
     case PHASE_QUEUED:
         if (state->answer.segment_count > 0)
-            return (struct log_cut){endings[ending].reason, "answer", sent_bytes(state), state->answer.content_length};
+            return (struct log_cut){endings[ending].reason, "answer", sent_bytes(state),
+                                    state->answer.content_length};
         break;
     }
     return (struct log_cut){endings[ending].reason, "answer", 0, UINT64_MAX};

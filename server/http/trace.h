@@ -1,10 +1,12 @@
-/* What a request is called in answers and in the log: X-Request-Id, and the trace of W3C Trace Context. */
+/* What a request is called in answers and in the log: X-Request-Id, and the trace of W3C Trace
+ * Context. */
 #ifndef HTTP_TRACE_H
 #define HTTP_TRACE_H
 
 #include "http/request.h"
 
-/* Fills in the request's id, the client's own if it is sane, and its trace's, once the header fields are in. */
+/* Fills in the request's id, the client's own if it is sane, and its trace's, once the header
+ * fields are in. */
 void trace_identify(struct request *request);
 
 /* How a request's exchange ended. */
@@ -17,9 +19,9 @@ enum ending {
     ENDING_SERVER   /* the server gave up: a body nobody wants, stored bytes that cannot be read */
 };
 
-/* Writes the request's line to the log, and counts what its connection has taken of answers. The status of a request
- * that was cut before it had an answer is 408 (timeout), 503 (drain), 499 (client gone, as nginx has it) or 500; the
- * HTTP library's own refusals are told as 400. */
+/* Writes the request's line to the log, and counts what its connection has taken of answers. The
+ * status of a request that was cut before it had an answer is 408 (timeout), 503 (drain), 499
+ * (client gone, as nginx has it) or 500; the HTTP library's own refusals are told as 400. */
 void trace_end(struct request *request, enum ending ending);
 
 /* Nanoseconds of a clock that never goes back. */

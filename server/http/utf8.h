@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Length (1 to 4) of the well-formed character that bytes begin with; 0 when there is none: overlong forms, surrogates,
- * values past U+10FFFF and cut sequences are none. length is at least 1. */
+/* Length (1 to 4) of the well-formed character that bytes begin with; 0 when there is none:
+ * overlong forms, surrogates, values past U+10FFFF and cut sequences are none. length is at least
+ * 1. */
 size_t utf8_character(const char *bytes, size_t length);
 
 bool utf8_is_valid(const char *bytes, size_t length);

@@ -1,6 +1,6 @@
-/* A hash table from digest to a chain of candidates. A candidate is a place and a number; its digest is its
- * generation's to tell. Those of a generation that is gone stay until there are too many, so that removing one costs
- * nothing; then the table is made anew. */
+/* A hash table from digest to a chain of candidates. A candidate is a place and a number; its
+ * digest is its generation's to tell. Those of a generation that is gone stay until there are too
+ * many, so that removing one costs nothing; then the table is made anew. */
 #include "model/blob_index.h"
 
 #include <assert.h>
@@ -18,8 +18,8 @@
 /* Candidates looked at where nobody may wait for more: a few microseconds. */
 #define STEPS_MAX 1000
 
-/* hash: of seed and digest, so that nobody who writes models can choose which chains are long; 0: free. first: the
- * candidate's number from 1. */
+/* hash: of seed and digest, so that nobody who writes models can choose which chains are long; 0:
+ * free. first: the candidate's number from 1. */
 struct blob_key {
     uint64_t hash;
     uint32_t first;
@@ -35,7 +35,7 @@ void blob_index_init(struct blob_index *index)
 {
     pthread_mutex_init(&index->filling, NULL);
     pthread_rwlock_init(&index->lock, NULL);
-    if (getrandom(&index->seed, sizeof index->seed, 0) != (ssize_t)sizeof index->seed)
+    if (getrandom(&index->seed, sizeof(index->seed), 0) != (ssize_t)sizeof(index->seed))
         index->seed = (uint64_t)(uintptr_t)index;
     index->place_count = 1;
 }
@@ -82,12 +82,12 @@ void blob_index_end(struct blob_index *index, bool complete)
 
 static uint64_t hash_of(const struct blob_index *index, const uint8_t sha256[FOUND_DIGEST_SIZE])
 {
-    uint8_t seeded[sizeof index->seed + FOUND_DIGEST_SIZE];
+    uint8_t seeded[sizeof(index->seed) + FOUND_DIGEST_SIZE];
     uint64_t hash;
 
-    memcpy(seeded, &index->seed, sizeof index->seed);
-    memcpy(seeded + sizeof index->seed, sha256, FOUND_DIGEST_SIZE);
-    hash = zt_xxh3(seeded, sizeof seeded);
+    memcpy(seeded, &index->seed, sizeof(index->seed));
+    memcpy(seeded + sizeof(index->seed), sha256, FOUND_DIGEST_SIZE);
+    hash = zt_xxh3(seeded, sizeof(seeded));
     return hash != 0 ? hash : 1;
 }
 
@@ -109,13 +109,12 @@ static bool make_room_for_key(struct blob_index *index)
 
     if (index->key_count < index->key_room / 3 * 2)
         return true;
-    keys = calloc(room, sizeof *keys);
+    keys = calloc(room, sizeof(*keys));
     if (keys == NULL)
         return false;
-    for (size_t i = 0; i < index->key_room; i++) {
+    for (size_t i = 0; i < index->key_room; i++)
         if (index->keys[i].hash != 0)
             *find_key(keys, room, index->keys[i].hash) = index->keys[i];
-    }
     free(index->keys);
     index->keys = keys;
     index->key_room = room;
@@ -129,7 +128,7 @@ static bool make_room_for_candidate(struct blob_index *index)
 
     if (index->candidate_count < index->candidate_room)
         return true;
-    grown = room > UINT32_MAX ? NULL : realloc(index->candidates, (size_t)room * sizeof *grown);
+    grown = room > UINT32_MAX ? NULL : realloc(index->candidates, (size_t)room * sizeof(*grown));
     if (grown == NULL)
         return false;
     index->candidates = grown;
@@ -137,7 +136,8 @@ static bool make_room_for_candidate(struct blob_index *index)
     return true;
 }
 
-static bool digest_of(const struct generation *generation, uint32_t component, uint8_t out_sha256[FOUND_DIGEST_SIZE])
+static bool digest_of(const struct generation *generation, uint32_t component,
+                      uint8_t out_sha256[FOUND_DIGEST_SIZE])
 {
     const uint8_t *found = found_block(generation, component);
 
@@ -146,12 +146,14 @@ static bool digest_of(const struct generation *generation, uint32_t component, u
     return found != NULL || found_digest_stated(generation, component, out_sha256);
 }
 
-static void insert(struct blob_index *index, const struct generation *generation, uint32_t component)
+static void insert(struct blob_index *index, const struct generation *generation,
+                   uint32_t component)
 {
     uint8_t sha256[FOUND_DIGEST_SIZE];
     struct blob_key *key;
 
-    if (!digest_of(generation, component, sha256) || !make_room_for_key(index) || !make_room_for_candidate(index))
+    if (!digest_of(generation, component, sha256) || !make_room_for_key(index) ||
+        !make_room_for_candidate(index))
         return;
     key = find_key(index->keys, index->key_room, hash_of(index, sha256));
     if (key->hash == 0) {
@@ -175,7 +177,8 @@ static bool take_place(struct blob_index *index, struct generation *generation)
 {
     if (index->place_count >= index->place_room) {
         uint32_t room = index->place_room < UINT32_MAX / 2 - 32 ? index->place_room * 2 + 64 : 0;
-        struct generation **grown = room == 0 ? NULL : realloc(index->places, room * sizeof(*grown));
+        struct generation **grown =
+            room == 0 ? NULL : realloc(index->places, room * sizeof(*grown));
 
         if (grown == NULL)
             return false;
@@ -207,7 +210,8 @@ void blob_index_add(struct blob_index *index, struct generation *generation)
     if (!atomic_load(&index->begun) || generation->model == NULL)
         return;
     pthread_rwlock_wrlock(&index->lock);
-    if (generation->blob_place == 0 && !atomic_load(&generation->retired) && take_place(index, generation))
+    if (generation->blob_place == 0 && !atomic_load(&generation->retired) &&
+        take_place(index, generation))
         insert_all(index, generation);
     pthread_rwlock_unlock(&index->lock);
 }
@@ -243,12 +247,15 @@ void blob_index_note(struct blob_index *index, struct generation *generation, ui
 /* --- finding --- */
 
 /* The lock is held for reading. */
-static enum catalog_blob walk(const struct blob_index *index, const uint8_t sha256[FOUND_DIGEST_SIZE],
-                              struct blob_search search, struct component_place *out_place)
+static enum catalog_blob walk(const struct blob_index *index,
+                              const uint8_t sha256[FOUND_DIGEST_SIZE], struct blob_search search,
+                              struct component_place *out_place)
 {
     enum catalog_blob answer = CATALOG_BLOB_NONE;
     unsigned steps = 0;
-    uint32_t at = index->key_room == 0 ? 0 : find_key(index->keys, index->key_room, hash_of(index, sha256))->first;
+    uint32_t at = index->key_room == 0
+                      ? 0
+                      : find_key(index->keys, index->key_room, hash_of(index, sha256))->first;
 
     for (; at != 0; at = index->candidates[at - 1].next) {
         const struct blob_candidate *candidate = &index->candidates[at - 1];
@@ -258,10 +265,12 @@ static enum catalog_blob walk(const struct blob_index *index, const uint8_t sha2
         if (!search.may_wait && ++steps > STEPS_MAX)
             return CATALOG_BLOB_BUSY;
         if (generation == NULL || atomic_load(&generation->retired) ||
-            !digest_of(generation, candidate->component, own) || memcmp(own, sha256, sizeof own) != 0)
+            !digest_of(generation, candidate->component, own) ||
+            memcmp(own, sha256, sizeof(own)) != 0)
             continue;
         answer = CATALOG_BLOB_CORRUPT;
-        if (atomic_load(&generation->states[candidate->component]) == COMPONENT_CORRUPT || search.skip-- > 0)
+        if (atomic_load(&generation->states[candidate->component]) == COMPONENT_CORRUPT ||
+            search.skip-- > 0)
             continue;
         *out_place = (struct component_place){generation_hold(generation), candidate->component};
         return CATALOG_BLOB_FOUND;
@@ -269,12 +278,13 @@ static enum catalog_blob walk(const struct blob_index *index, const uint8_t sha2
     return answer;
 }
 
-enum catalog_blob blob_index_find(struct blob_index *index, const uint8_t sha256[32], struct blob_search search,
-                                  struct component_place *out_place)
+enum catalog_blob blob_index_find(struct blob_index *index, const uint8_t sha256[32],
+                                  struct blob_search search, struct component_place *out_place)
 {
     enum catalog_blob answer;
 
-    if (!search.may_wait && (!atomic_load(&index->complete) || pthread_rwlock_tryrdlock(&index->lock) != 0))
+    if (!search.may_wait &&
+        (!atomic_load(&index->complete) || pthread_rwlock_tryrdlock(&index->lock) != 0))
         return CATALOG_BLOB_BUSY;
     if (search.may_wait)
         pthread_rwlock_rdlock(&index->lock);

@@ -1,5 +1,6 @@
-/* Components by the SHA-256 of their stored bytes: as the file states it, or as it was found. Nothing is kept until the
- * first question; from then on 60 to 90 bytes a component, and whoever changes the catalog's index tells this one. */
+/* Components by the SHA-256 of their stored bytes: as the file states it, or as it was found.
+ * Nothing is kept until the first question; from then on 60 to 90 bytes a component, and whoever
+ * changes the catalog's index tells this one. */
 #ifndef MODEL_BLOB_INDEX_H
 #define MODEL_BLOB_INDEX_H
 
@@ -38,20 +39,21 @@ struct blob_search {
 void blob_index_init(struct blob_index *index);
 void blob_index_clear(struct blob_index *index);
 
-/* Between these, everything that the catalog holds is added, by whoever gets true; others wait, and get false once it
- * is complete. */
+/* Between these, everything that the catalog holds is added, by whoever gets true; others wait, and
+ * get false once it is complete. */
 bool blob_index_begin(struct blob_index *index);
 void blob_index_end(struct blob_index *index, bool complete);
 
-/* Nothing, before the beginning. A generation is borrowed until it is removed, which must come before its last
- * reference goes; a retired one is not taken in. When memory is out components are missing. */
+/* Nothing, before the beginning. A generation is borrowed until it is removed, which must come
+ * before its last reference goes; a retired one is not taken in. When memory is out components are
+ * missing. */
 void blob_index_add(struct blob_index *index, struct generation *generation);
 void blob_index_remove(struct blob_index *index, struct generation *generation);
 /* A component's digest was found. */
 void blob_index_note(struct blob_index *index, struct generation *generation, uint32_t component);
 
 /* catalog_find_blob. */
-enum catalog_blob blob_index_find(struct blob_index *index, const uint8_t sha256[32], struct blob_search search,
-                                  struct component_place *out_place);
+enum catalog_blob blob_index_find(struct blob_index *index, const uint8_t sha256[32],
+                                  struct blob_search search, struct component_place *out_place);
 
 #endif

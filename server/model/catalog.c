@@ -1,5 +1,5 @@
-/* The catalog's thread, and its questions. A thread of its own scans, so that a scan never waits behind hours of
- * hashing; what is asked for while it works is answered by its next round. */
+/* The catalog's thread, and its questions. A thread of its own scans, so that a scan never waits
+ * behind hours of hashing; what is asked for while it works is answered by its next round. */
 #include "model/catalog.h"
 
 #include <signal.h>
@@ -10,7 +10,8 @@
 #include "model/catalog_content.h"
 #include "runtime/log.h"
 
-/* Between rounds: a burst of changes becomes few scans, and a file that is being written to leaves a core some rest. */
+/* Between rounds: a burst of changes becomes few scans, and a file that is being written to leaves
+ * a core some rest. */
 #define STALE_GAP_NS    ((int64_t)5000000)
 #define SCAN_GAP_MIN_NS ((int64_t)20000000)
 #define SCAN_GAP_MAX_NS ((int64_t)1000000000)
@@ -108,12 +109,13 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
 
 /* --- the thread --- */
 
-/* Waits, with the lock held, until there is something to do and it is time for it. Returns false at the end; *out_scan:
- * whether a scan is due. */
+/* Waits, with the lock held, until there is something to do and it is time for it. Returns false at
+ * the end; *out_scan: whether a scan is due. */
 static bool await_round(struct catalog *catalog, bool *out_scan)
 {
     for (;;) {
-        int64_t due_ns = catalog->stale_count > 0 ? catalog->round_ended_ns + STALE_GAP_NS : catalog->next_scan_ns;
+        int64_t due_ns = catalog->stale_count > 0 ? catalog->round_ended_ns + STALE_GAP_NS
+                                                  : catalog->next_scan_ns;
         int64_t now = now_ns(CLOCK_MONOTONIC);
         struct timespec until = {due_ns / 1000000000, due_ns % 1000000000};
 
@@ -130,7 +132,8 @@ static bool await_round(struct catalog *catalog, bool *out_scan)
     }
 }
 
-/* One round: what was asked for before it began is answered by it. The lock is held before and after. */
+/* One round: what was asked for before it began is answered by it. The lock is held before and
+ * after. */
 static void run_round(struct catalog *catalog, bool with_scan)
 {
     struct waiter *waiters = catalog->waiters;
@@ -139,7 +142,7 @@ static void run_round(struct catalog *catalog, bool with_scan)
     int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
 
     catalog->waiters = NULL;
-    memcpy(stale, catalog->stale, stale_count * sizeof stale[0]);
+    memcpy(stale, catalog->stale, stale_count * sizeof(stale[0]));
     catalog->stale_count = 0;
     if (with_scan)
         catalog->scan_wanted = false;
@@ -195,7 +198,7 @@ static void destroy(struct catalog *catalog)
 
 struct catalog *catalog_new(struct server *server)
 {
-    struct catalog *catalog = calloc(1, sizeof *catalog);
+    struct catalog *catalog = calloc(1, sizeof(*catalog));
     pthread_condattr_t monotonic;
 
     if (catalog == NULL)
@@ -259,10 +262,9 @@ static void note_stale(struct catalog *catalog, const char *path)
 {
     char *copy;
 
-    for (size_t i = 0; i < catalog->stale_count; i++) {
+    for (size_t i = 0; i < catalog->stale_count; i++)
         if (strcmp(catalog->stale[i], path) == 0)
             return;
-    }
     copy = catalog->stale_count < STALE_MAX ? strdup(path) : NULL;
     if (copy != NULL)
         catalog->stale[catalog->stale_count++] = copy;
@@ -270,8 +272,8 @@ static void note_stale(struct catalog *catalog, const char *path)
         catalog->scan_wanted = true;
 }
 
-/* Whether the bytes behind a generation may no longer be those that it was made of. The time of change is asked about
- * as well: whoever writes can set the other one back. */
+/* Whether the bytes behind a generation may no longer be those that it was made of. The time of
+ * change is asked about as well: whoever writes can set the other one back. */
 static bool is_stale(const struct generation *generation)
 {
     return !generation_is_same(generation);
@@ -294,7 +296,8 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
 static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder, struct zt_text key,
                                 struct waiter *waiter, struct generation **out_generation)
 {
-    /* Asked before looking: a scan that ends in between must not make a missing file of one that it found. */
+    /* Asked before looking: a scan that ends in between must not make a missing file of one that it
+     * found. */
     bool loaded = atomic_load(&catalog->content.loaded);
     struct generation *found;
 
@@ -310,35 +313,37 @@ static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder,
     return CATALOG_PENDING;
 }
 
-enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name, struct waiter *waiter,
-                                 struct generation **out_generation)
+enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name,
+                                 struct waiter *waiter, struct generation **out_generation)
 {
     return find(catalog, catalog_index_find_name, name, waiter, out_generation);
 }
 
-enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path, struct waiter *waiter,
-                                      struct generation **out_generation)
+enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path,
+                                      struct waiter *waiter, struct generation **out_generation)
 {
     return find(catalog, catalog_index_find_path, path, waiter, out_generation);
 }
 
-size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after, size_t limit,
-                    struct generation **out_generations, bool *out_more)
+size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after,
+                    size_t limit, struct generation **out_generations, bool *out_more)
 {
     return catalog_content_list(&catalog->content, prefix, after, limit, out_generations, out_more);
 }
 
-enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha256[32], unsigned skip, bool may_wait,
-                                    struct component_place *out_place)
+enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha256[32],
+                                    unsigned skip, bool may_wait, struct component_place *out_place)
 {
     struct catalog_content *content = &catalog->content;
 
     if (may_wait)
         catalog_content_fill_blobs(content);
-    return blob_index_find(&content->blobs, sha256, (struct blob_search){skip, may_wait}, out_place);
+    return blob_index_find(&content->blobs, sha256, (struct blob_search){skip, may_wait},
+                           out_place);
 }
 
-bool catalog_find_decoded(struct catalog *catalog, const uint8_t sha256[32], struct component_place *out_place)
+bool catalog_find_decoded(struct catalog *catalog, const uint8_t sha256[32],
+                          struct component_place *out_place)
 {
     return catalog_content_find_decoded(&catalog->content, sha256, out_place);
 }
@@ -356,7 +361,8 @@ struct generation *catalog_update(struct catalog *catalog, const char *path)
     if (file.path == NULL)
         return NULL;
     catalog_content_update(&catalog->content, &file, 1);
-    found = catalog_content_find(&catalog->content, catalog_index_find_path, (struct zt_text){path, strlen(path)});
+    found = catalog_content_find(&catalog->content, catalog_index_find_path,
+                                 (struct zt_text){path, strlen(path)});
     free(file.path);
     if (found != NULL && !catalog_content_unpark(&catalog->content, found)) {
         generation_release(found);

@@ -1,6 +1,5 @@
-/* Making the index of blobs complete, once, when the first of them is asked for; and the search for what it cannot
- * hold.
- */
+/* Making the index of blobs complete, once, when the first of them is asked for; and the search for
+ * what it cannot hold. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,14 +38,17 @@ void catalog_content_fill_blobs(struct catalog_content *content)
 
 /* --- by decoded bytes --- */
 
-static bool find_in(struct generation *generation, const uint8_t sha256[32], struct component_place *out_place)
+static bool find_in(struct generation *generation, const uint8_t sha256[32],
+                    struct component_place *out_place)
 {
-    if (generation->model == NULL || atomic_load(&generation->kept_facts) == NULL || atomic_load(&generation->retired))
+    if (generation->model == NULL || atomic_load(&generation->kept_facts) == NULL ||
+        atomic_load(&generation->retired))
         return false;
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
         struct zt_fact fact;
 
-        if (!kept_fact_find(generation, i, ZT_DIGEST_SHA256, &fact) || memcmp(fact.digest.bytes, sha256, 32) != 0 ||
+        if (!kept_fact_find(generation, i, ZT_DIGEST_SHA256, &fact) ||
+            memcmp(fact.digest.bytes, sha256, 32) != 0 ||
             atomic_load(&generation->states[i]) == COMPONENT_CORRUPT)
             continue;
         *out_place = (struct component_place){generation_hold(generation), i};

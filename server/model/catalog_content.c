@@ -1,6 +1,6 @@
-/* Bringing files into the catalog: one lock orders whoever does it. A file is opened and brought in under that lock, so
- * that of a scan and an upload the later one sees the truth. Readers take the index's lock alone, for a few steps of
- * binary search. */
+/* Bringing files into the catalog: one lock orders whoever does it. A file is opened and brought in
+ * under that lock, so that of a scan and an upload the later one sees the truth. Readers take the
+ * index's lock alone, for a few steps of binary search. */
 #include "model/catalog_content.h"
 
 #include <inttypes.h>
@@ -19,7 +19,8 @@
 /* A broken file younger than that may be one that is still being copied: the next scan tells. */
 #define SETTLED_NS ((int64_t)1000000000)
 
-/* Files that nobody reads may hold a quarter of the descriptors; connections and passing files need the rest. */
+/* Files that nobody reads may hold a quarter of the descriptors; connections and passing files need
+ * the rest. */
 #define OPEN_SHARE 4
 #define OPEN_MAX   ((rlim_t)16384)
 
@@ -38,8 +39,8 @@ static size_t open_files(const struct generation *generation)
     return atomic_load(&generation->parked) ? 0 : generation_open_files(generation);
 }
 
-/* Closes the files of generations that only the index holds, until few enough are open. The index's write lock is held,
- * so that nobody can come to hold one meanwhile. */
+/* Closes the files of generations that only the index holds, until few enough are open. The index's
+ * write lock is held, so that nobody can come to hold one meanwhile. */
 static void park_some(struct catalog_content *content)
 {
     size_t open_count = 0;
@@ -48,7 +49,9 @@ static void park_some(struct catalog_content *content)
     for (size_t i = 0; i < content->index.count; i++)
         open_count += open_files(content->index.by_path[i]);
     atomic_store(&content->open_count, open_count);
-    for (size_t i = 0; i < content->index.count && atomic_load(&content->open_count) > content->open_most / 2; i++) {
+    for (size_t i = 0;
+         i < content->index.count && atomic_load(&content->open_count) > content->open_most / 2;
+         i++) {
         struct generation *generation = content->index.by_path[i];
 
         if (atomic_load(&generation->references) != 1 || generation->source == NULL)
@@ -84,7 +87,8 @@ static bool open_again(struct catalog_content *content, struct generation *gener
 
     if (store->ops->open(store, generation->path, &source, &identity, NULL) != ZT_OK)
         return false;
-    if (!same_bytes(&identity, &generation->identity) || !shard_files_unpark(&generation->shards, store)) {
+    if (!same_bytes(&identity, &generation->identity) ||
+        !shard_files_unpark(&generation->shards, store)) {
         zt_source_close(source);
         return false;
     }
@@ -118,7 +122,7 @@ static void tell_error(struct generation *generation)
         return;
     generation->told = true;
     if (error->offset != ZT_NO_OFFSET)
-        snprintf(where, sizeof where, ", at byte %" PRIu64, error->offset);
+        snprintf(where, sizeof(where), ", at byte %" PRIu64, error->offset);
     log_write(LOG_LEVEL_WARN, "%s cannot be read: %s (%s%s)", generation->path, error->message,
               error->rule != NULL ? error->rule : zt_status_name(error->status), where);
 }
@@ -127,7 +131,8 @@ static void tell_if_settled(struct catalog_content *content, struct generation *
 {
     int64_t age_ns = now_ns(CLOCK_REALTIME) - generation->identity.modified_ns;
 
-    if (generation->model == NULL && (!atomic_load(&content->loaded) || age_ns < 0 || age_ns > SETTLED_NS))
+    if (generation->model == NULL &&
+        (!atomic_load(&content->loaded) || age_ns < 0 || age_ns > SETTLED_NS))
         tell_error(generation);
 }
 
@@ -141,7 +146,8 @@ static void tell_shadow(struct generation *shadowed, const struct generation *fi
     if (shadowed->told_shadow == rank + 1)
         return;
     shadowed->told_shadow = rank + 1;
-    log_write(LOG_LEVEL_WARN, "%s is shadowed by %s, which has the same name", shadowed->path, first->path);
+    log_write(LOG_LEVEL_WARN, "%s is shadowed by %s, which has the same name", shadowed->path,
+              first->path);
 }
 
 static void tell_shadowed(const struct catalog_content *content, const struct generation *added)
@@ -159,11 +165,12 @@ static void tell_shadowed(const struct catalog_content *content, const struct ge
     }
 }
 
-/* Whether what was opened says nothing else than what is known: the tag covers shards, too, and errors that they cause
- * come and go without a change of the file itself. */
+/* Whether what was opened says nothing else than what is known: the tag covers shards, too, and
+ * errors that they cause come and go without a change of the file itself. */
 static bool is_known(const struct generation *opened, const struct generation *known)
 {
-    return store_identity_equal(&opened->identity, &known->identity) && strcmp(opened->etag, known->etag) == 0 &&
+    return store_identity_equal(&opened->identity, &known->identity) &&
+           strcmp(opened->etag, known->etag) == 0 &&
            strcmp(opened->error.message, known->error.message) == 0;
 }
 
@@ -173,10 +180,12 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
 {
     struct zt_text path = {file->path, strlen(file->path)};
     const struct generation *known = catalog_index_find_path(&content->index, path);
-    struct generation *opened = generation_open(content->server->store, file->path, &content->search);
+    struct generation *opened =
+        generation_open(content->server->store, file->path, &content->search);
 
     if (opened != NULL && opened->source == NULL) {
-        /* What cannot be opened has the identity that the listing tells; what is not even listed is gone. */
+        /* What cannot be opened has the identity that the listing tells; what is not even listed is
+         * gone. */
         opened->identity = file->identity;
         if (!file->listed) {
             generation_release(opened);
@@ -198,8 +207,8 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
 }
 
 /* Opens files for a while, and no more than may be open; returns how many were dealt with. */
-static size_t open_batch(struct catalog_content *content, const struct catalog_file *files, size_t count,
-                         struct catalog_change *out_changes, size_t *out_changed)
+static size_t open_batch(struct catalog_content *content, const struct catalog_file *files,
+                         size_t count, struct catalog_change *out_changes, size_t *out_changed)
 {
     const int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
     size_t opened = 0;
@@ -218,7 +227,8 @@ static size_t open_batch(struct catalog_content *content, const struct catalog_f
     return at;
 }
 
-static bool apply(struct catalog_content *content, const struct catalog_change *changes, size_t count)
+static bool apply(struct catalog_content *content, const struct catalog_change *changes,
+                  size_t count)
 {
     struct generation *dropped[BATCH_FILES_MAX];
     size_t dropped_count = 0;
@@ -229,7 +239,8 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     pthread_rwlock_unlock(&content->index_lock);
     for (size_t i = 0; i < dropped_count; i++) {
         blob_index_remove(&content->blobs, dropped[i]);
-        /* What was dropped while parked has no file; an open one leaves the count, whoever still reads it. */
+        /* What was dropped while parked has no file; an open one leaves the count, whoever still
+         * reads it. */
         atomic_fetch_sub(&content->open_count, open_files(dropped[i]));
         generation_release(dropped[i]);
     }
@@ -250,21 +261,23 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
 
 /* --- models over several files --- */
 
-static bool concern(const struct generation *generation, const struct catalog_change *changes, size_t count)
+static bool concern(const struct generation *generation, const struct catalog_change *changes,
+                    size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct generation *now = changes[i].generation;
 
-        if (now != generation &&
-            shard_files_concern(&generation->shards, changes[i].path, now != NULL ? &now->identity : NULL))
+        if (now != generation && shard_files_concern(&generation->shards, changes[i].path,
+                                                     now != NULL ? &now->identity : NULL))
             return true;
     }
     return false;
 }
 
-/* Opens the models anew that may have got or lost a shard by the changes just shown. Those themselves are no changes to
- * any other model's shards. */
-static void follow_shards(struct catalog_content *content, const struct catalog_change *changes, size_t count)
+/* Opens the models anew that may have got or lost a shard by the changes just shown. Those
+ * themselves are no changes to any other model's shards. */
+static void follow_shards(struct catalog_content *content, const struct catalog_change *changes,
+                          size_t count)
 {
     struct catalog_files concerned = {NULL, 0, 0};
     bool added = true;
@@ -289,7 +302,8 @@ static void follow_shards(struct catalog_content *content, const struct catalog_
     catalog_files_free(&concerned);
 }
 
-size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files, size_t count)
+size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files,
+                              size_t count)
 {
     struct catalog_change changes[BATCH_FILES_MAX];
     size_t changed;
@@ -332,7 +346,8 @@ void catalog_content_loaded(struct catalog_content *content)
     free(paths);
 }
 
-struct generation *catalog_content_find(struct catalog_content *content, catalog_finder *finder, struct zt_text key)
+struct generation *catalog_content_find(struct catalog_content *content, catalog_finder *finder,
+                                        struct zt_text key)
 {
     struct generation *found;
 
@@ -346,22 +361,26 @@ struct generation *catalog_content_find(struct catalog_content *content, catalog
 
 static bool begins_with(struct zt_text text, struct zt_text prefix)
 {
-    return text.length >= prefix.length && (prefix.length == 0 || memcmp(text.bytes, prefix.bytes, prefix.length) == 0);
+    return text.length >= prefix.length &&
+           (prefix.length == 0 || memcmp(text.bytes, prefix.bytes, prefix.length) == 0);
 }
 
 /* Where a list begins: at the prefix, or behind the name given, whichever is later. */
-static size_t list_start(const struct catalog_index *index, struct zt_text prefix, struct zt_text after)
+static size_t list_start(const struct catalog_index *index, struct zt_text prefix,
+                         struct zt_text after)
 {
     bool continued = after.length > 0 && catalog_text_compare(after, prefix) >= 0;
     size_t at = catalog_index_lower_bound(index, continued ? after : prefix);
 
-    while (continued && at < index->count && catalog_text_compare(generation_name(index->by_name[at]), after) == 0)
+    while (continued && at < index->count &&
+           catalog_text_compare(generation_name(index->by_name[at]), after) == 0)
         at++;
     return at;
 }
 
-size_t catalog_content_list(struct catalog_content *content, struct zt_text prefix, struct zt_text after, size_t limit,
-                            struct generation **out_generations, bool *out_more)
+size_t catalog_content_list(struct catalog_content *content, struct zt_text prefix,
+                            struct zt_text after, size_t limit, struct generation **out_generations,
+                            bool *out_more)
 {
     struct generation *model;
     size_t count = 0;
@@ -404,8 +423,8 @@ void catalog_content_init(struct catalog_content *content, struct server *server
 {
     content->server = server;
     content->hashing = (struct zt_progress){goes_on, content};
-    content->search =
-        (struct shard_search){.store = server->store, .index = &content->index, .progress = &content->hashing};
+    content->search = (struct shard_search){
+        .store = server->store, .index = &content->index, .progress = &content->hashing};
     content->open_most = most_open();
     pthread_mutex_init(&content->parking, NULL);
     pthread_mutex_init(&content->update, NULL);

@@ -1,5 +1,5 @@
-/* Two sorted arrays, rebuilt by merging: a change costs one pass over pointers, and a scan's thousands of changes no
- * more than that. */
+/* Two sorted arrays, rebuilt by merging: a change costs one pass over pointers, and a scan's
+ * thousands of changes no more than that. */
 #include "model/catalog_index.h"
 
 #include <stdlib.h>
@@ -62,8 +62,9 @@ size_t catalog_index_path_bound(const struct catalog_index *index, struct zt_tex
 }
 
 /* Merges the changes into the order of paths. */
-static size_t merge_paths(const struct catalog_index *index, const struct catalog_change *changes, size_t count,
-                          struct generation **out_paths, struct generation **out_dropped, size_t *out_dropped_count)
+static size_t merge_paths(const struct catalog_index *index, const struct catalog_change *changes,
+                          size_t count, struct generation **out_paths,
+                          struct generation **out_dropped, size_t *out_dropped_count)
 {
     size_t used = 0;
     size_t at = 0;
@@ -84,8 +85,8 @@ static size_t merge_paths(const struct catalog_index *index, const struct catalo
 }
 
 /* Merges the added generations, sorted by name, with what stays of the order of names. */
-static void merge_names(const struct catalog_index *index, struct generation *const *added, size_t added_count,
-                        struct generation **out_names)
+static void merge_names(const struct catalog_index *index, struct generation *const *added,
+                        size_t added_count, struct generation **out_names)
 {
     size_t used = 0;
     size_t next = 0;
@@ -101,8 +102,8 @@ static void merge_names(const struct catalog_index *index, struct generation *co
         out_names[used++] = added[next++];
 }
 
-bool catalog_index_apply(struct catalog_index *index, const struct catalog_change *changes, size_t count,
-                         struct generation **out_dropped, size_t *out_dropped_count)
+bool catalog_index_apply(struct catalog_index *index, const struct catalog_change *changes,
+                         size_t count, struct generation **out_dropped, size_t *out_dropped_count)
 {
     size_t most = index->count + count;
     struct generation **paths = calloc(most + 1, sizeof(*paths));
@@ -120,10 +121,9 @@ bool catalog_index_apply(struct catalog_index *index, const struct catalog_chang
     used = merge_paths(index, changes, count, paths, out_dropped, out_dropped_count);
     for (size_t i = 0; i < *out_dropped_count; i++)
         atomic_store(&out_dropped[i]->retired, true);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (changes[i].generation != NULL)
             added[added_count++] = changes[i].generation;
-    }
     if (added_count > 1)
         qsort(added, added_count, sizeof(*added), compare_names_for_sort);
     merge_names(index, added, added_count, names);
@@ -164,17 +164,17 @@ static bool same_name(const struct generation *a, const struct generation *b)
     return catalog_text_compare(generation_name(a), generation_name(b)) == 0;
 }
 
-struct generation *catalog_index_model_at(const struct catalog_index *index, size_t at, size_t *out_next)
+struct generation *catalog_index_model_at(const struct catalog_index *index, size_t at,
+                                          size_t *out_next)
 {
     struct generation *found = NULL;
 
     while (at < index->count && found == NULL) {
         const struct generation *first = index->by_name[at];
 
-        for (; at < index->count && same_name(index->by_name[at], first); at++) {
+        for (; at < index->count && same_name(index->by_name[at], first); at++)
             if (found == NULL && index->by_name[at]->error.status != ZT_DATA_SHARD)
                 found = index->by_name[at];
-        }
     }
     *out_next = at;
     return found;

@@ -1,12 +1,13 @@
-/* Listing the store and comparing: only what differs is opened, so that a scan of a hundred thousand unchanged files
- * costs their stat and nothing more. */
+/* Listing the store and comparing: only what differs is opened, so that a scan of a hundred
+ * thousand unchanged files costs their stat and nothing more. */
 #include "model/catalog_scan.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool catalog_files_add(struct catalog_files *files, const char *path, const struct file_identity *identity)
+bool catalog_files_add(struct catalog_files *files, const char *path,
+                       const struct file_identity *identity)
 {
     struct catalog_file file = {.path = strdup(path), .listed = identity != NULL};
 
@@ -14,7 +15,7 @@ bool catalog_files_add(struct catalog_files *files, const char *path, const stru
         file.identity = *identity;
     if (files->count == files->capacity) {
         size_t capacity = files->capacity == 0 ? 64 : files->capacity * 2;
-        struct catalog_file *items = realloc(files->items, capacity * sizeof *items);
+        struct catalog_file *items = realloc(files->items, capacity * sizeof(*items));
 
         if (items != NULL) {
             files->items = items;
@@ -47,13 +48,15 @@ static int compare_files(const void *a, const void *b)
     return strcmp(((const struct catalog_file *)a)->path, ((const struct catalog_file *)b)->path);
 }
 
-enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files, struct zt_error *error)
+enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files,
+                                  struct zt_error *error)
 {
     struct listing listing = {{NULL, 0, 0}, false};
     enum zt_status status = store->ops->list(store, take_file, &listing, error);
 
     if (status == ZT_OK && listing.out_of_memory)
-        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the list of files");
+        status =
+            zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the list of files");
     if (status != ZT_OK) {
         catalog_files_free(&listing.files);
         return status;
@@ -76,7 +79,8 @@ bool catalog_files_compare(const struct catalog_files *files, const struct catal
         const struct catalog_file *file = i < files->count ? &files->items[i] : NULL;
         const struct generation *known = at < index->count ? index->by_path[at] : NULL;
         const bool is_gone = known != NULL && (file == NULL || strcmp(file->path, known->path) > 0);
-        const bool is_known = known != NULL && file != NULL && !is_gone && strcmp(file->path, known->path) == 0;
+        const bool is_known =
+            known != NULL && file != NULL && !is_gone && strcmp(file->path, known->path) == 0;
 
         assert(is_gone || file != NULL);
         if (is_gone)

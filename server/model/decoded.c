@@ -1,7 +1,8 @@
-/* Decoding for whoever asks, once for all of them: by a job that they wait for, or on the thread of one of them.
+/* Decoding for whoever asks, once for all of them: by a job that they wait for, or on the thread of
+ * one of them.
  *
- * An entry is keyed by the version of the file and the component, not by the generation, so that it keeps no file open.
- */
+ * An entry is keyed by the version of the file and the component, not by the generation, so that it
+ * keeps no file open. */
 #include "model/decoded.h"
 
 #include <assert.h>
@@ -27,7 +28,7 @@ struct decoding {
 
 struct decoded_cache *decoded_cache_new(struct server *server)
 {
-    struct decoded_cache *cache = calloc(1, sizeof *cache);
+    struct decoded_cache *cache = calloc(1, sizeof(*cache));
 
     if (cache == NULL)
         return NULL;
@@ -44,12 +45,12 @@ static void make_key(const struct generation *generation, uint32_t component, ui
         uint64_t facts[3];
     } version;
 
-    memset(&version, 0, sizeof version);
-    memcpy(version.etag, generation->etag, sizeof version.etag);
+    memset(&version, 0, sizeof(version));
+    memcpy(version.etag, generation->etag, sizeof(version.etag));
     version.facts[0] = generation->identity.device;
     version.facts[1] = (uint64_t)generation->identity.changed_ns;
     version.facts[2] = component;
-    zt_xxh3_128(&version, sizeof version, out_key);
+    zt_xxh3_128(&version, sizeof(version), out_key);
 }
 
 void decoded_cache_free(struct decoded_cache *cache)
@@ -75,8 +76,8 @@ void decoded_cache_stop(struct decoded_cache *cache)
 
 /* --- decoding --- */
 
-static enum zt_status pump(const struct decoding *decoding, struct zt_decoder *decoder, struct decoded_sink *sink,
-                           struct zt_error *error)
+static enum zt_status pump(const struct decoding *decoding, struct zt_decoder *decoder,
+                           struct decoded_sink *sink, struct zt_error *error)
 {
     uint64_t limit = (uint64_t)decoding->cache->server->config->limits.decoded_bytes;
     uint8_t *chunk = malloc(CHUNK_BYTES);
@@ -88,7 +89,8 @@ static enum zt_status pump(const struct decoding *decoding, struct zt_decoder *d
     while (status == ZT_OK && length > 0) {
         status = zt_decoder_read(decoder, chunk, CHUNK_BYTES, &length, error);
         if (status == ZT_OK && sink->length + length > limit)
-            status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "decoded it is larger than the server allows");
+            status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                             "decoded it is larger than the server allows");
         if (status == ZT_OK && atomic_load(&decoding->cache->stopping))
             status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
         if (status == ZT_OK)
@@ -98,8 +100,8 @@ static enum zt_status pump(const struct decoding *decoding, struct zt_decoder *d
     return status;
 }
 
-static enum zt_status decode(const struct decoding *decoding, struct decoded *out_decoded, uint8_t **out_bytes,
-                             struct zt_error *error)
+static enum zt_status decode(const struct decoding *decoding, struct decoded *out_decoded,
+                             uint8_t **out_bytes, struct zt_error *error)
 {
     const struct generation *generation = decoding->generation;
     const struct zt_component *component = &generation->model->components[decoding->component];
@@ -190,10 +192,10 @@ static void run_decoding(struct job *job)
 }
 
 /* Makes an entry that is being decoded and its job. The lock is held. NULL when memory is out. */
-static struct decoding *begin(struct decoded_cache *cache, struct generation *generation, uint32_t component,
-                              const uint64_t key[2])
+static struct decoding *begin(struct decoded_cache *cache, struct generation *generation,
+                              uint32_t component, const uint64_t key[2])
 {
-    struct decoding *decoding = calloc(1, sizeof *decoding);
+    struct decoding *decoding = calloc(1, sizeof(*decoding));
     struct decoded_entry *entry = decoding != NULL ? decoded_add(cache, key) : NULL;
 
     if (entry == NULL) {
@@ -211,13 +213,14 @@ static struct decoding *begin(struct decoded_cache *cache, struct generation *ge
 /* --- asking --- */
 
 /* What can be refused before anything is read. */
-static enum zt_status check_request(const struct decoded_cache *cache, const struct zt_component *component,
-                                    struct zt_error *error)
+static enum zt_status check_request(const struct decoded_cache *cache,
+                                    const struct zt_component *component, struct zt_error *error)
 {
     uint64_t limit = (uint64_t)cache->server->config->limits.decoded_bytes;
 
     if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit)
-        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "decoded it is larger than the server allows");
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "decoded it is larger than the server allows");
     if (atomic_load(&cache->stopping))
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
     return ZT_OK;
@@ -245,8 +248,9 @@ static struct decoded_entry *find_entry(struct decoded_cache *cache, const uint6
 }
 
 /* Answers from an entry that is there. The lock is held. */
-static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_entry *entry, struct waiter *waiter,
-                                  struct decoded **out_decoded, struct zt_error *error)
+static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_entry *entry,
+                                  struct waiter *waiter, struct decoded **out_decoded,
+                                  struct zt_error *error)
 {
     if (entry->state == ENTRY_DECODING) {
         waiter->next = entry->waiters;
@@ -266,11 +270,13 @@ static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_en
 
 static uint64_t decoding_bytes(const struct zt_component *component)
 {
-    return component->decoded_length > component->length ? component->decoded_length : component->length;
+    return component->decoded_length > component->length ? component->decoded_length
+                                                         : component->length;
 }
 
-enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *generation, uint32_t component,
-                                struct waiter *waiter, struct decoded **out_decoded, struct zt_error *error)
+enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *generation,
+                                uint32_t component, struct waiter *waiter,
+                                struct decoded **out_decoded, struct zt_error *error)
 {
     struct decoding *begun = NULL;
     struct decoded_entry *doomed = NULL;
@@ -299,7 +305,8 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
 }
 
 /* Finds the entry, or adds it, and holds it; *out_claimed: it is to be decoded by the caller. */
-static struct decoded_entry *hold_entry(struct decoded_cache *cache, const uint64_t key[2], bool *out_claimed)
+static struct decoded_entry *hold_entry(struct decoded_cache *cache, const uint64_t key[2],
+                                        bool *out_claimed)
 {
     struct decoded_entry *doomed = NULL;
     struct decoded_entry *entry;
@@ -318,8 +325,8 @@ static struct decoded_entry *hold_entry(struct decoded_cache *cache, const uint6
     return entry;
 }
 
-enum zt_status decoded_get(struct decoded_cache *cache, struct generation *generation, uint32_t component,
-                           struct decoded **out_decoded, struct zt_error *error)
+enum zt_status decoded_get(struct decoded_cache *cache, struct generation *generation,
+                           uint32_t component, struct decoded **out_decoded, struct zt_error *error)
 {
     struct decoding decoding = {.cache = cache, .generation = generation, .component = component};
     enum zt_status status = check_request(cache, &generation->model->components[component], error);

@@ -9,7 +9,8 @@
 #define ENTRY_BYTES 512
 /* Files kept open for nobody. */
 #define FILES_MAX 256
-/* What was decoded stays for those who waited for it, until the first of them was there or this has passed. */
+/* What was decoded stays for those who waited for it, until the first of them was there or this has
+ * passed. */
 #define PROMISE_NS ((int64_t)5000000000)
 
 int64_t decoded_now_ns(void)
@@ -31,7 +32,7 @@ struct decoded_entry **decoded_find_link(struct decoded_cache *cache, const uint
 
 static uint64_t charge(const struct decoded_entry *entry)
 {
-    return ENTRY_BYTES + entry->base.length + (entry->error != NULL ? sizeof *entry->error : 0);
+    return ENTRY_BYTES + entry->base.length + (entry->error != NULL ? sizeof(*entry->error) : 0);
 }
 
 static bool is_file(const struct decoded_entry *entry)
@@ -62,7 +63,8 @@ static void delist(struct decoded_cache *cache, struct decoded_entry *entry)
         cache->oldest = entry->newer;
 }
 
-void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry, struct decoded_entry **doomed)
+void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry,
+                   struct decoded_entry **doomed)
 {
     *decoded_find_link(cache, entry->key) = entry->chain;
     delist(cache, entry);
@@ -122,8 +124,8 @@ void decoded_touch(struct decoded_cache *cache, struct decoded_entry *entry)
 
 struct decoded_entry *decoded_add(struct decoded_cache *cache, const uint64_t key[2])
 {
-    struct decoded_entry *entry = calloc(1, sizeof *entry);
-    struct zt_error *error = calloc(1, sizeof *error);
+    struct decoded_entry *entry = calloc(1, sizeof(*entry));
+    struct zt_error *error = calloc(1, sizeof(*error));
     struct decoded_entry **bucket = &cache->buckets[key[0] % DECODED_BUCKETS];
 
     if (entry == NULL || error == NULL) {
@@ -132,7 +134,7 @@ struct decoded_entry *decoded_add(struct decoded_cache *cache, const uint64_t ke
         return NULL;
     }
     zt_error_clear(error);
-    memcpy(entry->key, key, sizeof entry->key);
+    memcpy(entry->key, key, sizeof(entry->key));
     entry->cache = cache;
     entry->references = 1;
     entry->error = error;

@@ -1,5 +1,6 @@
-/* The entries of the cache of decoded components: a hash table, and the order of last use, by which it is kept within
- * its bounds. What those that somebody uses hold counts, but only the others are taken out.
+/* The entries of the cache of decoded components: a hash table, and the order of last use, by which
+ * it is kept within its bounds. What those that somebody uses hold counts, but only the others are
+ * taken out.
  *
  * Everything but freeing is to be called with the cache's lock held. */
 #ifndef MODEL_DECODED_ENTRIES_H
@@ -58,10 +59,12 @@ void decoded_charge(struct decoded_cache *cache, struct decoded_entry *entry);
 void decoded_touch(struct decoded_cache *cache, struct decoded_entry *entry);
 
 /* Takes an entry out; *doomed gathers what is to be freed once the lock is given back. */
-void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry, struct decoded_entry **doomed);
+void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry,
+                   struct decoded_entry **doomed);
 
-/* Brings the cache back to its bound, oldest first. One entry larger than the bound may stay as the newest, so that its
- * next range does not decode it anew; with a bound of 0 nothing stays. Gives what is to be freed. */
+/* Brings the cache back to its bound, oldest first. One entry larger than the bound may stay as the
+ * newest, so that its next range does not decode it anew; with a bound of 0 nothing stays. Gives
+ * what is to be freed. */
 struct decoded_entry *decoded_shrink(struct decoded_cache *cache);
 
 void decoded_free_entries(struct decoded_entry *doomed);

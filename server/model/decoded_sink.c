@@ -29,10 +29,12 @@ void decoded_sink_free(struct decoded_sink *sink)
 
 static enum zt_status fail_file(struct zt_error *error, const char *what)
 {
-    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s decoded bytes: %s", what, strerrordesc_np(errno));
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s decoded bytes: %s", what,
+                   strerrordesc_np(errno));
 }
 
-/* In the state folder, else where large passing files belong, else in memory that may be swapped. */
+/* In the state folder, else where large passing files belong, else in memory that may be swapped.
+ */
 static int open_unnamed(const struct config *config)
 {
     int folder = state_folder_open(config);
@@ -49,7 +51,8 @@ static int open_unnamed(const struct config *config)
     return file;
 }
 
-static enum zt_status write_whole(int file, const uint8_t *bytes, size_t length, struct zt_error *error)
+static enum zt_status write_whole(int file, const uint8_t *bytes, size_t length,
+                                  struct zt_error *error)
 {
     while (length > 0) {
         ssize_t wrote = write(file, bytes, length);
@@ -78,7 +81,8 @@ static enum zt_status move_to_file(struct decoded_sink *sink, struct zt_error *e
     return status;
 }
 
-static enum zt_status add_to_memory(struct decoded_sink *sink, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status add_to_memory(struct decoded_sink *sink, const void *bytes, size_t length,
+                                    struct zt_error *error)
 {
     size_t used = (size_t)sink->length;
 
@@ -98,7 +102,8 @@ static enum zt_status add_to_memory(struct decoded_sink *sink, const void *bytes
     return ZT_OK;
 }
 
-enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length, struct zt_error *error)
+enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length,
+                                struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
 
@@ -107,15 +112,15 @@ enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, si
     if (sink->file < 0 && sink->length + length > MEMORY_MAX)
         status = move_to_file(sink, error);
     if (status == ZT_OK)
-        status =
-            sink->file >= 0 ? write_whole(sink->file, bytes, length, error) : add_to_memory(sink, bytes, length, error);
+        status = sink->file >= 0 ? write_whole(sink->file, bytes, length, error)
+                                 : add_to_memory(sink, bytes, length, error);
     if (status == ZT_OK)
         sink->length += length;
     return status;
 }
 
-enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source, uint8_t **out_bytes,
-                                   struct zt_error *error)
+enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source,
+                                   uint8_t **out_bytes, struct zt_error *error)
 {
     enum zt_status status;
 

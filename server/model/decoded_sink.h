@@ -16,11 +16,12 @@ struct decoded_sink {
 void decoded_sink_init(struct decoded_sink *sink, const struct config *config);
 void decoded_sink_free(struct decoded_sink *sink);
 
-enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length, struct zt_error *error);
+enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length,
+                                struct zt_error *error);
 
-/* Hands out what was gathered as a source. *out_bytes: what the source lies over, to be freed after it; NULL for a
- * file. The sink is empty afterwards. */
-enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source, uint8_t **out_bytes,
-                                   struct zt_error *error);
+/* Hands out what was gathered as a source. *out_bytes: what the source lies over, to be freed after
+ * it; NULL for a file. The sink is empty afterwards. */
+enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source,
+                                   uint8_t **out_bytes, struct zt_error *error);
 
 #endif

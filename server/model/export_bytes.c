@@ -1,5 +1,5 @@
-/* Reading exported components. Seekable ones are decoded frame by frame, other encodings through the cache of decoded
- * components; one of either is kept open. */
+/* Reading exported components. Seekable ones are decoded frame by frame, other encodings through
+ * the cache of decoded components; one of either is kept open. */
 #include "model/export_bytes.h"
 
 #include <pthread.h>
@@ -20,9 +20,10 @@ struct export_bytes {
     struct decoded *decoded; /* whose source it is; NULL: frames, to be closed */
 };
 
-struct export_bytes *export_bytes_new(struct server *server, struct generation *generation, const struct zt_cut *cut)
+struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
+                                      const struct zt_cut *cut)
 {
-    struct export_bytes *bytes = calloc(1, sizeof *bytes);
+    struct export_bytes *bytes = calloc(1, sizeof(*bytes));
 
     if (bytes == NULL)
         return NULL;
@@ -60,7 +61,8 @@ void export_bytes_free(void *thing)
 
 /* --- decoded bytes --- */
 
-static struct zt_source *file_of(const struct export_bytes *bytes, const struct zt_component *component)
+static struct zt_source *file_of(const struct export_bytes *bytes,
+                                 const struct zt_component *component)
 {
     const struct zt_files files = generation_files(bytes->generation);
 
@@ -68,7 +70,8 @@ static struct zt_source *file_of(const struct export_bytes *bytes, const struct 
 }
 
 /* The lock is held. */
-static enum zt_status open_source(struct export_bytes *bytes, uint32_t number, struct zt_error *error)
+static enum zt_status open_source(struct export_bytes *bytes, uint32_t number,
+                                  struct zt_error *error)
 {
     const struct zt_component *component = &bytes->generation->model->components[number];
     enum zt_status status;
@@ -79,7 +82,8 @@ static enum zt_status open_source(struct export_bytes *bytes, uint32_t number, s
     if (component->encoding == ZT_ENCODING_ZSTD_SEEKABLE) {
         status = zt_frames_source(component, file_of(bytes, component), &bytes->source, error);
     } else {
-        status = decoded_get(bytes->server->decoded, bytes->generation, number, &bytes->decoded, error);
+        status =
+            decoded_get(bytes->server->decoded, bytes->generation, number, &bytes->decoded, error);
         if (status == ZT_OK)
             bytes->source = bytes->decoded->source;
     }
@@ -88,13 +92,13 @@ static enum zt_status open_source(struct export_bytes *bytes, uint32_t number, s
     return status;
 }
 
-static void make_part(const struct export_bytes *bytes, const struct export_part *part, struct zt_slice *slice,
-                      struct zt_part *out_part)
+static void make_part(const struct export_bytes *bytes, const struct export_part *part,
+                      struct zt_slice *slice, struct zt_part *out_part)
 {
     const struct zt_model *model = bytes->generation->model;
 
-    *out_part =
-        (struct zt_part){.from_width = part->from_width, .to_width = part->to_width, .is_signed = part->is_signed};
+    *out_part = (struct zt_part){
+        .from_width = part->from_width, .to_width = part->to_width, .is_signed = part->is_signed};
     if (bytes->cut != NULL) {
         zt_object_cut(model, &model->objects[part->object], bytes->cut, slice);
         out_part->cut = slice;
@@ -112,8 +116,9 @@ static enum zt_status name_failure(const struct export_bytes *bytes, const struc
     return status;
 }
 
-enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export_part *part, uint64_t offset,
-                                 struct export_buffer buffer, struct zt_error *error)
+enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export_part *part,
+                                 uint64_t offset, struct export_buffer buffer,
+                                 struct zt_error *error)
 {
     const struct zt_component *component = &bytes->generation->model->components[part->component];
     struct zt_slice slice;

@@ -1,5 +1,5 @@
-/* A plan in the making, which is in three files: its life and how it fails (export_work.c), its outline
- * (export_outline.c), and what reads the data (export_prepare.c). */
+/* A plan in the making, which is in three files: its life and how it fails (export_work.c), its
+ * outline (export_outline.c), and what reads the data (export_prepare.c). */
 #ifndef MODEL_EXPORT_MAKING_H
 #define MODEL_EXPORT_MAKING_H
 
@@ -41,10 +41,11 @@ struct export_work {
 };
 
 /* The first failure counts. What is about a component names it. */
-void export_fail(struct export_work *work, enum export_failure failure, const struct zt_error *error);
+void export_fail(struct export_work *work, enum export_failure failure,
+                 const struct zt_error *error);
 void export_fail_memory(struct export_work *work);
-void export_fail_component(struct export_work *work, enum export_failure failure, const struct export_part *part,
-                           const char *message);
+void export_fail_component(struct export_work *work, enum export_failure failure,
+                           const struct export_part *part, const char *message);
 
 /* What a status means; unsupported: what ZT_UNSUPPORTED and ZT_LIMIT mean here. */
 enum export_failure export_failure_of(enum zt_status status, enum export_failure unsupported);
@@ -52,9 +53,11 @@ enum export_failure export_failure_of(enum zt_status status, enum export_failure
 /* Whether to go on: nothing has failed, somebody waits, and the server is not ending. */
 bool export_is_wanted(struct export_work *work);
 
-const struct zt_component *export_component_of(const struct export_work *work, const struct export_part *part);
+const struct zt_component *export_component_of(const struct export_work *work,
+                                               const struct export_part *part);
 
-/* Whether so many decoded bytes of a component are more than the server allows. Fails the work then. */
+/* Whether so many decoded bytes of a component are more than the server allows. Fails the work
+ * then. */
 bool export_is_too_large(struct export_work *work, const struct export_part *part, uint64_t length);
 
 #endif

@@ -1,4 +1,5 @@
-/* The outline of an export: objects selected, cut, and projected to the target. Nothing of the data is read. */
+/* The outline of an export: objects selected, cut, and projected to the target. Nothing of the data
+ * is read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ static bool is_chosen(const struct export_query *query, struct glob_set *globs, 
 {
     const struct zt_text *prefix = &query->prefix;
 
-    if (name.length < prefix->length || (prefix->length > 0 && memcmp(name.bytes, prefix->bytes, prefix->length) != 0))
+    if (name.length < prefix->length ||
+        (prefix->length > 0 && memcmp(name.bytes, prefix->bytes, prefix->length) != 0))
         return false;
     return globs == NULL || glob_set_matches(globs, name);
 }
@@ -28,7 +30,8 @@ static uint32_t mark_objects(const struct export_work *work, struct glob_set *gl
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < model->object_count; i++)
-        count += chosen[i] = is_chosen(work->order.query, globs, zt_object_name(&model->objects[i]));
+        count += chosen[i] =
+            is_chosen(work->order.query, globs, zt_object_name(&model->objects[i]));
     return count;
 }
 
@@ -36,8 +39,9 @@ static uint32_t mark_objects(const struct export_work *work, struct glob_set *gl
 static bool *choose_objects(struct export_work *work)
 {
     const struct export_query *query = work->order.query;
-    bool *chosen = calloc(work->order.generation->model->object_count + (size_t)1, sizeof *chosen);
-    struct glob_set *globs = query->match_count > 0 ? glob_set_new(query->matches, query->match_count) : NULL;
+    bool *chosen = calloc(work->order.generation->model->object_count + (size_t)1, sizeof(*chosen));
+    struct glob_set *globs =
+        query->match_count > 0 ? glob_set_new(query->matches, query->match_count) : NULL;
     uint32_t count = 0;
     struct zt_error error;
 
@@ -81,7 +85,7 @@ static void list_selected(struct export_work *work)
 {
     const struct zt_model *model = work->selection.model;
 
-    work->selected = calloc(model->component_count + (size_t)1, sizeof *work->selected);
+    work->selected = calloc(model->component_count + (size_t)1, sizeof(*work->selected));
     if (work->selected == NULL) {
         export_fail_memory(work);
         return;
@@ -89,9 +93,10 @@ static void list_selected(struct export_work *work)
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
 
-        for (uint32_t j = object->first_component; j < object->first_component + object->component_count; j++)
-            work->selected[j] =
-                (struct export_part){work->selection.objects[i], work->selection.components[j], 0, 0, false};
+        for (uint32_t j = object->first_component;
+             j < object->first_component + object->component_count; j++)
+            work->selected[j] = (struct export_part){work->selection.objects[i],
+                                                     work->selection.components[j], 0, 0, false};
     }
 }
 
@@ -108,19 +113,22 @@ bool export_is_too_large(struct export_work *work, const struct export_part *par
     if (!is_cached(export_component_of(work, part)) || length == ZT_LENGTH_UNKNOWN ||
         length <= (uint64_t)work->order.server->config->limits.decoded_bytes)
         return false;
-    export_fail_component(work, EXPORT_UNSUPPORTED_ENCODING, part,
-                          "decoded it would be larger than limits.decoded_bytes of this server allows");
+    export_fail_component(
+        work, EXPORT_UNSUPPORTED_ENCODING, part,
+        "decoded it would be larger than limits.decoded_bytes of this server allows");
     return true;
 }
 
 static void check_encodings(struct export_work *work)
 {
-    for (uint32_t i = 0; i < work->selection.model->component_count && !atomic_load(&work->failed); i++) {
+    for (uint32_t i = 0; i < work->selection.model->component_count && !atomic_load(&work->failed);
+         i++) {
         const struct export_part *part = &work->selected[i];
         const struct zt_component *component = export_component_of(work, part);
 
         if (component->encoding == ZT_ENCODING_UNKNOWN)
-            export_fail_component(work, EXPORT_UNSUPPORTED_ENCODING, part, "its encoding cannot be decoded here");
+            export_fail_component(work, EXPORT_UNSUPPORTED_ENCODING, part,
+                                  "its encoding cannot be decoded here");
         else
             (void)export_is_too_large(work, part, component->decoded_length);
     }
@@ -129,8 +137,8 @@ static void check_encodings(struct export_work *work)
 static void project(struct export_work *work)
 {
     struct zt_error error;
-    enum zt_status status =
-        zt_model_project(work->selection.model, work->order.query->target, &work->projection, &error);
+    enum zt_status status = zt_model_project(work->selection.model, work->order.query->target,
+                                             &work->projection, &error);
 
     if (status != ZT_OK)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
@@ -138,11 +146,11 @@ static void project(struct export_work *work)
 
 static void run_outline(struct job *job)
 {
-    static void (*const stages[])(struct export_work * work) = {select_objects, list_selected, check_encodings,
-                                                                project};
+    static void (*const stages[])(struct export_work * work) = {select_objects, list_selected,
+                                                                check_encodings, project};
     struct export_work *work = (struct export_work *)job;
 
-    for (size_t i = 0; i < sizeof stages / sizeof stages[0] && export_is_wanted(work); i++)
+    for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]) && export_is_wanted(work); i++)
         stages[i](work);
     work->order.ended(work->order.context);
 }

@@ -1,5 +1,5 @@
-/* The plans that there are: a list in order of last use, bounded by their number and by the memory of those that nobody
- * uses. */
+/* The plans that there are: a list in order of last use, bounded by their number and by the memory
+ * of those that nobody uses. */
 #include "model/export_plan.h"
 
 #include <assert.h>
@@ -16,7 +16,14 @@
 /* Laid out, a file of 100,000 objects takes about 15 MB, most of it the index that will be sent. */
 #define CACHE_BYTES ((uint64_t)128 << 20)
 
-enum state { STATE_NEW, STATE_OUTLINING, STATE_OUTLINED, STATE_PREPARING, STATE_READY, STATE_FAILED };
+enum state {
+    STATE_NEW,
+    STATE_OUTLINING,
+    STATE_OUTLINED,
+    STATE_PREPARING,
+    STATE_READY,
+    STATE_FAILED
+};
 
 struct plan {
     struct export_plan base; /* first: what is handed out is the plan */
@@ -44,7 +51,7 @@ struct export_cache {
 
 struct export_cache *export_cache_new(struct server *server)
 {
-    struct export_cache *cache = calloc(1, sizeof *cache);
+    struct export_cache *cache = calloc(1, sizeof(*cache));
 
     if (cache == NULL)
         return NULL;
@@ -63,13 +70,14 @@ void export_cache_stop(struct export_cache *cache)
 static uint64_t charge(const struct plan *plan)
 {
     const struct zt_image *image = plan->base.image;
-    uint64_t bytes = sizeof *plan + 2 * plan->question.length;
+    uint64_t bytes = sizeof(*plan) + 2 * plan->question.length;
 
     if (image == NULL)
         return bytes;
     for (size_t i = 0; i < image->piece_count; i++)
         bytes += image->pieces[i].is_component ? 0 : image->pieces[i].length;
-    return bytes + image->piece_count * sizeof *image->pieces + plan->base.part_count * sizeof *plan->base.parts;
+    return bytes + image->piece_count * sizeof(*image->pieces) +
+           plan->base.part_count * sizeof(*plan->base.parts);
 }
 
 static void enlist(struct export_cache *cache, struct plan *plan)
@@ -109,8 +117,8 @@ static void drop(struct export_cache *cache, struct plan *plan)
         cache->bytes -= charge(plan);
 }
 
-/* Those that nobody holds go, oldest first, until the rest is within bounds; *doomed gathers what is to be freed once
- * the lock is given back. */
+/* Those that nobody holds go, oldest first, until the rest is within bounds; *doomed gathers what
+ * is to be freed once the lock is given back. */
 static struct plan *shrink(struct export_cache *cache)
 {
     struct plan *doomed = NULL;
@@ -173,7 +181,7 @@ void export_cache_free(struct export_cache *cache)
 static struct plan *make_plan(struct export_cache *cache, const struct generation *generation,
                               const struct export_query *query)
 {
-    struct plan *plan = calloc(1, sizeof *plan);
+    struct plan *plan = calloc(1, sizeof(*plan));
 
     if (plan == NULL)
         return NULL;
@@ -215,7 +223,8 @@ struct export_plan *export_plan_find(struct export_cache *cache, struct generati
     return &plan->base;
 }
 
-/* Drops a hold. What is not whole and nobody wants is begun anew by the next who asks: its outline holds files open. */
+/* Drops a hold. What is not whole and nobody wants is begun anew by the next who asks: its outline
+ * holds files open. */
 static void release(struct plan *plan)
 {
     struct export_cache *cache = plan->cache;
@@ -242,8 +251,8 @@ void export_plan_release(void *thing)
 
 /* --- stages --- */
 
-/* Whether the requests that hold the plan all wait for it, and are all gone. Not looked at each time: it costs a call
- * for each of them. The lock is held. */
+/* Whether the requests that hold the plan all wait for it, and are all gone. Not looked at each
+ * time: it costs a call for each of them. The lock is held. */
 static bool is_abandoned(struct plan *plan)
 {
     struct timespec now;
@@ -258,7 +267,8 @@ static bool is_abandoned(struct plan *plan)
     return waiting + 1 == plan->references && waiters_are_gone(plan->waiters);
 }
 
-/* Whether a request, not only the work itself, holds the plan. One that nobody wants is found by nobody else. */
+/* Whether a request, not only the work itself, holds the plan. One that nobody wants is found by
+ * nobody else. */
 static bool is_wanted(void *context)
 {
     struct plan *plan = context;
@@ -337,7 +347,8 @@ static bool join(struct plan *plan, enum state before, enum state doing, struct 
     return true;
 }
 
-enum export_answer export_plan_outline(struct export_plan *base, struct generation *generation, struct waiter *waiter)
+enum export_answer export_plan_outline(struct export_plan *base, struct generation *generation,
+                                       struct waiter *waiter)
 {
     struct plan *plan = (struct plan *)base;
     const struct export_order order = {.server = plan->cache->server,

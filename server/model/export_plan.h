@@ -1,14 +1,17 @@
-/* Plans of exports: what a file made of a model's objects will be, byte for byte, before any of it is sent.
+/* Plans of exports: what a file made of a model's objects will be, byte for byte, before any of it
+ * is sent.
  *
- * A plan is made by workers in two stages. Its outline says whether the target can hold what is asked for; then every
- * component is verified, read where the target states digests or lengths that are not known, and the file is laid out.
+ * A plan is made by workers in two stages. Its outline says whether the target can hold what is
+ * asked for; then every component is verified, read where the target states digests or lengths that
+ * are not known, and the file is laid out.
  *
  *   NEW --ask--> OUTLINING --> OUTLINED --ask--> PREPARING --> READY
  *                    |                               |
  *                    +------------> FAILED <---------+
  *
- * Plans that are ready are kept, by version of the file and question, so that the ranges of a resumed download find
- * them; they keep no file open. Several requests share one plan in the making. */
+ * Plans that are ready are kept, by version of the file and question, so that the ranges of a
+ * resumed download find them; they keep no file open. Several requests share one plan in the
+ * making. */
 #ifndef MODEL_EXPORT_PLAN_H
 #define MODEL_EXPORT_PLAN_H
 
@@ -53,10 +56,12 @@ struct export_plan {
 struct export_cache *export_cache_new(struct server *server);
 /* Nothing may be held or under way. Takes NULL. */
 void export_cache_free(struct export_cache *cache);
-/* Plans in the making fail soon, and whoever waits is woken. Before loops and workers are stopped. */
+/* Plans in the making fail soon, and whoever waits is woken. Before loops and workers are stopped.
+ */
 void export_cache_stop(struct export_cache *cache);
 
-/* The plan for a question, to be released by the caller; nothing is begun yet. NULL when memory is out. */
+/* The plan for a question, to be released by the caller; nothing is begun yet. NULL when memory is
+ * out. */
 struct export_plan *export_plan_find(struct export_cache *cache, struct generation *generation,
                                      const struct export_query *query);
 /* void * so that it fits request_hold. */
@@ -64,9 +69,11 @@ void export_plan_release(void *plan);
 
 enum export_answer { EXPORT_READY, EXPORT_PENDING, EXPORT_FAILED };
 
-/* Whether there is an outline; and then the whole plan. PENDING: it is being made (begun by this call if need be) and
- * waiter will be woken; ask again then. The plan is held by the caller all the while. */
-enum export_answer export_plan_outline(struct export_plan *plan, struct generation *generation, struct waiter *waiter);
+/* Whether there is an outline; and then the whole plan. PENDING: it is being made (begun by this
+ * call if need be) and waiter will be woken; ask again then. The plan is held by the caller all the
+ * while. */
+enum export_answer export_plan_outline(struct export_plan *plan, struct generation *generation,
+                                       struct waiter *waiter);
 enum export_answer export_plan_prepare(struct export_plan *plan, struct waiter *waiter);
 
 #endif

@@ -1,8 +1,9 @@
-/* What reads the data of an export: components are verified, and read where that is not enough, several at once; then
- * content is checked, equal bytes are found, and the file is laid out.
+/* What reads the data of an export: components are verified, and read where that is not enough,
+ * several at once; then content is checked, equal bytes are found, and the file is laid out.
  *
- * No job waits for another: a runner whose component is being verified ends, and is queued again by whoever verified
- * it. After a while of reading it queues itself, so that exports do not keep others from the workers. */
+ * No job waits for another: a runner whose component is being verified ends, and is queued again by
+ * whoever verified it. After a while of reading it queues itself, so that exports do not keep
+ * others from the workers. */
 #include <stdlib.h>
 
 #include "model/export_making.h"
@@ -25,14 +26,16 @@ static const struct export_part *part_of(const struct export_work *work, uint32_
     return &work->selected[work->projection->origins[component].component];
 }
 
-/* Whether it is not enough that it is verified: what the target states is not known yet, or a stream may turn out not
- * to decode, though its digest is right, when half of the file is sent. */
-static bool must_read(const struct export_work *work, uint32_t component, enum component_state state)
+/* Whether it is not enough that it is verified: what the target states is not known yet, or a
+ * stream may turn out not to decode, though its digest is right, when half of the file is sent. */
+static bool must_read(const struct export_work *work, uint32_t component,
+                      enum component_state state)
 {
     const struct zt_model *model = work->order.generation->model;
     const struct zt_component *from = export_component_of(work, part_of(work, component));
     enum zt_digest_algorithm algorithm;
-    bool decoded = state == COMPONENT_VERIFIED && (!zt_digest_covers_stored(model) || model->format == ZT_FORMAT_NPZ);
+    bool decoded = state == COMPONENT_VERIFIED &&
+                   (!zt_digest_covers_stored(model) || model->format == ZT_FORMAT_NPZ);
 
     if (zt_target_fact(work->order.query->target, &algorithm) ||
         work->projection->model->components[component].decoded_length == ZT_LENGTH_UNKNOWN)
@@ -48,7 +51,8 @@ static bool advance(void *context, uint64_t bytes)
     return export_is_wanted(runner->work);
 }
 
-static struct zt_conversion conversion_of(const struct export_work *work, struct zt_source *const *files,
+static struct zt_conversion conversion_of(const struct export_work *work,
+                                          struct zt_source *const *files,
                                           const struct zt_progress *progress)
 {
     return (struct zt_conversion){.projection = work->projection,
@@ -58,7 +62,8 @@ static struct zt_conversion conversion_of(const struct export_work *work, struct
                                   .trusted = true};
 }
 
-/* Whether the bytes are those of a whole component of the file, so that what is found holds for other questions too. */
+/* Whether the bytes are those of a whole component of the file, so that what is found holds for
+ * other questions too. */
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
     return (work->cut == NULL || work->cut->parts == 1) &&
@@ -78,9 +83,11 @@ static bool recall(const struct export_work *work, uint32_t component, struct zt
     if (!is_whole(work, component))
         return false;
     known = kept_fact_find(generation, from, algorithm, fact);
-    if (!known && algorithm == ZT_DIGEST_SHA256 && zt_component_is_plain(&generation->model->components[from]) &&
+    if (!known && algorithm == ZT_DIGEST_SHA256 &&
+        zt_component_is_plain(&generation->model->components[from]) &&
         found_digest_whole(generation, from, digest.bytes)) {
-        *fact = (struct zt_fact){.length = generation->model->components[from].length, .digest = digest};
+        *fact = (struct zt_fact){.length = generation->model->components[from].length,
+                                 .digest = digest};
         known = true;
     }
     fact->same_as = component;
@@ -97,7 +104,8 @@ static void gather(struct export_runner *runner)
     enum zt_status status = zt_fact_gather(&conversion, runner->component, fact, &error);
     const struct export_part *part = part_of(work, runner->component);
 
-    if (status == ZT_OK && !export_is_too_large(work, part, fact->length) && is_whole(work, runner->component))
+    if (status == ZT_OK && !export_is_too_large(work, part, fact->length) &&
+        is_whole(work, runner->component))
         kept_fact_add(work->order.generation, part->component, fact);
     if (status != ZT_OK && export_is_wanted(work))
         export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
@@ -130,13 +138,14 @@ static bool prepare_component(struct export_runner *runner)
         return false;
     if (state == COMPONENT_CORRUPT) {
         if (export_is_wanted(work))
-            export_fail_component(
-                work, EXPORT_CORRUPT, part,
-                "the stored bytes do not agree with the digest that the file states; they are not served");
+            export_fail_component(work, EXPORT_CORRUPT, part,
+                                  "the stored bytes do not agree with the digest that the file "
+                                  "states; they are not served");
         return true;
     }
     work->facts[component] =
-        (struct zt_fact){.length = work->projection->model->components[component].decoded_length, .same_as = component};
+        (struct zt_fact){.length = work->projection->model->components[component].decoded_length,
+                         .same_as = component};
     if (must_read(work, component, state) && !recall(work, component, &work->facts[component]))
         gather(runner);
     return true;
@@ -148,7 +157,7 @@ static void make_parts(struct export_work *work)
 {
     const struct zt_projection *projection = work->projection;
     const uint32_t count = projection->model->component_count;
-    struct export_part *parts = calloc(count + (size_t)1, sizeof *parts);
+    struct export_part *parts = calloc(count + (size_t)1, sizeof(*parts));
 
     if (parts == NULL) {
         export_fail_memory(work);
@@ -159,7 +168,8 @@ static void make_parts(struct export_work *work)
         struct zt_part change;
 
         zt_part_set_change(&change, (enum zt_change)origin->change,
-                           &work->selection.model->components[origin->component], &projection->model->components[i]);
+                           &work->selection.model->components[origin->component],
+                           &projection->model->components[i]);
         parts[i] = work->selected[origin->component];
         parts[i].from_width = change.from_width;
         parts[i].to_width = change.to_width;
@@ -252,8 +262,8 @@ static void wake_runner(struct waiter *waiter)
     submit(runner);
 }
 
-static enum zt_status read_cut(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
-                               struct zt_error *error)
+static enum zt_status read_cut(void *context, uint32_t component, uint64_t offset, void *buffer,
+                               size_t length, struct zt_error *error)
 {
     const struct export_runner *runner = context;
 
@@ -288,7 +298,8 @@ void export_work_prepare(struct export_work *work)
     bool made = true;
 
     work->bytes = bytes_of(work);
-    work->facts = calloc(work->projection->model->component_count + (size_t)1, sizeof *work->facts);
+    work->facts =
+        calloc(work->projection->model->component_count + (size_t)1, sizeof(*work->facts));
     for (unsigned i = 0; i < EXPORT_RUNNERS && made; i++)
         made = make_runner(work, &work->runners[i]);
     if (!made || work->facts == NULL) {

@@ -8,8 +8,9 @@
 /* Texts with their lengths in front, so that no two questions read the same. */
 static void write_question(FILE *stream, const struct export_query *query)
 {
-    fprintf(stream, "%d %llu/%llu@%lld %zu:", (int)query->target, (unsigned long long)query->cut.part,
-            (unsigned long long)query->cut.parts, (long long)query->cut.axis, query->prefix.length);
+    fprintf(stream, "%d %llu/%llu@%lld %zu:", (int)query->target,
+            (unsigned long long)query->cut.part, (unsigned long long)query->cut.parts,
+            (long long)query->cut.axis, query->prefix.length);
     fwrite(query->prefix.bytes, 1, query->prefix.length, stream);
     for (size_t i = 0; i < query->match_count; i++) {
         fprintf(stream, " %zu:", query->matches[i].length);
@@ -35,8 +36,8 @@ static struct export_version version_of(const struct generation *generation)
 {
     struct export_version version;
 
-    memset(&version, 0, sizeof version);
-    memcpy(version.etag, generation->etag, sizeof version.etag);
+    memset(&version, 0, sizeof(version));
+    memcpy(version.etag, generation->etag, sizeof(version.etag));
     version.device = generation->identity.device;
     version.changed_ns = generation->identity.changed_ns;
     return version;
@@ -51,7 +52,7 @@ static bool keep_query(struct export_question *question, const struct export_que
 
     for (size_t i = 0; i < query->match_count; i++)
         texts += query->matches[i].length;
-    matches = malloc(query->match_count * sizeof *matches + texts + 1);
+    matches = malloc(query->match_count * sizeof(*matches) + texts + 1);
     if (matches == NULL)
         return false;
     at = (char *)(matches + query->match_count);
@@ -87,6 +88,6 @@ void export_question_free(struct export_question *question)
 bool export_question_is_same(const struct export_question *a, const struct export_question *b)
 {
     return a->length == b->length && memcmp(a->text, b->text, a->length) == 0 &&
-           strcmp(a->version.etag, b->version.etag) == 0 && a->version.device == b->version.device &&
-           a->version.changed_ns == b->version.changed_ns;
+           strcmp(a->version.etag, b->version.etag) == 0 &&
+           a->version.device == b->version.device && a->version.changed_ns == b->version.changed_ns;
 }

@@ -5,7 +5,7 @@
 
 struct export_work *export_work_new(const struct export_order *order)
 {
-    struct export_work *work = calloc(1, sizeof *work);
+    struct export_work *work = calloc(1, sizeof(*work));
 
     if (work == NULL)
         return NULL;
@@ -46,7 +46,8 @@ void export_work_take(struct export_work *work, struct export_result *out_result
 
 /* --- failing --- */
 
-void export_fail(struct export_work *work, enum export_failure failure, const struct zt_error *error)
+void export_fail(struct export_work *work, enum export_failure failure,
+                 const struct zt_error *error)
 {
     pthread_mutex_lock(&work->lock);
     if (!work->result.failed) {
@@ -66,18 +67,20 @@ void export_fail_memory(struct export_work *work)
     export_fail(work, EXPORT_ERROR, &error);
 }
 
-const struct zt_component *export_component_of(const struct export_work *work, const struct export_part *part)
+const struct zt_component *export_component_of(const struct export_work *work,
+                                               const struct export_part *part)
 {
     return &work->order.generation->model->components[part->component];
 }
 
-void export_fail_component(struct export_work *work, enum export_failure failure, const struct export_part *part,
-                           const char *message)
+void export_fail_component(struct export_work *work, enum export_failure failure,
+                           const struct export_part *part, const char *message)
 {
     const struct zt_component *component = export_component_of(work, part);
     struct zt_error error;
 
-    zt_fail(&error, failure == EXPORT_CORRUPT ? ZT_CORRUPT : ZT_UNSUPPORTED, NULL, component->offset, "%s", message);
+    zt_fail(&error, failure == EXPORT_CORRUPT ? ZT_CORRUPT : ZT_UNSUPPORTED, NULL,
+            component->offset, "%s", message);
     zt_error_at(&error, zt_object_name(&work->order.generation->model->objects[part->object]),
                 zt_component_name(component));
     export_fail(work, failure, &error);

@@ -1,8 +1,9 @@
 /* What was found, as it is asked for, and what is worth being found.
  *
- * What is found of a component is one block that never changes: the SHA-256 of the whole, and behind it those of the
- * pieces where there are several. A table of pointers to such blocks belongs to each generation that something is
- * wanted of, so that asking takes no lock. A SHA-256 that the file states over the stored bytes takes no block. */
+ * What is found of a component is one block that never changes: the SHA-256 of the whole, and
+ * behind it those of the pieces where there are several. A table of pointers to such blocks belongs
+ * to each generation that something is wanted of, so that asking takes no lock. A SHA-256 that the
+ * file states over the stored bytes takes no block. */
 #include "model/found_digests.h"
 
 #include <stdlib.h>
@@ -20,16 +21,19 @@ uint8_t found_wanted_mark[1];
 
 static bool digest_covers_stored(const struct zt_model *model, const struct zt_component *component)
 {
-    return component->digest != NULL && (zt_digest_covers_stored(model) || zt_component_is_plain(component));
+    return component->digest != NULL &&
+           (zt_digest_covers_stored(model) || zt_component_is_plain(component));
 }
 
-bool found_digest_stated(const struct generation *generation, uint32_t component, uint8_t out_sha256[32])
+bool found_digest_stated(const struct generation *generation, uint32_t component,
+                         uint8_t out_sha256[32])
 {
     const struct zt_component *of = &generation->model->components[component];
     struct zt_digest digest;
 
     if (!digest_covers_stored(generation->model, of) ||
-        zt_component_digest(generation->model, of, &digest, NULL) != ZT_OK || digest.algorithm != ZT_DIGEST_SHA256)
+        zt_component_digest(generation->model, of, &digest, NULL) != ZT_OK ||
+        digest.algorithm != ZT_DIGEST_SHA256)
         return false;
     memcpy(out_sha256, digest.bytes, FOUND_DIGEST_SIZE);
     return true;
@@ -39,7 +43,8 @@ static bool is_sound(const struct generation *generation, uint32_t component)
 {
     enum component_state state = atomic_load(&generation->states[component]);
 
-    return state == COMPONENT_VERIFIED || state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED;
+    return state == COMPONENT_VERIFIED || state == COMPONENT_UNDIGESTED ||
+           state == COMPONENT_UNSUPPORTED;
 }
 
 const uint8_t *found_block(const struct generation *generation, uint32_t component)
@@ -50,9 +55,11 @@ const uint8_t *found_block(const struct generation *generation, uint32_t compone
     return block == FOUND_WANTED ? NULL : block;
 }
 
-bool found_digest_whole(const struct generation *generation, uint32_t component, uint8_t out_sha256[32])
+bool found_digest_whole(const struct generation *generation, uint32_t component,
+                        uint8_t out_sha256[32])
 {
-    const uint8_t *block = is_sound(generation, component) ? found_block(generation, component) : NULL;
+    const uint8_t *block =
+        is_sound(generation, component) ? found_block(generation, component) : NULL;
 
     if (block != NULL)
         memcpy(out_sha256, block, FOUND_DIGEST_SIZE);
@@ -60,11 +67,12 @@ bool found_digest_whole(const struct generation *generation, uint32_t component,
                              found_digest_stated(generation, component, out_sha256));
 }
 
-bool found_digest_piece(const struct generation *generation, uint32_t component, uint64_t first, uint64_t length,
-                        uint8_t out_sha256[32])
+bool found_digest_piece(const struct generation *generation, uint32_t component, uint64_t first,
+                        uint64_t length, uint8_t out_sha256[32])
 {
     const uint64_t total = generation->model->components[component].length;
-    const uint8_t *block = is_sound(generation, component) ? found_block(generation, component) : NULL;
+    const uint8_t *block =
+        is_sound(generation, component) ? found_block(generation, component) : NULL;
     uint64_t piece_bytes;
 
     if (first == 0 && length == total)
@@ -72,7 +80,8 @@ bool found_digest_piece(const struct generation *generation, uint32_t component,
     if (block == NULL || first >= total || length == 0 || length > total - first)
         return false;
     piece_bytes = generation->found->piece_bytes;
-    if (first % piece_bytes != 0 || length > piece_bytes || (length != piece_bytes && first + length != total))
+    if (first % piece_bytes != 0 || length > piece_bytes ||
+        (length != piece_bytes && first + length != total))
         return false;
     memcpy(out_sha256, block + FOUND_DIGEST_SIZE * (1 + first / piece_bytes), FOUND_DIGEST_SIZE);
     return true;
@@ -93,7 +102,7 @@ static found_slot *table_of(struct generation *generation)
 
     if (table != NULL)
         return table;
-    made = calloc(generation->model->component_count, sizeof *made);
+    made = calloc(generation->model->component_count, sizeof(*made));
     if (made == NULL)
         return NULL;
     if (atomic_compare_exchange_strong(&generation->found->table, &table, made))
@@ -102,7 +111,8 @@ static found_slot *table_of(struct generation *generation)
     return table;
 }
 
-bool found_block_put(struct generation *generation, uint32_t component, uint8_t *before, uint8_t *block)
+bool found_block_put(struct generation *generation, uint32_t component, uint8_t *before,
+                     uint8_t *block)
 {
     found_slot *table = table_of(generation);
 
@@ -120,7 +130,7 @@ void found_digests_adopt(struct verifier *verifier, struct generation *generatio
 
     if (piece_bytes == 0 || generation->model->component_count == 0)
         return;
-    generation->found = calloc(1, sizeof *generation->found);
+    generation->found = calloc(1, sizeof(*generation->found));
     if (generation->found == NULL)
         return;
     generation->found->piece_bytes = (uint64_t)piece_bytes;
@@ -149,7 +159,8 @@ void found_digests_free(struct generation *generation)
 /* --- wanting --- */
 
 /* Told by the text's beginning: this is asked with every request. */
-static bool looks_like_sha256(const struct generation *generation, const struct zt_component *component)
+static bool looks_like_sha256(const struct generation *generation,
+                              const struct zt_component *component)
 {
     return digest_covers_stored(generation->model, component) && component->digest_length > 7 &&
            strncasecmp(component->digest, "sha256:", 7) == 0;
@@ -168,7 +179,8 @@ void found_digests_want(struct server *server, struct generation *generation, ui
     found_slot *table = generation->found == NULL ? NULL : atomic_load(&generation->found->table);
 
     if (generation->found == NULL || (table != NULL && atomic_load(&table[component]) != NULL) ||
-        !is_worth_finding(generation, component) || !found_block_put(generation, component, NULL, FOUND_WANTED))
+        !is_worth_finding(generation, component) ||
+        !found_block_put(generation, component, NULL, FOUND_WANTED))
         return;
     if (!found_queue_add(server->verifier, generation, component))
         found_forget_wanted(generation, component);

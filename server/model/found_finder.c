@@ -1,4 +1,5 @@
-/* Finders: idle jobs that read one wanted component after the other, in turns, so that none keeps a thread for long. */
+/* Finders: idle jobs that read one wanted component after the other, in turns, so that none keeps a
+ * thread for long. */
 #include "model/found_work.h"
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 #define TURN_NS ((int64_t)20000000)
 /* Read at a time: small enough to stay in the processor's cache for the second hash. */
 #define CHUNK_BYTES 131072
-/* Models that wait, each with its files open; what is wanted of more is passed over until it is asked for again. */
+/* Models that wait, each with its files open; what is wanted of more is passed over until it is
+ * asked for again. */
 #define WAITING_MAX 256
 
 struct finding {
@@ -49,7 +51,8 @@ static bool list_add(struct component_list *list, uint32_t component)
 {
     if (list->count == list->capacity) {
         uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-        uint32_t *grown = capacity > list->capacity ? realloc(list->items, capacity * sizeof *grown) : NULL;
+        uint32_t *grown =
+            capacity > list->capacity ? realloc(list->items, capacity * sizeof(*grown)) : NULL;
 
         if (grown == NULL)
             return false;
@@ -124,7 +127,8 @@ bool found_queue_add(struct verifier *verifier, struct generation *generation, u
     return added;
 }
 
-struct component_list found_queue_take_unsaved(struct verifier *verifier, struct generation *generation)
+struct component_list found_queue_take_unsaved(struct verifier *verifier,
+                                               struct generation *generation)
 {
     struct component_list taken;
 
@@ -135,8 +139,10 @@ struct component_list found_queue_take_unsaved(struct verifier *verifier, struct
     return taken;
 }
 
-/* Takes what is wanted next; false, and the finder rests, when there is nothing or it is the end. */
-static bool take_wanted(struct finder *finder, struct generation **out_generation, uint32_t *out_component)
+/* Takes what is wanted next; false, and the finder rests, when there is nothing or it is the end.
+ */
+static bool take_wanted(struct finder *finder, struct generation **out_generation,
+                        uint32_t *out_component)
 {
     struct found_queue *queue = &finder->verifier->found;
     bool taken = false;
@@ -146,7 +152,8 @@ static bool take_wanted(struct finder *finder, struct generation **out_generatio
         struct generation *generation = queue->first;
 
         *out_component = list_take(&generation->found->wanted);
-        *out_generation = generation->found->wanted.items != NULL ? generation_hold(generation) : take_first(queue);
+        *out_generation = generation->found->wanted.items != NULL ? generation_hold(generation)
+                                                                  : take_first(queue);
         taken = true;
     }
     finder->queued = taken;
@@ -173,9 +180,9 @@ static const struct zt_component *component_of(const struct finding *finding)
 /* Takes the reference over. NULL when memory is out. */
 static struct finding *finding_new(struct generation *generation, uint32_t component)
 {
-    uint64_t digests =
-        found_block_count(generation->model->components[component].length, generation->found->piece_bytes);
-    struct finding *finding = malloc(sizeof *finding);
+    uint64_t digests = found_block_count(generation->model->components[component].length,
+                                         generation->found->piece_bytes);
+    struct finding *finding = malloc(sizeof(*finding));
 
     if (finding == NULL) {
         found_forget_wanted(generation, component);
@@ -185,7 +192,9 @@ static struct finding *finding_new(struct generation *generation, uint32_t compo
     memset(finding, 0, offsetof(struct finding, chunk));
     finding->generation = generation;
     finding->component = component;
-    finding->block = digests <= SIZE_MAX / FOUND_DIGEST_SIZE ? malloc((size_t)digests * FOUND_DIGEST_SIZE) : NULL;
+    finding->block = digests <= SIZE_MAX / FOUND_DIGEST_SIZE
+                         ? malloc((size_t)digests * FOUND_DIGEST_SIZE)
+                         : NULL;
     if (finding->block == NULL || zt_hasher_new(ZT_DIGEST_SHA256, &finding->whole) != ZT_OK) {
         found_forget_wanted(generation, component);
         finding_free(finding);
@@ -237,8 +246,8 @@ static bool read_chunk(struct finding *finding)
     length = length < to_piece ? length : to_piece;
     length = length < CHUNK_BYTES ? length : CHUNK_BYTES;
     return source != NULL &&
-           zt_source_read_at(source, component->offset + finding->read_bytes, finding->chunk, (size_t)length, &error) ==
-               ZT_OK &&
+           zt_source_read_at(source, component->offset + finding->read_bytes, finding->chunk,
+                             (size_t)length, &error) == ZT_OK &&
            hash_chunk(finding, (size_t)length);
 }
 
@@ -261,8 +270,9 @@ static void keep(struct finder *finder, struct finding *finding)
     found_queue_note(finder->verifier, finding->generation, finding->component);
 }
 
-/* Everything is read. Bytes that were written to meanwhile, or that are not what the file states, are not remembered;
- * of the latter the verifier makes a verdict, since whoever asked for them was told that they are right. */
+/* Everything is read. Bytes that were written to meanwhile, or that are not what the file states,
+ * are not remembered; of the latter the verifier makes a verdict, since whoever asked for them was
+ * told that they are right. */
 static void settle(struct finder *finder, struct finding *finding)
 {
     struct generation *generation = finding->generation;
@@ -271,7 +281,7 @@ static void settle(struct finder *finder, struct finding *finding)
 
     finish(finding, &finding->whole, 0);
     differs = found_digest_stated(generation, finding->component, stated) &&
-              memcmp(stated, finding->block, sizeof stated) != 0;
+              memcmp(stated, finding->block, sizeof(stated)) != 0;
     if (generation_is_unwritten(generation) && !atomic_load(&generation->retired) && !differs)
         keep(finder, finding);
     else
@@ -287,7 +297,8 @@ static bool advance(struct finder *finder, int64_t until_ns)
     const uint64_t total = component_of(finding)->length;
 
     while (finding->read_bytes < total) {
-        if (is_stopped(finder->verifier) || atomic_load(&finding->generation->retired) || !read_chunk(finding)) {
+        if (is_stopped(finder->verifier) || atomic_load(&finding->generation->retired) ||
+            !read_chunk(finding)) {
             found_forget_wanted(finding->generation, finding->component);
             return true;
         }
@@ -339,7 +350,9 @@ void found_queue_init(struct verifier *verifier, int state_folder)
     state_folder_enter(&queue->folder, state_folder, "digests");
     pthread_mutex_init(&queue->lock, NULL);
     queue->last = &queue->first;
-    queue->finder_count = processors < 1 ? 1 : processors > FINDERS_MAX ? FINDERS_MAX : (unsigned)processors;
+    queue->finder_count = processors < 1             ? 1
+                          : processors > FINDERS_MAX ? FINDERS_MAX
+                                                     : (unsigned)processors;
     for (unsigned i = 0; i < queue->finder_count; i++) {
         queue->finders[i].job.run = work;
         queue->finders[i].verifier = verifier;

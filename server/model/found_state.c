@@ -1,9 +1,11 @@
-/* What was found, kept across restarts: a file a model in the state folder's "digests" (state_file.h), which grows.
+/* What was found, kept across restarts: a file a model in the state folder's "digests"
+ * (state_file.h), which grows.
  *
- * A header (magic, ETag of the version, size of a piece, its hash), then a record a component: its number, the count of
- * digests, the digests, the hash of the record. What was found since is added at the end, so that the whole is written
- * once; a record is taken whole or not at all, and nothing behind one that is not. The ETag covers the identity of the
- * file, of its shards, and the manifest. */
+ * A header (magic, ETag of the version, size of a piece, its hash), then a record a component: its
+ * number, the count of digests, the digests, the hash of the record. What was found since is added
+ * at the end, so that the whole is written once; a record is taken whole or not at all, and nothing
+ * behind one that is not. The ETag covers the identity of the file, of its shards, and the
+ * manifest. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +28,12 @@ static void put_header(struct state_image *image, const struct generation *gener
 
 static uint64_t digest_count(const struct generation *generation, uint32_t component)
 {
-    return found_block_count(generation->model->components[component].length, generation->found->piece_bytes);
+    return found_block_count(generation->model->components[component].length,
+                             generation->found->piece_bytes);
 }
 
-static void put_record(struct state_image *image, const struct generation *generation, uint32_t component)
+static void put_record(struct state_image *image, const struct generation *generation,
+                       uint32_t component)
 {
     const uint8_t *block = found_block(generation, component);
     const uint64_t count = digest_count(generation, component);
@@ -56,12 +60,14 @@ static void write_anew(struct state_folder *folder, struct generation *generatio
         generation->found->saved_bytes = image.length;
     } else {
         generation->found->saved_bytes = 0;
-        log_write(LOG_LEVEL_WARN, "digests found of %s cannot be written down: %s", generation->path, strerror(errno));
+        log_write(LOG_LEVEL_WARN, "digests found of %s cannot be written down: %s",
+                  generation->path, strerror(errno));
     }
     free(image.bytes);
 }
 
-static bool add(struct state_folder *folder, struct generation *generation, const struct component_list *list)
+static bool add(struct state_folder *folder, struct generation *generation,
+                const struct component_list *list)
 {
     struct state_image image = {NULL, 0, 0, false};
     bool added;

@@ -1,5 +1,5 @@
-/* What is found, what is wanted, and who finds it. Shared by the files of found digests and by the verifier, which owns
- * the queue; everybody else uses found_digests.h. */
+/* What is found, what is wanted, and who finds it. Shared by the files of found digests and by the
+ * verifier, which owns the queue; everybody else uses found_digests.h. */
 #ifndef MODEL_FOUND_WORK_H
 #define MODEL_FOUND_WORK_H
 
@@ -39,7 +39,8 @@ struct found_digests {
     struct component_list unsaved;
     bool queued;
     struct generation *next;
-    /* The saver's: how much of the file in the state folder is what this generation wrote; 0: to be written anew. */
+    /* The saver's: how much of the file in the state folder is what this generation wrote; 0: to be
+     * written anew. */
     uint64_t saved_bytes;
 };
 
@@ -73,7 +74,8 @@ bool found_queue_add(struct verifier *verifier, struct generation *generation, u
 /* A component's block was put: it is to be written down, and found by its digest. */
 void found_queue_note(struct verifier *verifier, struct generation *generation, uint32_t component);
 /* What is not written down yet becomes the caller's, to be freed. */
-struct component_list found_queue_take_unsaved(struct verifier *verifier, struct generation *generation);
+struct component_list found_queue_take_unsaved(struct verifier *verifier,
+                                               struct generation *generation);
 
 /* --- found_digests.c --- */
 
@@ -83,8 +85,10 @@ void found_digests_adopt(struct verifier *verifier, struct generation *generatio
 void found_digests_free(struct generation *generation);
 /* Digests of a block: the whole's alone, or, of a component of several pieces, that and theirs. */
 uint64_t found_block_count(uint64_t length_bytes, uint64_t piece_bytes);
-/* Puts a block in the place of what is (NULL or FOUND_WANTED). False when it is not so, or memory is out. */
-bool found_block_put(struct generation *generation, uint32_t component, uint8_t *before, uint8_t *block);
+/* Puts a block in the place of what is (NULL or FOUND_WANTED). False when it is not so, or memory
+ * is out. */
+bool found_block_put(struct generation *generation, uint32_t component, uint8_t *before,
+                     uint8_t *block);
 /* What was found, believed or not; NULL where nothing was. */
 const uint8_t *found_block(const struct generation *generation, uint32_t component);
 /* What was wanted cannot be had now; it may be wanted again. */

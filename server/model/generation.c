@@ -14,7 +14,8 @@
 #include "model/verifier.h"
 #include "zt/digest.h"
 
-/* Raised whenever the JSON form of a manifest changes, so that caches ask anew (http-api, section 3). */
+/* Raised whenever the JSON form of a manifest changes, so that caches ask anew (http-api, section
+ * 3). */
 #define JSON_FORM_REVISION 2
 
 static void add_shard(uint64_t words[2], const struct file_identity *identity)
@@ -28,11 +29,11 @@ static void add_shard(uint64_t words[2], const struct file_identity *identity)
         (uint64_t)identity->changed_ns,
     };
 
-    zt_xxh3_128(facts, sizeof facts, words);
+    zt_xxh3_128(facts, sizeof(facts), words);
 }
 
-/* The time of change is in it because whoever writes can set that of modification back. The device's number is not: it
- * may change when a machine starts anew. */
+/* The time of change is in it because whoever writes can set that of modification back. The
+ * device's number is not: it may change when a machine starts anew. */
 static void make_etag(struct generation *generation)
 {
     const struct zt_model *model = generation->model;
@@ -48,17 +49,19 @@ static void make_etag(struct generation *generation)
     };
     uint64_t words[2];
 
-    zt_xxh3_128(facts, sizeof facts, words);
+    zt_xxh3_128(facts, sizeof(facts), words);
     for (uint32_t i = 0; i < generation->shards.count; i++)
         add_shard(words, &generation->shards.items[i].identity);
-    snprintf(generation->etag, sizeof generation->etag, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
+    snprintf(generation->etag, sizeof(generation->etag), "\"%016" PRIx64 "%016" PRIx64 "\"",
+             words[0], words[1]);
 }
 
 /* A model without one of its shards cannot be read: what it would show could not be had. */
-static enum zt_status open_shards(struct generation *generation, struct store *store, struct shard_search *search)
+static enum zt_status open_shards(struct generation *generation, struct store *store,
+                                  struct shard_search *search)
 {
-    enum zt_status status =
-        shard_files_open(&generation->shards, store, generation->path, generation->model, search, &generation->error);
+    enum zt_status status = shard_files_open(&generation->shards, store, generation->path,
+                                             generation->model, search, &generation->error);
 
     if (status != ZT_OK) {
         zt_model_free(generation->model);
@@ -67,13 +70,14 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
     return status;
 }
 
-/* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and ZT_NO_MEMORY when there
- * is to be no generation at all. */
-static enum zt_status read_file(struct generation *generation, struct store *store, struct shard_search *search)
+/* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and
+ * ZT_NO_MEMORY when there is to be no generation at all. */
+static enum zt_status read_file(struct generation *generation, struct store *store,
+                                struct shard_search *search)
 {
     struct zt_error *error = &generation->error;
-    enum zt_status status =
-        store->ops->open(store, generation->path, &generation->source, &generation->identity, error);
+    enum zt_status status = store->ops->open(store, generation->path, &generation->source,
+                                             &generation->identity, error);
     size_t count;
 
     if (status == ZT_NOT_FOUND || status == ZT_NO_MEMORY)
@@ -88,13 +92,14 @@ static enum zt_status read_file(struct generation *generation, struct store *sto
     }
     zt_error_clear(error);
     count = generation->model->component_count;
-    generation->states = calloc(count > 0 ? count : 1, sizeof *generation->states);
+    generation->states = calloc(count > 0 ? count : 1, sizeof(*generation->states));
     return generation->states != NULL ? ZT_OK : ZT_NO_MEMORY;
 }
 
-struct generation *generation_open(struct store *store, const char *path, struct shard_search *search)
+struct generation *generation_open(struct store *store, const char *path,
+                                   struct shard_search *search)
 {
-    struct generation *generation = calloc(1, sizeof *generation);
+    struct generation *generation = calloc(1, sizeof(*generation));
     unsigned rank;
 
     if (generation == NULL)
@@ -104,7 +109,8 @@ struct generation *generation_open(struct store *store, const char *path, struct
     generation->path = strdup(path);
     generation->manifest = manifest_cache_new();
     if (generation->path == NULL || generation->manifest == NULL ||
-        !model_path_split(path, &generation->name_length, &rank) || read_file(generation, store, search) != ZT_OK) {
+        !model_path_split(path, &generation->name_length, &rank) ||
+        read_file(generation, store, search) != ZT_OK) {
         generation_release(generation);
         return NULL;
     }
@@ -187,7 +193,8 @@ bool generation_is_unwritten(const struct generation *generation)
     return all_files_are(generation, is_unwritten);
 }
 
-void generation_etag(const struct generation *generation, const char *suffix, char *out_text, size_t size)
+void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
+                     size_t size)
 {
     size_t base = strlen(generation->etag) - 1;
 

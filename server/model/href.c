@@ -1,4 +1,5 @@
-/* Percent-encoding (RFC 3986 section 2.1) into a buffer that is used again for one name after the other. */
+/* Percent-encoding (RFC 3986 section 2.1) into a buffer that is used again for one name after the
+ * other. */
 #include "model/href.h"
 
 #include <stdlib.h>
@@ -30,14 +31,15 @@ void href_cut(struct href *href, size_t length)
 /* Room for length more bytes and the NUL. */
 static bool reserve(struct href *href, size_t length)
 {
-    if (href->failed || length < href->capacity - href->length) {
+    size_t capacity;
+    char *text;
+
+    if (href->failed || length < href->capacity - href->length)
         return !href->failed;
-    }
-    size_t capacity = href->capacity > 0 ? href->capacity : FIRST_CAPACITY;
-    while (capacity - href->length <= length && capacity <= SIZE_MAX / 2) {
+    capacity = href->capacity > 0 ? href->capacity : FIRST_CAPACITY;
+    while (capacity - href->length <= length && capacity <= SIZE_MAX / 2)
         capacity *= 2;
-    }
-    char *text = capacity - href->length <= length ? NULL : realloc(href->text, capacity);
+    text = capacity - href->length <= length ? NULL : realloc(href->text, capacity);
     if (text == NULL) {
         href->failed = true;
         return false;
@@ -50,6 +52,7 @@ static bool reserve(struct href *href, size_t length)
 void href_plain(struct href *href, const char *text)
 {
     size_t length = strlen(text);
+
     if (reserve(href, length)) {
         memcpy(href->text + href->length, text, length + 1);
         href->length += length;
@@ -59,13 +62,14 @@ void href_plain(struct href *href, const char *text)
 /* RFC 3986 section 2.3; not isalnum, which follows the locale. */
 static bool is_unreserved(unsigned char byte)
 {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-           byte == '-' || byte == '.' || byte == '_' || byte == '~';
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' || byte == '~';
 }
 
 static size_t encode(unsigned char byte, bool keep_slash, char *out_text)
 {
     static const char hex[] = "0123456789ABCDEF";
+
     if (is_unreserved(byte) || (byte == '/' && keep_slash)) {
         out_text[0] = (char)byte;
         return 1;
@@ -88,19 +92,17 @@ static void append(struct href *href, struct zt_text text, bool keep_slash)
         href->failed = true;
         return;
     }
-    for (size_t i = 0; i < text.length; i++) {
+    for (size_t i = 0; i < text.length; i++)
         href->length += encode((unsigned char)text.bytes[i], keep_slash, href->text + href->length);
-    }
     href->text[href->length] = '\0';
 }
 
 void href_segment(struct href *href, struct zt_text name)
 {
-    if (is_dots(name)) {
+    if (is_dots(name))
         href_plain(href, name.length == 1 ? "%2E" : "%2E%2E");
-    } else {
+    else
         append(href, name, false);
-    }
 }
 
 void href_path(struct href *href, struct zt_text path)

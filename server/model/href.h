@@ -6,7 +6,8 @@
 
 #include "zt/status.h"
 
-/* A growing path, NUL-terminated unless failed. What comes out is plain ASCII that JSON takes as it is. */
+/* A growing path, NUL-terminated unless failed. What comes out is plain ASCII that JSON takes as it
+ * is. */
 struct href {
     char *text;
     size_t length;
@@ -22,12 +23,14 @@ void href_cut(struct href *href, size_t length);
 
 /* Appends what is encoded already. */
 void href_plain(struct href *href, const char *text);
-/* Appends a name as one segment: every byte that RFC 3986 does not call unreserved is escaped, '/' too. */
+/* Appends a name as one segment: every byte that RFC 3986 does not call unreserved is escaped, '/'
+ * too. */
 void href_segment(struct href *href, struct zt_text name);
 /* Appends a path: like a segment, but slashes stay. */
 void href_path(struct href *href, struct zt_text path);
 
-/* Whether a segment can hold the name: not an empty one, nor one with U+0000 (http-api section 1). */
+/* Whether a segment can hold the name: not an empty one, nor one with U+0000 (http-api section 1).
+ */
 bool href_can_hold(struct zt_text name);
 
 /* "/v1/models/<name>" */

@@ -14,8 +14,8 @@ struct kept_fact {
 
 typedef _Atomic(struct kept_fact *) fact_list;
 
-bool kept_fact_find(const struct generation *generation, uint32_t component, enum zt_digest_algorithm algorithm,
-                    struct zt_fact *out_fact)
+bool kept_fact_find(const struct generation *generation, uint32_t component,
+                    enum zt_digest_algorithm algorithm, struct zt_fact *out_fact)
 {
     fact_list *lists = atomic_load(&generation->kept_facts);
     struct kept_fact *kept = lists != NULL ? atomic_load(&lists[component]) : NULL;
@@ -35,7 +35,7 @@ static fact_list *lists_of(struct generation *generation)
 
     if (there != NULL)
         return there;
-    made = calloc(generation->model->component_count, sizeof *made);
+    made = calloc(generation->model->component_count, sizeof(*made));
     /* Of two that made one at the same time the first is kept. */
     if (made != NULL && atomic_compare_exchange_strong(&generation->kept_facts, &there, made))
         return made;
@@ -46,7 +46,7 @@ static fact_list *lists_of(struct generation *generation)
 static void keep(struct generation *generation, uint32_t component, const struct zt_fact *fact)
 {
     fact_list *lists = lists_of(generation);
-    struct kept_fact *kept = lists != NULL ? malloc(sizeof *kept) : NULL;
+    struct kept_fact *kept = lists != NULL ? malloc(sizeof(*kept)) : NULL;
     struct zt_fact known;
 
     if (kept == NULL || kept_fact_find(generation, component, fact->digest.algorithm, &known)) {

@@ -1,5 +1,6 @@
-/* Lengths and digests of decoded components that an export has read for, kept with the generation: the next question to
- * the same version of a file does not read them again. Likewise those that an upload had when it was committed. */
+/* Lengths and digests of decoded components that an export has read for, kept with the generation:
+ * the next question to the same version of a file does not read them again. Likewise those that an
+ * upload had when it was committed. */
 #ifndef MODEL_KEPT_FACTS_H
 #define MODEL_KEPT_FACTS_H
 
@@ -7,10 +8,11 @@
 #include "zt/image.h"
 
 /* False where nothing is kept. Never waits. The caller sets same_as. */
-bool kept_fact_find(const struct generation *generation, uint32_t component, enum zt_digest_algorithm algorithm,
-                    struct zt_fact *out_fact);
+bool kept_fact_find(const struct generation *generation, uint32_t component,
+                    enum zt_digest_algorithm algorithm, struct zt_fact *out_fact);
 
-/* What is small is not kept: it is sooner read again. Nor is anything when memory is out. From any thread. */
+/* What is small is not kept: it is sooner read again. Nor is anything when memory is out. From any
+ * thread. */
 void kept_fact_add(struct generation *generation, uint32_t component, const struct zt_fact *fact);
 
 /* The SHA-256 that whoever stored the bytes had of them: kept, however small they are. */

@@ -1,5 +1,5 @@
-/* Manifests as JSON (http-api, section 3), written in one pass without a tree: a hundred thousand objects are ordinary.
- */
+/* Manifests as JSON (http-api, section 3), written in one pass without a tree: a hundred thousand
+ * objects are ordinary. */
 #include "model/manifest_json.h"
 
 #include <stdlib.h>
@@ -10,8 +10,9 @@
 #include "model/href.h"
 #include "zt/attributes.h"
 
-/* One object's name is repeated in the hrefs of all its components, so a hostile manifest could be shown as a text many
- * times its size. Real ones grow by less than 20 times beside their fixed part. */
+/* One object's name is repeated in the hrefs of all its components, so a hostile manifest could be
+ * shown as a text many times its size. Real ones grow by less than 20 times beside their fixed
+ * part. */
 #define GROWTH_LIMIT     64
 #define TEXT_SLACK_BYTES (UINT64_C(4) << 20)
 #define NS_PER_SECOND    INT64_C(1000000000)
@@ -52,9 +53,8 @@ static void scribe_init(struct scribe *scribe, struct json *json, const struct z
 
 static void scribe_end(struct scribe *scribe)
 {
-    if (scribe->href.failed || scribe->attributes.failed) {
+    if (scribe->href.failed || scribe->attributes.failed)
         scribe->json->failed = true;
-    }
     href_free(&scribe->href);
     glob_set_free(scribe->globs);
     free(scribe->attributes.text);
@@ -65,9 +65,11 @@ static void scribe_end(struct scribe *scribe)
 static void gather(void *context, const char *text, size_t length)
 {
     struct gathered *gathered = context;
+
     if (!gathered->failed && length > gathered->capacity - gathered->length) {
         size_t capacity = 2 * (gathered->length + length) + 256;
         char *grown = realloc(gathered->text, capacity);
+
         if (grown == NULL) {
             gathered->failed = true;
         } else {
@@ -84,18 +86,18 @@ static void gather(void *context, const char *text, size_t length)
 static void write_attributes(struct scribe *scribe, const void *bytes, size_t length)
 {
     struct zt_error error;
+
     json_key_string(scribe->json, "attributes");
     if (length == 0) {
         json_raw(scribe->json, "{}", 2);
         return;
     }
     scribe->attributes.length = 0;
-    if (zt_attributes_write_json((struct zt_text){bytes, length}, gather, &scribe->attributes, &error) != ZT_OK) {
+    if (zt_attributes_write_json((struct zt_text){bytes, length}, gather, &scribe->attributes,
+                                 &error) != ZT_OK)
         scribe->attributes.failed = true;
-    }
-    if (!scribe->attributes.failed) {
+    if (!scribe->attributes.failed)
         json_raw(scribe->json, scribe->attributes.text, scribe->attributes.length);
-    }
 }
 
 /* --- components --- */
@@ -116,9 +118,9 @@ static void write_component_href(struct scribe *scribe, const struct zt_object *
                                  const struct zt_component *component)
 {
     struct href *href = &scribe->href;
-    if (!href_can_hold(zt_object_name(object)) || !href_can_hold(zt_component_name(component))) {
+
+    if (!href_can_hold(zt_object_name(object)) || !href_can_hold(zt_component_name(component)))
         return;
-    }
     href_cut(href, scribe->objects_length);
     href_segment(href, zt_object_name(object));
     href_plain(href, "/");
@@ -129,10 +131,12 @@ static void write_component_href(struct scribe *scribe, const struct zt_object *
     }
 }
 
-static void write_component(struct scribe *scribe, const struct zt_object *object, const struct zt_component *component)
+static void write_component(struct scribe *scribe, const struct zt_object *object,
+                            const struct zt_component *component)
 {
     struct json *json = scribe->json;
     const char *dtype = zt_dtype_name(component->dtype);
+
     json_key(json, zt_component_name(component));
     json_object_begin(json);
     json_key_string(json, "dtype");
@@ -146,25 +150,24 @@ static void write_component(struct scribe *scribe, const struct zt_object *objec
     write_number(json, "offset", component->offset);
     write_number(json, "length", component->length);
     write_text(json, "encoding", component->encoding_name, component->encoding_length);
-    if (component->decoded_length != ZT_LENGTH_UNKNOWN) {
+    if (component->decoded_length != ZT_LENGTH_UNKNOWN)
         write_number(json, "uncompressed_length", component->decoded_length);
-    }
-    if (component->digest != NULL) {
+    if (component->digest != NULL)
         write_text(json, "digest", component->digest, component->digest_length);
-    }
     if (component->shard != 0) {
         const struct zt_shard *shard = &scribe->model->shards[component->shard - 1];
+
         write_text(json, "shard", shard->name, shard->name_length);
     }
-    if (scribe->source->path != NULL) {
+    if (scribe->source->path != NULL)
         write_component_href(scribe, object, component);
-    }
     json_object_end(json);
 }
 
 static void write_components(struct scribe *scribe, const struct zt_object *object)
 {
     const struct zt_component *components = zt_object_components(scribe->model, object);
+
     json_key_string(scribe->json, "components");
     json_object_begin(scribe->json);
     for (uint32_t i = 0; i < object->component_count && !scribe->json->failed; i++) {
@@ -182,29 +185,25 @@ static void write_components(struct scribe *scribe, const struct zt_object *obje
 static void write_shape(struct scribe *scribe, const struct zt_object *object)
 {
     const uint64_t *shape = zt_object_shape(scribe->model, object);
+
     json_key_string(scribe->json, "shape");
     json_array_begin(scribe->json);
-    for (unsigned i = 0; i < object->rank; i++) {
+    for (unsigned i = 0; i < object->rank; i++)
         json_uint(scribe->json, shape[i]);
-    }
     json_array_end(scribe->json);
 }
 
 static void write_object(struct scribe *scribe, const struct zt_object *object)
 {
     json_object_begin(scribe->json);
-    if (scribe->fields & MANIFEST_SHAPE) {
+    if (scribe->fields & MANIFEST_SHAPE)
         write_shape(scribe, object);
-    }
-    if (scribe->fields & MANIFEST_FORMAT) {
+    if (scribe->fields & MANIFEST_FORMAT)
         write_text(scribe->json, "format", object->format, object->format_length);
-    }
-    if (scribe->fields & MANIFEST_ATTRIBUTES) {
+    if (scribe->fields & MANIFEST_ATTRIBUTES)
         write_attributes(scribe, object->attributes, object->attributes_length);
-    }
-    if (scribe->fields & MANIFEST_COMPONENTS) {
+    if (scribe->fields & MANIFEST_COMPONENTS)
         write_components(scribe, object);
-    }
     json_object_end(scribe->json);
 }
 
@@ -214,18 +213,18 @@ bool manifest_fields_parse(struct zt_text text, unsigned *out_fields)
 {
     static const char *const names[] = {"shape", "format", "attributes", "components"};
     unsigned fields = 0;
+
     for (size_t begin = 0; begin <= text.length;) {
         const char *comma = memchr(text.bytes + begin, ',', text.length - begin);
         size_t end = comma != NULL ? (size_t)(comma - text.bytes) : text.length;
         unsigned bit = 0;
-        for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-            if (strlen(names[i]) == end - begin && memcmp(names[i], text.bytes + begin, end - begin) == 0) {
+
+        for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+            if (strlen(names[i]) == end - begin &&
+                memcmp(names[i], text.bytes + begin, end - begin) == 0)
                 bit = 1U << i;
-            }
-        }
-        if (bit == 0) {
+        if (bit == 0)
             return false;
-        }
         fields |= bit;
         begin = end + 1;
     }
@@ -235,28 +234,32 @@ bool manifest_fields_parse(struct zt_text text, unsigned *out_fields)
 
 static bool has_prefix(struct zt_text name, struct zt_text prefix)
 {
-    return name.length >= prefix.length && (prefix.length == 0 || memcmp(name.bytes, prefix.bytes, prefix.length) == 0);
+    return name.length >= prefix.length &&
+           (prefix.length == 0 || memcmp(name.bytes, prefix.bytes, prefix.length) == 0);
 }
 
 static bool is_before(struct zt_text name, struct zt_text prefix)
 {
     size_t shared = name.length < prefix.length ? name.length : prefix.length;
     int order = shared > 0 ? memcmp(name.bytes, prefix.bytes, shared) : 0;
+
     return order != 0 ? order < 0 : name.length < prefix.length;
 }
 
-/* The first object that is not before the prefix: objects are sorted, so those that have it follow one another. */
+/* The first object that is not before the prefix: objects are sorted, so those that have it follow
+ * one another. */
 static uint32_t first_with(const struct zt_model *model, struct zt_text prefix)
 {
     uint32_t low = 0;
     uint32_t high = model->object_count;
+
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (is_before(zt_object_name(&model->objects[middle]), prefix)) {
+
+        if (is_before(zt_object_name(&model->objects[middle]), prefix))
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return low;
 }
@@ -264,13 +267,15 @@ static uint32_t first_with(const struct zt_model *model, struct zt_text prefix)
 static void write_objects(struct scribe *scribe, const struct manifest_selection *selection)
 {
     const struct zt_model *model = scribe->model;
+
     json_key_string(scribe->json, "objects");
     json_object_begin(scribe->json);
-    for (uint32_t i = first_with(model, selection->prefix); i < model->object_count && !scribe->json->failed; i++) {
+    for (uint32_t i = first_with(model, selection->prefix);
+         i < model->object_count && !scribe->json->failed; i++) {
         struct zt_text name = zt_object_name(&model->objects[i]);
-        if (!has_prefix(name, selection->prefix)) {
+
+        if (!has_prefix(name, selection->prefix))
             break;
-        }
         if (scribe->globs == NULL || glob_set_matches(scribe->globs, name)) {
             json_key(scribe->json, name);
             write_object(scribe, &model->objects[i]);
@@ -286,14 +291,17 @@ void manifest_write_time(struct json *json, int64_t time_ns)
     time_t seconds = (time_t)(time_ns / NS_PER_SECOND - (time_ns % NS_PER_SECOND < 0));
     struct tm parts;
     char text[40];
-    if (gmtime_r(&seconds, &parts) == NULL || strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+
+    if (gmtime_r(&seconds, &parts) == NULL ||
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
         json_put_null(json);
         return;
     }
     json_put_string(json, text);
 }
 
-static void write_source(struct json *json, const struct zt_model *model, const struct manifest_source *source)
+static void write_source(struct json *json, const struct zt_model *model,
+                         const struct manifest_source *source)
 {
     json_key_string(json, "source");
     json_object_begin(json);
@@ -310,6 +318,7 @@ static void write_source(struct json *json, const struct zt_model *model, const 
     }
     if (source->path != NULL) {
         struct href href;
+
         href_init(&href);
         href_plain(&href, "/files/");
         href_path(&href, (struct zt_text){source->path, strlen(source->path)});
@@ -321,12 +330,14 @@ static void write_source(struct json *json, const struct zt_model *model, const 
     json_object_end(json);
 }
 
-void manifest_write(struct json *json, const struct zt_model *model, const struct manifest_source *source,
+void manifest_write(struct json *json, const struct zt_model *model,
+                    const struct manifest_source *source,
                     const struct manifest_selection *selection)
 {
     static const struct manifest_selection everything = {0};
     const struct manifest_selection *chosen = selection != NULL ? selection : &everything;
     struct scribe scribe;
+
     scribe_init(&scribe, json, model, source, chosen->fields);
     if (chosen->match_count > 0) {
         scribe.globs = glob_set_new(chosen->matches, chosen->match_count);
@@ -342,10 +353,12 @@ void manifest_write(struct json *json, const struct zt_model *model, const struc
     scribe_end(&scribe);
 }
 
-void manifest_write_object(struct json *json, const struct zt_model *model, const struct zt_object *object,
-                           const struct manifest_source *source, unsigned fields)
+void manifest_write_object(struct json *json, const struct zt_model *model,
+                           const struct zt_object *object, const struct manifest_source *source,
+                           unsigned fields)
 {
     struct scribe scribe;
+
     scribe_init(&scribe, json, model, source, fields);
     write_object(&scribe, object);
     scribe_end(&scribe);

@@ -1,7 +1,6 @@
-/* Names of models, and the paths that stand for them (http-api, section 1): parts of [A-Za-z0-9][A-Za-z0-9._-]* joined
- * by
- * '/', and the extensions in their order of precedence. Since no part begins with a dot, no valid name holds "." or
- * "..". */
+/* Names of models, and the paths that stand for them (http-api, section 1): parts of
+ * [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', and the extensions in their order of precedence. Since
+ * no part begins with a dot, no valid name holds "." or "..". */
 #include <string.h>
 #include <strings.h>
 
@@ -9,7 +8,7 @@
 
 static const char *const extensions[] = {".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy"};
 
-#define EXTENSION_COUNT (sizeof extensions / sizeof extensions[0])
+#define EXTENSION_COUNT (sizeof(extensions) / sizeof(extensions[0]))
 
 const char *model_extension(unsigned rank)
 {
@@ -56,10 +55,9 @@ bool model_path_is_misfit(const char *path)
     size_t length;
     unsigned rank;
 
-    for (size_t i = 0; dot != NULL && i < EXTENSION_COUNT; i++) {
+    for (size_t i = 0; dot != NULL && i < EXTENSION_COUNT; i++)
         if (strcasecmp(dot, extensions[i]) == 0)
             return !model_path_split(path, &length, &rank);
-    }
     return false;
 }
 

@@ -13,7 +13,8 @@ bool passthrough_is_possible(const struct zt_component *component)
     /* What is swapped or turned once it is decompressed is not what a client would find. */
     if (component->big_endian || component->arrangement != NULL)
         return false;
-    return component->encoding == ZT_ENCODING_ZSTD || component->encoding == ZT_ENCODING_ZSTD_SEEKABLE;
+    return component->encoding == ZT_ENCODING_ZSTD ||
+           component->encoding == ZT_ENCODING_ZSTD_SEEKABLE;
 }
 
 bool passthrough_is_known(struct generation *generation, uint32_t component, bool *out_fit)
@@ -23,7 +24,8 @@ bool passthrough_is_known(struct generation *generation, uint32_t component, boo
 
     if (verdict == VERDICT_NONE)
         return false;
-    /* What was found not to decode to what it should is no more right for being decoded by the client. */
+    /* What was found not to decode to what it should is no more right for being decoded by the
+     * client. */
     *out_fit = verdict == VERDICT_FIT && !verifier_found_broken(generation, component);
     return true;
 }
@@ -36,7 +38,7 @@ static _Atomic(unsigned char) *verdicts_of(struct generation *generation)
 
     if (there != NULL)
         return there;
-    made = calloc(generation->model->component_count, sizeof *made);
+    made = calloc(generation->model->component_count, sizeof(*made));
     /* Of two that made one at the same time the first is kept. */
     if (made != NULL && atomic_compare_exchange_strong(&generation->passthrough, &there, made))
         return made;

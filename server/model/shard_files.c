@@ -1,4 +1,5 @@
-/* Opening, parking and comparing the files of shards. Where to look besides the sibling is shard_search.c's. */
+/* Opening, parking and comparing the files of shards. Where to look besides the sibling is
+ * shard_search.c's. */
 #include "model/shard_files.h"
 
 #include <inttypes.h>
@@ -22,13 +23,14 @@ static void forget_places(struct shard_files *files)
     }
 }
 
-static enum zt_status prepare(struct shard_files *files, const char *model_path, const struct zt_model *model,
-                              struct zt_error *error)
+static enum zt_status prepare(struct shard_files *files, const char *model_path,
+                              const struct zt_model *model, struct zt_error *error)
 {
     if (model->shard_count > SHARDS_MAX)
-        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "%" PRIu32 " shards are more than the %d that are served",
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "%" PRIu32 " shards are more than the %d that are served",
                        model->shard_count, SHARDS_MAX);
-    files->items = calloc(model->shard_count, sizeof *files->items);
+    files->items = calloc(model->shard_count, sizeof(*files->items));
     files->sources = calloc(model->shard_count, sizeof(struct zt_source *));
     if (files->items == NULL || files->sources == NULL)
         return no_memory(error);
@@ -42,15 +44,16 @@ static enum zt_status prepare(struct shard_files *files, const char *model_path,
     return ZT_OK;
 }
 
-static enum zt_status open_sibling(struct shard_file *file, struct store *store, const struct zt_shard *shard,
-                                   struct zt_source **out_source, struct zt_error *error)
+static enum zt_status open_sibling(struct shard_file *file, struct store *store,
+                                   const struct zt_shard *shard, struct zt_source **out_source,
+                                   struct zt_error *error)
 {
     struct zt_source *source = NULL;
     enum zt_status status = store->ops->open(store, file->sibling, &source, &file->identity, error);
 
     if (status == ZT_NOT_FOUND)
-        return zt_fail(error, status, NULL, ZT_NO_OFFSET, "shard %.*s is not there", (int)shard->name_length,
-                       shard->name);
+        return zt_fail(error, status, NULL, ZT_NO_OFFSET, "shard %.*s is not there",
+                       (int)shard->name_length, shard->name);
     if (status == ZT_OK)
         status = zt_shard_check(shard, source, error);
     if (status != ZT_OK) {
@@ -67,8 +70,9 @@ static enum zt_status open_sibling(struct shard_file *file, struct store *store,
 }
 
 /* What the sibling lacks stays said when nothing else is the shard either. */
-static enum zt_status open_shard(struct shard_files *files, uint32_t index, struct store *store, const char *model_path,
-                                 const struct zt_shard *shard, struct shard_search *search, struct zt_error *error)
+static enum zt_status open_shard(struct shard_files *files, uint32_t index, struct store *store,
+                                 const char *model_path, const struct zt_shard *shard,
+                                 struct shard_search *search, struct zt_error *error)
 {
     struct shard_file *file = &files->items[index];
     struct zt_source **source = &files->sources[index];
@@ -80,8 +84,9 @@ static enum zt_status open_shard(struct shard_files *files, uint32_t index, stru
     return status;
 }
 
-enum zt_status shard_files_open(struct shard_files *files, struct store *store, const char *model_path,
-                                const struct zt_model *model, struct shard_search *search, struct zt_error *error)
+enum zt_status shard_files_open(struct shard_files *files, struct store *store,
+                                const char *model_path, const struct zt_model *model,
+                                struct shard_search *search, struct zt_error *error)
 {
     enum zt_status status = prepare(files, model_path, model, error);
 
@@ -129,7 +134,8 @@ bool shard_files_are_same(const struct shard_files *files, identity_comparison *
     return true;
 }
 
-static bool concerns(const struct shard_file *file, const char *path, const struct file_identity *identity)
+static bool concerns(const struct shard_file *file, const char *path,
+                     const struct file_identity *identity)
 {
     if (file->path != NULL && strcmp(file->path, path) == 0)
         return identity == NULL || !store_identity_equal(identity, &file->identity);
@@ -138,12 +144,12 @@ static bool concerns(const struct shard_file *file, const char *path, const stru
     return file->path == NULL && identity != NULL && identity->size_bytes == file->size_bytes;
 }
 
-bool shard_files_concern(const struct shard_files *files, const char *path, const struct file_identity *identity)
+bool shard_files_concern(const struct shard_files *files, const char *path,
+                         const struct file_identity *identity)
 {
-    for (uint32_t i = 0; i < files->count; i++) {
+    for (uint32_t i = 0; i < files->count; i++)
         if (concerns(&files->items[i], path, identity))
             return true;
-    }
     return false;
 }
 

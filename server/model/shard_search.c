@@ -1,5 +1,5 @@
-/* Candidates are files of exactly the stated size; few enough of them are hashed that a folder of equally large files
- * does not make this endless. */
+/* Candidates are files of exactly the stated size; few enough of them are hashed that a folder of
+ * equally large files does not make this endless. */
 #include "model/shard_search.h"
 
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static bool lies_in(const char *path, struct zt_text folder)
     return its.length == folder.length && memcmp(path, folder.bytes, folder.length) == 0;
 }
 
-/* What is known of a file from the time it was brought into the catalog. One whose own shards are missing is a
- * container all the same. */
+/* What is known of a file from the time it was brought into the catalog. One whose own shards are
+ * missing is a container all the same. */
 static bool is_zt2(const struct generation *generation)
 {
     if (generation->model != NULL)
@@ -33,22 +33,25 @@ static bool is_zt2(const struct generation *generation)
     return generation->error.status == ZT_DATA_SHARD || generation->shards.count > 0;
 }
 
-static const struct known_digest *recall(const struct shard_search *search, const struct file_identity *identity,
+static const struct known_digest *recall(const struct shard_search *search,
+                                         const struct file_identity *identity,
                                          enum zt_digest_algorithm algorithm)
 {
     for (size_t i = 0; i < search->known_count; i++) {
         const struct known_digest *known = &search->known[i];
 
-        if (known->digest.algorithm == algorithm && store_identity_equal(&known->identity, identity))
+        if (known->digest.algorithm == algorithm &&
+            store_identity_equal(&known->identity, identity))
             return known;
     }
     return NULL;
 }
 
-static void remember(struct shard_search *search, const struct file_identity *identity, const struct zt_digest *digest)
+static void remember(struct shard_search *search, const struct file_identity *identity,
+                     const struct zt_digest *digest)
 {
     if (search->known == NULL)
-        search->known = calloc(KNOWN_DIGESTS_MAX, sizeof *search->known);
+        search->known = calloc(KNOWN_DIGESTS_MAX, sizeof(*search->known));
     if (search->known == NULL)
         return;
     search->known[search->next_known] = (struct known_digest){*identity, *digest};
@@ -57,8 +60,8 @@ static void remember(struct shard_search *search, const struct file_identity *id
         search->known_count++;
 }
 
-static bool has_digest(struct shard_search *search, struct zt_source *source, const struct file_identity *identity,
-                       const struct zt_digest *wanted)
+static bool has_digest(struct shard_search *search, struct zt_source *source,
+                       const struct file_identity *identity, const struct zt_digest *wanted)
 {
     const struct known_digest *known = recall(search, identity, wanted->algorithm);
     struct file_identity now;
@@ -76,37 +79,42 @@ static bool has_digest(struct shard_search *search, struct zt_source *source, co
 }
 
 /* Opens a candidate; NULL when it is not the shard. */
-static struct zt_source *try_file(struct shard_search *search, const char *path, const struct zt_shard *shard,
-                                  const struct zt_digest *wanted, struct file_identity *out_identity)
+static struct zt_source *try_file(struct shard_search *search, const char *path,
+                                  const struct zt_shard *shard, const struct zt_digest *wanted,
+                                  struct file_identity *out_identity)
 {
     struct zt_source *source = NULL;
 
     if (search->store->ops->open(search->store, path, &source, out_identity, NULL) != ZT_OK)
         return NULL;
-    if (zt_shard_check(shard, source, NULL) == ZT_OK && has_digest(search, source, out_identity, wanted))
+    if (zt_shard_check(shard, source, NULL) == ZT_OK &&
+        has_digest(search, source, out_identity, wanted))
         return source;
     zt_source_close(source);
     return NULL;
 }
 
-bool shard_search_find(struct shard_search *search, const char *model_path, const struct zt_shard *shard,
-                       struct zt_source **out_source, struct file_identity *out_identity, char **out_path)
+bool shard_search_find(struct shard_search *search, const char *model_path,
+                       const struct zt_shard *shard, struct zt_source **out_source,
+                       struct file_identity *out_identity, char **out_path)
 {
     const struct zt_text folder = folder_of(model_path);
     struct zt_digest wanted;
     unsigned tried = 0;
 
-    if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &wanted, NULL) != ZT_OK)
+    if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &wanted, NULL) !=
+        ZT_OK)
         return false;
-    for (size_t i = catalog_index_path_bound(search->index, folder); i < search->index->count; i++) {
+    for (size_t i = catalog_index_path_bound(search->index, folder); i < search->index->count;
+         i++) {
         const struct generation *file = search->index->by_path[i];
         struct file_identity identity;
         struct zt_source *source;
 
         if (strncmp(file->path, folder.bytes, folder.length) != 0 || tried == CANDIDATES_MAX)
             break;
-        if (file->identity.size_bytes != shard->size_bytes || !lies_in(file->path, folder) || !is_zt2(file) ||
-            strcmp(file->path, model_path) == 0)
+        if (file->identity.size_bytes != shard->size_bytes || !lies_in(file->path, folder) ||
+            !is_zt2(file) || strcmp(file->path, model_path) == 0)
             continue;
         tried++;
         source = try_file(search, file->path, shard, &wanted, &identity);

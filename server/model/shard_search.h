@@ -1,5 +1,6 @@
-/* Finding shards by their content: size first, then digest, among the zTensor 2 files of the model's folder that the
- * catalog knows. What was hashed is remembered, so that a file is read once for all models that ask. */
+/* Finding shards by their content: size first, then digest, among the zTensor 2 files of the
+ * model's folder that the catalog knows. What was hashed is remembered, so that a file is read once
+ * for all models that ask. */
 #ifndef MODEL_SHARD_SEARCH_H
 #define MODEL_SHARD_SEARCH_H
 
@@ -25,8 +26,9 @@ struct shard_search {
 };
 
 /* Opens the file that is the shard and tells its path (to be freed). False when there is none. */
-bool shard_search_find(struct shard_search *search, const char *model_path, const struct zt_shard *shard,
-                       struct zt_source **out_source, struct file_identity *out_identity, char **out_path);
+bool shard_search_find(struct shard_search *search, const char *model_path,
+                       const struct zt_shard *shard, struct zt_source **out_source,
+                       struct file_identity *out_identity, char **out_path);
 
 void shard_search_clear(struct shard_search *search);
 

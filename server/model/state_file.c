@@ -34,7 +34,8 @@ void state_folder_enter(struct state_folder *folder, int state_folder, const cha
     folder->descriptor = -1;
     if (state_folder < 0 || (mkdirat(state_folder, name, 0700) != 0 && errno != EEXIST))
         return;
-    folder->descriptor = openat(state_folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    folder->descriptor =
+        openat(state_folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 void state_folder_leave(struct state_folder *folder)
@@ -85,7 +86,8 @@ void state_put_text(struct state_image *image, const char *text)
 void state_put_hash(struct state_image *image, size_t from)
 {
     if (!image->failed)
-        state_put_number(image, zt_xxh3(image->bytes + from, image->length - from), STATE_FILE_HASH_SIZE);
+        state_put_number(image, zt_xxh3(image->bytes + from, image->length - from),
+                         STATE_FILE_HASH_SIZE);
 }
 
 /* Writes all of it and closes; a negative descriptor is the failure of opening it. */
@@ -107,10 +109,11 @@ static bool write_out(int descriptor, const struct state_image *image)
     return close(descriptor) == 0 && at == image->length;
 }
 
-bool state_file_write(struct state_folder *folder, const char *path, const struct state_image *image)
+bool state_file_write(struct state_folder *folder, const char *path,
+                      const struct state_image *image)
 {
     char name[NAME_SIZE];
-    char fresh[NAME_SIZE + sizeof NEW_PREFIX];
+    char fresh[NAME_SIZE + sizeof(NEW_PREFIX)];
     bool written;
 
     if (image->failed) {
@@ -118,9 +121,10 @@ bool state_file_write(struct state_folder *folder, const char *path, const struc
         return false;
     }
     name_of(path, name);
-    snprintf(fresh, sizeof fresh, "%s%s", NEW_PREFIX, name);
+    snprintf(fresh, sizeof(fresh), "%s%s", NEW_PREFIX, name);
     pthread_mutex_lock(&folder->lock);
-    written = write_out(openat(folder->descriptor, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600),
+    written = write_out(openat(folder->descriptor, fresh,
+                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600),
                         image) &&
               renameat(folder->descriptor, fresh, folder->descriptor, name) == 0;
     if (!written) {
@@ -133,7 +137,8 @@ bool state_file_write(struct state_folder *folder, const char *path, const struc
     return written;
 }
 
-bool state_file_append(struct state_folder *folder, const char *path, uint64_t length, const struct state_image *image)
+bool state_file_append(struct state_folder *folder, const char *path, uint64_t length,
+                       const struct state_image *image)
 {
     char name[NAME_SIZE];
     struct stat facts;
@@ -257,7 +262,7 @@ static void sweep(int folder, const char (*names)[NAME_SIZE], size_t count)
 
         if (!is_ours(entry->d_name))
             continue;
-        snprintf(name, sizeof name, "%.*s", NAME_SIZE - 1, entry->d_name);
+        snprintf(name, sizeof(name), "%.*s", NAME_SIZE - 1, entry->d_name);
         if (count == 0 || bsearch(name, names, count, NAME_SIZE, compare_names) == NULL)
             unlinkat(folder, entry->d_name, 0);
     }

@@ -1,5 +1,6 @@
-/* Small binary files of the state folder: one a model, named after the hash of its path, made of little-endian numbers
- * and texts, with an XXH3-64 behind what it covers. Written beside and renamed; read with every length checked. */
+/* Small binary files of the state folder: one a model, named after the hash of its path, made of
+ * little-endian numbers and texts, with an XXH3-64 behind what it covers. Written beside and
+ * renamed; read with every length checked. */
 #ifndef MODEL_STATE_FILE_H
 #define MODEL_STATE_FILE_H
 
@@ -39,10 +40,13 @@ void state_put_text(struct state_image *image, const char *text);
 /* The hash of all bytes from that position on. */
 void state_put_hash(struct state_image *image, size_t from);
 
-/* Puts a file in the place of the path's, taken whole or not at all; or adds to its end, when the file is that long
- * now. No fsync: what a power cut tears is told by the hash and found out anew. False with errno. */
-bool state_file_write(struct state_folder *folder, const char *path, const struct state_image *image);
-bool state_file_append(struct state_folder *folder, const char *path, uint64_t length, const struct state_image *image);
+/* Puts a file in the place of the path's, taken whole or not at all; or adds to its end, when the
+ * file is that long now. No fsync: what a power cut tears is told by the hash and found out anew.
+ * False with errno. */
+bool state_file_write(struct state_folder *folder, const char *path,
+                      const struct state_image *image);
+bool state_file_append(struct state_folder *folder, const char *path, uint64_t length,
+                       const struct state_image *image);
 
 /* --- reading --- */
 
@@ -57,7 +61,8 @@ const uint8_t *state_take(struct state_cursor *cursor, size_t length);
 uint64_t state_take_number(struct state_cursor *cursor, size_t width);
 /* A text of its own, to be freed; NULL for an absent one and on failure. */
 char *state_take_text(struct state_cursor *cursor);
-/* Takes a hash and compares it with that of the bytes from there to the cursor; a difference is failure. */
+/* Takes a hash and compares it with that of the bytes from there to the cursor; a difference is
+ * failure. */
 bool state_take_hash(struct state_cursor *cursor, const uint8_t *from);
 
 /* A whole file, to be freed; NULL when there is none, or it is no such file. */

@@ -11,14 +11,14 @@
 
 int state_folder_open(const struct config *config)
 {
-    char path[CONFIG_TEXT_SIZE + sizeof DEFAULT_NAME + 1];
+    char path[CONFIG_TEXT_SIZE + sizeof(DEFAULT_NAME) + 1];
     int folder;
     int kept;
 
     if (config->state.dir[0] != '\0')
-        snprintf(path, sizeof path, "%s", config->state.dir);
+        snprintf(path, sizeof(path), "%s", config->state.dir);
     else
-        snprintf(path, sizeof path, "%s/%s", config->root, DEFAULT_NAME);
+        snprintf(path, sizeof(path), "%s/%s", config->root, DEFAULT_NAME);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return -1;
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,5 +1,5 @@
-/* The folder for what outlives the process (state.dir, by default .ztserve in the root), and for large passing files.
- */
+/* The folder for what outlives the process (state.dir, by default .ztserve in the root), and for
+ * large passing files. */
 #ifndef MODEL_STATE_FOLDER_H
 #define MODEL_STATE_FOLDER_H
 

@@ -1,5 +1,5 @@
-/* Bytes from one upload into another: inside the file system where it can (copy_file_range, which shares blocks where
- * there is sharing), else through memory. */
+/* Bytes from one upload into another: inside the file system where it can (copy_file_range, which
+ * shares blocks where there is sharing), else through memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,8 +33,8 @@ static enum zt_status fail_short(const struct copy *copy, struct zt_error *error
 /* How file systems and sandboxes say that they do not copy. */
 static bool is_refused(int os_error)
 {
-    return os_error == EXDEV || os_error == EINVAL || os_error == ENOSYS || os_error == EOPNOTSUPP ||
-           os_error == EPERM || os_error == ETXTBSY;
+    return os_error == EXDEV || os_error == EINVAL || os_error == ENOSYS ||
+           os_error == EOPNOTSUPP || os_error == EPERM || os_error == ETXTBSY;
 }
 
 /* *out_refused: what is left is for another way. */
@@ -46,7 +46,8 @@ static enum zt_status copy_inside(struct copy *copy, bool *out_refused, struct z
         off_t from = (off_t)copy->from_offset;
         off_t to = (off_t)copy->to_offset;
         size_t most = (size_t)(copy->left < STEP_BYTES ? copy->left : STEP_BYTES);
-        ssize_t done = copy_file_range(copy->from->descriptor, &from, copy->to->descriptor, &to, most, 0);
+        ssize_t done =
+            copy_file_range(copy->from->descriptor, &from, copy->to->descriptor, &to, most, 0);
 
         if (done < 0 && errno == EINTR)
             continue;
@@ -75,7 +76,8 @@ static enum zt_status copy_through_memory(struct copy *copy, struct zt_error *er
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            status = done == 0 ? fail_short(copy, error) : store_fail_errno(error, errno, "cannot copy");
+            status =
+                done == 0 ? fail_short(copy, error) : store_fail_errno(error, errno, "cannot copy");
             break;
         }
         status = store_local_write_at(copy->to, copy->to_offset, buffer, (size_t)done, error);
@@ -85,8 +87,9 @@ static enum zt_status copy_through_memory(struct copy *copy, struct zt_error *er
     return status;
 }
 
-enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset, struct stored_upload *to,
-                                uint64_t to_offset, uint64_t length, struct zt_error *error)
+enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
+                                struct stored_upload *to, uint64_t to_offset, uint64_t length,
+                                struct zt_error *error)
 {
     struct copy copy = {from, to, from_offset, to_offset, length};
     bool refused = false;

@@ -1,7 +1,9 @@
-/* Kept uploads: a folder each in a hidden folder of the root, so that they outlive their request and the process.
+/* Kept uploads: a folder each in a hidden folder of the root, so that they outlive their request
+ * and the process.
  *
- * Whoever works on a place holds a lock on its folder; the lock ends with the process. So of two servers on one root (a
- * rolling restart) neither takes, nor sweeps away, what the other is still busy with. */
+ * Whoever works on a place holds a lock on its folder; the lock ends with the process. So of two
+ * servers on one root (a rolling restart) neither takes, nor sweeps away, what the other is still
+ * busy with. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +18,14 @@
 #define FILE_MODE    0644
 #define FOLDER_MODE  0755
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-/* Behind the id of a place that is being removed: no id any more, so that another start ends what this one began. */
+/* Behind the id of a place that is being removed: no id any more, so that another start ends what
+ * this one began. */
 #define GONE_SUFFIX ".gone"
 
 static bool id_is_valid(const char *id)
 {
-    return strlen(id) == STORE_KEPT_ID_SIZE - 1 && strspn(id, "0123456789abcdef") == STORE_KEPT_ID_SIZE - 1;
+    return strlen(id) == STORE_KEPT_ID_SIZE - 1 &&
+           strspn(id, "0123456789abcdef") == STORE_KEPT_ID_SIZE - 1;
 }
 
 static bool name_is_valid(const char *name)
@@ -39,8 +43,9 @@ static enum zt_status not_found(struct zt_error *error)
 
 static enum zt_status fail_open(int os_error, const char *what, struct zt_error *error)
 {
-    return os_error == ENOENT || os_error == ENOTDIR || os_error == ELOOP ? not_found(error)
-                                                                          : store_fail_errno(error, os_error, what);
+    return os_error == ENOENT || os_error == ENOTDIR || os_error == ELOOP
+               ? not_found(error)
+               : store_fail_errno(error, os_error, what);
 }
 
 /* --- the places this process has --- */
@@ -56,16 +61,17 @@ static int find_place(const struct local_store *local, const char *id)
 }
 
 /* With the lock held. Owns the descriptor from then on; closes it on failure. */
-static enum zt_status add_place(struct local_store *local, const char *id, int folder, struct zt_error *error)
+static enum zt_status add_place(struct local_store *local, const char *id, int folder,
+                                struct zt_error *error)
 {
-    struct kept_place *place = calloc(1, sizeof *place);
+    struct kept_place *place = calloc(1, sizeof(*place));
 
     if (place == NULL) {
         close(folder);
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
     }
     place->folder = folder;
-    snprintf(place->id, sizeof place->id, "%s", id);
+    snprintf(place->id, sizeof(place->id), "%s", id);
     place->next = local->places;
     local->places = place;
     return ZT_OK;
@@ -94,7 +100,8 @@ void store_kept_close(struct local_store *local)
     pthread_mutex_destroy(&local->places_lock);
 }
 
-/* Whether the lock of an open folder is ours now. Where locks are not to be had nobody else has one. */
+/* Whether the lock of an open folder is ours now. Where locks are not to be had nobody else has
+ * one. */
 static bool take_lock(int folder)
 {
     return flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -103,17 +110,18 @@ static bool take_lock(int folder)
 /* Takes over a place that an earlier process left. With the lock held. */
 static enum zt_status adopt_place(struct local_store *local, const char *id, struct zt_error *error)
 {
-    char path[sizeof STORE_KEPT_FOLDER + STORE_KEPT_ID_SIZE];
+    char path[sizeof(STORE_KEPT_FOLDER) + STORE_KEPT_ID_SIZE];
     struct stat facts;
     int folder;
 
-    snprintf(path, sizeof path, "%s/%s", STORE_KEPT_FOLDER, id);
+    snprintf(path, sizeof(path), "%s/%s", STORE_KEPT_FOLDER, id);
     folder = openat(local->root, path, FOLDER_FLAGS);
     if (folder < 0)
         return fail_open(errno, "cannot open an upload", error);
     if (!take_lock(folder)) {
         close(folder);
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "another server on this folder has the upload");
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "another server on this folder has the upload");
     }
     /* Its owner may have removed it between the two. */
     if (fstat(folder, &facts) != 0 || facts.st_nlink == 0) {
@@ -123,9 +131,10 @@ static enum zt_status adopt_place(struct local_store *local, const char *id, str
     return add_place(local, id, folder, error);
 }
 
-/* A descriptor of a place's folder for the caller to close; of one that nobody has, after taking it over. ZT_NOT_FOUND;
- * ZT_ARGUMENT when another process has it. */
-static enum zt_status enter_place(struct local_store *local, const char *id, int *out_folder, struct zt_error *error)
+/* A descriptor of a place's folder for the caller to close; of one that nobody has, after taking it
+ * over. ZT_NOT_FOUND; ZT_ARGUMENT when another process has it. */
+static enum zt_status enter_place(struct local_store *local, const char *id, int *out_folder,
+                                  struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
     int folder = -1;
@@ -145,7 +154,8 @@ static enum zt_status enter_place(struct local_store *local, const char *id, int
     return status;
 }
 
-/* The folder of all places, locked: while one makes a place nobody lists, and the other way round. -1 with errno. */
+/* The folder of all places, locked: while one makes a place nobody lists, and the other way round.
+ * -1 with errno. */
 static int open_folder(int root)
 {
     int folder = openat(root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
@@ -157,7 +167,8 @@ static int open_folder(int root)
 
 /* --- making a place, and its files --- */
 
-static enum zt_status make_place(struct local_store *local, int above, const char *id, struct zt_error *error)
+static enum zt_status make_place(struct local_store *local, int above, const char *id,
+                                 struct zt_error *error)
 {
     enum zt_status status;
 
@@ -222,8 +233,9 @@ static enum zt_status hand_out(struct local_store *local, struct kept_name where
     return ZT_OK;
 }
 
-enum zt_status store_local_kept_create(struct store *store, const char *id, const char *name, uint64_t expected_bytes,
-                                       struct stored_upload **out_upload, struct zt_error *error)
+enum zt_status store_local_kept_create(struct store *store, const char *id, const char *name,
+                                       uint64_t expected_bytes, struct stored_upload **out_upload,
+                                       struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;
     enum zt_status status;
@@ -239,7 +251,8 @@ enum zt_status store_local_kept_create(struct store *store, const char *id, cons
         return status;
     /* The old one may still be written to by whoever has it open. */
     unlinkat(folder, name, 0);
-    descriptor = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+    descriptor =
+        openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
     if (descriptor < 0) {
         status = store_fail_errno(error, errno, "cannot make a file");
         close(folder);
@@ -284,7 +297,8 @@ enum zt_status store_local_kept_open(struct store *store, const char *id, const 
     return hand_out(local, (struct kept_name){folder, name}, descriptor, out_upload, error);
 }
 
-enum zt_status store_local_kept_remove(struct store *store, const char *id, const char *name, struct zt_error *error)
+enum zt_status store_local_kept_remove(struct store *store, const char *id, const char *name,
+                                       struct zt_error *error)
 {
     enum zt_status status;
     int folder;
@@ -321,7 +335,7 @@ static void empty_folder(int folder)
 enum zt_status store_local_kept_drop(struct store *store, const char *id, struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;
-    char gone[STORE_KEPT_ID_SIZE + sizeof GONE_SUFFIX];
+    char gone[STORE_KEPT_ID_SIZE + sizeof(GONE_SUFFIX)];
     enum zt_status status;
     int folder;
     int above;
@@ -330,7 +344,7 @@ enum zt_status store_local_kept_drop(struct store *store, const char *id, struct
     if (status != ZT_OK)
         return status;
     above = openat(local->root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
-    snprintf(gone, sizeof gone, "%s%s", id, GONE_SUFFIX);
+    snprintf(gone, sizeof(gone), "%s%s", id, GONE_SUFFIX);
     if (above < 0 || renameat(above, id, above, gone) != 0) {
         status = fail_open(errno, "cannot remove an upload", error);
         close(folder);
@@ -375,7 +389,7 @@ static bool add_id(struct ids *ids, const char *id)
 {
     if (ids->count == ids->capacity) {
         size_t capacity = ids->capacity * 2 + 16;
-        void *items = realloc(ids->items, capacity * sizeof ids->items[0]);
+        void *items = realloc(ids->items, capacity * sizeof(ids->items[0]));
 
         if (items == NULL)
             return false;
@@ -409,7 +423,8 @@ static bool take_places(struct local_store *local, DIR *stream, struct ids *ids)
     return true;
 }
 
-enum zt_status store_local_kept_list(struct store *store, bool (*visit)(void *context, const char *id), void *context,
+enum zt_status store_local_kept_list(struct store *store,
+                                     bool (*visit)(void *context, const char *id), void *context,
                                      struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;
@@ -419,7 +434,9 @@ enum zt_status store_local_kept_list(struct store *store, bool (*visit)(void *co
     DIR *stream;
 
     if (folder < 0)
-        return errno == ENOENT ? ZT_OK : store_fail_errno(error, errno, "cannot open the folder of uploads");
+        return errno == ENOENT
+                   ? ZT_OK
+                   : store_fail_errno(error, errno, "cannot open the folder of uploads");
     stream = fdopendir(folder);
     if (stream == NULL) {
         status = store_fail_errno(error, errno, "cannot read the folder of uploads");

@@ -1,5 +1,6 @@
-/* Walking the store: every regular file below the root whose path can name a model. Without recursion, through links
- * that stay below the root, each folder at most once on its own path, whatever a hostile tree looks like. */
+/* Walking the store: every regular file below the root whose path can name a model. Without
+ * recursion, through links that stay below the root, each folder at most once on its own path,
+ * whatever a hostile tree looks like. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,8 @@
 /* Names that do not fit, told one by one; the rest is counted. */
 #define MISFITS_TOLD_MAX 20
 
-/* What cannot be a model because of its name: the first of them, and a sum over all that tells whether they are the
- * same as the last time, in whatever order they come. */
+/* What cannot be a model because of its name: the first of them, and a sum over all that tells
+ * whether they are the same as the last time, in whatever order they come. */
 struct misfits {
     char *lines[MISFITS_TOLD_MAX];
     size_t count;
@@ -63,9 +64,10 @@ static bool is_ancestor(const struct walk *walk, size_t at, const struct stat *f
 static void tell_crowded(struct walk *walk)
 {
     if (!atomic_exchange(&walk->store->told_crowded, true))
-        log_write(LOG_LEVEL_WARN,
-                  "too many folders: models past the first %d folders (%d through links) are not listed", FOLDERS_MAX,
-                  LINKED_FOLDERS_MAX);
+        log_write(
+            LOG_LEVEL_WARN,
+            "too many folders: models past the first %d folders (%d through links) are not listed",
+            FOLDERS_MAX, LINKED_FOLDERS_MAX);
 }
 
 static void add_folder(struct walk *walk, const char *path, size_t parent)
@@ -74,7 +76,7 @@ static void add_folder(struct walk *walk, const char *path, size_t parent)
 
     if (walk->count == walk->capacity) {
         size_t capacity = walk->capacity == 0 ? 64 : walk->capacity * 2;
-        struct folder *folders = realloc(walk->folders, capacity * sizeof *folders);
+        struct folder *folders = realloc(walk->folders, capacity * sizeof(*folders));
 
         if (folders != NULL) {
             walk->folders = folders;
@@ -96,7 +98,8 @@ static void note_misfit(struct misfits *misfits, const char *path, bool is_folde
     misfits->count++;
     misfits->files += !is_folder;
     misfits->sum += zt_xxh3(path, strlen(path));
-    if (line != NULL && asprintf(line, is_folder ? "folder %s is not looked into" : "%s is not served", path) < 0)
+    if (line != NULL &&
+        asprintf(line, is_folder ? "folder %s is not looked into" : "%s is not served", path) < 0)
         *line = NULL;
 }
 
@@ -108,7 +111,8 @@ static void tell_misfits(struct local_store *local, struct misfits *misfits)
     for (size_t i = 0; i < misfits->count && i < MISFITS_TOLD_MAX; i++) {
         if (is_new && misfits->lines[i] != NULL)
             log_write(LOG_LEVEL_INFO,
-                      "%s: no model has such a name (parts of A-Z a-z 0-9 . _ - that begin with a letter or digit, at "
+                      "%s: no model has such a name (parts of A-Z a-z 0-9 . _ - that begin with a "
+                      "letter or digit, at "
                       "most %d bytes, and an extension in small letters)",
                       misfits->lines[i], MODEL_NAME_MAX);
         free(misfits->lines[i]);
@@ -169,8 +173,9 @@ static void see_entry(struct walk *walk, size_t parent, int folder, const struct
 
     if (entry->d_name[0] == '.')
         return;
-    length = snprintf(path, sizeof path, "%s%s%s", above, above[0] == '\0' ? "" : "/", entry->d_name);
-    if (length < 0 || (size_t)length >= sizeof path)
+    length =
+        snprintf(path, sizeof(path), "%s%s%s", above, above[0] == '\0' ? "" : "/", entry->d_name);
+    if (length < 0 || (size_t)length >= sizeof(path))
         return;
     if (fstatat(folder, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
         return;
@@ -204,7 +209,8 @@ static void read_folder(struct walk *walk, size_t at, int descriptor)
 static void walk_folder(struct walk *walk, size_t at)
 {
     const char *path = walk->folders[at].path;
-    int descriptor = store_path_open(walk->store->root, at == 0 ? "." : path, O_RDONLY | O_DIRECTORY);
+    int descriptor =
+        store_path_open(walk->store->root, at == 0 ? "." : path, O_RDONLY | O_DIRECTORY);
     struct stat facts;
 
     if (descriptor < 0) {
@@ -212,7 +218,8 @@ static void walk_folder(struct walk *walk, size_t at)
             log_write(LOG_LEVEL_WARN, "folder %s is skipped: %s", path, strerror(errno));
         return;
     }
-    if (fstat(descriptor, &facts) != 0 || (at != 0 && is_ancestor(walk, walk->folders[at].parent, &facts))) {
+    if (fstat(descriptor, &facts) != 0 ||
+        (at != 0 && is_ancestor(walk, walk->folders[at].parent, &facts))) {
         close(descriptor);
         return;
     }
@@ -223,8 +230,8 @@ static void walk_folder(struct walk *walk, size_t at)
     read_folder(walk, at, descriptor);
 }
 
-/* Puts the folder that has the root's name now in the place of the one that was opened, if they are not the same. False
- * when there is none. */
+/* Puts the folder that has the root's name now in the place of the one that was opened, if they are
+ * not the same. False when there is none. */
 static bool follow_root(struct local_store *local)
 {
     struct stat opened;
@@ -240,9 +247,10 @@ static bool follow_root(struct local_store *local)
     return true;
 }
 
-/* A root that is gone has no models; any other trouble with it (a server of files that does not answer) says nothing
- * about what is in it. */
-static enum zt_status check_root(struct local_store *local, bool *out_present, struct zt_error *error)
+/* A root that is gone has no models; any other trouble with it (a server of files that does not
+ * answer) says nothing about what is in it. */
+static enum zt_status check_root(struct local_store *local, bool *out_present,
+                                 struct zt_error *error)
 {
     bool present = follow_root(local);
     int os_error = errno;
@@ -252,13 +260,15 @@ static enum zt_status check_root(struct local_store *local, bool *out_present, s
     if (present)
         atomic_store(&local->told_missing, false);
     else if (!atomic_exchange(&local->told_missing, true))
-        log_write(LOG_LEVEL_WARN, "the folder of models is gone; it is looked for every few seconds");
+        log_write(LOG_LEVEL_WARN,
+                  "the folder of models is gone; it is looked for every few seconds");
     *out_present = present;
     return ZT_OK;
 }
 
 enum zt_status store_local_list(struct store *store,
-                                bool (*visit)(void *context, const char *path, const struct file_identity *identity),
+                                bool (*visit)(void *context, const char *path,
+                                              const struct file_identity *identity),
                                 void *context, struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;

@@ -1,5 +1,5 @@
-/* The store that is a folder: opening it, opening and removing files in it. Listing, uploads, kept uploads, watching
- * and the opening of paths stand in files of their own. */
+/* The store that is a folder: opening it, opening and removing files in it. Listing, uploads, kept
+ * uploads, watching and the opening of paths stand in files of their own. */
 #include "model/store_local.h"
 
 #include <errno.h>
@@ -14,8 +14,9 @@ static enum zt_status not_found(struct zt_error *error)
     return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such file");
 }
 
-static enum zt_status local_open(struct store *store, const char *path, struct zt_source **out_source,
-                                 struct file_identity *out_identity, struct zt_error *error)
+static enum zt_status local_open(struct store *store, const char *path,
+                                 struct zt_source **out_source, struct file_identity *out_identity,
+                                 struct zt_error *error)
 {
     const struct local_store *local = (const struct local_store *)store;
     struct stat facts;
@@ -27,7 +28,8 @@ static enum zt_status local_open(struct store *store, const char *path, struct z
     /* O_NONBLOCK: a FIFO is refused instead of waited for. */
     descriptor = store_path_open(local->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
-        return errno == ENOENT || errno == ENXIO ? not_found(error) : store_fail_errno(error, errno, "cannot open");
+        return errno == ENOENT || errno == ENXIO ? not_found(error)
+                                                 : store_fail_errno(error, errno, "cannot open");
     if (fstat(descriptor, &facts) != 0) {
         status = store_fail_errno(error, errno, "cannot stat");
         goto out;
@@ -63,9 +65,11 @@ static enum zt_status local_remove(struct store *store, const char *path, struct
         return not_found(error);
     folder = store_path_open_parent(local->root, path, false, &base);
     if (folder < 0)
-        return errno == ENOENT ? not_found(error) : store_fail_errno(error, errno, "cannot open the folder");
+        return errno == ENOENT ? not_found(error)
+                               : store_fail_errno(error, errno, "cannot open the folder");
     if (unlinkat(folder, base, 0) != 0)
-        status = is_absent(errno) ? not_found(error) : store_fail_errno(error, errno, "cannot remove");
+        status =
+            is_absent(errno) ? not_found(error) : store_fail_errno(error, errno, "cannot remove");
     else if (fsync(folder) != 0)
         status = store_fail_errno(error, errno, "cannot sync the folder");
     close(folder);
@@ -129,7 +133,8 @@ static enum zt_status fail_root(const char *root, int os_error, struct zt_error 
     enum zt_status status = os_error == ENOENT ? ZT_NOT_FOUND : ZT_IO;
 
     /* The one message with a path: it is for whoever starts the program. */
-    zt_fail(error, status, NULL, ZT_NO_OFFSET, "cannot open the folder %.180s: %s", root, strerrordesc_np(os_error));
+    zt_fail(error, status, NULL, ZT_NO_OFFSET, "cannot open the folder %.180s: %s", root,
+            strerrordesc_np(os_error));
     if (error != NULL)
         error->os_error = os_error;
     return status;
@@ -171,7 +176,7 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
         close(descriptor);
         return fail_root(root, kept, error);
     }
-    local = calloc(1, sizeof *local);
+    local = calloc(1, sizeof(*local));
     if (local != NULL)
         local->root_path = absolute_path(root);
     if (local == NULL || local->root_path == NULL) {

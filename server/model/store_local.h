@@ -1,4 +1,5 @@
-/* What the files of the local store share: the structure, and opening paths without leaving the root. */
+/* What the files of the local store share: the structure, and opening paths without leaving the
+ * root. */
 #ifndef MODEL_STORE_LOCAL_H
 #define MODEL_STORE_LOCAL_H
 
@@ -9,13 +10,14 @@
 #include "model/store.h"
 #include "model/store_watch.h"
 
-/* Hidden files in the root while an upload lives; what a crash left of them is removed when the store is opened. */
+/* Hidden files in the root while an upload lives; what a crash left of them is removed when the
+ * store is opened. */
 #define STORE_UPLOAD_PREFIX  ".ztserve-upload-"
 #define STORE_PUBLISH_PREFIX ".ztserve-publish-"
 /* Either prefix, 16 hex digits, NUL. */
 #define STORE_HIDDEN_NAME_SIZE 40
-/* The hidden folder of kept uploads: a folder each, named by its id (32 hex digits), locked as long as its process
- * lives. What has another name in here is on its way out. */
+/* The hidden folder of kept uploads: a folder each, named by its id (32 hex digits), locked as long
+ * as its process lives. What has another name in here is on its way out. */
 #define STORE_KEPT_FOLDER   ".ztserve-uploads"
 #define STORE_KEPT_ID_SIZE  33
 #define STORE_KEPT_NAME_MAX 64
@@ -33,8 +35,8 @@ struct kept_place {
 struct local_store {
     struct store base;
     char *root_path;
-    /* The folder's descriptor. Its number never changes: when the folder was replaced, the new one is put in its place.
-     */
+    /* The folder's descriptor. Its number never changes: when the folder was replaced, the new one
+     * is put in its place. */
     int root;
     uint64_t reserve_bytes;
     struct store_watch watch;
@@ -55,7 +57,7 @@ struct stored_upload {
     int folder;                           /* of a kept one's place, its own descriptor; else -1 */
     char hidden[STORE_KEPT_NAME_MAX + 1]; /* in the root or the place; empty for an unnamed file */
     bool is_named_durably;                /* a kept one's: the place was synced since */
-    atomic_bool is_doubtful;              /* a sync failed: what a later one says is worth nothing */
+    atomic_bool is_doubtful; /* a sync failed: what a later one says is worth nothing */
     struct zt_source *read_back;
     atomic_uint_fast64_t written;
     atomic_uint_fast64_t next_look;
@@ -64,12 +66,12 @@ struct stored_upload {
 /* A path of this store: relative, clean, short enough. */
 bool store_path_is_clean(const char *path);
 
-/* Opens a path below the root, with open's flags; symbolic links are followed as long as they stay below it. -1 with
- * errno: ENOENT for what leads out too. */
+/* Opens a path below the root, with open's flags; symbolic links are followed as long as they stay
+ * below it. -1 with errno: ENOENT for what leads out too. */
 int store_path_open(int root, const char *path, int flags);
 
-/* Opens the folder a path lies in; *out_base is its last part (within path). With make, folders that are missing are
- * made durably. -1 with errno. */
+/* Opens the folder a path lies in; *out_base is its last part (within path). With make, folders
+ * that are missing are made durably. -1 with errno. */
 int store_path_open_parent(int root, const char *path, bool make, const char **out_base);
 
 /* For tests: behaves as on a kernel, or in a sandbox, without openat2. */
@@ -85,44 +87,51 @@ enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char
 
 /* store_list.c */
 enum zt_status store_local_list(struct store *store,
-                                bool (*visit)(void *context, const char *path, const struct file_identity *identity),
+                                bool (*visit)(void *context, const char *path,
+                                              const struct file_identity *identity),
                                 void *context, struct zt_error *error);
 
 /* store_upload.c */
-enum zt_status store_local_create(struct store *store, uint64_t expected_bytes, struct stored_upload **out_upload,
-                                  struct zt_error *error);
-enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset, const void *bytes, size_t length,
-                                    struct zt_error *error);
+enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
+                                  struct stored_upload **out_upload, struct zt_error *error);
+enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset,
+                                    const void *bytes, size_t length, struct zt_error *error);
 enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_source **out_source,
                                      struct zt_error *error);
 enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
                                    struct zt_error *error);
 void store_local_abandon(struct stored_upload *upload);
 enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error);
-enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length, struct zt_error *error);
+enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length,
+                                    struct zt_error *error);
 uint64_t store_local_length(struct stored_upload *upload);
 /* store_discard.c */
 bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
 /* store_copy.c */
-enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset, struct stored_upload *to,
-                                uint64_t to_offset, uint64_t length, struct zt_error *error);
+enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
+                                struct stored_upload *to, uint64_t to_offset, uint64_t length,
+                                struct zt_error *error);
 /* Whether expected_bytes (UINT64_MAX: not known) fit. ZT_LIMIT, ZT_IO. */
-enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes, struct zt_error *error);
+enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
+                                 struct zt_error *error);
 /* Counts what was written, and looks at the free space now and then. */
 enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error);
 /* An upload of an open file, which it owns then. On failure the descriptor is closed. */
-enum zt_status store_upload_new(struct local_store *local, int descriptor, struct stored_upload **out_upload,
-                                struct zt_error *error);
+enum zt_status store_upload_new(struct local_store *local, int descriptor,
+                                struct stored_upload **out_upload, struct zt_error *error);
 
 /* store_kept.c */
 enum zt_status store_local_keep(struct store *store, const char *id, struct zt_error *error);
-enum zt_status store_local_kept_create(struct store *store, const char *id, const char *name, uint64_t expected_bytes,
-                                       struct stored_upload **out_upload, struct zt_error *error);
+enum zt_status store_local_kept_create(struct store *store, const char *id, const char *name,
+                                       uint64_t expected_bytes, struct stored_upload **out_upload,
+                                       struct zt_error *error);
 enum zt_status store_local_kept_open(struct store *store, const char *id, const char *name,
                                      struct stored_upload **out_upload, struct zt_error *error);
-enum zt_status store_local_kept_remove(struct store *store, const char *id, const char *name, struct zt_error *error);
+enum zt_status store_local_kept_remove(struct store *store, const char *id, const char *name,
+                                       struct zt_error *error);
 enum zt_status store_local_kept_drop(struct store *store, const char *id, struct zt_error *error);
-enum zt_status store_local_kept_list(struct store *store, bool (*visit)(void *context, const char *id), void *context,
+enum zt_status store_local_kept_list(struct store *store,
+                                     bool (*visit)(void *context, const char *id), void *context,
                                      struct zt_error *error);
 /* Makes the place of an upload, and the upload's name in it, durable. */
 enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error);

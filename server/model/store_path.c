@@ -1,5 +1,5 @@
-/* Opening what lies below the root and nothing else: openat2 with RESOLVE_BENEATH, or, where the kernel or a sandbox
- * refuses that call, part by part without following any symbolic link. */
+/* Opening what lies below the root and nothing else: openat2 with RESOLVE_BENEATH, or, where the
+ * kernel or a sandbox refuses that call, part by part without following any symbolic link. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +14,8 @@
 
 #include "model/store_local.h"
 
-/* A rename elsewhere during a lookup with ".." makes the kernel say EAGAIN; more often than this it is an attack. */
+/* A rename elsewhere during a lookup with ".." makes the kernel say EAGAIN; more often than this it
+ * is an attack. */
 #define RETRIES_MAX 8
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -46,18 +47,20 @@ bool store_path_is_clean(const char *path)
 
 static int try_openat2(int root, const char *path, int flags, uint64_t resolve)
 {
-    struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+    struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC,
+                           .resolve = resolve | RESOLVE_NO_MAGICLINKS};
     int descriptor = -1;
 
     for (int i = 0; i < RETRIES_MAX; i++) {
-        descriptor = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+        descriptor = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
         if (descriptor >= 0 || (errno != EINTR && errno != EAGAIN))
             break;
     }
     return descriptor;
 }
 
-/* Folder by folder; a symbolic link anywhere is refused (ELOOP, or ENOTDIR before the last part). */
+/* Folder by folder; a symbolic link anywhere is refused (ELOOP, or ENOTDIR before the last part).
+ */
 static int open_by_parts(int root, const char *path, int flags)
 {
     char parts[STORE_PATH_SIZE];
@@ -65,7 +68,7 @@ static int open_by_parts(int root, const char *path, int flags)
     int folder = root;
     int next = -1;
 
-    snprintf(parts, sizeof parts, "%s", path);
+    snprintf(parts, sizeof(parts), "%s", path);
     for (char *slash; (slash = strchr(part, '/')) != NULL; part = slash + 1) {
         *slash = '\0';
         next = openat(folder, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -93,7 +96,7 @@ static bool path_of_descriptor(int descriptor, char out_path[PATH_MAX])
     char link[64];
     ssize_t length;
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
     length = readlink(link, out_path, PATH_MAX);
     if (length <= 0 || length >= PATH_MAX)
         return false;
@@ -101,8 +104,9 @@ static bool path_of_descriptor(int descriptor, char out_path[PATH_MAX])
     return true;
 }
 
-/* An absolute symbolic link may still lead to a place below the root; the place is found by following it with O_PATH,
- * which opens nothing, and then opened beneath the root under its real path, in which no link is left. */
+/* An absolute symbolic link may still lead to a place below the root; the place is found by
+ * following it with O_PATH, which opens nothing, and then opened beneath the root under its real
+ * path, in which no link is left. */
 static int open_absolute_link(int root, const char *path, int flags)
 {
     char root_path[PATH_MAX];
@@ -132,12 +136,14 @@ int store_path_open(int root, const char *path, int flags)
         descriptor = try_openat2(root, path, flags, RESOLVE_BENEATH);
         if (descriptor < 0 && errno == EXDEV)
             descriptor = open_absolute_link(root, path, flags);
-        /* EPERM is how older sandboxes refuse a call that they do not know; the other way tells which it was. */
+        /* EPERM is how older sandboxes refuse a call that they do not know; the other way tells
+         * which it was. */
         refused = descriptor < 0 && (errno == ENOSYS || errno == EPERM);
     }
     if (refused)
         descriptor = open_by_parts(root, path, flags);
-    if (descriptor < 0 && (errno == EXDEV || errno == ELOOP || errno == ENOTDIR || errno == ENAMETOOLONG))
+    if (descriptor < 0 &&
+        (errno == EXDEV || errno == ELOOP || errno == ENOTDIR || errno == ENAMETOOLONG))
         errno = ENOENT;
     return descriptor;
 }
@@ -167,7 +173,7 @@ static bool make_folders(int root, const char *path)
     for (size_t at = 1;; at++) {
         if (path[at] != '/' && path[at] != '\0')
             continue;
-        snprintf(folder, sizeof folder, "%.*s", (int)at, path);
+        snprintf(folder, sizeof(folder), "%.*s", (int)at, path);
         if (!make_folder(root, folder))
             return false;
         if (path[at] == '\0')
@@ -184,14 +190,15 @@ int store_path_open_parent(int root, const char *path, bool make, const char **o
     *out_base = slash == NULL ? path : slash + 1;
     if (slash == NULL)
         return fcntl(root, F_DUPFD_CLOEXEC, 0);
-    snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+    snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
     folder = store_path_open(root, parent, FOLDER_FLAGS);
     if (folder >= 0 || !make || errno != ENOENT)
         return folder;
     if (!make_folders(root, parent))
         return -1;
     folder = store_path_open(root, parent, FOLDER_FLAGS);
-    /* All parts have their names, and still it is no folder of ours: a file, or a link out, stands in the way. */
+    /* All parts have their names, and still it is no folder of ours: a file, or a link out, stands
+     * in the way. */
     if (folder < 0 && errno == ENOENT)
         errno = ENOTDIR;
     return folder;
@@ -201,7 +208,7 @@ void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]
 {
     uint64_t random = 0;
 
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         struct timespec now;
 
         /* Uniqueness is O_EXCL's business; this only makes a second try rare. */
@@ -237,7 +244,8 @@ enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char
 {
     bool full = os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG;
 
-    zt_fail(error, full ? ZT_LIMIT : ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what, strerrordesc_np(os_error));
+    zt_fail(error, full ? ZT_LIMIT : ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what,
+            strerrordesc_np(os_error));
     if (error != NULL)
         error->os_error = os_error;
     return full ? ZT_LIMIT : ZT_IO;

@@ -1,7 +1,9 @@
-/* Files on their way into the store: written without a name, published with one step that is atomic and durable.
+/* Files on their way into the store: written without a name, published with one step that is atomic
+ * and durable.
  *
- * The file is unnamed (O_TMPFILE) where the file system can do that, and hidden in the root where not; a hidden one is
- * locked as long as its process lives, so that another start can tell what a crash left behind. */
+ * The file is unnamed (O_TMPFILE) where the file system can do that, and hidden in the root where
+ * not; a hidden one is locked as long as its process lives, so that another start can tell what a
+ * crash left behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,10 +23,12 @@
 #define NAME_TRIES_MAX 16
 /* How much may be written between two looks at the free space. */
 #define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
-/* Pieces from here on come from workers, which may wait for the disk; smaller ones may come from a loop. */
+/* Pieces from here on come from workers, which may wait for the disk; smaller ones may come from a
+ * loop. */
 #define WRITE_OUT_BYTES ((size_t)256 << 10)
 
-enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes, struct zt_error *error)
+enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
+                                 struct zt_error *error)
 {
     struct statvfs disk;
     uint64_t wanted_bytes = expected_bytes == UINT64_MAX ? 0 : expected_bytes;
@@ -35,12 +39,13 @@ enum zt_status store_check_space(const struct local_store *local, uint64_t expec
         return store_fail_errno(error, errno, "cannot tell the free space");
     free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes < reserve || free_bytes - reserve < wanted_bytes)
-        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the free space, less the reserve, does not hold it");
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "the free space, less the reserve, does not hold it");
     return ZT_OK;
 }
 
-/* A hidden file of our own, locked. Between making and locking it another start may have swept it away: then once more.
- */
+/* A hidden file of our own, locked. Between making and locking it another start may have swept it
+ * away: then once more. */
 static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
 {
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
@@ -48,12 +53,14 @@ static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
         int descriptor;
 
         store_hidden_name(STORE_UPLOAD_PREFIX, out_name);
-        descriptor = openat(root, out_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+        descriptor =
+            openat(root, out_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
         if (descriptor < 0 && errno != EEXIST && errno != EINTR)
             return -1;
         if (descriptor < 0)
             continue;
-        /* Where locks are not to be had, a sweep does not get one either and leaves the file alone. */
+        /* Where locks are not to be had, a sweep does not get one either and leaves the file alone.
+         */
         (void)flock(descriptor, LOCK_EX | LOCK_NB);
         if (fstat(descriptor, &facts) == 0 && facts.st_nlink > 0)
             return descriptor;
@@ -79,10 +86,10 @@ static int create_file(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
     return create_hidden(root, out_name);
 }
 
-enum zt_status store_upload_new(struct local_store *local, int descriptor, struct stored_upload **out_upload,
-                                struct zt_error *error)
+enum zt_status store_upload_new(struct local_store *local, int descriptor,
+                                struct stored_upload **out_upload, struct zt_error *error)
 {
-    struct stored_upload *upload = calloc(1, sizeof *upload);
+    struct stored_upload *upload = calloc(1, sizeof(*upload));
 
     if (upload == NULL) {
         close(descriptor);
@@ -96,8 +103,8 @@ enum zt_status store_upload_new(struct local_store *local, int descriptor, struc
     return ZT_OK;
 }
 
-enum zt_status store_local_create(struct store *store, uint64_t expected_bytes, struct stored_upload **out_upload,
-                                  struct zt_error *error)
+enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
+                                  struct stored_upload **out_upload, struct zt_error *error)
 {
     struct local_store *local = (struct local_store *)store;
     enum zt_status status = store_check_space(local, expected_bytes, error);
@@ -128,18 +135,20 @@ enum zt_status store_account(struct stored_upload *upload, uint64_t length, stru
     return store_check_space(upload->store, 0, error);
 }
 
-/* So that the sync at the end has little to wait for. An error that this takes from the sync is told here. */
+/* So that the sync at the end has little to wait for. An error that this takes from the sync is
+ * told here. */
 static bool begin_write_out(struct stored_upload *upload, uint64_t offset, size_t length)
 {
-    if (sync_file_range(upload->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE) == 0 ||
+    if (sync_file_range(upload->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE) ==
+            0 ||
         errno == ENOSYS || errno == ESPIPE || errno == EINVAL)
         return true;
     atomic_store(&upload->is_doubtful, true);
     return false;
 }
 
-enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset, const void *bytes, size_t length,
-                                    struct zt_error *error)
+enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset,
+                                    const void *bytes, size_t length, struct zt_error *error)
 {
     const char *from = bytes;
     size_t left = length;
@@ -187,7 +196,7 @@ static bool link_unnamed(int descriptor, int folder, const char *name)
 {
     char path[64];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
     if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
         return true;
     /* Without /proc; needs a capability. */
@@ -225,7 +234,8 @@ static int home(const struct stored_upload *upload)
     return upload->folder >= 0 ? upload->folder : upload->store->root;
 }
 
-static bool give_name(const struct stored_upload *upload, int folder, const char *name, bool replace)
+static bool give_name(const struct stored_upload *upload, int folder, const char *name,
+                      bool replace)
 {
     char hidden[STORE_HIDDEN_NAME_SIZE];
     int root = upload->store->root;
@@ -282,8 +292,10 @@ static void end_upload(struct stored_upload *upload)
     free(upload);
 }
 
-/* A kernel tells of a failed write once, and takes the page for clean then: after a failure nothing is believed. */
-static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor), struct zt_error *error)
+/* A kernel tells of a failed write once, and takes the page for clean then: after a failure nothing
+ * is believed. */
+static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor),
+                                struct zt_error *error)
 {
     if (atomic_load(&upload->is_doubtful))
         return store_fail_errno(error, EIO, "cannot sync");
@@ -304,11 +316,14 @@ enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *e
     return status;
 }
 
-enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length, struct zt_error *error)
+enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length,
+                                    struct zt_error *error)
 {
     if (length > INT64_MAX)
         return zt_fail(error, ZT_LIMIT, NULL, length, "past the end of any file");
-    return ftruncate(upload->descriptor, (off_t)length) == 0 ? ZT_OK : store_fail_errno(error, errno, "cannot cut");
+    return ftruncate(upload->descriptor, (off_t)length) == 0
+               ? ZT_OK
+               : store_fail_errno(error, errno, "cannot cut");
 }
 
 uint64_t store_local_length(struct stored_upload *upload)
@@ -318,7 +333,8 @@ uint64_t store_local_length(struct stored_upload *upload)
     return fstat(upload->descriptor, &facts) == 0 ? (uint64_t)facts.st_size : 0;
 }
 
-enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace, struct zt_error *error)
+enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
+                                   struct zt_error *error)
 {
     const char *base;
     int folder;
@@ -386,9 +402,8 @@ void store_local_sweep(int root)
             close(descriptor);
         return;
     }
-    while ((entry = readdir(stream)) != NULL) {
+    while ((entry = readdir(stream)) != NULL)
         if (is_leftover(entry->d_name))
             remove_leftover(root, entry->d_name);
-    }
     closedir(stream);
 }

@@ -1,5 +1,6 @@
-/* inotify and a timer in one epoll descriptor. The timer is set by the end of each scan, the later the longer the scan
- * took, so that looking at a large tree never takes more than a small share of a processor. */
+/* inotify and a timer in one epoll descriptor. The timer is set by the end of each scan, the later
+ * the longer the scan took, so that looking at a large tree never takes more than a small share of
+ * a processor. */
 #include "model/store_watch.h"
 
 #include <errno.h>
@@ -18,13 +19,14 @@
 
 /* With a scan's own time this stays below the 3 s in which a change is promised to be seen. */
 #define POLL_NS ((int64_t)2000000000)
-/* A scan may take 2 % of the time where inotify sees what happens, 20 % where it is all there is. */
+/* A scan may take 2 % of the time where inotify sees what happens, 20 % where it is all there is.
+ */
 #define SCAN_SHARE_WATCHED   50
 #define SCAN_SHARE_UNWATCHED 5
 
-#define WATCHED_EVENTS                                                                                   \
-    (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB | IN_DELETE_SELF | \
-     IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+#define WATCHED_EVENTS                                                                  \
+    (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB | \
+     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 
 /* Read at once; a flood is told by one scan anyway. */
 #define EVENT_BUFFER_BYTES 16384
@@ -48,7 +50,7 @@ static void set_timer(const struct store_watch *watch, int64_t delay_ns)
 
 void store_watch_init(struct store_watch *watch)
 {
-    memset(watch, 0, sizeof *watch);
+    memset(watch, 0, sizeof(*watch));
     atomic_init(&watch->poll, -1);
     watch->events = -1;
     watch->timer = -1;
@@ -88,8 +90,10 @@ int store_watch_descriptor(struct store_watch *watch)
     poll = epoll_create1(EPOLL_CLOEXEC);
     watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     watch->events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (poll < 0 || !join(poll, watch->timer) || (watch->events >= 0 && !join(poll, watch->events))) {
-        log_write(LOG_LEVEL_WARN, "changes in the folder of models are not noticed: %s", strerror(errno));
+    if (poll < 0 || !join(poll, watch->timer) ||
+        (watch->events >= 0 && !join(poll, watch->events))) {
+        log_write(LOG_LEVEL_WARN, "changes in the folder of models are not noticed: %s",
+                  strerror(errno));
         close_all(watch, poll);
         watch->events = -1;
         watch->timer = -1;
@@ -101,8 +105,9 @@ int store_watch_descriptor(struct store_watch *watch)
     return poll;
 }
 
-/* Whether an event can change what a scan finds. A link to a folder has any name, so only what concerns the bytes of a
- * file alone is judged by its extension; files that others are still writing tell more when they are closed. */
+/* Whether an event can change what a scan finds. A link to a folder has any name, so only what
+ * concerns the bytes of a file alone is judged by its extension; files that others are still
+ * writing tell more when they are closed. */
 static bool matters(const struct inotify_event *event)
 {
     size_t name_length;
@@ -125,17 +130,18 @@ static bool drain_events(int events)
     bool found = false;
 
     for (int i = 0; i < DRAIN_READS_MAX; i++) {
-        ssize_t length = read(events, buffer, sizeof buffer);
+        ssize_t length = read(events, buffer, sizeof(buffer));
 
         if (length < 0 && errno == EINTR)
             continue;
         if (length <= 0)
             break;
         for (ssize_t at = 0; at < length;) {
-            const struct inotify_event *event = (const struct inotify_event *)(const void *)(buffer + at);
+            const struct inotify_event *event =
+                (const struct inotify_event *)(const void *)(buffer + at);
 
             found = matters(event) || found;
-            at += (ssize_t)(sizeof *event + event->len);
+            at += (ssize_t)(sizeof(*event) + event->len);
         }
     }
     return found;
@@ -150,7 +156,7 @@ bool store_watch_drain(struct store_watch *watch)
         return false;
     if (watch->events >= 0)
         found = drain_events(watch->events);
-    if (read(watch->timer, &expirations, sizeof expirations) == (ssize_t)sizeof expirations)
+    if (read(watch->timer, &expirations, sizeof(expirations)) == (ssize_t)sizeof(expirations))
         found = true;
     return found;
 }
@@ -166,7 +172,7 @@ static bool remember(struct watch_set *set, int item)
 {
     if (set->count == set->capacity) {
         size_t capacity = set->capacity == 0 ? 64 : set->capacity * 2;
-        int *items = realloc(set->items, capacity * sizeof *items);
+        int *items = realloc(set->items, capacity * sizeof(*items));
 
         if (items == NULL)
             return false;
@@ -184,16 +190,17 @@ void store_watch_add(struct store_watch *watch, int folder)
 
     if (atomic_load(&watch->poll) < 0)
         return;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", folder);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
     if (watch->events >= 0)
         item = inotify_add_watch(watch->events, path, WATCHED_EVENTS);
     if (item >= 0 && remember(&watch->seen, item))
         return;
     watch->incomplete = true;
     if (!watch->told)
-        log_write(LOG_LEVEL_WARN,
-                  "not every folder can be watched (%s): changes are found by looking every few seconds",
-                  strerror(errno));
+        log_write(
+            LOG_LEVEL_WARN,
+            "not every folder can be watched (%s): changes are found by looking every few seconds",
+            strerror(errno));
     watch->told = true;
 }
 
@@ -205,19 +212,18 @@ static int compare_items(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-/* Lets go of folders that are no longer below the root; those that are gone altogether lost their watch by themselves.
- */
+/* Lets go of folders that are no longer below the root; those that are gone altogether lost their
+ * watch by themselves. */
 static void drop_unseen(struct store_watch *watch)
 {
     struct watch_set old = watch->kept;
 
     if (watch->seen.count > 1)
         qsort(watch->seen.items, watch->seen.count, sizeof(int), compare_items);
-    for (size_t i = 0; i < old.count; i++) {
-        if (watch->seen.count == 0 ||
-            bsearch(&old.items[i], watch->seen.items, watch->seen.count, sizeof(int), compare_items) == NULL)
+    for (size_t i = 0; i < old.count; i++)
+        if (watch->seen.count == 0 || bsearch(&old.items[i], watch->seen.items, watch->seen.count,
+                                              sizeof(int), compare_items) == NULL)
             inotify_rm_watch(watch->events, old.items[i]);
-    }
     watch->kept = watch->seen;
     watch->seen = old;
 }

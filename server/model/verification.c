@@ -1,4 +1,5 @@
-/* The facts kept of a generation's components: what can be judged at all, counts, failures; and the report of them. */
+/* The facts kept of a generation's components: what can be judged at all, counts, failures; and the
+ * report of them. */
 #include "model/verification.h"
 
 #include <assert.h>
@@ -8,7 +9,8 @@
 #include "model/verifier.h"
 
 /* What can be told of a component from its manifest alone. */
-static enum component_state initial_state(const struct zt_model *model, const struct zt_component *component)
+static enum component_state initial_state(const struct zt_model *model,
+                                          const struct zt_component *component)
 {
     struct zt_digest digest;
 
@@ -24,10 +26,11 @@ static enum component_state initial_state(const struct zt_model *model, const st
 struct verification *verification_new(struct generation *generation)
 {
     const struct zt_model *model = generation->model;
-    struct verification *verification = calloc(1, sizeof *verification);
+    struct verification *verification = calloc(1, sizeof(*verification));
 
     if (verification != NULL)
-        verification->broken = calloc((size_t)model->component_count + 1, sizeof *verification->broken);
+        verification->broken =
+            calloc((size_t)model->component_count + 1, sizeof(*verification->broken));
     if (verification == NULL || verification->broken == NULL) {
         free(verification);
         return NULL;
@@ -128,7 +131,8 @@ uint32_t verification_object_of(const struct zt_model *model, uint32_t component
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
 
-        if (component >= object->first_component && component - object->first_component < object->component_count)
+        if (component >= object->first_component &&
+            component - object->first_component < object->component_count)
             return i;
     }
     return 0;
@@ -148,13 +152,14 @@ bool verification_add_failure(struct verification *verification, const struct fa
 
     if (verification->failure_count >= FAILURES_MAX)
         return false;
-    added = calloc(1, sizeof *added);
+    added = calloc(1, sizeof(*added));
     if (added == NULL)
         return false;
     added->object = failure->object;
     added->component = failure->component;
-    if (!copy_text(failure->expected, &added->expected) || !copy_text(failure->actual, &added->actual) ||
-        !copy_text(failure->rule, &added->rule) || !copy_text(failure->detail, &added->detail)) {
+    if (!copy_text(failure->expected, &added->expected) ||
+        !copy_text(failure->actual, &added->actual) || !copy_text(failure->rule, &added->rule) ||
+        !copy_text(failure->detail, &added->detail)) {
         free_failure(added);
         return false;
     }
@@ -164,7 +169,8 @@ bool verification_add_failure(struct verification *verification, const struct fa
     return true;
 }
 
-/* Removes a component's digest failure, or, with content, what was found out about an object's content. */
+/* Removes a component's digest failure, or, with content, what was found out about an object's
+ * content. */
 static void remove_failures(struct verification *verification, bool content, uint32_t key)
 {
     struct failure **link = &verification->failures;
@@ -172,7 +178,8 @@ static void remove_failures(struct verification *verification, bool content, uin
     while (*link != NULL) {
         struct failure *failure = *link;
 
-        if ((failure->rule != NULL) == content && (content ? failure->object : failure->component) == key) {
+        if ((failure->rule != NULL) == content &&
+            (content ? failure->object : failure->component) == key) {
             *link = failure->next;
             verification->failure_count--;
             free_failure(failure);
@@ -182,8 +189,8 @@ static void remove_failures(struct verification *verification, bool content, uin
     }
 }
 
-void verification_note_digest(struct generation *generation, uint32_t component, const char *expected,
-                              const char *actual)
+void verification_note_digest(struct generation *generation, uint32_t component,
+                              const char *expected, const char *actual)
 {
     struct failure failure = {.component = component};
 
@@ -199,8 +206,8 @@ void verification_note_digest(struct generation *generation, uint32_t component,
     free(failure.actual);
 }
 
-void verification_note_content(struct generation *generation, uint32_t object, uint32_t component, const char *rule,
-                               const char *detail)
+void verification_note_content(struct generation *generation, uint32_t object, uint32_t component,
+                               const char *rule, const char *detail)
 {
     struct failure failure = {.object = object, .component = component};
     const struct zt_object *of = &generation->model->objects[object];
@@ -250,12 +257,11 @@ static uint64_t hashed_bytes(const struct verification *verification)
 {
     uint64_t hashed = verification->known_bytes;
 
-    if (verification->run != NULL && verification->run_bytes != NULL) {
+    if (verification->run != NULL && verification->run_bytes != NULL)
         hashed = verification->run_bytes(verification->run);
-    } else {
+    else
         for (const struct check *check = verification->checks; check != NULL; check = check->next)
             hashed += atomic_load(&check->hashed_bytes);
-    }
     return hashed < verification->stated_bytes ? hashed : verification->stated_bytes;
 }
 
@@ -268,7 +274,8 @@ static void write_text(struct json *json, const char *key, const char *text)
         json_put_null(json);
 }
 
-static void write_failure(struct json *json, const struct zt_model *model, const struct failure *failure)
+static void write_failure(struct json *json, const struct zt_model *model,
+                          const struct failure *failure)
 {
     assert(model != NULL);
     json_object_begin(json);

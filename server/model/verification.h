@@ -1,5 +1,5 @@
-/* What is known of a generation's components beyond their states: counts, failures, who waits. Shared by the verifier's
- * files; everybody else uses verifier.h. */
+/* What is known of a generation's components beyond their states: counts, failures, who waits.
+ * Shared by the verifier's files; everybody else uses verifier.h. */
 #ifndef MODEL_VERIFICATION_H
 #define MODEL_VERIFICATION_H
 
@@ -14,7 +14,8 @@
 /* Failures that are kept word for word; the rest is only counted. */
 #define FAILURES_MAX 1000
 
-/* A digest that is wrong (expected, actual), or a content rule that is broken (rule, detail). NULL where none. */
+/* A digest that is wrong (expected, actual), or a content rule that is broken (rule, detail). NULL
+ * where none. */
 struct failure {
     uint32_t object;
     uint32_t component;
@@ -37,7 +38,8 @@ struct check {
     struct check *next;
 };
 
-/* A component that could not be read; asked for again before the time is over, it is refused without another try. */
+/* A component that could not be read; asked for again before the time is over, it is refused
+ * without another try. */
 struct trouble {
     uint32_t component;
     int64_t until_ns;
@@ -47,8 +49,9 @@ struct trouble {
 struct verification {
     pthread_mutex_t lock;
     uint32_t counts[COMPONENT_STATES];
-    /* A byte a component: whether its content breaks a rule. That has no part in what is served, but whatever state the
-     * component is in, the report counts it as failed and as nothing else. */
+    /* A byte a component: whether its content breaks a rule. That has no part in what is served,
+     * but whatever state the component is in, the report counts it as failed and as nothing else.
+     */
     bool *broken;
     uint32_t broken_counts[COMPONENT_STATES];
     uint64_t stated_bytes; /* stored bytes of components that state a digest of a known kind */
@@ -71,14 +74,15 @@ struct verification *verification_new(struct generation *generation);
 
 /* The lock is held in the following. */
 
-void verification_set(struct generation *generation, uint32_t component, enum component_state state);
+void verification_set(struct generation *generation, uint32_t component,
+                      enum component_state state);
 /* Replaces the component's digest failure, or removes it (expected NULL). Texts are copied. */
-void verification_note_digest(struct generation *generation, uint32_t component, const char *expected,
-                              const char *actual);
+void verification_note_digest(struct generation *generation, uint32_t component,
+                              const char *expected, const char *actual);
 void verification_set_broken(struct generation *generation, uint32_t component, bool broken);
 /* Replaces what is known of an object's content, or removes it (rule NULL). */
-void verification_note_content(struct generation *generation, uint32_t object, uint32_t component, const char *rule,
-                               const char *detail);
+void verification_note_content(struct generation *generation, uint32_t object, uint32_t component,
+                               const char *rule, const char *detail);
 bool verification_add_failure(struct verification *verification, const struct failure *failure);
 
 /* The object a component belongs to. */
@@ -88,7 +92,8 @@ uint32_t verification_object_of(const struct zt_model *model, uint32_t component
 
 /* Writes down what is known; taken whole or not at all. */
 void verification_save(struct state_folder *folder, struct generation *generation);
-/* Takes over what an earlier run knew of these very bytes; anything odd is as if it were not there. */
+/* Takes over what an earlier run knew of these very bytes; anything odd is as if it were not there.
+ */
 void verification_recall(struct state_folder *folder, struct generation *generation);
 
 #endif

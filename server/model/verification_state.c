@@ -1,7 +1,9 @@
-/* What was found out, kept across restarts: a file a model in the state folder's "verified" (state_file.h).
+/* What was found out, kept across restarts: a file a model in the state folder's "verified"
+ * (state_file.h).
  *
- * Magic, identity (inode, size, modified, changed), ETag, count of components, count of failures, a byte a component
- * (its state; the highest bit where its content breaks a rule), the failures, the hash of all before. */
+ * Magic, identity (inode, size, modified, changed), ETag, count of components, count of failures, a
+ * byte a component (its state; the highest bit where its content breaks a rule), the failures, the
+ * hash of all before. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,8 @@ static void put_failure(struct state_image *image, const struct failure *failure
     state_put_text(image, failure->detail);
 }
 
-static void put_header(struct state_image *image, const struct generation *generation, uint32_t failure_count)
+static void put_header(struct state_image *image, const struct generation *generation,
+                       uint32_t failure_count)
 {
     const struct file_identity *identity = &generation->identity;
 
@@ -52,7 +55,8 @@ static void make_image(struct generation *generation, struct state_image *image)
         state |= verification->broken[i] ? BROKEN : 0;
         state_put(image, &state, 1);
     }
-    for (const struct failure *failure = verification->failures; failure != NULL; failure = failure->next)
+    for (const struct failure *failure = verification->failures; failure != NULL;
+         failure = failure->next)
         put_failure(image, failure);
     pthread_mutex_unlock(&verification->lock);
     state_put_hash(image, 0);
@@ -66,14 +70,15 @@ void verification_save(struct state_folder *folder, struct generation *generatio
         return;
     make_image(generation, &image);
     if (!state_file_write(folder, generation->path, &image))
-        log_write(LOG_LEVEL_WARN, "what is verified of %s cannot be written down: %s", generation->path,
-                  strerror(errno));
+        log_write(LOG_LEVEL_WARN, "what is verified of %s cannot be written down: %s",
+                  generation->path, strerror(errno));
     free(image.bytes);
 }
 
 /* --- reading --- */
 
-static bool take_header(struct state_cursor *cursor, const struct generation *generation, uint32_t *out_failures)
+static bool take_header(struct state_cursor *cursor, const struct generation *generation,
+                        uint32_t *out_failures)
 {
     struct state_image wanted = {NULL, 0, 0, false};
     const uint8_t *header = state_take(cursor, HEADER_SIZE - 4);
@@ -97,9 +102,10 @@ static bool take_failure(struct state_cursor *cursor, struct generation *generat
     failure.actual = state_take_text(cursor);
     failure.rule = state_take_text(cursor);
     failure.detail = state_take_text(cursor);
-    cursor->failed = cursor->failed || failure.object >= model->object_count ||
-                     (failure.component != NO_COMPONENT && failure.component >= model->component_count) ||
-                     !verification_add_failure(generation->verification, &failure);
+    cursor->failed =
+        cursor->failed || failure.object >= model->object_count ||
+        (failure.component != NO_COMPONENT && failure.component >= model->component_count) ||
+        !verification_add_failure(generation->verification, &failure);
     free(failure.expected);
     free(failure.actual);
     free(failure.rule);
@@ -120,10 +126,9 @@ static void recall_image(const uint8_t *bytes, size_t length, struct generation 
     states = state_take(&cursor, count);
     if (states == NULL)
         return;
-    for (uint32_t i = 0; i < failures; i++) {
+    for (uint32_t i = 0; i < failures; i++)
         if (!take_failure(&cursor, generation))
             return;
-    }
     /* Only verdicts about what can be judged; the rest is told anew each time. */
     for (uint32_t i = 0; i < count; i++) {
         enum component_state state = states[i] & ~BROKEN;
@@ -132,7 +137,8 @@ static void recall_image(const uint8_t *bytes, size_t length, struct generation 
         verification_set_broken(generation, i, (states[i] & BROKEN) != 0);
         /* Without a digest of its own it is corrupt by its shard's. */
         if ((verdict && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED) ||
-            (state == COMPONENT_CORRUPT && atomic_load(&generation->states[i]) == COMPONENT_UNDIGESTED))
+            (state == COMPONENT_CORRUPT &&
+             atomic_load(&generation->states[i]) == COMPONENT_UNDIGESTED))
             verification_set(generation, i, state);
     }
 }
@@ -149,7 +155,8 @@ void verification_recall(struct state_folder *folder, struct generation *generat
     if (bytes == NULL)
         return;
     if (length >= HEADER_SIZE + STATE_FILE_HASH_SIZE) {
-        tail = (struct state_cursor){bytes + length - STATE_FILE_HASH_SIZE, STATE_FILE_HASH_SIZE, false};
+        tail = (struct state_cursor){bytes + length - STATE_FILE_HASH_SIZE, STATE_FILE_HASH_SIZE,
+                                     false};
         if (state_take_hash(&tail, bytes))
             recall_image(bytes, length - STATE_FILE_HASH_SIZE, generation);
     }

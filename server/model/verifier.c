@@ -1,5 +1,5 @@
-/* The verifier's life, and its thread that writes down what was found out. Components are checked in verifier_checks.c,
- * whole generations in verifier_runs.c, shards in verifier_shards.c. */
+/* The verifier's life, and its thread that writes down what was found out. Components are checked
+ * in verifier_checks.c, whole generations in verifier_runs.c, shards in verifier_shards.c. */
 #include "model/verifier.h"
 
 #include <errno.h>
@@ -97,9 +97,10 @@ static void open_folder(struct verifier *verifier)
     state_folder_enter(&verifier->folder, state_folder, "verified");
     /* Whoever names a folder counts on it; the one in the root is a chance. */
     if (verifier->folder.descriptor < 0)
-        log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-                  "what is verified is kept in memory only: the state folder cannot be written (%s)",
-                  strerror(state_folder < 0 ? os_error : errno));
+        log_write(
+            is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+            "what is verified is kept in memory only: the state folder cannot be written (%s)",
+            strerror(state_folder < 0 ? os_error : errno));
     found_queue_init(verifier, state_folder);
     if (state_folder >= 0)
         close(state_folder);
@@ -129,7 +130,7 @@ static void destroy(struct verifier *verifier)
 
 struct verifier *verifier_new(struct server *server)
 {
-    struct verifier *verifier = calloc(1, sizeof *verifier);
+    struct verifier *verifier = calloc(1, sizeof(*verifier));
     pthread_condattr_t monotonic;
 
     if (verifier == NULL)
@@ -184,18 +185,18 @@ void verifier_adopt(struct verifier *verifier, struct generation *generation)
         verifier_run_begin(verifier, generation, false);
 }
 
-void verifier_learn(struct verifier *verifier, struct generation *generation, const unsigned char *verdicts,
-                    uint32_t count)
+void verifier_learn(struct verifier *verifier, struct generation *generation,
+                    const unsigned char *verdicts, uint32_t count)
 {
     struct verification *verification = generation->verification;
 
     if (verification == NULL || count != generation->model->component_count)
         return;
     pthread_mutex_lock(&verification->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        if (verdicts[i] == ZT_VERDICT_VERIFIED && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED)
+    for (uint32_t i = 0; i < count; i++)
+        if (verdicts[i] == ZT_VERDICT_VERIFIED &&
+            atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED)
             verification_set(generation, i, COMPONENT_VERIFIED);
-    }
     pthread_mutex_unlock(&verification->lock);
     verifier_mark_dirty(verifier, generation);
 }

@@ -1,7 +1,8 @@
 /* Checking components on demand, once for all who ask.
  *
- * A component's state is one atomic byte, so that asking for what is known takes no lock. UNCHECKED and CHECKING change
- * under the generation's verification lock: a component that is CHECKING has its check in the list there. */
+ * A component's state is one atomic byte, so that asking for what is known takes no lock. UNCHECKED
+ * and CHECKING change under the generation's verification lock: a component that is CHECKING has
+ * its check in the list there. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -75,7 +76,7 @@ static void note_trouble(struct verification *verification, uint32_t component)
 
     if (is_troubled(verification, component))
         return;
-    trouble = malloc(sizeof *trouble);
+    trouble = malloc(sizeof(*trouble));
     if (trouble == NULL)
         return;
     *trouble = (struct trouble){component, now_ns() + TROUBLE_NS, verification->troubles};
@@ -85,10 +86,11 @@ static void note_trouble(struct verification *verification, uint32_t component)
 /* --- a check --- */
 
 /* Adds a check to the list. The verification's lock is held. NULL when memory is out. */
-static struct check *add_check(struct verifier *verifier, struct generation *generation, uint32_t component)
+static struct check *add_check(struct verifier *verifier, struct generation *generation,
+                               uint32_t component)
 {
     struct verification *verification = generation->verification;
-    struct check *check = calloc(1, sizeof *check);
+    struct check *check = calloc(1, sizeof(*check));
 
     if (check == NULL)
         return NULL;
@@ -102,7 +104,8 @@ static struct check *add_check(struct verifier *verifier, struct generation *gen
     return check;
 }
 
-/* Whether a check may go on: background work ends when the server drains, unless a request joined it. */
+/* Whether a check may go on: background work ends when the server drains, unless a request joined
+ * it. */
 static bool is_needed(struct check *check)
 {
     struct verification *verification = check->generation->verification;
@@ -118,7 +121,8 @@ static bool is_needed(struct check *check)
     return joined;
 }
 
-/* Whether everybody who waits has left. Those who come meanwhile ask again, and get a check of their own. */
+/* Whether everybody who waits has left. Those who come meanwhile ask again, and get a check of
+ * their own. */
 static bool is_abandoned(struct check *check)
 {
     struct verification *verification = check->generation->verification;
@@ -140,7 +144,8 @@ static bool advance(void *context, uint64_t stored_bytes)
     if (check->run != NULL)
         verifier_run_advance(check->run, stored_bytes);
     /* At the beginning too: it may have been in the queue for long. */
-    if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) && is_abandoned(check))
+    if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) &&
+        is_abandoned(check))
         return false;
     return is_needed(check);
 }
@@ -164,16 +169,20 @@ static void tell_corrupt(const struct check *check, const struct zt_component_ch
 {
     const struct generation *generation = check->generation;
     const struct zt_model *model = generation->model;
-    const struct zt_object *object = &model->objects[verification_object_of(model, check->component)];
+    const struct zt_object *object =
+        &model->objects[verification_object_of(model, check->component)];
     const struct zt_component *component = &model->components[check->component];
 
-    log_write(LOG_LEVEL_ERROR, "corrupt: %s: object %.*s, component %.*s: the file states %s, the bytes give %s",
-              generation->path, (int)object->name_length, object->name, (int)component->name_length, component->name,
-              result->expected, result->actual[0] != '\0' ? result->actual : "nothing that can be decoded");
+    log_write(LOG_LEVEL_ERROR,
+              "corrupt: %s: object %.*s, component %.*s: the file states %s, the bytes give %s",
+              generation->path, (int)object->name_length, object->name, (int)component->name_length,
+              component->name, result->expected,
+              result->actual[0] != '\0' ? result->actual : "nothing that can be decoded");
 }
 
 /* Takes the outcome in; the verification's lock is held. */
-static void settle(struct check *check, enum zt_status status, const struct zt_component_check *result)
+static void settle(struct check *check, enum zt_status status,
+                   const struct zt_component_check *result)
 {
     struct generation *generation = check->generation;
     struct verification *verification = generation->verification;
@@ -184,14 +193,17 @@ static void settle(struct check *check, enum zt_status status, const struct zt_c
         bool failed = result->verdict == ZT_VERDICT_FAILED;
 
         verification_set(generation, component, state_of(result->verdict));
-        verification_note_digest(generation, component, failed ? result->expected : NULL, result->actual);
+        verification_note_digest(generation, component, failed ? result->expected : NULL,
+                                 result->actual);
         return;
     }
-    /* Stopped is no trouble with the bytes: who joined meanwhile asks again, and gets a check of its own. */
+    /* Stopped is no trouble with the bytes: who joined meanwhile asks again, and gets a check of
+     * its own. */
     if (status != ZT_ARGUMENT)
         note_trouble(verification, component);
     /* Another check of the same component may still be under way, and keeps it CHECKING. */
-    if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING && check_of(verification, component) == NULL)
+    if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING &&
+        check_of(verification, component) == NULL)
         verification_set(generation, component, COMPONENT_UNCHECKED);
 }
 
@@ -210,15 +222,18 @@ static void run_check(struct check *check)
     enum zt_status status;
 
     zt_error_clear(&error);
-    status = zt_component_check(model, component, zt_files_source(&files, component), &progress, &result, &error);
-    /* A verdict about other bytes than those of the generation must not be kept as one about them. */
+    status = zt_component_check(model, component, zt_files_source(&files, component), &progress,
+                                &result, &error);
+    /* A verdict about other bytes than those of the generation must not be kept as one about them.
+     */
     if (status == ZT_OK && !generation_is_unwritten(generation))
-        status = zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
+        status =
+            zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
         tell_corrupt(check, &result);
     if (status != ZT_OK && status != ZT_ARGUMENT)
-        log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path, check->component,
-                  error.message);
+        log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path,
+                  check->component, error.message);
     pthread_mutex_lock(&generation->verification->lock);
     settle(check, status, &result);
     waiter = check->waiters;
@@ -242,7 +257,8 @@ static void run_check_job(struct job *job)
     run_check((struct check *)job);
 }
 
-void verifier_check_now(struct verifier *verifier, struct generation *generation, uint32_t component, struct run *run)
+void verifier_check_now(struct verifier *verifier, struct generation *generation,
+                        uint32_t component, struct run *run)
 {
     struct check *check;
 
@@ -258,8 +274,9 @@ void verifier_check_now(struct verifier *verifier, struct generation *generation
 /* --- asking --- */
 
 /* The lock is held. Joins the check under way, or begins one (*out_begun, to be submitted). */
-static enum component_state join_check(struct verifier *verifier, struct generation *generation, uint32_t component,
-                                       struct waiter *waiter, struct check **out_begun)
+static enum component_state join_check(struct verifier *verifier, struct generation *generation,
+                                       uint32_t component, struct waiter *waiter,
+                                       struct check **out_begun)
 {
     enum component_state state = atomic_load(&generation->states[component]);
     struct check *check = NULL;
@@ -281,8 +298,8 @@ static enum component_state join_check(struct verifier *verifier, struct generat
 }
 
 /* What states no digest is believed, but in a shard: there the shard's own covers it. */
-static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation, uint32_t component,
-                                           struct waiter *waiter)
+static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation,
+                                           uint32_t component, struct waiter *waiter)
 {
     const uint32_t shard = generation->model->components[component].shard;
     enum component_state state = COMPONENT_VERIFIED;
@@ -292,8 +309,8 @@ static enum component_state ask_undigested(struct verifier *verifier, struct gen
     return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ? state : COMPONENT_UNDIGESTED;
 }
 
-enum component_state verifier_insist(struct verifier *verifier, struct generation *generation, uint32_t component,
-                                     struct waiter *waiter)
+enum component_state verifier_insist(struct verifier *verifier, struct generation *generation,
+                                     uint32_t component, struct waiter *waiter)
 {
     enum component_state state = atomic_load(&generation->states[component]);
     struct check *begun = NULL;
@@ -312,13 +329,14 @@ enum component_state verifier_insist(struct verifier *verifier, struct generatio
     pthread_mutex_unlock(&generation->verification->lock);
     if (begun != NULL) {
         begun->job.run = run_check_job;
-        workers_submit_sized(verifier->server->workers, &begun->job, generation->model->components[component].length);
+        workers_submit_sized(verifier->server->workers, &begun->job,
+                             generation->model->components[component].length);
     }
     return state;
 }
 
-enum component_state verifier_ask(struct verifier *verifier, struct generation *generation, uint32_t component,
-                                  struct waiter *waiter)
+enum component_state verifier_ask(struct verifier *verifier, struct generation *generation,
+                                  uint32_t component, struct waiter *waiter)
 {
     enum component_state state;
 

@@ -1,6 +1,6 @@
-/* Runs: every component of a generation is a unit of work, with recheck every object's content too. A few slots take
- * unit after unit from the oldest run, so that one large model is hashed on several threads and many models in order.
- */
+/* Runs: every component of a generation is a unit of work, with recheck every object's content too.
+ * A few slots take unit after unit from the oldest run, so that one large model is hashed on
+ * several threads and many models in order. */
 #include "model/verifier_runs.h"
 
 #include <stdlib.h>
@@ -56,7 +56,8 @@ void verifier_note_ready(struct verifier *verifier)
 }
 
 /* Takes a unit of the oldest run; false when there is none. */
-static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct run **out_run, uint64_t *out_unit)
+static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct run **out_run,
+                      uint64_t *out_unit)
 {
     struct run *run;
 
@@ -79,7 +80,8 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
     return true;
 }
 
-/* A content rule is only reported where the digest does not say already that the bytes are not what they were. */
+/* A content rule is only reported where the digest does not say already that the bytes are not what
+ * they were. */
 static void check_content(struct verifier *verifier, struct run *run, uint32_t index)
 {
     struct generation *generation = run->generation;
@@ -95,10 +97,12 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
     zt_error_clear(&error);
     status = zt_object_check(model, object, &files, &error);
     broken = status == ZT_INVALID || status == ZT_CORRUPT;
-    component = zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
+    component =
+        zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
     if (broken && component != NULL)
         number = zt_component_index(model, component);
-    /* A name too long for an error: the object is at fault all the same, and one component stands for it. */
+    /* A name too long for an error: the object is at fault all the same, and one component stands
+     * for it. */
     else if (broken && object->component_count > 0)
         number = object->first_component;
     if (number != NO_COMPONENT && atomic_load(&generation->states[number]) == COMPONENT_CORRUPT)
@@ -111,8 +115,8 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
                               error.message);
     pthread_mutex_unlock(&generation->verification->lock);
     if (broken)
-        log_write(LOG_LEVEL_ERROR, "%s: object %s: %s (%s)", generation->path, error.object, error.message,
-                  error.rule != NULL ? error.rule : zt_status_name(status));
+        log_write(LOG_LEVEL_ERROR, "%s: object %s: %s (%s)", generation->path, error.object,
+                  error.message, error.rule != NULL ? error.rule : zt_status_name(status));
     verifier_mark_dirty(verifier, generation);
 }
 
@@ -128,8 +132,10 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
         check_content(verifier, run, (uint32_t)(unit - count));
         return;
     }
-    if (generation->model->components[unit].digest == NULL && generation->model->components[unit].shard != 0)
-        verifier_check_shard_now(verifier, run->generation, generation->model->components[unit].shard - 1);
+    if (generation->model->components[unit].digest == NULL &&
+        generation->model->components[unit].shard != 0)
+        verifier_check_shard_now(verifier, run->generation,
+                                 generation->model->components[unit].shard - 1);
     state = atomic_load(&generation->states[unit]);
     if (state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED) {
         found_digests_want(verifier->server, run->generation, (uint32_t)unit);
@@ -193,14 +199,17 @@ void verifier_runs_init(struct verifier *verifier)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
     verifier->last_run = &verifier->first_run;
-    verifier->slot_count = processors < 1 ? 1 : processors > RUN_SLOTS_MAX ? RUN_SLOTS_MAX : (unsigned)processors;
+    verifier->slot_count = processors < 1               ? 1
+                           : processors > RUN_SLOTS_MAX ? RUN_SLOTS_MAX
+                                                        : (unsigned)processors;
     for (unsigned i = 0; i < verifier->slot_count; i++) {
         verifier->slots[i].job.run = work;
         verifier->slots[i].verifier = verifier;
     }
 }
 
-/* Puts the run into the queue and gets every slot that rests to work. False when nothing is begun any more. */
+/* Puts the run into the queue and gets every slot that rests to work. False when nothing is begun
+ * any more. */
 static bool enqueue(struct verifier *verifier, struct run *run)
 {
     bool open;
@@ -226,7 +235,7 @@ void verifier_run_begin(struct verifier *verifier, struct generation *generation
 {
     struct verification *verification = generation->verification;
     const struct zt_model *model = generation->model;
-    struct run *run = calloc(1, sizeof *run);
+    struct run *run = calloc(1, sizeof(*run));
     bool begun;
 
     if (run == NULL)

@@ -1,4 +1,5 @@
-/* Runs over all components of a generation (POST, and verify: eager): a queue of runs, worked off by idle jobs. */
+/* Runs over all components of a generation (POST, and verify: eager): a queue of runs, worked off
+ * by idle jobs. */
 #ifndef MODEL_VERIFIER_RUNS_H
 #define MODEL_VERIFIER_RUNS_H
 
@@ -38,12 +39,13 @@ struct verifier {
 
 void verifier_runs_init(struct verifier *verifier);
 
-/* Begins a run over the components not yet known, or, with recheck, over all and over the content of the objects too.
- * Nothing when one is under way. */
+/* Begins a run over the components not yet known, or, with recheck, over all and over the content
+ * of the objects too. Nothing when one is under way. */
 void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck);
 
 /* verifier_checks.c: checks one component on this thread, for whoever waits for it too. */
-void verifier_check_now(struct verifier *verifier, struct generation *generation, uint32_t component, struct run *run);
+void verifier_check_now(struct verifier *verifier, struct generation *generation,
+                        uint32_t component, struct run *run);
 /* verifier.c: lets the saver write it down, soon. */
 void verifier_mark_dirty(struct verifier *verifier, struct generation *generation);
 

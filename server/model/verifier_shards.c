@@ -1,4 +1,5 @@
-/* One state a shard, and who waits for it. A shard is hashed as a whole, once for all components that lie in it. */
+/* One state a shard, and who waits for it. A shard is hashed as a whole, once for all components
+ * that lie in it. */
 #include "model/verifier_shards.h"
 
 #include <stdio.h>
@@ -45,11 +46,13 @@ static enum zt_status hash_shard(struct hashing *hashing, struct zt_error *error
 {
     struct generation *generation = hashing->generation;
     const struct zt_progress progress = {goes_on, hashing};
-    enum zt_status status = zt_shard_check_digest(&generation->model->shards[hashing->shard],
-                                                  generation->shards.sources[hashing->shard], &progress, error);
+    enum zt_status status =
+        zt_shard_check_digest(&generation->model->shards[hashing->shard],
+                              generation->shards.sources[hashing->shard], &progress, error);
 
     if ((status == ZT_OK || status == ZT_CORRUPT) && !generation_is_unwritten(generation))
-        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
+        status =
+            zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
     return status;
 }
 
@@ -77,7 +80,7 @@ static void note_parts(struct generation *generation, uint32_t shard, bool corru
     struct verification *verification = generation->verification;
     char expected[ZT_DIGEST_TEXT_SIZE];
 
-    snprintf(expected, sizeof expected, "%.*s", (int)stated->digest_length, stated->digest);
+    snprintf(expected, sizeof(expected), "%.*s", (int)stated->digest_length, stated->digest);
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
         if (!is_part(&generation->model->components[i], shard))
             continue;
@@ -123,9 +126,10 @@ static void run_hashing(struct job *job)
 }
 
 /* The lock is held. NULL when memory is out. */
-static struct hashing *begin(struct verifier *verifier, struct generation *generation, uint32_t shard)
+static struct hashing *begin(struct verifier *verifier, struct generation *generation,
+                             uint32_t shard)
 {
-    struct hashing *hashing = calloc(1, sizeof *hashing);
+    struct hashing *hashing = calloc(1, sizeof(*hashing));
 
     if (hashing == NULL)
         return NULL;
@@ -137,20 +141,21 @@ static struct hashing *begin(struct verifier *verifier, struct generation *gener
 }
 
 /* The lock is held. NULL when memory is out, or nothing is begun any more. */
-static struct shard_knowledge *knowledge_of(struct verifier *verifier, struct generation *generation, uint32_t shard)
+static struct shard_knowledge *knowledge_of(struct verifier *verifier,
+                                            struct generation *generation, uint32_t shard)
 {
     struct verification *verification = generation->verification;
 
     if (verification->shards == NULL)
-        verification->shards = calloc(generation->shards.count, sizeof *verification->shards);
+        verification->shards = calloc(generation->shards.count, sizeof(*verification->shards));
     if (verification->shards == NULL || atomic_load(&verifier->stopping))
         return NULL;
     return &verification->shards[shard];
 }
 
 /* The lock is held. Answers from what is known, or lets the waiter wait. */
-static enum component_state join(struct verifier *verifier, struct generation *generation, uint32_t shard,
-                                 struct waiter *waiter, struct hashing **out_begun)
+static enum component_state join(struct verifier *verifier, struct generation *generation,
+                                 uint32_t shard, struct waiter *waiter, struct hashing **out_begun)
 {
     struct shard_knowledge *known = knowledge_of(verifier, generation, shard);
 
@@ -169,8 +174,8 @@ static enum component_state join(struct verifier *verifier, struct generation *g
     return known->state != COMPONENT_UNCHECKED ? known->state : COMPONENT_CORRUPT;
 }
 
-enum component_state verifier_ask_shard(struct verifier *verifier, struct generation *generation, uint32_t shard,
-                                        struct waiter *waiter)
+enum component_state verifier_ask_shard(struct verifier *verifier, struct generation *generation,
+                                        uint32_t shard, struct waiter *waiter)
 {
     struct hashing *begun = NULL;
     enum component_state state;
@@ -185,7 +190,8 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
     return state;
 }
 
-void verifier_check_shard_now(struct verifier *verifier, struct generation *generation, uint32_t shard)
+void verifier_check_shard_now(struct verifier *verifier, struct generation *generation,
+                              uint32_t shard)
 {
     struct verification *verification = generation->verification;
     struct shard_knowledge *known;
@@ -193,7 +199,8 @@ void verifier_check_shard_now(struct verifier *verifier, struct generation *gene
 
     pthread_mutex_lock(&verification->lock);
     known = knowledge_of(verifier, generation, shard);
-    if (known != NULL && known->round != verification->round && known->state != COMPONENT_CHECKING) {
+    if (known != NULL && known->round != verification->round &&
+        known->state != COMPONENT_CHECKING) {
         begun = begin(verifier, generation, shard);
         known->state = begun != NULL ? COMPONENT_CHECKING : known->state;
         known->round = verification->round;

@@ -1,5 +1,6 @@
-/* Helpers are idle jobs, a part a turn, so that nobody who waits for a worker waits for them; one that never gets its
- * turn before the work is done finds none left, and only lets go of the crew. */
+/* Helpers are idle jobs, a part a turn, so that nobody who waits for a worker waits for them; one
+ * that never gets its turn before the work is done finds none left, and only lets go of the crew.
+ */
 #include "runtime/crew.h"
 
 #include <pthread.h>
@@ -29,8 +30,10 @@ struct crew {
 
 static bool take(struct crew *crew, uint32_t *out_index)
 {
+    bool taken;
+
     pthread_mutex_lock(&crew->lock);
-    bool taken = crew->next < crew->end;
+    taken = crew->next < crew->end;
     if (taken) {
         *out_index = crew->next++;
         crew->active++;
@@ -42,29 +45,29 @@ static bool take(struct crew *crew, uint32_t *out_index)
 static void put_back(struct crew *crew, uint32_t index, bool good)
 {
     pthread_mutex_lock(&crew->lock);
-    if (!good && index < crew->end) {
+    if (!good && index < crew->end)
         crew->end = index;
-    }
-    if (--crew->active == 0) {
+    if (--crew->active == 0)
         pthread_cond_signal(&crew->idle);
-    }
     pthread_mutex_unlock(&crew->lock);
 }
 
 static bool do_part(struct crew *crew)
 {
     uint32_t index;
-    if (!take(crew, &index)) {
+
+    if (!take(crew, &index))
         return false;
-    }
     put_back(crew, index, crew->work.run(crew->work.context, index));
     return true;
 }
 
 static void release(struct crew *crew)
 {
+    bool is_last;
+
     pthread_mutex_lock(&crew->lock);
-    bool is_last = --crew->references == 0;
+    is_last = --crew->references == 0;
     pthread_mutex_unlock(&crew->lock);
     if (is_last) {
         pthread_cond_destroy(&crew->idle);
@@ -76,11 +79,11 @@ static void release(struct crew *crew)
 static void run_helper(struct job *job)
 {
     struct crew *crew = ((struct helper *)job)->crew;
-    if (do_part(crew)) {
+
+    if (do_part(crew))
         workers_submit_idle(crew->workers, job);
-    } else {
+    else
         release(crew);
-    }
 }
 
 static unsigned helpers_wanted(uint32_t parts)
@@ -88,15 +91,16 @@ static unsigned helpers_wanted(uint32_t parts)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned others = processors > 1 ? (unsigned)processors - 1 : 0;
     unsigned most = others < HELPERS_MOST ? others : HELPERS_MOST;
+
     return parts > most ? most : parts - 1;
 }
 
 static struct crew *crew_new(struct workers *workers, const struct crew_work *work)
 {
     struct crew *crew = calloc(1, sizeof(*crew));
-    if (crew == NULL) {
+
+    if (crew == NULL)
         return NULL;
-    }
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->idle, NULL);
     crew->workers = workers;
@@ -109,6 +113,7 @@ static struct crew *crew_new(struct workers *workers, const struct crew_work *wo
 static void call_helpers(struct crew *crew)
 {
     unsigned count = helpers_wanted(crew->work.count);
+
     crew->references += count;
     for (unsigned i = 0; i < count; i++) {
         crew->helpers[i].crew = crew;
@@ -120,26 +125,26 @@ static void call_helpers(struct crew *crew)
 static uint32_t run_alone(const struct crew_work *work)
 {
     uint32_t at = 0;
-    while (at < work->count && work->run(work->context, at)) {
+
+    while (at < work->count && work->run(work->context, at))
         at++;
-    }
     return at;
 }
 
 uint32_t crew_run(struct workers *workers, const struct crew_work *work)
 {
     struct crew *crew = workers != NULL && work->count > 1 ? crew_new(workers, work) : NULL;
-    if (crew == NULL) {
+    uint32_t end;
+
+    if (crew == NULL)
         return run_alone(work);
-    }
     call_helpers(crew);
     while (do_part(crew)) {
     }
     pthread_mutex_lock(&crew->lock);
-    while (crew->active > 0) {
+    while (crew->active > 0)
         pthread_cond_wait(&crew->idle, &crew->lock);
-    }
-    uint32_t end = crew->end;
+    end = crew->end;
     pthread_mutex_unlock(&crew->lock);
     release(crew);
     return end;

@@ -1,4 +1,5 @@
-/* Work in many parts: done by the worker that has it, and by others that have nothing else to do. */
+/* Work in many parts: done by the worker that has it, and by others that have nothing else to do.
+ */
 #ifndef RUNTIME_CREW_H
 #define RUNTIME_CREW_H
 
@@ -14,8 +15,9 @@ struct crew_work {
     void *context;
 };
 
-/* On a worker. Runs every part, in rising order as they are begun. Returns the least index that said false, whatever
- * others said; count when none did. Never waits for a worker to become free; workers NULL: nobody helps. */
+/* On a worker. Runs every part, in rising order as they are begun. Returns the least index that
+ * said false, whatever others said; count when none did. Never waits for a worker to become free;
+ * workers NULL: nobody helps. */
 uint32_t crew_run(struct workers *workers, const struct crew_work *work);
 
 #endif

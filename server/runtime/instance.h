@@ -9,8 +9,8 @@
 
 struct instance;
 
-/* Opens the root, takes the address, starts workers and loops and begins the first scan. The configuration is copied.
- * NULL with one clear line in error. */
+/* Opens the root, takes the address, starts workers and loops and begins the first scan. The
+ * configuration is copied. NULL with one clear line in error. */
 struct instance *instance_start(const struct config *config, char *error, size_t error_size);
 
 /* "127.0.0.1:8080", with the port that was taken. */
@@ -35,7 +35,8 @@ void instance_drain(struct instance *instance);
 /* Requests begun and not finished. */
 unsigned instance_active(const struct instance *instance);
 
-/* Cuts what is still open, ends all threads, frees. Takes NULL, and an instance that was not started whole. */
+/* Cuts what is still open, ends all threads, frees. Takes NULL, and an instance that was not
+ * started whole. */
 void instance_stop(struct instance *instance);
 
 #endif

@@ -1,5 +1,5 @@
-/* Lines on standard error. A line is built on the stack and written by one write, so that lines of several threads
- * never mix; what does not fit is cut, with its end marked. */
+/* Lines on standard error. A line is built on the stack and written by one write, so that lines of
+ * several threads never mix; what does not fit is cut, with its end marked. */
 #include "runtime/log.h"
 
 #include <errno.h>
@@ -67,13 +67,13 @@ static size_t printable(const unsigned char *text, size_t length)
     return utf8_character((const char *)text, length);
 }
 
-/* JSON escapes what JSON must; text escapes the same but for quotes. Bytes that are no UTF-8 become \u00XX, the
- * character of that number: a log is for reading, not for getting bytes back. */
+/* JSON escapes what JSON must; text escapes the same but for quotes. Bytes that are no UTF-8 become
+ * \u00XX, the character of that number: a log is for reading, not for getting bytes back. */
 static void put_escaped(struct line *line, const char *text, size_t limit, bool json)
 {
     const unsigned char *at = (const unsigned char *)text;
-    const size_t end =
-        line->length + limit < LINE_SIZE - LINE_RESERVE ? line->length + limit : LINE_SIZE - LINE_RESERVE;
+    const size_t end = line->length + limit < LINE_SIZE - LINE_RESERVE ? line->length + limit
+                                                                       : LINE_SIZE - LINE_RESERVE;
     size_t left = strlen(text);
     char escape[8];
 
@@ -188,7 +188,9 @@ static void put_cut_text(struct line *line, const struct log_cut *cut)
         snprintf(numbers, sizeof(numbers), " of %" PRIu64, cut->total_bytes);
         put_text(line, numbers);
     }
-    put_text(line, (cut->total_bytes != UINT64_MAX ? cut->total_bytes : cut->done_bytes) == 1 ? " byte" : " bytes");
+    put_text(line, (cut->total_bytes != UINT64_MAX ? cut->total_bytes : cut->done_bytes) == 1
+                       ? " byte"
+                       : " bytes");
     put_text(line, " of the ");
     put_text(line, cut->during);
     put_text(line, ": ");
@@ -205,8 +207,10 @@ static void put_request_json(struct line *line, const struct log_request_line *r
     put_member(line, "method", request->method, 32);
     put_member(line, "path", request->path, PATH_SHOWN);
     put_member(line, "route", request->route, 256);
-    snprintf(numbers, sizeof(numbers), ",\"status\":%u,\"bytes\":%" PRIu64 ",\"duration_ms\":%" PRIu64 ".%03u",
-             request->status, request->bytes, request->duration_us / 1000, (unsigned)(request->duration_us % 1000));
+    snprintf(numbers, sizeof(numbers),
+             ",\"status\":%u,\"bytes\":%" PRIu64 ",\"duration_ms\":%" PRIu64 ".%03u",
+             request->status, request->bytes, request->duration_us / 1000,
+             (unsigned)(request->duration_us % 1000));
     put_text(line, numbers);
     if (request->cut.reason != NULL)
         put_cut_json(line, &request->cut);
@@ -220,8 +224,9 @@ static void put_request_text(struct line *line, const struct log_request_line *r
     put_escaped(line, request->method, 32, false);
     put_text(line, " ");
     put_escaped(line, request->path, PATH_SHOWN, false);
-    snprintf(numbers, sizeof(numbers), " %u %" PRIu64 " bytes %" PRIu64 ".%03u ms ", request->status, request->bytes,
-             request->duration_us / 1000, (unsigned)(request->duration_us % 1000));
+    snprintf(numbers, sizeof(numbers), " %u %" PRIu64 " bytes %" PRIu64 ".%03u ms ",
+             request->status, request->bytes, request->duration_us / 1000,
+             (unsigned)(request->duration_us % 1000));
     put_text(line, numbers);
     put_escaped(line, request->request_id, 256, false);
     if (request->cut.reason != NULL)

@@ -12,7 +12,8 @@ enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 void log_configure(enum log_level level, enum log_format format);
 bool log_enabled(enum log_level level);
 
-/* One line; control characters are escaped, so that a client's text cannot make lines of its own. */
+/* One line; control characters are escaped, so that a client's text cannot make lines of its own.
+ */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* How a request ended before its end. */

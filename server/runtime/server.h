@@ -1,5 +1,5 @@
-/* The parts of a running server, handed to whatever needs more than one of them. Each part owns itself; this structure
- * is filled at start and constant from then on, but for draining. */
+/* The parts of a running server, handed to whatever needs more than one of them. Each part owns
+ * itself; this structure is filled at start and constant from then on, but for draining. */
 #ifndef RUNTIME_SERVER_H
 #define RUNTIME_SERVER_H
 

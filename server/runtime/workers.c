@@ -1,7 +1,7 @@
 /* The pool: three queues (ordinary, long, idle) under one lock, and threads that take from them.
  *
- * One thread is always left to ordinary jobs, and one of the others to long ones, so that neither exports nor
- * background hashing keep a waiting request from its turn. */
+ * One thread is always left to ordinary jobs, and one of the others to long ones, so that neither
+ * exports nor background hashing keep a waiting request from its turn. */
 #include "runtime/workers.h"
 
 #include <assert.h>
@@ -70,7 +70,8 @@ static bool may_run(const struct workers *workers, enum kind kind)
 
     if (kind == KIND_ORDINARY || workers->stopping)
         return true;
-    return lengthy + 1 < workers->count && (kind == KIND_LONG || workers->running[KIND_IDLE] + 2 < workers->count);
+    return lengthy + 1 < workers->count &&
+           (kind == KIND_LONG || workers->running[KIND_IDLE] + 2 < workers->count);
 }
 
 static struct job *take_if_may(struct workers *workers, enum kind kind, enum kind *out_kind)
@@ -79,10 +80,12 @@ static struct job *take_if_may(struct workers *workers, enum kind kind, enum kin
     return may_run(workers, kind) ? queue_take(&workers->queues[kind]) : NULL;
 }
 
-/* The lock is held. One thread prefers long jobs, so that they get on however many ordinary ones there are. */
+/* The lock is held. One thread prefers long jobs, so that they get on however many ordinary ones
+ * there are. */
 static struct job *next_job(struct workers *workers, enum kind *out_kind)
 {
-    struct job *job = workers->running[KIND_LONG] == 0 ? take_if_may(workers, KIND_LONG, out_kind) : NULL;
+    struct job *job =
+        workers->running[KIND_LONG] == 0 ? take_if_may(workers, KIND_LONG, out_kind) : NULL;
 
     for (enum kind kind = KIND_ORDINARY; job == NULL && kind < KINDS; kind++)
         job = take_if_may(workers, kind, out_kind);
@@ -142,7 +145,8 @@ static void start_threads(struct workers *workers, unsigned count)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&workers->lock);
-    while (workers->count < count && pthread_create(&workers->threads[workers->count], NULL, worker_main, workers) == 0)
+    while (workers->count < count &&
+           pthread_create(&workers->threads[workers->count], NULL, worker_main, workers) == 0)
         workers->count++;
     pthread_mutex_unlock(&workers->lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -36,10 +36,11 @@ static enum zt_status take_to(struct body_follower *follower, uint64_t end)
     uint64_t at = atomic_load(&follower->taken);
     struct zt_error *error = &follower->error;
     struct zt_source *source;
+    enum zt_status status;
 
     if (error->status != ZT_OK || at >= end)
         return error->status;
-    enum zt_status status = follower->server->store->ops->read_back(follower->stored, &source, error);
+    status = follower->server->store->ops->read_back(follower->stored, &source, error);
     while (status == ZT_OK && at < end) {
         size_t length = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
 
@@ -58,11 +59,14 @@ static enum zt_status take_to(struct body_follower *follower, uint64_t end)
 /* A failure here is told when the rest is taken. */
 static void run_follow(struct job *job)
 {
-    struct body_follower *follower = (struct body_follower *)((char *)job - offsetof(struct body_follower, job));
+    struct body_follower *follower =
+        (struct body_follower *)((char *)job - offsetof(struct body_follower, job));
+    uint64_t end;
+    uint64_t most;
 
     pthread_mutex_lock(&follower->lock);
-    uint64_t end = atomic_load(&follower->received);
-    uint64_t most = atomic_load(&follower->taken) + JOB_BYTES;
+    end = atomic_load(&follower->received);
+    most = atomic_load(&follower->taken) + JOB_BYTES;
     (void)take_to(follower, end < most ? end : most);
     pthread_mutex_unlock(&follower->lock);
     atomic_store(&follower->is_queued, false);
@@ -73,7 +77,8 @@ void body_follower_advance(struct body_follower *follower, uint64_t length)
 {
     uint64_t received = atomic_fetch_add(&follower->received, length) + length;
 
-    if (received - atomic_load(&follower->taken) < FOLLOW_BYTES || atomic_exchange(&follower->is_queued, true))
+    if (received - atomic_load(&follower->taken) < FOLLOW_BYTES ||
+        atomic_exchange(&follower->is_queued, true))
         return;
     follower->hold(follower->owner);
     workers_submit(follower->server->workers, &follower->job);
@@ -84,7 +89,8 @@ void body_follower_count(struct body_follower *follower, uint64_t length)
     atomic_fetch_add(&follower->received, length);
 }
 
-void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes, size_t length)
+void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes,
+                        size_t length)
 {
     const struct zt_sink *sink = &follower->sink;
 
@@ -98,8 +104,10 @@ void body_follower_take(struct body_follower *follower, uint64_t at, const void 
 
 enum zt_status body_follower_finish(struct body_follower *follower, struct zt_error *error)
 {
+    enum zt_status status;
+
     pthread_mutex_lock(&follower->lock);
-    enum zt_status status = take_to(follower, atomic_load(&follower->received));
+    status = take_to(follower, atomic_load(&follower->received));
     pthread_mutex_unlock(&follower->lock);
     if (status != ZT_OK)
         *error = follower->error;

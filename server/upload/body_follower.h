@@ -1,5 +1,6 @@
-/* Working on a body while it arrives: workers read back what was written, which is in the page cache then, and give it
- * to a sink (hashing, compression), one worker at a time and in order. The loop never waits for them. */
+/* Working on a body while it arrives: workers read back what was written, which is in the page
+ * cache then, and give it to a sink (hashing, compression), one worker at a time and in order. The
+ * loop never waits for them. */
 #ifndef UPLOAD_BODY_FOLLOWER_H
 #define UPLOAD_BODY_FOLLOWER_H
 
@@ -40,10 +41,11 @@ uint64_t body_follower_received(struct body_follower *follower);
 /* On the loop: so many more bytes were written. Lets a worker catch up when that is worth a job. */
 void body_follower_advance(struct body_follower *follower, uint64_t length);
 
-/* While no job of the follower's is queued, on two workers: so many more bytes were written; and, in order, the bytes
- * themselves, of which nothing is then read back. */
+/* While no job of the follower's is queued, on two workers: so many more bytes were written; and,
+ * in order, the bytes themselves, of which nothing is then read back. */
 void body_follower_count(struct body_follower *follower, uint64_t length);
-void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes, size_t length);
+void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes,
+                        size_t length);
 
 /* On a worker, when all bytes were written: gives the sink what is left. */
 enum zt_status body_follower_finish(struct body_follower *follower, struct zt_error *error);

@@ -14,20 +14,18 @@ bool byte_digests_init(struct byte_digests *digests, bool with_sha512, bool with
 
 void byte_digests_update(struct byte_digests *digests, const void *bytes, size_t length)
 {
-    for (int i = SHA256; i <= XXH3; i++) {
+    for (int i = SHA256; i <= XXH3; i++)
         if (digests->hashers[i] != NULL)
             zt_hasher_update(digests->hashers[i], bytes, length);
-    }
 }
 
 void byte_digests_finish(struct byte_digests *digests)
 {
     struct zt_digest *const values[] = {&digests->sha256, &digests->sha512, &digests->xxh3};
 
-    for (int i = SHA256; i <= XXH3; i++) {
+    for (int i = SHA256; i <= XXH3; i++)
         if (digests->hashers[i] != NULL)
             zt_hasher_finish(digests->hashers[i], values[i]);
-    }
 }
 
 void byte_digests_free(struct byte_digests *digests)
@@ -40,6 +38,8 @@ void byte_digests_free(struct byte_digests *digests)
 
 bool byte_digests_agree(const struct byte_digests *digests, const struct digest_field *field)
 {
-    return (!field->has_sha256 || memcmp(field->sha256, digests->sha256.bytes, sizeof field->sha256) == 0) &&
-           (!field->has_sha512 || memcmp(field->sha512, digests->sha512.bytes, sizeof field->sha512) == 0);
+    return (!field->has_sha256 ||
+            memcmp(field->sha256, digests->sha256.bytes, sizeof(field->sha256)) == 0) &&
+           (!field->has_sha512 ||
+            memcmp(field->sha512, digests->sha512.bytes, sizeof(field->sha512)) == 0);
 }

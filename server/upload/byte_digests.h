@@ -13,7 +13,8 @@ struct byte_digests {
     struct zt_digest xxh3;
 };
 
-/* Of a cleared structure; SHA-256 always. False when memory is out; byte_digests_free is due in any case. */
+/* Of a cleared structure; SHA-256 always. False when memory is out; byte_digests_free is due in any
+ * case. */
 bool byte_digests_init(struct byte_digests *digests, bool with_sha512, bool with_xxh3);
 void byte_digests_update(struct byte_digests *digests, const void *bytes, size_t length);
 void byte_digests_finish(struct byte_digests *digests);

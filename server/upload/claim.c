@@ -7,6 +7,7 @@
 static time_t now_s(void)
 {
     struct timespec now;
+
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec;
 }
@@ -34,8 +35,10 @@ static uint64_t hand_out(struct claim *claim, bool yields)
 
 static uint64_t take(struct claim *claim, bool yields)
 {
+    uint64_t number;
+
     pthread_mutex_lock(&claim->lock);
-    uint64_t number = claim->holder == 0 ? hand_out(claim, yields) : 0;
+    number = claim->holder == 0 ? hand_out(claim, yields) : 0;
     pthread_mutex_unlock(&claim->lock);
     return number;
 }
@@ -52,8 +55,10 @@ uint64_t claim_take_for_body(struct claim *claim)
 
 uint64_t claim_seize(struct claim *claim)
 {
+    uint64_t number;
+
     pthread_mutex_lock(&claim->lock);
-    uint64_t number = claim->holder == 0 || claim->yields ? hand_out(claim, false) : 0;
+    number = claim->holder == 0 || claim->yields ? hand_out(claim, false) : 0;
     pthread_mutex_unlock(&claim->lock);
     return number;
 }
@@ -61,19 +66,20 @@ uint64_t claim_seize(struct claim *claim)
 void claim_end_silent(struct claim *claim)
 {
     pthread_mutex_lock(&claim->lock);
-    if (claim->holder != 0 && claim->yields && !claim->is_storing && now_s() - claim->heard >= SILENT_S) {
+    if (claim->holder != 0 && claim->yields && !claim->is_storing &&
+        now_s() - claim->heard >= SILENT_S)
         claim->holder = 0;
-    }
     pthread_mutex_unlock(&claim->lock);
 }
 
 bool claim_begin_store(struct claim *claim, uint64_t number)
 {
+    bool held;
+
     pthread_mutex_lock(&claim->lock);
-    bool held = claim->holder == number;
-    if (held) {
+    held = claim->holder == number;
+    if (held)
         claim->is_storing = true;
-    }
     pthread_mutex_unlock(&claim->lock);
     return held;
 }
@@ -90,11 +96,12 @@ void claim_end_store(struct claim *claim, uint64_t number)
 
 bool claim_settle(struct claim *claim, uint64_t number)
 {
+    bool held;
+
     pthread_mutex_lock(&claim->lock);
-    bool held = claim->holder == number;
-    if (held) {
+    held = claim->holder == number;
+    if (held)
         claim->yields = false;
-    }
     pthread_mutex_unlock(&claim->lock);
     return held;
 }
@@ -102,8 +109,7 @@ bool claim_settle(struct claim *claim, uint64_t number)
 void claim_end(struct claim *claim, uint64_t number)
 {
     pthread_mutex_lock(&claim->lock);
-    if (claim->holder == number) {
+    if (claim->holder == number)
         claim->holder = 0;
-    }
     pthread_mutex_unlock(&claim->lock);
 }

@@ -1,6 +1,7 @@
-/* Who works on a resumable upload: one body, publication or removal at a time. A body that still arrives yields: to
- * whoever ends the upload at once, and to another body when nothing was heard of it for some seconds. Its client may
- * be gone without the connection telling so. Safe from any thread; nothing here waits. */
+/* Who works on a resumable upload: one body, publication or removal at a time. A body that still
+ * arrives yields: to whoever ends the upload at once, and to another body when nothing was heard of
+ * it for some seconds. Its client may be gone without the connection telling so. Safe from any
+ * thread; nothing here waits. */
 #ifndef UPLOAD_CLAIM_H
 #define UPLOAD_CLAIM_H
 
@@ -14,8 +15,10 @@ struct claim {
     uint64_t last;   /* numbers of claims: never used again */
     uint64_t holder; /* 0: nobody */
     bool yields;
-    bool is_storing; /* the holder's bytes are being written: it is not silent, whatever the disk takes */
-    time_t heard;    /* of the holder */
+    bool
+        /* the holder's bytes are being written: it is not silent, whatever the disk takes */
+        is_storing;
+    time_t heard; /* of the holder */
 };
 
 void claim_init(struct claim *claim);

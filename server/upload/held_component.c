@@ -1,15 +1,16 @@
-/* The catalog's index of blobs is one of stored bytes: those of plain components are what the tensor is. What is stored
- * compressed is found where the digest of its decoded bytes is kept. */
+/* The catalog's index of blobs is one of stored bytes: those of plain components are what the
+ * tensor is. What is stored compressed is found where the digest of its decoded bytes is kept. */
 #include "upload/held_component.h"
 
 #include "model/catalog.h"
 #include "zt/decode.h"
 
-/* Candidates of one digest that are looked at: files that are gone, or whose bytes are stored compressed. */
+/* Candidates of one digest that are looked at: files that are gone, or whose bytes are stored
+ * compressed. */
 #define TRIES_MAX 16
 
-/* The index may be of a generation whose file is closed, or no longer what it was: it is opened, and compared, again.
- */
+/* The index may be of a generation whose file is closed, or no longer what it was: it is opened,
+ * and compared, again. */
 static bool open_found(struct server *server, const struct component_place *place, bool is_decoded,
                        struct held_component *out_held)
 {
@@ -19,7 +20,8 @@ static bool open_found(struct server *server, const struct component_place *plac
         const struct zt_component *component = &generation->model->components[place->component];
         struct zt_files files = generation_files(generation);
 
-        *out_held = (struct held_component){generation, component, zt_files_source(&files, component)};
+        *out_held =
+            (struct held_component){generation, component, zt_files_source(&files, component)};
         if (out_held->source != NULL && (is_decoded || zt_component_is_plain(component)))
             return true;
     }
@@ -27,18 +29,21 @@ static bool open_found(struct server *server, const struct component_place *plac
     return false;
 }
 
-static bool find_decoded(struct server *server, const uint8_t sha256[32], struct held_component *out_held)
+static bool find_decoded(struct server *server, const uint8_t sha256[32],
+                         struct held_component *out_held)
 {
     struct component_place place;
+    bool found;
 
     if (!catalog_find_decoded(server->catalog, sha256, &place))
         return false;
-    bool found = open_found(server, &place, true, out_held);
+    found = open_found(server, &place, true, out_held);
     generation_release(place.generation);
     return found;
 }
 
-static bool find_stored(struct server *server, const uint8_t sha256[32], struct held_component *out_held)
+static bool find_stored(struct server *server, const uint8_t sha256[32],
+                        struct held_component *out_held)
 {
     bool found = false;
 
@@ -53,7 +58,8 @@ static bool find_stored(struct server *server, const uint8_t sha256[32], struct 
     return found;
 }
 
-bool held_component_find(struct server *server, const uint8_t sha256[32], struct held_component *out_held)
+bool held_component_find(struct server *server, const uint8_t sha256[32],
+                         struct held_component *out_held)
 {
     return find_stored(server, sha256, out_held) || find_decoded(server, sha256, out_held);
 }

@@ -11,9 +11,10 @@ struct held_component {
     struct zt_source *source; /* the file it lies in */
 };
 
-/* By the SHA-256 of its decoded bytes, as a file states it, as it was found, or as an upload has told it. Whoever
- * reads them checks it. On a worker; false when there is none. */
-bool held_component_find(struct server *server, const uint8_t sha256[32], struct held_component *out_held);
+/* By the SHA-256 of its decoded bytes, as a file states it, as it was found, or as an upload has
+ * told it. Whoever reads them checks it. On a worker; false when there is none. */
+bool held_component_find(struct server *server, const uint8_t sha256[32],
+                         struct held_component *out_held);
 void held_component_release(struct held_component *held);
 
 #endif

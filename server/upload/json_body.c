@@ -9,7 +9,8 @@
 
 static bool refuse_length(struct request *request)
 {
-    problem_reply(request, PROBLEM_TOO_LARGE, "a JSON body has at most %zu bytes here", JSON_BODY_MAX);
+    problem_reply(request, PROBLEM_TOO_LARGE, "a JSON body has at most %zu bytes here",
+                  JSON_BODY_MAX);
     return true;
 }
 
@@ -19,7 +20,8 @@ bool json_body_refuse(struct request *request)
     const char *coding = request_header(request, "Content-Encoding");
 
     if (coding != NULL && strcasecmp(coding, "identity") != 0) {
-        problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "a JSON body comes without Content-Encoding");
+        problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                      "a JSON body comes without Content-Encoding");
         return true;
     }
     return length != UINT64_MAX && length > JSON_BODY_MAX && refuse_length(request);

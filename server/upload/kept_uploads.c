@@ -51,7 +51,8 @@ void kept_uploads_restore(struct server *server)
 
 static void run_look(struct job *job)
 {
-    struct kept_uploads *kept = (struct kept_uploads *)((char *)job - offsetof(struct kept_uploads, job));
+    struct kept_uploads *kept =
+        (struct kept_uploads *)((char *)job - offsetof(struct kept_uploads, job));
 
     writers_expire(kept->server->writers);
     resumables_expire(kept->server->resumables);
@@ -63,7 +64,8 @@ static void on_timer(void *context)
     struct kept_uploads *kept = context;
     uint64_t times;
 
-    if (read(kept->timer, &times, sizeof times) != (ssize_t)sizeof times || atomic_exchange(&kept->is_queued, true))
+    if (read(kept->timer, &times, sizeof(times)) != (ssize_t)sizeof(times) ||
+        atomic_exchange(&kept->is_queued, true))
         return;
     workers_submit_idle(kept->server->workers, &kept->job);
 }
@@ -71,7 +73,7 @@ static void on_timer(void *context)
 struct kept_uploads *kept_uploads_watch(struct server *server)
 {
     const struct itimerspec every = {.it_interval.tv_sec = LOOK_S, .it_value.tv_sec = LOOK_S};
-    struct kept_uploads *kept = calloc(1, sizeof *kept);
+    struct kept_uploads *kept = calloc(1, sizeof(*kept));
 
     if (kept == NULL)
         return NULL;

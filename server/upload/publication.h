@@ -1,6 +1,6 @@
-/* From a whole stored file to a model: validated by the reader that serves it, its digests checked, published under its
- * name, preconditions checked again at that moment. One way for every kind of upload (PUT, the streaming writer, tus).
- */
+/* From a whole stored file to a model: validated by the reader that serves it, its digests checked,
+ * published under its name, preconditions checked again at that moment. One way for every kind of
+ * upload (PUT, the streaming writer, tus). */
 #ifndef UPLOAD_PUBLICATION_H
 #define UPLOAD_PUBLICATION_H
 
@@ -12,12 +12,12 @@
 struct publication {
     /* Set by whoever publishes. */
     struct server *server;
-    struct stored_upload *stored;       /* taken over on success (then NULL), left as it is on failure */
-    const char *name;                   /* the model's, NUL-terminated, borrowed */
+    struct stored_upload *stored; /* taken over on success (then NULL), left as it is on failure */
+    const char *name;             /* the model's, NUL-terminated, borrowed */
     struct preconditions preconditions; /* texts borrowed */
     uint8_t sha256[32];                 /* of the whole file */
-    /* Of a component's decoded bytes, NULL where it is not known; or no function: nobody has hashed them.
-     * *out_compressed: these are not what is stored. */
+    /* Of a component's decoded bytes, NULL where it is not known; or no function: nobody has hashed
+     * them. *out_compressed: these are not what is stored. */
     const uint8_t *(*decoded_sha256)(void *context, struct zt_text object, struct zt_text component,
                                      bool *out_compressed);
     void *context;
@@ -33,13 +33,15 @@ struct publication {
 bool publication_run(struct publication *publication);
 
 /* Whether a write's preconditions hold for what stands under the name now (NULL: nothing). */
-bool publication_preconditions_hold(const struct preconditions *preconditions, const struct generation *current);
+bool publication_preconditions_hold(const struct preconditions *preconditions,
+                                    const struct generation *current);
 
-/* What stands under a name at this moment, whatever its format; looked at on the disk, not in what a scan last saw. A
- * reference, or NULL. On a worker. */
+/* What stands under a name at this moment, whatever its format; looked at on the disk, not in what
+ * a scan last saw. A reference, or NULL. On a worker. */
 struct generation *publication_find_current(struct server *server, const char *name);
 
-/* Two that write under one name take turns; others go on meanwhile. name is borrowed for as long as the turn. */
+/* Two that write under one name take turns; others go on meanwhile. name is borrowed for as long as
+ * the turn. */
 struct name_turn {
     const char *name;
     struct name_turn *next;

@@ -23,7 +23,8 @@ static const char *const kind_names[] = {
 
 struct registry *registry_new(int64_t expire_s)
 {
-    struct registry *registry = calloc(1, sizeof *registry);
+    struct registry *registry = calloc(1, sizeof(*registry));
+
     if (registry != NULL) {
         pthread_mutex_init(&registry->lock, NULL);
         registry->expire_s = expire_s;
@@ -42,50 +43,51 @@ void registry_free(struct registry *registry)
 void registry_make_id(char out_id[UPLOAD_ID_SIZE])
 {
     uint8_t bytes[(UPLOAD_ID_SIZE - 1) / 2];
-    /* Up to 256 bytes come whole once the system has random numbers at all; whoever knows an id may go on with it, so
-     * there is no second best. */
-    while (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
+
+    /* Up to 256 bytes come whole once the system has random numbers at all; whoever knows an id may
+     * go on with it, so there is no second best. */
+    while (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
         continue;
-    }
-    for (size_t i = 0; i < sizeof bytes; i++) {
+    for (size_t i = 0; i < sizeof(bytes); i++)
         snprintf(out_id + 2 * i, 3, "%02x", bytes[i]);
-    }
 }
 
 bool registry_id_is_valid(struct zt_text text)
 {
     size_t digits = 0;
-    while (digits < text.length && memchr("0123456789abcdef", text.bytes[digits], 16) != NULL) {
+
+    while (digits < text.length && memchr("0123456789abcdef", text.bytes[digits], 16) != NULL)
         digits++;
-    }
     return digits == text.length && text.length == UPLOAD_ID_SIZE - 1;
 }
 
 static bool counts_with(const struct registry_entry *one, const struct registry_entry *other)
 {
-    return (one->kind == UPLOAD_KIND_FILE) == (other->kind == UPLOAD_KIND_FILE) && one->client[0] != '\0' &&
-           strcmp(one->client, other->client) == 0;
+    return (one->kind == UPLOAD_KIND_FILE) == (other->kind == UPLOAD_KIND_FILE) &&
+           one->client[0] != '\0' && strcmp(one->client, other->client) == 0;
 }
 
 /* With the lock held. */
 static unsigned count_like(const struct registry *registry, const struct registry_entry *entry)
 {
     unsigned count = 0;
-    for (const struct registry_entry *one = registry->first; one != NULL; one = one->next) {
+
+    for (const struct registry_entry *one = registry->first; one != NULL; one = one->next)
         count += counts_with(one, entry);
-    }
     return count;
 }
 
 bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit)
 {
+    bool fits;
+
     pthread_mutex_lock(&registry->lock);
-    bool fits = limit == 0 || count_like(registry, entry) < limit;
+    fits = limit == 0 || count_like(registry, entry) < limit;
     if (fits) {
         struct registry_entry **at = &registry->first;
-        while (*at != NULL && (*at)->created <= entry->created) {
+
+        while (*at != NULL && (*at)->created <= entry->created)
             at = &(*at)->next;
-        }
         entry->next = *at;
         *at = entry;
     }
@@ -95,14 +97,14 @@ bool registry_add(struct registry *registry, struct registry_entry *entry, unsig
 
 void registry_remove(struct registry *registry, struct registry_entry *entry)
 {
+    struct registry_entry **at;
+
     pthread_mutex_lock(&registry->lock);
-    struct registry_entry **at = &registry->first;
-    while (*at != NULL && *at != entry) {
+    at = &registry->first;
+    while (*at != NULL && *at != entry)
         at = &(*at)->next;
-    }
-    if (*at != NULL) {
+    if (*at != NULL)
         *at = entry->next;
-    }
     pthread_mutex_unlock(&registry->lock);
 }
 
@@ -115,6 +117,7 @@ static void write_time(struct json *json, const char *key, time_t time)
 static void write_entry(struct json *json, const struct registry_entry *entry, int64_t expire_s)
 {
     time_t active = atomic_load(&entry->active);
+
     json_object_begin(json);
     json_key_string(json, "id");
     json_put_string(json, entry->id);
@@ -126,9 +129,8 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
     write_time(json, "active", active);
     json_key_string(json, "received");
     json_uint(json, atomic_load(&entry->received));
-    if (entry->kind != UPLOAD_KIND_FILE) {
+    if (entry->kind != UPLOAD_KIND_FILE)
         write_time(json, "expires", active + (time_t)expire_s);
-    }
     json_object_end(json);
 }
 
@@ -138,9 +140,8 @@ void registry_write(struct registry *registry, struct json *json)
     json_key_string(json, "uploads");
     json_array_begin(json);
     pthread_mutex_lock(&registry->lock);
-    for (const struct registry_entry *entry = registry->first; entry != NULL; entry = entry->next) {
+    for (const struct registry_entry *entry = registry->first; entry != NULL; entry = entry->next)
         write_entry(json, entry, registry->expire_s);
-    }
     pthread_mutex_unlock(&registry->lock);
     json_array_end(json);
     json_object_end(json);

@@ -1,5 +1,5 @@
-/* Uploads in progress, of every kind, for the operator's list and for the limits of one client. Safe from any thread.
- */
+/* Uploads in progress, of every kind, for the operator's list and for the limits of one client.
+ * Safe from any thread. */
 #ifndef UPLOAD_REGISTRY_H
 #define UPLOAD_REGISTRY_H
 
@@ -11,7 +11,8 @@
 #include "model/store.h"
 #include "runtime/server.h"
 
-/* A file is one request's body; the others live from request to request, until they are done or expire. */
+/* A file is one request's body; the others live from request to request, until they are done or
+ * expire. */
 enum upload_kind { UPLOAD_KIND_FILE, UPLOAD_KIND_WRITER, UPLOAD_KIND_RESUMABLE };
 
 #define UPLOAD_ID_SIZE 33 /* 32 hex digits of a random number, and NUL */
@@ -27,7 +28,8 @@ struct registry_entry {
     struct registry_entry *next;
 };
 
-/* expire_s: how long the kinds that live from request to request may stay idle. NULL when memory is out. */
+/* expire_s: how long the kinds that live from request to request may stay idle. NULL when memory is
+ * out. */
 struct registry *registry_new(int64_t expire_s);
 /* Takes NULL. */
 void registry_free(struct registry *registry);
@@ -36,13 +38,15 @@ void registry_make_id(char out_id[UPLOAD_ID_SIZE]);
 /* Whether a text can be an id at all. */
 bool registry_id_is_valid(struct zt_text text);
 
-/* The entry is the caller's, and stays until registry_remove. False when the client has limit entries already (0: no
- * limit): bodies are counted for themselves, the kinds that live from request to request together. */
+/* The entry is the caller's, and stays until registry_remove. False when the client has limit
+ * entries already (0: no limit): bodies are counted for themselves, the kinds that live from
+ * request to request together. */
 bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit);
 /* Harmless for one that is not there. */
 void registry_remove(struct registry *registry, struct registry_entry *entry);
 
-/* {"uploads": [{"id","kind","model","created","active","received"[, "expires"]}]} by time of creation. */
+/* {"uploads": [{"id","kind","model","created","active","received"[, "expires"]}]} by time of
+ * creation. */
 void registry_write(struct registry *registry, struct json *json);
 
 #endif

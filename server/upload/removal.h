@@ -1,4 +1,5 @@
-/* DELETE /v1/models/{model}: the files of a model, whatever its format, and its shards (http-api, section 2). */
+/* DELETE /v1/models/{model}: the files of a model, whatever its format, and its shards (http-api,
+ * section 2). */
 #ifndef UPLOAD_REMOVAL_H
 #define UPLOAD_REMOVAL_H
 

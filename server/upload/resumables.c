@@ -20,7 +20,8 @@ struct resumables {
 
 struct resumables *resumables_new(struct server *server)
 {
-    struct resumables *resumables = calloc(1, sizeof *resumables);
+    struct resumables *resumables = calloc(1, sizeof(*resumables));
+
     if (resumables != NULL) {
         resumables->server = server;
         pthread_mutex_init(&resumables->lock, NULL);
@@ -30,12 +31,12 @@ struct resumables *resumables_new(struct server *server)
 
 void resumables_free(struct resumables *resumables)
 {
-    if (resumables == NULL) {
+    if (resumables == NULL)
         return;
-    }
     for (size_t i = 0; i < LISTS; i++) {
         while (resumables->lists[i] != NULL) {
             struct resumable *first = resumables->lists[i];
+
             resumables->lists[i] = first->next;
             registry_remove(resumables->server->registry, &first->entry);
             resumable_release(first);
@@ -54,14 +55,14 @@ static struct resumable **list_of(struct resumables *resumables, const char *id)
 /* Held, or NULL. */
 static struct resumable *look_up(struct resumables *resumables, const char *id)
 {
+    struct resumable *found;
+
     pthread_mutex_lock(&resumables->lock);
-    struct resumable *found = *list_of(resumables, id);
-    while (found != NULL && memcmp(found->entry.id, id, UPLOAD_ID_SIZE - 1) != 0) {
+    found = *list_of(resumables, id);
+    while (found != NULL && memcmp(found->entry.id, id, UPLOAD_ID_SIZE - 1) != 0)
         found = found->next;
-    }
-    if (found != NULL) {
+    if (found != NULL)
         resumable_hold(found);
-    }
     pthread_mutex_unlock(&resumables->lock);
     return found;
 }
@@ -69,15 +70,16 @@ static struct resumable *look_up(struct resumables *resumables, const char *id)
 struct resumable *resumables_find(struct resumables *resumables, struct zt_text id)
 {
     char text[UPLOAD_ID_SIZE] = "";
-    if (!registry_id_is_valid(id)) {
+    struct resumable *found;
+
+    if (!registry_id_is_valid(id))
         return NULL;
-    }
     memcpy(text, id.bytes, id.length);
-    struct resumable *found = look_up(resumables, text);
+    found = look_up(resumables, text);
     /* A server that has ended since this one started may have left it. */
-    if (found == NULL && resumables->server->config->writable && resumables_restore(resumables, text)) {
+    if (found == NULL && resumables->server->config->writable &&
+        resumables_restore(resumables, text))
         found = look_up(resumables, text);
-    }
     return found;
 }
 
@@ -85,11 +87,12 @@ struct resumable *resumables_find(struct resumables *resumables, struct zt_text 
 static bool put_in(struct resumables *resumables, struct resumable *resumable)
 {
     struct resumable **list = list_of(resumables, resumable->entry.id);
+    const struct resumable *same;
+
     pthread_mutex_lock(&resumables->lock);
-    const struct resumable *same = *list;
-    while (same != NULL && strcmp(same->entry.id, resumable->entry.id) != 0) {
+    same = *list;
+    while (same != NULL && strcmp(same->entry.id, resumable->entry.id) != 0)
         same = same->next;
-    }
     if (same == NULL) {
         resumable->next = *list;
         *list = resumable;
@@ -101,14 +104,14 @@ static bool put_in(struct resumables *resumables, struct resumable *resumable)
 static bool take_out(struct resumables *resumables, const struct resumable *resumable)
 {
     struct resumable **link = list_of(resumables, resumable->entry.id);
+    bool found;
+
     pthread_mutex_lock(&resumables->lock);
-    while (*link != NULL && *link != resumable) {
+    while (*link != NULL && *link != resumable)
         link = &(*link)->next;
-    }
-    bool found = *link != NULL;
-    if (found) {
+    found = *link != NULL;
+    if (found)
         *link = resumable->next;
-    }
     pthread_mutex_unlock(&resumables->lock);
     return found;
 }
@@ -116,9 +119,9 @@ static bool take_out(struct resumables *resumables, const struct resumable *resu
 bool resumables_add(struct resumables *resumables, struct resumable *resumable)
 {
     unsigned limit = (unsigned)resumables->server->config->upload.sessions_per_client;
-    if (!registry_add(resumables->server->registry, &resumable->entry, limit)) {
+
+    if (!registry_add(resumables->server->registry, &resumable->entry, limit))
         return false;
-    }
     (void)put_in(resumables, resumable_hold(resumable));
     return true;
 }
@@ -126,10 +129,10 @@ bool resumables_add(struct resumables *resumables, struct resumable *resumable)
 /* False: there are as many as there may be. */
 static bool keep_outcome(struct resumables *resumables, struct resumable *resumable)
 {
-    resumable->is_outcome_kept = atomic_fetch_add(&resumables->outcomes_kept, 1) < OUTCOMES_KEPT_MAX;
-    if (!resumable->is_outcome_kept) {
+    resumable->is_outcome_kept =
+        atomic_fetch_add(&resumables->outcomes_kept, 1) < OUTCOMES_KEPT_MAX;
+    if (!resumable->is_outcome_kept)
         atomic_fetch_sub(&resumables->outcomes_kept, 1);
-    }
     return resumable->is_outcome_kept;
 }
 
@@ -137,86 +140,84 @@ static void remove_place(struct resumables *resumables, struct resumable *resuma
 {
     struct store *store = resumables->server->store;
     struct zt_error error;
-    if (resumable->is_outcome_kept) {
+    enum zt_status status;
+
+    if (resumable->is_outcome_kept)
         atomic_fetch_sub(&resumables->outcomes_kept, 1);
-    }
-    enum zt_status status = store->ops->kept_drop(store, resumable->entry.id, &error);
-    if (status != ZT_OK && status != ZT_NOT_FOUND) {
+    status = store->ops->kept_drop(store, resumable->entry.id, &error);
+    if (status != ZT_OK && status != ZT_NOT_FOUND)
         log_write(LOG_LEVEL_WARN, "upload %s: not removed: %s", resumable->entry.id, error.message);
-    }
 }
 
 void resumables_drop(struct resumables *resumables, struct resumable *resumable)
 {
     atomic_store(&resumable->is_gone, true);
     registry_remove(resumables->server->registry, &resumable->entry);
-    /* In this order, or its place could be found, and taken over, by who does not find it in the table. */
+    /* In this order, or its place could be found, and taken over, by who does not find it in the
+     * table. */
     remove_place(resumables, resumable);
-    if (take_out(resumables, resumable)) {
+    if (take_out(resumables, resumable))
         resumable_release(resumable);
-    }
 }
 
 void resumables_forget(struct resumables *resumables, struct resumable *resumable)
 {
     registry_remove(resumables->server->registry, &resumable->entry);
-    if (take_out(resumables, resumable)) {
+    if (take_out(resumables, resumable))
         resumable_release(resumable);
-    }
 }
 
 void resumables_finish(struct resumables *resumables, struct resumable *resumable)
 {
     atomic_store(&resumable->entry.active, time(NULL));
     registry_remove(resumables->server->registry, &resumable->entry);
-    if (!keep_outcome(resumables, resumable)) {
+    if (!keep_outcome(resumables, resumable))
         remove_place(resumables, resumable);
-    }
 }
 
 bool resumables_restore(struct resumables *resumables, const char *id)
 {
     struct resumable *resumable = resumable_files_open(resumables->server, id);
-    if (resumable == NULL) {
+    bool is_published;
+
+    if (resumable == NULL)
         return false;
-    }
-    bool is_published = atomic_load(&resumable->is_published);
+    is_published = atomic_load(&resumable->is_published);
     if (is_published && !keep_outcome(resumables, resumable)) {
         resumable_release(resumable);
         return false;
     }
     /* Another request may have been quicker. */
     if (!put_in(resumables, resumable)) {
-        if (is_published) {
+        if (is_published)
             atomic_fetch_sub(&resumables->outcomes_kept, 1);
-        }
         resumable_release(resumable);
         return true;
     }
-    if (is_published) {
+    if (is_published)
         return true;
-    }
     (void)registry_add(resumables->server->registry, &resumable->entry, 0);
     return true;
 }
 
 static bool is_over(struct resumable *resumable, time_t now)
 {
-    return atomic_load(&resumable->is_published) ? now - atomic_load(&resumable->entry.active) >= PUBLISHED_S
-                                                 : now >= resumable_expires(resumable);
+    return atomic_load(&resumable->is_published)
+               ? now - atomic_load(&resumable->entry.active) >= PUBLISHED_S
+               : now >= resumable_expires(resumable);
 }
 
 /* Claimed and held, or NULL. */
 static struct resumable *find_over(struct resumables *resumables, size_t list, time_t now)
 {
+    struct resumable *one;
+
     pthread_mutex_lock(&resumables->lock);
-    struct resumable *one = resumables->lists[list];
-    while (one != NULL && (!is_over(one, now) || claim_take(&one->claim) == 0)) {
+    one = resumables->lists[list];
+    while (one != NULL && (!is_over(one, now) || claim_take(&one->claim) == 0))
         one = one->next;
-    }
-    if (one != NULL) {
+    if (one != NULL)
         resumable_hold(one);
-    }
     pthread_mutex_unlock(&resumables->lock);
     return one;
 }
@@ -224,12 +225,13 @@ static struct resumable *find_over(struct resumables *resumables, size_t list, t
 void resumables_expire(struct resumables *resumables)
 {
     time_t now = time(NULL);
+
     for (size_t i = 0; i < LISTS; i++) {
         struct resumable *one;
+
         while ((one = find_over(resumables, i, now)) != NULL) {
-            if (!atomic_load(&one->is_published)) {
+            if (!atomic_load(&one->is_published))
                 log_write(LOG_LEVEL_INFO, "upload %s: expired", one->entry.id);
-            }
             resumables_drop(resumables, one);
             resumable_release(one);
         }

@@ -1,5 +1,5 @@
-/* tus 1.0.0 (https://tus.io/protocols/resumable-upload) at /v1/resumable: core, creation, creation-with-upload,
- * checksum, expiration, termination. */
+/* tus 1.0.0 (https://tus.io/protocols/resumable-upload) at /v1/resumable: core, creation,
+ * creation-with-upload, checksum, expiration, termination. */
 #ifndef UPLOAD_TUS_H
 #define UPLOAD_TUS_H
 

@@ -20,29 +20,33 @@ static bool refuse_metadata(struct request *request, struct creation *creation)
 {
     const char *metadata = request_header(request, "Upload-Metadata");
     enum tus_metadata answer = TUS_METADATA_ABSENT;
-    if (metadata != NULL) {
-        answer = tus_metadata_find(metadata, "model", creation->model, sizeof creation->model);
-    }
-    if (answer == TUS_METADATA_FOUND) {
+
+    if (metadata != NULL)
+        answer = tus_metadata_find(metadata, "model", creation->model, sizeof(creation->model));
+    if (answer == TUS_METADATA_FOUND)
         return refuse_name(request, (struct zt_text){creation->model, strlen(creation->model)});
-    }
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
-                  answer == TUS_METADATA_ABSENT ? "Upload-Metadata tells the model's name: model <base64>"
-                                                : "Upload-Metadata is malformed, or its model is no model's name");
+                  answer == TUS_METADATA_ABSENT
+                      ? "Upload-Metadata tells the model's name: model <base64>"
+                      : "Upload-Metadata is malformed, or its model is no model's name");
     return true;
 }
 
-/* Extensions that would make another upload of it than the one that is made here; an override is for uploads only. */
+/* Extensions that would make another upload of it than the one that is made here; an override is
+ * for uploads only. */
 static bool refuse_unknown_kind(struct request *request)
 {
     const char *method = request_header(request, "X-HTTP-Method-Override");
+
     if (method != NULL && strcasecmp(method, "POST") != 0) {
-        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "uploads are made by POST: no X-HTTP-Method-Override here");
+        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED,
+                      "uploads are made by POST: no X-HTTP-Method-Override here");
         representation_field(&request->reply, "Allow", "POST, OPTIONS");
         return true;
     }
     if (request_header(request, "Upload-Concat") != NULL) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Concat: concatenation is not offered here");
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "Upload-Concat: concatenation is not offered here");
         return true;
     }
     return false;
@@ -51,6 +55,7 @@ static bool refuse_unknown_kind(struct request *request)
 static bool refuse_length(struct request *request, struct creation *creation)
 {
     const char *length = request_header(request, "Upload-Length");
+
     if (request_header(request, "Upload-Defer-Length") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
                       "Upload-Length is wanted: creation-defer-length is not offered here");
@@ -71,21 +76,24 @@ static bool refuse_digest(struct request *request)
 {
     const char *text = request_header(request, "Repr-Digest");
     struct digest_field field = {0};
-    if (text == NULL || digest_field_parse(text, &field)) {
+
+    if (text == NULL || digest_field_parse(text, &field))
         return false;
-    }
     problem_reply(request, PROBLEM_INVALID_REQUEST, "Repr-Digest is malformed");
     return true;
 }
 
 static bool refuse_creation(struct request *request, struct creation *creation)
 {
+    struct zt_text name;
+
     if (refuse_read_only(request) || tus_refuse_version(request) || refuse_unknown_kind(request) ||
-        refuse_metadata(request, creation) || refuse_length(request, creation) || refuse_digest(request)) {
+        refuse_metadata(request, creation) || refuse_length(request, creation) ||
+        refuse_digest(request))
         return true;
-    }
-    struct zt_text name = {creation->model, strlen(creation->model)};
-    return refuse_preconditions(request, name, &creation->preconditions) || refuse_large(request, creation->length);
+    name = (struct zt_text){creation->model, strlen(creation->model)};
+    return refuse_preconditions(request, name, &creation->preconditions) ||
+           refuse_large(request, creation->length);
 }
 
 /* --- making it --- */
@@ -93,13 +101,17 @@ static bool refuse_creation(struct request *request, struct creation *creation)
 static bool copy_texts(struct request *request, char *out_texts[RESUMABLE_TEXTS])
 {
     static const char *const names[RESUMABLE_TEXTS] = {
-        [RESUMABLE_METADATA] = "Upload-Metadata",    [RESUMABLE_IF_MATCH] = "If-Match",
-        [RESUMABLE_IF_NONE_MATCH] = "If-None-Match", [RESUMABLE_IF_UNMODIFIED_SINCE] = "If-Unmodified-Since",
+        [RESUMABLE_METADATA] = "Upload-Metadata",
+        [RESUMABLE_IF_MATCH] = "If-Match",
+        [RESUMABLE_IF_NONE_MATCH] = "If-None-Match",
+        [RESUMABLE_IF_UNMODIFIED_SINCE] = "If-Unmodified-Since",
         [RESUMABLE_REPR_DIGEST] = "Repr-Digest",
     };
     bool copied = true;
+
     for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
         const char *text = request_header(request, names[i]);
+
         out_texts[i] = text != NULL ? strdup(text) : NULL;
         copied = copied && (text == NULL || out_texts[i] != NULL);
     }
@@ -111,8 +123,10 @@ static struct resumable *new_resumable(struct request *request, const struct cre
     char id[UPLOAD_ID_SIZE];
     char *texts[RESUMABLE_TEXTS];
     bool copied = copy_texts(request, texts);
+    struct resumable *resumable;
+
     registry_make_id(id);
-    struct resumable *resumable = resumable_new(request->server, id, texts);
+    resumable = resumable_new(request->server, id, texts);
     if (resumable == NULL || !copied) {
         resumable_release(resumable);
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
@@ -128,6 +142,7 @@ static bool refuse_making(struct request *request, struct resumable *resumable)
 {
     struct resumables *resumables = request->server->resumables;
     struct zt_error error;
+
     if (!resumables_add(resumables, resumable)) {
         reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
                       "upload.sessions_per_client");
@@ -144,21 +159,20 @@ static bool refuse_making(struct request *request, struct resumable *resumable)
 void tus_create_begin(struct request *request)
 {
     struct creation creation;
-    if (refuse_creation(request, &creation)) {
+    struct tus_body *body;
+    struct resumable *resumable;
+
+    if (refuse_creation(request, &creation))
         return;
-    }
-    struct tus_body *body = tus_body_new(request);
-    if (body == NULL) {
+    body = tus_body_new(request);
+    if (body == NULL)
         return;
-    }
     body->is_creation = true;
-    if ((request_body_length(request) > 0 && tus_body_refuse_fields(request, body))) {
+    if ((request_body_length(request) > 0 && tus_body_refuse_fields(request, body)))
         return;
-    }
-    struct resumable *resumable = new_resumable(request, &creation);
-    if (resumable == NULL) {
+    resumable = new_resumable(request, &creation);
+    if (resumable == NULL)
         return;
-    }
     if (refuse_making(request, resumable)) {
         resumable_release(resumable);
         return;
@@ -183,18 +197,16 @@ static void work_finish(struct request *request)
 enum outcome tus_create_handle(struct request *request)
 {
     struct tus_body *body = request->context;
-    if (!body->is_answerable) {
+
+    if (!body->is_answerable)
         return request_work(request, work_finish);
-    }
-    if (body->has_failed) {
+    if (body->has_failed)
         return problem_reply_error_as(request, body->failure.problem, &body->failure.error);
-    }
     reply_empty(request, 201);
     representation_field(&request->reply, "Location",
                          request_print(request, "/v1/resumable/%s", body->resumable->entry.id));
     tus_reply_progress(request, body->resumable, body->offset);
-    if (atomic_load(&body->resumable->is_published)) {
+    if (atomic_load(&body->resumable->is_published))
         tus_reply_published(request, body->resumable);
-    }
     return OUTCOME_READY;
 }

@@ -2,10 +2,13 @@
  *
  *   RECEIVING --last byte--> FINISHING --published--> PUBLISHED
  *       |                        |
- *       +--failure kept----------+--refused---------> FAILED        (a cut connection: nothing is left, from any state)
+ *       +--failure kept----------+--refused---------> FAILED
  *
- * The body goes to an unnamed file as it comes; workers hash what has arrived, behind the writer. When the last byte is
- * there a worker validates the file with the reader that serves it, checks its digests, and publishes it. */
+ * A cut connection leaves nothing, whatever the state.
+ *
+ * The body goes to an unnamed file as it comes; workers hash what has arrived, behind the writer.
+ * When the last byte is there a worker validates the file with the reader that serves it, checks
+ * its digests, and publishes it. */
 #ifndef UPLOAD_UPLOAD_H
 #define UPLOAD_UPLOAD_H
 

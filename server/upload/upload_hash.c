@@ -23,9 +23,8 @@ void upload_hash_free(struct upload_hash *hash)
 static void update(struct upload_hash *hash, const uint8_t *bytes, size_t length)
 {
     zt_hasher_update(hash->sha256, bytes, length);
-    if (hash->sha512 != NULL) {
+    if (hash->sha512 != NULL)
         zt_hasher_update(hash->sha512, bytes, length);
-    }
 }
 
 /* With the lock held. */
@@ -35,11 +34,12 @@ static enum zt_status hash_source(struct upload_hash *hash, struct zt_source *so
     uint64_t at = atomic_load(&hash->hashed);
     enum zt_status status = ZT_OK;
     uint8_t *buffer = malloc(PIECE_BYTES);
-    if (buffer == NULL) {
+
+    if (buffer == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to hash with");
-    }
     while (status == ZT_OK && at < end) {
         size_t length = end - at < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
+
         status = zt_source_read_at(source, at, buffer, length, error);
         if (status == ZT_OK) {
             update(hash, buffer, length);
@@ -51,18 +51,18 @@ static enum zt_status hash_source(struct upload_hash *hash, struct zt_source *so
     return status;
 }
 
-enum zt_status upload_hash_to(struct upload_hash *hash, struct store *store, struct stored_upload *stored, uint64_t end,
-                              struct zt_error *error)
+enum zt_status upload_hash_to(struct upload_hash *hash, struct store *store,
+                              struct stored_upload *stored, uint64_t end, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
     struct zt_source *source;
+
     pthread_mutex_lock(&hash->lock);
     /* Once the end was hashed there is nothing left to do here, nor anything to read from. */
     if (atomic_load(&hash->hashed) < end) {
         status = store->ops->read_back(stored, &source, error);
-        if (status == ZT_OK) {
+        if (status == ZT_OK)
             status = hash_source(hash, source, end, error);
-        }
     }
     pthread_mutex_unlock(&hash->lock);
     return status;
@@ -79,6 +79,7 @@ void upload_hash_append(struct upload_hash *hash, const void *bytes, size_t leng
 static void finish(struct zt_hasher *hasher, uint8_t *out_bytes)
 {
     struct zt_digest digest;
+
     zt_hasher_finish(hasher, &digest);
     memcpy(out_bytes, digest.bytes, digest.length_bytes);
 }
@@ -87,8 +88,7 @@ void upload_hash_finish(struct upload_hash *hash, uint8_t out_sha256[32], uint8_
 {
     pthread_mutex_lock(&hash->lock);
     finish(hash->sha256, out_sha256);
-    if (hash->sha512 != NULL) {
+    if (hash->sha512 != NULL)
         finish(hash->sha512, out_sha512);
-    }
     pthread_mutex_unlock(&hash->lock);
 }

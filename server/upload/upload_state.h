@@ -1,4 +1,5 @@
-/* One upload of a whole file, as its files share it: upload_begin.c (refusals) and upload.c (everything else). */
+/* One upload of a whole file, as its files share it: upload_begin.c (refusals) and upload.c
+ * (everything else). */
 #ifndef UPLOAD_UPLOAD_STATE_H
 #define UPLOAD_UPLOAD_STATE_H
 

@@ -35,8 +35,8 @@ enum outcome writer_commit_handle(struct request *request);
 
 struct writer_session;
 
-/* The session that the path's first name means, held by the request. NULL: replied with 403 (a write, and the server is
- * read-only) or 404. */
+/* The session that the path's first name means, held by the request. NULL: replied with 403 (a
+ * write, and the server is read-only) or 404. */
 struct writer_session *writer_resolve(struct request *request, bool is_write);
 
 /* Memory that is cleared and lives as long as the request. NULL: replied. */

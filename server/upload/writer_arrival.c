@@ -104,19 +104,23 @@ void arrival_release(void *thing)
 
 /* --- sinks --- */
 
-static enum zt_status take_packed(void *context, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status take_packed(void *context, const void *bytes, size_t length,
+                                  struct zt_error *error)
 {
     struct arrival *arrival = context;
+    enum zt_status status;
 
     byte_digests_update(&arrival->stored, bytes, length);
-    enum zt_status status = ops_of(arrival)->write_at(arrival->packed, arrival->packed_length, bytes, length, error);
+    status =
+        ops_of(arrival)->write_at(arrival->packed, arrival->packed_length, bytes, length, error);
     if (status == ZT_OK)
         arrival->packed_length += length;
     return status;
 }
 
 /* The body as it was sent. */
-static enum zt_status take_body(void *context, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status take_body(void *context, const void *bytes, size_t length,
+                                struct zt_error *error)
 {
     struct arrival *arrival = context;
 
@@ -125,7 +129,8 @@ static enum zt_status take_body(void *context, const void *bytes, size_t length,
         return ZT_OK;
     }
     byte_digests_update(&arrival->decoded, bytes, length);
-    return arrival->encoder != NULL ? zt_encoder_append(arrival->encoder, bytes, length, error) : ZT_OK;
+    return arrival->encoder != NULL ? zt_encoder_append(arrival->encoder, bytes, length, error)
+                                    : ZT_OK;
 }
 
 /* --- beginning --- */
@@ -167,12 +172,14 @@ static bool start_digests(struct arrival *arrival)
 bool arrival_take_place(struct arrival *arrival, uint64_t length)
 {
     struct writer_session *session = arrival->session;
+    bool fits;
 
     pthread_mutex_lock(&session->lock);
-    bool fits = writer_place_take(&session->places, length, most_bytes(arrival), &arrival->place.offset);
+    fits = writer_place_take(&session->places, length, most_bytes(arrival), &arrival->place.offset);
     pthread_mutex_unlock(&session->lock);
     if (!fits)
-        return refuse(arrival, PROBLEM_TOO_LARGE, "the file would be larger than this server takes");
+        return refuse(arrival, PROBLEM_TOO_LARGE,
+                      "the file would be larger than this server takes");
     arrival->place.length = length;
     arrival->has_place = true;
     return true;
@@ -183,17 +190,20 @@ static bool open_data(struct arrival *arrival)
     struct store *store = arrival->session->server->store;
     struct zt_error error;
 
-    return store->ops->kept_open(store, arrival->session->entry.id, WRITER_DATA, &arrival->data, &error) == ZT_OK ||
+    return store->ops->kept_open(store, arrival->session->entry.id, WRITER_DATA, &arrival->data,
+                                 &error) == ZT_OK ||
            arrival_fail_store(arrival, &error);
 }
 
 /* Also asks whether a length that is known fits: an upload's own file is grown, not made. */
-static bool make_file(struct arrival *arrival, uint64_t expected_bytes, struct stored_upload **out_file)
+static bool make_file(struct arrival *arrival, uint64_t expected_bytes,
+                      struct stored_upload **out_file)
 {
     struct store *store = arrival->session->server->store;
     struct zt_error error;
 
-    return store->ops->create(store, expected_bytes, out_file, &error) == ZT_OK || arrival_fail_store(arrival, &error);
+    return store->ops->create(store, expected_bytes, out_file, &error) == ZT_OK ||
+           arrival_fail_store(arrival, &error);
 }
 
 static bool check_space(struct arrival *arrival, uint64_t expected_bytes)
@@ -215,7 +225,8 @@ static bool open_encoder(struct arrival *arrival)
         return true;
     if (!make_file(arrival, UINT64_MAX, &arrival->packed))
         return false;
-    return zt_encoder_open(arrival->session->target, arrival->terms.level, &sink, &arrival->encoder, &error) == ZT_OK ||
+    return zt_encoder_open(arrival->session->target, arrival->terms.level, &sink, &arrival->encoder,
+                           &error) == ZT_OK ||
            arrival_fail(arrival, PROBLEM_INTERNAL, &error);
 }
 
@@ -227,9 +238,11 @@ static bool open_body(struct arrival *arrival)
     if (terms->without_body)
         return check_space(arrival, terms->decoded_length);
     if (!terms->body_is_zstd && !terms->compress)
-        return check_space(arrival, terms->decoded_length) && arrival_take_place(arrival, terms->decoded_length);
+        return check_space(arrival, terms->decoded_length) &&
+               arrival_take_place(arrival, terms->decoded_length);
     if (terms->as_sent && terms->body_length != UINT64_MAX)
-        return check_space(arrival, terms->body_length) && arrival_take_place(arrival, terms->body_length);
+        return check_space(arrival, terms->body_length) &&
+               arrival_take_place(arrival, terms->body_length);
     return make_file(arrival, terms->body_length, &arrival->spool);
 }
 
@@ -248,10 +261,10 @@ static bool start_follower(struct arrival *arrival)
     return body_follower_init(follower) || no_memory(arrival);
 }
 
-struct arrival *arrival_begin(struct writer_session *session, uint64_t round, const struct arrival_terms *terms,
-                              struct writer_failure *failure)
+struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
+                              const struct arrival_terms *terms, struct writer_failure *failure)
 {
-    struct arrival *arrival = calloc(1, sizeof *arrival);
+    struct arrival *arrival = calloc(1, sizeof(*arrival));
 
     if (arrival == NULL) {
         writer_refuse(failure, PROBLEM_INTERNAL, "no memory for a component");
@@ -261,8 +274,8 @@ struct arrival *arrival_begin(struct writer_session *session, uint64_t round, co
     arrival->session = writer_session_hold(session);
     arrival->round = round;
     arrival->terms = *terms;
-    if (copy_names(arrival) && start_digests(arrival) && open_data(arrival) && open_encoder(arrival) &&
-        open_body(arrival) && start_follower(arrival))
+    if (copy_names(arrival) && start_digests(arrival) && open_data(arrival) &&
+        open_encoder(arrival) && open_body(arrival) && start_follower(arrival))
         return arrival;
     *failure = arrival->failure;
     free_arrival(arrival);
@@ -280,10 +293,12 @@ static uint64_t most_of_body(const struct arrival *arrival)
 static bool write_in_place(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
 {
     struct zt_error error;
+    enum zt_status status;
 
     if (!writer_write_begin(arrival->session, arrival->round))
         return refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
-    enum zt_status status = ops_of(arrival)->write_at(arrival->data, arrival->place.offset + at, bytes, length, &error);
+    status =
+        ops_of(arrival)->write_at(arrival->data, arrival->place.offset + at, bytes, length, &error);
     writer_write_end(arrival->session);
     return status == ZT_OK || arrival_fail_store(arrival, &error);
 }

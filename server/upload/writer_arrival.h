@@ -1,8 +1,9 @@
-/* One component on its way into a streaming writer's upload: its body is written as it comes, workers follow, and a
- * worker finishes and acknowledges it.
+/* One component on its way into a streaming writer's upload: its body is written as it comes,
+ * workers follow, and a worker finishes and acknowledges it.
  *
- * Where the body goes: what is stored as it is sent, and of a length that is known, to its place in "data" at once;
- * all else to an unnamed file first, from where it is decoded, compressed, or copied to its place. */
+ * Where the body goes: what is stored as it is sent, and of a length that is known, to its place in
+ * "data" at once; all else to an unnamed file first, from where it is decoded, compressed, or
+ * copied to its place. */
 #ifndef UPLOAD_WRITER_ARRIVAL_H
 #define UPLOAD_WRITER_ARRIVAL_H
 
@@ -60,19 +61,20 @@ struct arrival {
     struct writer_failure failure;
 };
 
-/* Takes a reference to the session, copies the names, opens the files, and takes a place where that can be done at
- * once. NULL with failure filled. */
-struct arrival *arrival_begin(struct writer_session *session, uint64_t round, const struct arrival_terms *terms,
-                              struct writer_failure *failure);
+/* Takes a reference to the session, copies the names, opens the files, and takes a place where that
+ * can be done at once. NULL with failure filled. */
+struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
+                              const struct arrival_terms *terms, struct writer_failure *failure);
 
 /* On the loop. A failure stays, and the rest of the body is dropped. */
 void arrival_receive(struct arrival *arrival, const void *bytes, size_t length);
 
-/* The same on a worker, while the request waits; the follower is given the bytes by another (body_follower_take). */
+/* The same on a worker, while the request waits; the follower is given the bytes by another
+ * (body_follower_take). */
 void arrival_store(struct arrival *arrival, const void *bytes, size_t length);
 
-/* On a worker: everything from the last byte to the acknowledgement. False: failure is filled, and nothing is left of
- * it. */
+/* On a worker: everything from the last byte to the acknowledgement. False: failure is filled, and
+ * nothing is left of it. */
 bool arrival_finish(struct arrival *arrival);
 
 /* On the loop: the request is over. */
@@ -87,7 +89,8 @@ bool arrival_fail_store(struct arrival *arrival, const struct zt_error *error);
 bool arrival_take_place(struct arrival *arrival, uint64_t length);
 
 /* writer_pull.c: decodes a stored component into place or encoder. */
-bool arrival_pull(struct arrival *arrival, const struct zt_component *component, struct zt_source *source);
+bool arrival_pull(struct arrival *arrival, const struct zt_component *component,
+                  struct zt_source *source);
 /* The bytes that the request names by their digest, from wherever the server holds them. */
 bool arrival_pull_held(struct arrival *arrival);
 

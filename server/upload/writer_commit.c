@@ -1,7 +1,8 @@
 /* Commit, one function a step; the first that fails ends it, and the upload stays open.
  *
- * "data" becomes the file where components lie tightly in it. Where bodies that failed or were replaced have left
- * holes, the file is made anew of what is wanted: nothing that nobody acknowledged is ever published. */
+ * "data" becomes the file where components lie tightly in it. Where bodies that failed or were
+ * replaced have left holes, the file is made anew of what is wanted: nothing that nobody
+ * acknowledged is ever published. */
 #include "upload/writer_commit.h"
 
 #include <stdlib.h>
@@ -39,16 +40,19 @@ static bool write_at(struct commit *commit, uint64_t offset, const void *bytes, 
 {
     struct zt_error error;
 
-    return ops_of(commit)->write_at(commit->publication.stored, offset, bytes, length, &error) == ZT_OK ||
+    return ops_of(commit)->write_at(commit->publication.stored, offset, bytes, length, &error) ==
+               ZT_OK ||
            fail_store(commit, &error);
 }
 
-/* Whatever lies behind the components goes: the rest of bodies that failed, or of a commit that did. */
+/* Whatever lies behind the components goes: the rest of bodies that failed, or of a commit that
+ * did. */
 static bool cut(struct commit *commit, struct stored_upload *data)
 {
     struct zt_error error;
 
-    return ops_of(commit)->truncate(data, commit->layout.data_end, &error) == ZT_OK || fail_store(commit, &error);
+    return ops_of(commit)->truncate(data, commit->layout.data_end, &error) == ZT_OK ||
+           fail_store(commit, &error);
 }
 
 static bool open_data(struct commit *commit)
@@ -56,8 +60,8 @@ static bool open_data(struct commit *commit)
     struct writer_session *session = commit->session;
     struct zt_error error;
 
-    return ops_of(commit)->kept_open(session->server->store, session->entry.id, WRITER_DATA, &commit->data, &error) ==
-               ZT_OK ||
+    return ops_of(commit)->kept_open(session->server->store, session->entry.id, WRITER_DATA,
+                                     &commit->data, &error) == ZT_OK ||
            fail_store(commit, &error);
 }
 
@@ -68,14 +72,14 @@ static bool make_compact(struct commit *commit)
     struct zt_error error;
 
     if (ops_of(commit)->kept_create(session->server->store, session->entry.id, WRITER_COMPACT,
-                                    layout->data_end + layout->end_length, &commit->publication.stored,
-                                    &error) != ZT_OK)
+                                    layout->data_end + layout->end_length,
+                                    &commit->publication.stored, &error) != ZT_OK)
         return fail_store(commit, &error);
     for (size_t i = 0; i < layout->count; i++) {
         const struct writer_component *component = layout->components[i];
 
-        if (ops_of(commit)->copy(commit->data, component->offset, commit->publication.stored, component->final_offset,
-                                 component->length, &error) != ZT_OK)
+        if (ops_of(commit)->copy(commit->data, component->offset, commit->publication.stored,
+                                 component->final_offset, component->length, &error) != ZT_OK)
             return fail_store(commit, &error);
         writer_session_touch(session);
     }
@@ -95,7 +99,7 @@ static bool make_file(struct commit *commit)
         commit->data = NULL;
     }
     return (commit->is_in_place ? cut(commit, commit->publication.stored) : make_compact(commit)) &&
-           write_at(commit, 0, places.head, sizeof places.head) &&
+           write_at(commit, 0, places.head, sizeof(places.head)) &&
            write_at(commit, layout->data_end, layout->end, layout->end_length);
 }
 
@@ -118,7 +122,7 @@ static bool hash_file(struct commit *commit)
     if (ops_of(commit)->read_back(commit->publication.stored, &source, &error) != ZT_OK ||
         zt_source_digest(source, ZT_DIGEST_SHA256, &progress, &digest, &error) != ZT_OK)
         return fail_store(commit, &error);
-    memcpy(commit->publication.sha256, digest.bytes, sizeof commit->publication.sha256);
+    memcpy(commit->publication.sha256, digest.bytes, sizeof(commit->publication.sha256));
     return true;
 }
 
@@ -126,10 +130,11 @@ static bool note_publishing(struct commit *commit)
 {
     struct writer_session *session = commit->session;
     struct zt_error error;
+    bool noted;
 
     pthread_mutex_lock(&session->journal_lock);
-    bool noted = writer_journal_publish(session, commit->is_in_place ? WRITER_DATA : WRITER_COMPACT,
-                                        commit->publication.sha256, &error);
+    noted = writer_journal_publish(session, commit->is_in_place ? WRITER_DATA : WRITER_COMPACT,
+                                   commit->publication.sha256, &error);
     pthread_mutex_unlock(&session->journal_lock);
     return noted || fail_store(commit, &error);
 }
@@ -140,7 +145,8 @@ static const uint8_t *decoded_sha256(void *context, struct zt_text object, struc
 {
     const struct writer_session *session = context;
     const struct writer_object *held = writer_contents_find(&session->contents, object);
-    const struct writer_component *found = held != NULL ? writer_object_find(held, component) : NULL;
+    const struct writer_component *found =
+        held != NULL ? writer_object_find(held, component) : NULL;
 
     *out_compressed = found != NULL && found->compressed;
     return found != NULL ? found->sha256 : NULL;
@@ -160,13 +166,14 @@ static void note_outcome(struct commit *commit)
 
     pthread_mutex_lock(&session->journal_lock);
     pthread_mutex_lock(&session->lock);
-    memcpy(session->outcome.sha256, commit->publication.sha256, sizeof session->outcome.sha256);
-    memcpy(session->outcome.etag, commit->publication.etag, sizeof session->outcome.etag);
+    memcpy(session->outcome.sha256, commit->publication.sha256, sizeof(session->outcome.sha256));
+    memcpy(session->outcome.etag, commit->publication.etag, sizeof(session->outcome.etag));
     session->outcome.when = time(NULL);
     session->state = WRITER_COMMITTED;
     pthread_mutex_unlock(&session->lock);
     if (!writer_journal_outcome(session, &error))
-        log_write(LOG_LEVEL_WARN, "upload %s: committed, but not written down: %s", session->entry.id, error.message);
+        log_write(LOG_LEVEL_WARN, "upload %s: committed, but not written down: %s",
+                  session->entry.id, error.message);
     pthread_mutex_unlock(&session->journal_lock);
     registry_remove(session->server->registry, &session->entry);
 }
@@ -176,12 +183,14 @@ static void note_outcome(struct commit *commit)
 /* None of two lists matches when none of the joined one does. */
 static const char *join_lists(const char *a, const char *b, char **out_joined)
 {
+    size_t size;
+
     if (a == NULL || b == NULL)
         return a != NULL ? a : b;
     /* Where nothing may be, no list can match. */
     if (strcmp(a, "*") == 0 || strcmp(b, "*") == 0)
         return "*";
-    size_t size = strlen(a) + strlen(b) + 3;
+    size = strlen(a) + strlen(b) + 3;
     *out_joined = malloc(size);
     if (*out_joined != NULL) {
         strcpy(*out_joined, a);
@@ -191,46 +200,56 @@ static const char *join_lists(const char *a, const char *b, char **out_joined)
     return *out_joined;
 }
 
-/* Those that cannot be joined with the upload's own are looked at here; all others at the moment of publication. */
+/* Those that cannot be joined with the upload's own are looked at here; all others at the moment of
+ * publication. */
 static bool check_now(struct commit *commit, const struct preconditions *asked)
 {
     const struct preconditions *own = &commit->session->preconditions;
     struct preconditions now = {.if_match = own->if_match != NULL ? asked->if_match : NULL,
-                                .if_unmodified_since =
-                                    own->if_unmodified_since != NULL ? asked->if_unmodified_since : NULL};
+                                .if_unmodified_since = own->if_unmodified_since != NULL
+                                                           ? asked->if_unmodified_since
+                                                           : NULL};
+    struct generation *current;
+    bool hold;
 
     if (now.if_match == NULL && now.if_unmodified_since == NULL)
         return true;
-    struct generation *current = publication_find_current(commit->session->server, commit->session->entry.model);
-    bool hold = publication_preconditions_hold(&now, current);
+    current = publication_find_current(commit->session->server, commit->session->entry.model);
+    hold = publication_preconditions_hold(&now, current);
     generation_release(current);
     return hold || writer_refuse(commit->failure, PROBLEM_PRECONDITION_FAILED,
                                  "what stands under the name is not what the request asks for");
 }
 
-static bool set_preconditions(struct commit *commit, const struct preconditions *asked, char **out_joined)
+static bool set_preconditions(struct commit *commit, const struct preconditions *asked,
+                              char **out_joined)
 {
     const struct preconditions *own = &commit->session->preconditions;
     struct preconditions *all = &commit->publication.preconditions;
+    bool is_whole;
 
     all->if_match = own->if_match != NULL ? own->if_match : asked->if_match;
-    all->if_unmodified_since = own->if_unmodified_since != NULL ? own->if_unmodified_since : asked->if_unmodified_since;
+    all->if_unmodified_since =
+        own->if_unmodified_since != NULL ? own->if_unmodified_since : asked->if_unmodified_since;
     all->if_none_match = join_lists(own->if_none_match, asked->if_none_match, out_joined);
-    bool is_whole = all->if_none_match != NULL || (own->if_none_match == NULL && asked->if_none_match == NULL);
-    return is_whole || writer_refuse(commit->failure, PROBLEM_INTERNAL, "no memory for the preconditions");
+    is_whole =
+        all->if_none_match != NULL || (own->if_none_match == NULL && asked->if_none_match == NULL);
+    return is_whole ||
+           writer_refuse(commit->failure, PROBLEM_INTERNAL, "no memory for the preconditions");
 }
 
 /* --- the whole --- */
 
-/* Of the two files one stays: without an end when the upload goes on, and none when it is published. */
+/* Of the two files one stays: without an end when the upload goes on, and none when it is
+ * published. */
 static void end(struct commit *commit, bool done)
 {
     struct writer_session *session = commit->session;
     struct zt_error error;
 
     if (!done && commit->is_in_place && commit->publication.stored != NULL)
-        session->is_dirty =
-            ops_of(commit)->truncate(commit->publication.stored, commit->layout.data_end, &error) != ZT_OK;
+        session->is_dirty = ops_of(commit)->truncate(commit->publication.stored,
+                                                     commit->layout.data_end, &error) != ZT_OK;
     ops_of(commit)->abandon(commit->data);
     ops_of(commit)->abandon(commit->publication.stored);
     if (!commit->is_in_place)
@@ -243,8 +262,9 @@ static bool run(struct commit *commit, const struct preconditions *asked)
 {
     char *joined = NULL;
     bool done = set_preconditions(commit, asked, &joined) && check_now(commit, asked) &&
-                writer_layout_make(commit->session, &commit->layout, commit->failure) && make_file(commit) &&
-                hash_file(commit) && note_publishing(commit) && publish(commit);
+                writer_layout_make(commit->session, &commit->layout, commit->failure) &&
+                make_file(commit) && hash_file(commit) && note_publishing(commit) &&
+                publish(commit);
 
     if (done)
         note_outcome(commit);
@@ -271,10 +291,11 @@ bool writer_commit(struct writer_session *session, const struct preconditions *p
                                             .context = session},
                             .failure = failure};
     enum writer_state state;
+    bool done;
 
     if (!writer_round_end(session, WRITER_COMMITTING, &state))
         return state == WRITER_COMMITTED || refuse_state(state, failure);
-    bool done = run(&commit, preconditions);
+    done = run(&commit, preconditions);
     if (!done)
         writer_round_begin(session);
     return done;

@@ -10,7 +10,8 @@
 struct writer_component *writer_component_new(struct zt_text name, const struct zt_shape *shape)
 {
     size_t extents_bytes = shape->rank * sizeof(uint64_t);
-    struct writer_component *component = calloc(1, sizeof *component + extents_bytes + name.length);
+    struct writer_component *component =
+        calloc(1, sizeof(*component) + extents_bytes + name.length);
 
     if (component == NULL)
         return NULL;
@@ -23,7 +24,8 @@ struct writer_component *writer_component_new(struct zt_text name, const struct 
 
 struct zt_text writer_component_name(const struct writer_component *component)
 {
-    return (struct zt_text){(const char *)(component->extents + component->rank), component->name_length};
+    return (struct zt_text){(const char *)(component->extents + component->rank),
+                            component->name_length};
 }
 
 struct zt_shape writer_component_shape(const struct writer_component *component)
@@ -45,7 +47,8 @@ static int compare_texts(struct zt_text a, struct zt_text b)
 
 static int compare_objects(const void *a, const void *b)
 {
-    return compare_texts(((const struct writer_object *)a)->name, ((const struct writer_object *)b)->name);
+    return compare_texts(((const struct writer_object *)a)->name,
+                         ((const struct writer_object *)b)->name);
 }
 
 static void free_declaration(struct zt_declaration *declaration)
@@ -76,7 +79,8 @@ void writer_contents_free(struct writer_contents *contents)
     contents->tree = NULL;
 }
 
-struct writer_object *writer_contents_find(const struct writer_contents *contents, struct zt_text object)
+struct writer_object *writer_contents_find(const struct writer_contents *contents,
+                                           struct zt_text object)
 {
     const struct writer_object key = {.name = object};
     struct writer_object *const *found = tfind(&key, &contents->tree, compare_objects);
@@ -90,7 +94,7 @@ static struct writer_object *find_or_add(struct writer_contents *contents, struc
 
     if (object != NULL)
         return object;
-    object = calloc(1, sizeof *object + name.length);
+    object = calloc(1, sizeof(*object) + name.length);
     if (object == NULL)
         return NULL;
     object->name = (struct zt_text){memcpy(object + 1, name.bytes, name.length), name.length};
@@ -99,13 +103,15 @@ static struct writer_object *find_or_add(struct writer_contents *contents, struc
         return NULL;
     }
     contents->object_count++;
-    contents->held_bytes += sizeof *object + name.length;
+    contents->held_bytes += sizeof(*object) + name.length;
     return object;
 }
 
 static uint64_t held_by(const struct zt_declaration *declaration)
 {
-    return declaration != NULL ? sizeof *declaration + declaration->attributes.length + declaration->format.length : 0;
+    return declaration != NULL
+               ? sizeof(*declaration) + declaration->attributes.length + declaration->format.length
+               : 0;
 }
 
 bool writer_contents_declare(struct writer_contents *contents, struct zt_text object,
@@ -123,11 +129,12 @@ bool writer_contents_declare(struct writer_contents *contents, struct zt_text ob
 
 static uint64_t size_of(const struct writer_component *component)
 {
-    return sizeof *component + component->rank * sizeof(uint64_t) + component->name_length;
+    return sizeof(*component) + component->rank * sizeof(uint64_t) + component->name_length;
 }
 
 /* Where a component of that name is, or would be. */
-static struct writer_component **find_link(struct writer_object *object, struct zt_text name, bool *out_found)
+static struct writer_component **find_link(struct writer_object *object, struct zt_text name,
+                                           bool *out_found)
 {
     struct writer_component **link = &object->components;
     int order = -1;
@@ -138,7 +145,8 @@ static struct writer_component **find_link(struct writer_object *object, struct 
     return link;
 }
 
-struct writer_component *writer_object_find(const struct writer_object *object, struct zt_text component)
+struct writer_component *writer_object_find(const struct writer_object *object,
+                                            struct zt_text component)
 {
     struct writer_component *at = object->components;
 
@@ -147,16 +155,18 @@ struct writer_component *writer_object_find(const struct writer_object *object, 
     return at;
 }
 
-bool writer_contents_put(struct writer_contents *contents, struct zt_text object, struct writer_component *component,
-                         struct writer_component **out_replaced)
+bool writer_contents_put(struct writer_contents *contents, struct zt_text object,
+                         struct writer_component *component, struct writer_component **out_replaced)
 {
     struct writer_object *entry = find_or_add(contents, object);
     bool found;
+    struct writer_component **link;
+    struct writer_component *replaced;
 
     if (entry == NULL)
         return false;
-    struct writer_component **link = find_link(entry, writer_component_name(component), &found);
-    struct writer_component *replaced = found ? *link : NULL;
+    link = find_link(entry, writer_component_name(component), &found);
+    replaced = found ? *link : NULL;
     component->next = found ? replaced->next : *link;
     *link = component;
     entry->component_count += !found;
@@ -182,7 +192,8 @@ static void visit_node(const void *node, VISIT which, void *closure)
 }
 
 void writer_contents_walk(const struct writer_contents *contents,
-                          bool (*visit)(void *context, const struct writer_object *object), void *context)
+                          bool (*visit)(void *context, const struct writer_object *object),
+                          void *context)
 {
     struct walk walk = {.visit = visit, .context = context};
 

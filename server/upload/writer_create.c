@@ -35,13 +35,14 @@ static void free_creation(void *thing)
 void writer_create_begin(struct request *request)
 {
     struct preconditions preconditions;
+    struct creation *creation;
 
     if (refuse_read_only(request) || refuse_name(request, request->names[0]) ||
         refuse_preconditions(request, request->names[0], &preconditions))
         return;
     if (json_body_refuse(request))
         return;
-    struct creation *creation = writer_context(request, sizeof *creation);
+    creation = writer_context(request, sizeof(*creation));
     if (creation == NULL)
         return;
     json_init(&creation->json, false);
@@ -61,12 +62,14 @@ void writer_create_receive(struct request *request, const void *bytes, size_t le
 static bool check_preconditions(struct creation *creation, struct writer_session *session)
 {
     const struct preconditions *preconditions = &creation->preconditions;
+    struct generation *current;
+    bool hold;
 
     if (preconditions->if_match == NULL && preconditions->if_none_match == NULL &&
         preconditions->if_unmodified_since == NULL)
         return true;
-    struct generation *current = publication_find_current(session->server, session->entry.model);
-    bool hold = publication_preconditions_hold(preconditions, current);
+    current = publication_find_current(session->server, session->entry.model);
+    hold = publication_preconditions_hold(preconditions, current);
     generation_release(current);
     return hold || writer_refuse(&creation->failure, PROBLEM_PRECONDITION_FAILED,
                                  "what stands under the name is not what the request asks for");
@@ -77,11 +80,12 @@ static bool make_files(struct writer_session *session, struct zt_error *error)
     struct store *store = session->server->store;
     const char *id = session->entry.id;
     struct stored_upload *data;
+    enum zt_status status;
 
     /* The journal last: without one the place is nothing. */
     if (store->ops->kept_create(store, id, WRITER_DATA, 0, &data, error) != ZT_OK)
         return false;
-    enum zt_status status = store->ops->sync(data, error);
+    status = store->ops->sync(data, error);
     store->ops->abandon(data);
     return status == ZT_OK && writer_journal_begin(session, error);
 }
@@ -105,14 +109,16 @@ static bool describe(struct creation *creation, struct writer_session *session)
     struct zt_declaration declaration;
     struct zt_error error;
     enum zt_status status = zt_declare_file(json_body_text(&creation->body), &declaration, &error);
+    bool copied;
 
     if (status != ZT_OK)
-        return writer_fail(&creation->failure, status == ZT_ARGUMENT ? PROBLEM_INVALID_REQUEST : PROBLEM_INTERNAL,
+        return writer_fail(&creation->failure,
+                           status == ZT_ARGUMENT ? PROBLEM_INVALID_REQUEST : PROBLEM_INTERNAL,
                            &error);
     session->target = declaration.target;
     writer_places_init(&session->places, zt_target_places(session->target).data_alignment);
-    bool copied = writer_session_set_attributes(session, declaration.attributes) &&
-                  writer_session_set_preconditions(session, &creation->preconditions);
+    copied = writer_session_set_attributes(session, declaration.attributes) &&
+             writer_session_set_preconditions(session, &creation->preconditions);
     zt_declaration_free(&declaration);
     return copied || writer_refuse(&creation->failure, PROBLEM_INTERNAL, "no memory for an upload");
 }
@@ -136,17 +142,18 @@ static void work_create(struct request *request)
     struct creation *creation = request->context;
     struct zt_text name = request->names[0];
     char id[UPLOAD_ID_SIZE];
+    struct writer_session *session;
 
     registry_make_id(id);
-    struct writer_session *session = writer_session_new(request->server, id);
+    session = writer_session_new(request->server, id);
     if (session == NULL) {
         writer_refuse(&creation->failure, PROBLEM_INTERNAL, "no memory for an upload");
         return;
     }
     memcpy(session->entry.model, name.bytes, name.length);
     strcpy(session->entry.client, creation->client);
-    if (describe(creation, session) && check_preconditions(creation, session) && make_place(creation, session) &&
-        show(creation, session)) {
+    if (describe(creation, session) && check_preconditions(creation, session) &&
+        make_place(creation, session) && show(creation, session)) {
         writer_status_write(session, &creation->json);
         creation->session = session;
     } else {
@@ -171,7 +178,8 @@ enum outcome writer_create_handle(struct request *request)
     }
     if (creation->session == NULL)
         return problem_reply_error_as(request, creation->failure.problem, &creation->failure.error);
-    reply_json(request, 201, creation->json.text, creation->json.failed ? 0 : creation->json.length);
+    reply_json(request, 201, creation->json.text,
+               creation->json.failed ? 0 : creation->json.length);
     representation_field(&request->reply, "Location", writer_location(request, creation->session));
     return OUTCOME_READY;
 }

@@ -1,5 +1,5 @@
-/* The worker's side of an arrival: from the last byte to the acknowledgement, one function a step; the first that fails
- * ends it. */
+/* The worker's side of an arrival: from the last byte to the acknowledgement, one function a step;
+ * the first that fails ends it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,27 +28,30 @@ static bool check_length(struct arrival *arrival)
 
     return terms->without_body || terms->body_is_zstd ||
            body_follower_received(&arrival->follower) == terms->decoded_length ||
-           refuse(arrival, PROBLEM_SIZE_MISMATCH, "the body has fewer bytes than shape and type want");
+           refuse(arrival, PROBLEM_SIZE_MISMATCH,
+                  "the body has fewer bytes than shape and type want");
 }
 
 static bool follow_to_end(struct arrival *arrival)
 {
     struct zt_error error;
 
-    return body_follower_finish(&arrival->follower, &error) == ZT_OK || arrival_fail_store(arrival, &error);
+    return body_follower_finish(&arrival->follower, &error) == ZT_OK ||
+           arrival_fail_store(arrival, &error);
 }
 
-/* RFC 9659: what the content coding zstd may ask a receiver for. More would be memory for whoever asks, many at once.
- */
-static bool check_windows(struct arrival *arrival, const struct zt_component *body, struct zt_source *source)
+/* RFC 9659: what the content coding zstd may ask a receiver for. More would be memory for whoever
+ * asks, many at once. */
+static bool check_windows(struct arrival *arrival, const struct zt_component *body,
+                          struct zt_source *source)
 {
     struct zt_error error;
     bool fit;
 
     if (zt_zstd_windows_fit(source, body, &fit, &error) != ZT_OK)
         return arrival_fail_store(arrival, &error);
-    return fit ||
-           refuse(arrival, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "Content-Encoding zstd: a frame wants a window above 8 MiB");
+    return fit || refuse(arrival, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                         "Content-Encoding zstd: a frame wants a window above 8 MiB");
 }
 
 /* Only now: zstd tells at its end whether it was right. */
@@ -101,11 +104,14 @@ static bool check_stated(struct arrival *arrival)
     const struct byte_digests *sent = terms->body_is_zstd ? &arrival->body : &arrival->decoded;
 
     if (!terms->without_body && !byte_digests_agree(sent, &terms->content_digest))
-        return refuse(arrival, PROBLEM_DIGEST_MISMATCH, "the body does not have the digest of Content-Digest");
-    /* RFC 9530 has it cover the coded bytes; the answer's covers the decoded ones. Either proves that they are right.
-     */
-    if (!byte_digests_agree(sent, &terms->repr_digest) && !byte_digests_agree(&arrival->decoded, &terms->repr_digest))
-        return refuse(arrival, PROBLEM_DIGEST_MISMATCH, "the bytes do not have the digest of Repr-Digest");
+        return refuse(arrival, PROBLEM_DIGEST_MISMATCH,
+                      "the body does not have the digest of Content-Digest");
+    /* RFC 9530 has it cover the coded bytes; the answer's covers the decoded ones. Either proves
+     * that they are right. */
+    if (!byte_digests_agree(sent, &terms->repr_digest) &&
+        !byte_digests_agree(&arrival->decoded, &terms->repr_digest))
+        return refuse(arrival, PROBLEM_DIGEST_MISMATCH,
+                      "the bytes do not have the digest of Repr-Digest");
     return true;
 }
 
@@ -114,11 +120,13 @@ static bool check_wanted(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;
 
-    if (!terms->has_wanted ||
-        memcmp(arrival->decoded.sha256.bytes, terms->wanted_sha256, sizeof terms->wanted_sha256) == 0)
+    if (!terms->has_wanted || memcmp(arrival->decoded.sha256.bytes, terms->wanted_sha256,
+                                     sizeof(terms->wanted_sha256)) == 0)
         return true;
-    return terms->without_body ? refuse(arrival, PROBLEM_COMPONENT_NOT_FOUND, "no component with these bytes is here")
-                               : refuse(arrival, PROBLEM_DIGEST_MISMATCH, "the bytes do not have the digest stated");
+    return terms->without_body ? refuse(arrival, PROBLEM_COMPONENT_NOT_FOUND,
+                                        "no component with these bytes is here")
+                               : refuse(arrival, PROBLEM_DIGEST_MISMATCH,
+                                        "the bytes do not have the digest stated");
 }
 
 /* --- its place --- */
@@ -126,12 +134,13 @@ static bool check_wanted(struct arrival *arrival)
 static bool copy_to_place(struct arrival *arrival, struct stored_upload *from, uint64_t length)
 {
     struct zt_error error;
+    enum zt_status status;
 
     if (!arrival_take_place(arrival, length))
         return false;
     if (!writer_write_begin(arrival->session, arrival->round))
         return refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
-    enum zt_status status = ops_of(arrival)->copy(from, 0, arrival->data, arrival->place.offset, length, &error);
+    status = ops_of(arrival)->copy(from, 0, arrival->data, arrival->place.offset, length, &error);
     writer_write_end(arrival->session);
     return status == ZT_OK || arrival_fail_store(arrival, &error);
 }
@@ -149,7 +158,8 @@ static bool sync_data(struct arrival *arrival)
 {
     struct zt_error error;
 
-    return ops_of(arrival)->sync(arrival->data, &error) == ZT_OK || arrival_fail_store(arrival, &error);
+    return ops_of(arrival)->sync(arrival->data, &error) == ZT_OK ||
+           arrival_fail_store(arrival, &error);
 }
 
 /* --- the acknowledgement --- */
@@ -176,23 +186,26 @@ static struct writer_component *describe(const struct arrival *arrival)
     component->offset = arrival->place.offset;
     component->length = arrival->place.length;
     component->decoded_length = terms->decoded_length;
-    memcpy(component->sha256, arrival->decoded.sha256.bytes, sizeof component->sha256);
-    memcpy(component->stated, stated_digest(arrival), sizeof component->stated);
+    memcpy(component->sha256, arrival->decoded.sha256.bytes, sizeof(component->sha256));
+    memcpy(component->stated, stated_digest(arrival), sizeof(component->stated));
     return component;
 }
 
 static void return_replaced(struct arrival *arrival, struct writer_component *replaced)
 {
+    struct writer_place place;
+
     if (replaced == NULL)
         return;
-    const struct writer_place place = {replaced->offset, replaced->length};
+    place = (struct writer_place){replaced->offset, replaced->length};
     writer_place_return(arrival->session, arrival->round, arrival->data, &place);
     free(replaced);
 }
 
 static bool acknowledge(struct arrival *arrival)
 {
-    struct writer_exchange exchange = {.object = arrival->terms.object, .component = describe(arrival)};
+    struct writer_exchange exchange = {.object = arrival->terms.object,
+                                       .component = describe(arrival)};
     struct writer_failure failure;
     struct zt_error error;
 
@@ -210,7 +223,8 @@ static bool acknowledge(struct arrival *arrival)
     return true;
 }
 
-/* Of a round that is over nothing that was read back tells about the body: a commit has the file, cut and completed. */
+/* Of a round that is over nothing that was read back tells about the body: a commit has the file,
+ * cut and completed. */
 static void tell_end_of_round(struct arrival *arrival)
 {
     if (!writer_round_is_over(arrival->session, arrival->round))
@@ -221,8 +235,9 @@ static void tell_end_of_round(struct arrival *arrival)
 
 bool arrival_finish(struct arrival *arrival)
 {
-    bool done = !arrival->has_failed && read_bytes(arrival) && end_encoding(arrival) && check_stated(arrival) &&
-                check_wanted(arrival) && put_in_place(arrival) && sync_data(arrival) && acknowledge(arrival);
+    bool done = !arrival->has_failed && read_bytes(arrival) && end_encoding(arrival) &&
+                check_stated(arrival) && check_wanted(arrival) && put_in_place(arrival) &&
+                sync_data(arrival) && acknowledge(arrival);
 
     if (!done)
         tell_end_of_round(arrival);

@@ -1,4 +1,5 @@
-/* Appending to the journal. A record is written over the end of the one before; what is behind an end is nothing. */
+/* Appending to the journal. A record is written over the end of the one before; what is behind an
+ * end is nothing. */
 #include "upload/writer_journal.h"
 
 #include <string.h>
@@ -18,8 +19,8 @@ static bool append(struct writer_session *session, struct record *record, struct
     if (!closed)
         status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a record");
     if (status == ZT_OK)
-        status =
-            ops_of(session)->write_at(session->journal, session->journal_end, record->bytes, record->length, error);
+        status = ops_of(session)->write_at(session->journal, session->journal_end, record->bytes,
+                                           record->length, error);
     if (status == ZT_OK)
         status = ops_of(session)->sync(session->journal, error);
     if (status == ZT_OK)
@@ -40,8 +41,8 @@ bool writer_journal_begin(struct writer_session *session, struct zt_error *error
     const struct registry_entry *entry = &session->entry;
     struct record record;
 
-    if (ops_of(session)->kept_create(session->server->store, entry->id, WRITER_JOURNAL, 0, &session->journal, error) !=
-        ZT_OK)
+    if (ops_of(session)->kept_create(session->server->store, entry->id, WRITER_JOURNAL, 0,
+                                     &session->journal, error) != ZT_OK)
         return false;
     record_begin(&record, JOURNAL_SESSION);
     record_put_uint(&record, JOURNAL_REVISION);
@@ -69,8 +70,8 @@ bool writer_journal_declare(struct writer_session *session, struct zt_text objec
     return append(session, &record, error);
 }
 
-bool writer_journal_put(struct writer_session *session, struct zt_text object, const struct writer_component *component,
-                        struct zt_error *error)
+bool writer_journal_put(struct writer_session *session, struct zt_text object,
+                        const struct writer_component *component, struct zt_error *error)
 {
     struct record record;
 
@@ -84,19 +85,19 @@ bool writer_journal_put(struct writer_session *session, struct zt_text object, c
     record_put_uint(&record, component->offset);
     record_put_uint(&record, component->length);
     record_put_uint(&record, component->decoded_length);
-    record_put_bytes(&record, component->sha256, sizeof component->sha256);
-    record_put_bytes(&record, component->stated, sizeof component->stated);
+    record_put_bytes(&record, component->sha256, sizeof(component->sha256));
+    record_put_bytes(&record, component->stated, sizeof(component->stated));
     return append(session, &record, error);
 }
 
-bool writer_journal_publish(struct writer_session *session, const char *file, const uint8_t sha256[32],
-                            struct zt_error *error)
+bool writer_journal_publish(struct writer_session *session, const char *file,
+                            const uint8_t sha256[32], struct zt_error *error)
 {
     struct record record;
 
     record_begin(&record, JOURNAL_PUBLISHING);
     record_put_uint(&record, strcmp(file, WRITER_COMPACT) == 0);
-    record_put_bytes(&record, sha256, sizeof session->outcome.sha256);
+    record_put_bytes(&record, sha256, sizeof(session->outcome.sha256));
     return append(session, &record, error);
 }
 
@@ -105,7 +106,7 @@ bool writer_journal_outcome(struct writer_session *session, struct zt_error *err
     struct record record;
 
     record_begin(&record, JOURNAL_OUTCOME);
-    record_put_bytes(&record, session->outcome.sha256, sizeof session->outcome.sha256);
+    record_put_bytes(&record, session->outcome.sha256, sizeof(session->outcome.sha256));
     record_put_string(&record, session->outcome.etag);
     record_put_uint(&record, (uint64_t)session->outcome.when);
     return append(session, &record, error);

@@ -1,5 +1,5 @@
-/* Components lie one behind the other, each at the next multiple of the alignment: then nothing is between them but
- * zeros that nobody wrote. */
+/* Components lie one behind the other, each at the next multiple of the alignment: then nothing is
+ * between them but zeros that nobody wrote. */
 #include "upload/writer_layout.h"
 
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static bool add_place(struct writer_layout *layout, struct writer_component *com
 {
     if (layout->count == layout->capacity) {
         size_t capacity = layout->capacity * 2 + 64;
-        struct writer_component **components = reallocarray(layout->components, capacity, sizeof *components);
+        struct writer_component **components =
+            reallocarray(layout->components, capacity, sizeof(*components));
 
         if (components == NULL)
             return false;
@@ -46,7 +47,8 @@ static bool collect(void *context, const struct writer_object *object)
 {
     struct laying *laying = context;
 
-    for (struct writer_component *one = object->components; one != NULL && !laying->failed; one = one->next)
+    for (struct writer_component *one = object->components; one != NULL && !laying->failed;
+         one = one->next)
         laying->failed = !add_place(laying->layout, one);
     return !laying->failed;
 }
@@ -64,7 +66,7 @@ static int compare_places(const void *a, const void *b)
 /* What has no bytes lies where data may begin, whatever lies there too. */
 static void place_all(struct writer_layout *layout, const struct zt_places *places)
 {
-    uint64_t end = sizeof places->head;
+    uint64_t end = sizeof(places->head);
 
     layout->is_tight = true;
     for (size_t i = 0; i < layout->count; i++) {
@@ -81,7 +83,8 @@ static void place_all(struct writer_layout *layout, const struct zt_places *plac
 
 /* --- the manifest --- */
 
-static struct zt_digest stated(const struct zt_places *places, const struct writer_component *component)
+static struct zt_digest stated(const struct zt_places *places,
+                               const struct writer_component *component)
 {
     struct zt_digest digest = {.algorithm = places->digest};
 
@@ -113,7 +116,8 @@ static bool add_component(struct laying *laying, const struct writer_component *
     };
     struct zt_error error;
 
-    return zt_assembly_component(laying->assembly, &entry, &error) == ZT_OK || fail_laying(laying, &error);
+    return zt_assembly_component(laying->assembly, &entry, &error) == ZT_OK ||
+           fail_laying(laying, &error);
 }
 
 /* An object that nobody declared is dense, and has the shape of its data. */
@@ -137,10 +141,9 @@ static bool add_object(void *context, const struct writer_object *object)
     }
     if (zt_assembly_object(laying->assembly, &entry, &error) != ZT_OK)
         return fail_laying(laying, &error);
-    for (const struct writer_component *one = object->components; one != NULL; one = one->next) {
+    for (const struct writer_component *one = object->components; one != NULL; one = one->next)
         if (!add_component(laying, one))
             return false;
-    }
     return true;
 }
 
@@ -153,10 +156,10 @@ static bool assemble(struct laying *laying)
     if (zt_assembly_new(session->target, session->attributes, &laying->assembly, &error) != ZT_OK)
         return fail_laying(laying, &error);
     writer_contents_walk(&session->contents, add_object, laying);
-    return !laying->failed &&
-           ((zt_assembly_check(laying->assembly, &error) == ZT_OK &&
-             zt_assembly_end(laying->assembly, layout->data_end, &layout->end, &layout->end_length, &error) == ZT_OK) ||
-            fail_laying(laying, &error));
+    return !laying->failed && ((zt_assembly_check(laying->assembly, &error) == ZT_OK &&
+                                zt_assembly_end(laying->assembly, layout->data_end, &layout->end,
+                                                &layout->end_length, &error) == ZT_OK) ||
+                               fail_laying(laying, &error));
 }
 
 bool writer_layout_make(struct writer_session *session, struct writer_layout *out_layout,
@@ -173,7 +176,7 @@ bool writer_layout_make(struct writer_session *session, struct writer_layout *ou
         goto out;
     }
     if (layout.count > 0)
-        qsort(layout.components, layout.count, sizeof *layout.components, compare_places);
+        qsort(layout.components, layout.count, sizeof(*layout.components), compare_places);
     place_all(&layout, &places);
     made = assemble(&laying);
 out:

@@ -15,8 +15,8 @@ struct writer_layout {
     size_t end_length;
 };
 
-/* Nobody changes the contents meanwhile. Checks what the layouts want: false with 422 invalid-model naming object and
- * component. */
+/* Nobody changes the contents meanwhile. Checks what the layouts want: false with 422 invalid-model
+ * naming object and component. */
 bool writer_layout_make(struct writer_session *session, struct writer_layout *out_layout,
                         struct writer_failure *failure);
 void writer_layout_free(struct writer_layout *layout);

@@ -1,4 +1,5 @@
-/* Models have many tensors of one shape: a hole of exactly the right length is found often enough. */
+/* Models have many tensors of one shape: a hole of exactly the right length is found often enough.
+ */
 #include "upload/writer_places.h"
 
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static bool take_hole(struct writer_places *places, uint64_t length, uint64_t *o
     return false;
 }
 
-bool writer_place_take(struct writer_places *places, uint64_t length, uint64_t most, uint64_t *out_offset)
+bool writer_place_take(struct writer_places *places, uint64_t length, uint64_t most,
+                       uint64_t *out_offset)
 {
     if (length == 0) {
         *out_offset = places->alignment;
@@ -52,12 +54,15 @@ bool writer_place_take(struct writer_places *places, uint64_t length, uint64_t m
 
 static bool make_room(struct writer_places *places)
 {
+    size_t capacity;
+    struct writer_place *holes;
+
     if (places->hole_count < places->hole_capacity)
         return true;
-    size_t capacity = places->hole_capacity * 2 + 8;
-    struct writer_place *holes = NULL;
+    capacity = places->hole_capacity * 2 + 8;
+    holes = NULL;
     if (capacity <= HOLES_MAX)
-        holes = reallocarray(places->holes, capacity, sizeof *holes);
+        holes = reallocarray(places->holes, capacity, sizeof(*holes));
     if (holes == NULL)
         return false;
     places->holes = holes;

@@ -1,4 +1,5 @@
-/* The request's side of a component: what it says is read and refused before the body, in the order of the contract. */
+/* The request's side of a component: what it says is read and refused before the body, in the order
+ * of the contract. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -33,7 +34,8 @@ static bool read_level(struct request *request, struct arrival_terms *terms)
     if (!request_query(request, "level", 0, &text))
         return true;
     for (size_t i = 0; i < text.length && level <= LEVEL_MAX; i++)
-        level = text.bytes[i] >= '0' && text.bytes[i] <= '9' ? level * 10 + (text.bytes[i] - '0') : LEVEL_MAX + 1;
+        level = text.bytes[i] >= '0' && text.bytes[i] <= '9' ? level * 10 + (text.bytes[i] - '0')
+                                                             : LEVEL_MAX + 1;
     if (level < 1 || level > LEVEL_MAX)
         return invalid(request, "level is a number from 1 to 19");
     terms->level = level;
@@ -63,12 +65,13 @@ static int hex_digit(char digit)
 static bool read_digest(struct request *request, struct arrival_terms *terms)
 {
     static const char prefix[] = "sha256:";
-    const size_t prefix_length = sizeof prefix - 1;
+    const size_t prefix_length = sizeof(prefix) - 1;
     struct zt_text text;
+    bool fits;
 
     if (!request_query(request, "digest", 0, &text))
         return true;
-    bool fits = text.length == prefix_length + 64 && memcmp(text.bytes, prefix, prefix_length) == 0;
+    fits = text.length == prefix_length + 64 && memcmp(text.bytes, prefix, prefix_length) == 0;
     for (size_t i = 0; i < 32 && fits; i++) {
         int high = hex_digit(text.bytes[prefix_length + 2 * i]);
         int low = hex_digit(text.bytes[prefix_length + 2 * i + 1]);
@@ -97,7 +100,8 @@ static bool read_shape(struct request *request, struct arrival_terms *terms)
 
     if (!request_query(request, "shape", 0, &text))
         return true;
-    return zt_declare_shape(text, &terms->shape, &error) == ZT_OK || invalid(request, error.message);
+    return zt_declare_shape(text, &terms->shape, &error) == ZT_OK ||
+           invalid(request, error.message);
 }
 
 static bool read_names(struct request *request, struct arrival_terms *terms)
@@ -115,17 +119,20 @@ static bool check_names(struct request *request, const struct writer_session *se
     if (session->target == ZT_TARGET_ZT1 ||
         (terms->object.length <= NAME_MAX_BYTES && terms->component.length <= NAME_MAX_BYTES))
         return true;
-    problem_reply(request, PROBLEM_INVALID_NAME, "a name has at most %d bytes in zTensor 2", NAME_MAX_BYTES);
+    problem_reply(request, PROBLEM_INVALID_NAME, "a name has at most %d bytes in zTensor 2",
+                  NAME_MAX_BYTES);
     return false;
 }
 
 /* The declared shape of a dense object is its data's, too. */
-static bool settle_shape(struct request *request, struct writer_session *session, struct arrival_terms *terms)
+static bool settle_shape(struct request *request, struct writer_session *session,
+                         struct arrival_terms *terms)
 {
     struct zt_shape declared = {.stated = false};
+    const struct writer_object *object;
 
     pthread_rwlock_rdlock(&session->contents_lock);
-    const struct writer_object *object = writer_contents_find(&session->contents, terms->object);
+    object = writer_contents_find(&session->contents, terms->object);
     if (object != NULL && object->declared != NULL && text_is(object->declared->format, "dense") &&
         text_is(terms->component, "data"))
         declared = object->declared->shape;
@@ -134,15 +141,17 @@ static bool settle_shape(struct request *request, struct writer_session *session
         terms->shape = declared;
     if (!terms->shape.stated)
         return invalid(request, "shape is missing: shape=768,768");
-    if (!declared.stated || (declared.rank == terms->shape.rank &&
-                             memcmp(declared.extents, terms->shape.extents, declared.rank * sizeof(uint64_t)) == 0))
+    if (!declared.stated ||
+        (declared.rank == terms->shape.rank &&
+         memcmp(declared.extents, terms->shape.extents, declared.rank * sizeof(uint64_t)) == 0))
         return true;
     problem_reply(request, PROBLEM_SIZE_MISMATCH, "the object was declared with another shape");
     return false;
 }
 
 /* As far as it can be told before the others are there. */
-static bool check_layout(struct request *request, struct writer_session *session, const struct arrival_terms *terms)
+static bool check_layout(struct request *request, struct writer_session *session,
+                         const struct arrival_terms *terms)
 {
     const struct zt_assembly_component component = {.name = terms->component,
                                                     .dtype = terms->dtype,
@@ -150,10 +159,12 @@ static bool check_layout(struct request *request, struct writer_session *session
                                                     .decoded_length = terms->decoded_length};
     enum zt_status status = ZT_OK;
     struct zt_error error;
+    const struct writer_object *object;
+    const struct zt_declaration *declared;
 
     pthread_rwlock_rdlock(&session->contents_lock);
-    const struct writer_object *object = writer_contents_find(&session->contents, terms->object);
-    const struct zt_declaration *declared = object != NULL ? object->declared : NULL;
+    object = writer_contents_find(&session->contents, terms->object);
+    declared = object != NULL ? object->declared : NULL;
     if (declared != NULL && declared->shape.stated) {
         const struct zt_assembly_object outline = {
             .name = object->name, .format = declared->format, .shape = &declared->shape};
@@ -163,18 +174,20 @@ static bool check_layout(struct request *request, struct writer_session *session
     pthread_rwlock_unlock(&session->contents_lock);
     if (status == ZT_OK)
         return true;
-    problem_reply_error_as(request, status == ZT_NO_MEMORY ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, &error);
+    problem_reply_error_as(
+        request, status == ZT_NO_MEMORY ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, &error);
     return false;
 }
 
-static bool settle_coding(struct request *request, const struct writer_session *session, struct arrival_terms *terms,
-                          bool says_raw)
+static bool settle_coding(struct request *request, const struct writer_session *session,
+                          struct arrival_terms *terms, bool says_raw)
 {
     const char *coding = request_header(request, "Content-Encoding");
     bool is_zstd = coding != NULL && strcasecmp(coding, "zstd") == 0;
 
     if (coding != NULL && !is_zstd && strcasecmp(coding, "identity") != 0) {
-        problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "Content-Encoding is zstd, or absent");
+        problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                      "Content-Encoding is zstd, or absent");
         return false;
     }
     terms->body_is_zstd = is_zstd && !terms->without_body;
@@ -183,7 +196,8 @@ static bool settle_coding(struct request *request, const struct writer_session *
     return true;
 }
 
-static bool settle_type(struct request *request, const struct writer_session *session, struct arrival_terms *terms)
+static bool settle_type(struct request *request, const struct writer_session *session,
+                        struct arrival_terms *terms)
 {
     struct zt_text dtype;
     struct zt_text type;
@@ -193,7 +207,8 @@ static bool settle_type(struct request *request, const struct writer_session *se
         return invalid(request, "dtype is missing: dtype=f32");
     if (!request_query(request, "type", 0, &type))
         type = (struct zt_text){"", 0};
-    if (zt_declare_type(session->target, dtype, type, &terms->dtype, &terms->logical, &error) == ZT_OK)
+    if (zt_declare_type(session->target, dtype, type, &terms->dtype, &terms->logical, &error) ==
+        ZT_OK)
         return true;
     problem_reply(request, PROBLEM_UNKNOWN_DTYPE, "%s", error.message);
     return false;
@@ -203,30 +218,35 @@ static bool settle_size(struct request *request, struct arrival_terms *terms)
 {
     struct zt_error error;
 
-    if (zt_declared_bytes(&terms->shape, terms->dtype, terms->logical, &terms->decoded_length, &error) != ZT_OK) {
+    if (zt_declared_bytes(&terms->shape, terms->dtype, terms->logical, &terms->decoded_length,
+                          &error) != ZT_OK) {
         problem_reply(request, PROBLEM_SIZE_MISMATCH, "%s", error.message);
         return false;
     }
     if (terms->without_body || terms->body_is_zstd || terms->body_length == UINT64_MAX ||
         terms->body_length == terms->decoded_length)
         return true;
-    problem_reply(request, PROBLEM_SIZE_MISMATCH, "the body has %llu bytes where shape and type want %llu",
-                  (unsigned long long)terms->body_length, (unsigned long long)terms->decoded_length);
+    problem_reply(
+        request, PROBLEM_SIZE_MISMATCH, "the body has %llu bytes where shape and type want %llu",
+        (unsigned long long)terms->body_length, (unsigned long long)terms->decoded_length);
     return false;
 }
 
 static bool check_limits(struct request *request, const struct arrival_terms *terms)
 {
-    return !refuse_large(request, terms->body_length) && !refuse_large(request, terms->decoded_length);
+    return !refuse_large(request, terms->body_length) &&
+           !refuse_large(request, terms->decoded_length);
 }
 
 static bool settle_body(struct request *request, struct arrival_terms *terms)
 {
     terms->body_length = request_body_length(request);
     terms->without_body = terms->has_wanted && terms->body_length == 0;
-    if (terms->without_body || terms->body_length > 0 || request_header(request, "Content-Length") != NULL)
+    if (terms->without_body || terms->body_length > 0 ||
+        request_header(request, "Content-Length") != NULL)
         return true;
-    problem_reply(request, PROBLEM_LENGTH_REQUIRED, "a body is wanted: send its Content-Length, or send it chunked");
+    problem_reply(request, PROBLEM_LENGTH_REQUIRED,
+                  "a body is wanted: send its Content-Length, or send it chunked");
     return false;
 }
 
@@ -242,12 +262,14 @@ static bool check_open(struct request *request, struct writer_session *session, 
     return false;
 }
 
-static bool settle(struct request *request, struct writer_session *session, struct arrival_terms *terms, bool says_raw)
+static bool settle(struct request *request, struct writer_session *session,
+                   struct arrival_terms *terms, bool says_raw)
 {
     return check_names(request, session, terms) && settle_body(request, terms) &&
-           settle_coding(request, session, terms, says_raw) && settle_type(request, session, terms) &&
-           settle_shape(request, session, terms) && settle_size(request, terms) &&
-           check_layout(request, session, terms) && check_limits(request, terms);
+           settle_coding(request, session, terms, says_raw) &&
+           settle_type(request, session, terms) && settle_shape(request, session, terms) &&
+           settle_size(request, terms) && check_layout(request, session, terms) &&
+           check_limits(request, terms);
 }
 
 /* Which of two is meant nobody can tell. */
@@ -256,7 +278,7 @@ static bool check_once(struct request *request)
     static const char *const names[] = {"dtype", "shape", "type", "encoding", "level", "digest"};
     struct zt_text text;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (!request_query(request, names[i], 1, &text))
             continue;
         problem_reply(request, PROBLEM_INVALID_REQUEST, "%s occurs twice", names[i]);
@@ -267,7 +289,8 @@ static bool check_once(struct request *request)
 
 static bool check_level(struct request *request, const struct arrival_terms *terms, bool says_raw)
 {
-    return !says_raw || terms->level == 0 || invalid(request, "level is for encoding=zstd, and this is encoding=raw");
+    return !says_raw || terms->level == 0 ||
+           invalid(request, "level is for encoding=zstd, and this is encoding=raw");
 }
 
 static bool read_terms(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
@@ -287,11 +310,12 @@ void writer_put_begin(struct request *request)
     struct writer_failure failure;
     uint64_t round;
     bool says_raw;
+    struct arrival *arrival;
 
-    if (session == NULL || !read_terms(request, &terms, &says_raw) || !check_open(request, session, &round) ||
-        !settle(request, session, &terms, says_raw))
+    if (session == NULL || !read_terms(request, &terms, &says_raw) ||
+        !check_open(request, session, &round) || !settle(request, session, &terms, says_raw))
         return;
-    struct arrival *arrival = arrival_begin(session, round, &terms, &failure);
+    arrival = arrival_begin(session, round, &terms, &failure);
     if (arrival == NULL) {
         problem_reply_error_as(request, failure.problem, &failure.error);
         return;

@@ -25,12 +25,15 @@ static uint64_t load_le(const uint8_t *from, unsigned width)
 
 static bool make_room(struct record *record, size_t length)
 {
+    size_t capacity;
+    uint8_t *bytes;
+
     if (record->failed || length > RECORD_MAX_BYTES || record->length + length > RECORD_MAX_BYTES)
         return false;
     if (record->length + length <= record->capacity)
         return true;
-    size_t capacity = 2 * (record->length + length) + 256;
-    uint8_t *bytes = realloc(record->bytes, capacity);
+    capacity = 2 * (record->length + length) + 256;
+    bytes = realloc(record->bytes, capacity);
     if (bytes == NULL)
         return false;
     record->bytes = bytes;
@@ -54,7 +57,7 @@ void record_begin(struct record *record, uint8_t kind)
     static const uint8_t head[RECORD_HEAD_BYTES] = {0};
 
     *record = (struct record){0};
-    record_put_bytes(record, head, sizeof head);
+    record_put_bytes(record, head, sizeof(head));
     record_put_bytes(record, &kind, 1);
 }
 
@@ -62,8 +65,8 @@ void record_put_uint(struct record *record, uint64_t value)
 {
     uint8_t bytes[8];
 
-    store_le(bytes, value, sizeof bytes);
-    record_put_bytes(record, bytes, sizeof bytes);
+    store_le(bytes, value, sizeof(bytes));
+    record_put_bytes(record, bytes, sizeof(bytes));
 }
 
 void record_put_text(struct record *record, struct zt_text text)
@@ -84,11 +87,12 @@ bool record_close(struct record *record)
     static const uint8_t end[RECORD_END_BYTES] = {0};
     size_t whole = record->length;
 
-    record_put_bytes(record, end, sizeof end);
+    record_put_bytes(record, end, sizeof(end));
     if (record->failed)
         return false;
     store_le(record->bytes, whole - RECORD_HEAD_BYTES, 4);
-    store_le(record->bytes + 4, zt_crc32c(0, record->bytes + RECORD_HEAD_BYTES, whole - RECORD_HEAD_BYTES), 4);
+    store_le(record->bytes + 4,
+             zt_crc32c(0, record->bytes + RECORD_HEAD_BYTES, whole - RECORD_HEAD_BYTES), 4);
     return true;
 }
 
@@ -100,15 +104,18 @@ void record_free(struct record *record)
 
 /* --- reading --- */
 
-bool record_read(const uint8_t *bytes, size_t length, uint8_t *out_kind, struct record_reader *out_reader,
-                 size_t *out_whole)
+bool record_read(const uint8_t *bytes, size_t length, uint8_t *out_kind,
+                 struct record_reader *out_reader, size_t *out_whole)
 {
+    uint64_t body;
+    const uint8_t *begin;
+
     if (length < RECORD_HEAD_BYTES + 1)
         return false;
-    uint64_t body = load_le(bytes, 4);
+    body = load_le(bytes, 4);
     if (body == 0 || body > length - RECORD_HEAD_BYTES)
         return false;
-    const uint8_t *begin = bytes + RECORD_HEAD_BYTES;
+    begin = bytes + RECORD_HEAD_BYTES;
     if (load_le(bytes + 4, 4) != zt_crc32c(0, begin, (size_t)body))
         return false;
     *out_kind = begin[0];
@@ -141,15 +148,19 @@ struct zt_text record_get_text(struct record_reader *reader)
     uint64_t length = record_get_uint(reader);
     const uint8_t *bytes = record_get_bytes(reader, length <= SIZE_MAX ? (size_t)length : SIZE_MAX);
 
-    return bytes != NULL ? (struct zt_text){(const char *)bytes, (size_t)length} : (struct zt_text){"", 0};
+    return bytes != NULL ? (struct zt_text){(const char *)bytes, (size_t)length}
+                         : (struct zt_text){"", 0};
 }
 
 char *record_get_string(struct record_reader *reader)
 {
+    struct zt_text text;
+    char *copy;
+
     if (record_get_uint(reader) == 0)
         return NULL;
-    struct zt_text text = record_get_text(reader);
-    char *copy = reader->failed ? NULL : strndup(text.bytes, text.length);
+    text = record_get_text(reader);
+    copy = reader->failed ? NULL : strndup(text.bytes, text.length);
     reader->failed = reader->failed || copy == NULL;
     return copy;
 }

@@ -1,5 +1,6 @@
-/* Records of a streaming writer's journal: written and read field by field, little-endian, each behind its length and
- * its CRC-32C, so that what a crash cut off is told from what was acknowledged. */
+/* Records of a streaming writer's journal: written and read field by field, little-endian, each
+ * behind its length and its CRC-32C, so that what a crash cut off is told from what was
+ * acknowledged. */
 #ifndef UPLOAD_WRITER_RECORD_H
 #define UPLOAD_WRITER_RECORD_H
 
@@ -40,10 +41,10 @@ struct record_reader {
     bool failed; /* a field was not there: it stays so, and values are 0 and empty */
 };
 
-/* The record at the start of bytes: its fields behind the kind, and how far to the next. False at the end, and for what
- * is no whole record. */
-bool record_read(const uint8_t *bytes, size_t length, uint8_t *out_kind, struct record_reader *out_reader,
-                 size_t *out_whole);
+/* The record at the start of bytes: its fields behind the kind, and how far to the next. False at
+ * the end, and for what is no whole record. */
+bool record_read(const uint8_t *bytes, size_t length, uint8_t *out_kind,
+                 struct record_reader *out_reader, size_t *out_whole);
 /* Borrowed; NULL when they are not there. */
 const uint8_t *record_get_bytes(struct record_reader *reader, size_t length);
 uint64_t record_get_uint(struct record_reader *reader);

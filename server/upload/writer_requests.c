@@ -1,4 +1,5 @@
-/* The streaming writer's requests but for the bodies of components: each is read on the loop and done by a worker. */
+/* The streaming writer's requests but for the bodies of components: each is read on the loop and
+ * done by a worker. */
 #include "upload/writer.h"
 
 #include <stdlib.h>
@@ -29,9 +30,11 @@ struct writing {
 
 struct writer_session *writer_resolve(struct request *request, bool is_write)
 {
+    struct writer_session *session;
+
     if (is_write && refuse_read_only(request))
         return NULL;
-    struct writer_session *session = writers_find(request->server->writers, request->names[0]);
+    session = writers_find(request->server->writers, request->names[0]);
     if (session == NULL) {
         problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload");
         return NULL;
@@ -66,7 +69,7 @@ static void free_body(void *thing)
 /* False: replied. */
 static bool begin(struct request *request, struct writer_session *session)
 {
-    struct writing *writing = writer_context(request, sizeof *writing);
+    struct writing *writing = writer_context(request, sizeof(*writing));
 
     if (writing == NULL)
         return false;
@@ -116,7 +119,8 @@ static void work_delete(struct request *request)
     else if (writing->failure.is_passing)
         writer_refuse(&writing->failure, PROBLEM_CONFLICT, "the upload is being committed");
     else
-        writer_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload any more");
+        writer_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND,
+                      "there is no such upload any more");
 }
 
 enum outcome writer_delete_handle(struct request *request)
@@ -158,19 +162,25 @@ static bool declare(struct request *request, struct writing *writing)
     struct writer_session *session = writing->session;
     struct zt_error error;
     uint64_t round;
+    struct zt_declaration *declaration;
+    enum zt_status status;
 
     if (writer_session_state(session, &round) != WRITER_OPEN)
-        return writer_refuse(&writing->failure, PROBLEM_CONFLICT, "the upload is being committed, or was");
-    struct zt_declaration *declaration = calloc(1, sizeof *declaration);
+        return writer_refuse(&writing->failure, PROBLEM_CONFLICT,
+                             "the upload is being committed, or was");
+    declaration = calloc(1, sizeof(*declaration));
     if (declaration == NULL)
         return writer_refuse(&writing->failure, PROBLEM_INTERNAL, "no memory for an object");
-    enum zt_status status = zt_declare_object(session->target, json_body_text(&writing->body), declaration, &error);
+    status =
+        zt_declare_object(session->target, json_body_text(&writing->body), declaration, &error);
     if (status != ZT_OK) {
         free(declaration);
-        return writer_fail(&writing->failure, status == ZT_ARGUMENT ? PROBLEM_INVALID_REQUEST : PROBLEM_INTERNAL,
+        return writer_fail(&writing->failure,
+                           status == ZT_ARGUMENT ? PROBLEM_INVALID_REQUEST : PROBLEM_INTERNAL,
                            &error);
     }
-    return writer_session_declare(session, round, request->names[1], declaration, &writing->is_new, &writing->failure);
+    return writer_session_declare(session, round, request->names[1], declaration, &writing->is_new,
+                                  &writing->failure);
 }
 
 static void work_declare(struct request *request)
@@ -216,6 +226,7 @@ static enum outcome reply_committed(struct request *request, struct writer_sessi
     char digest[DIGEST_FIELD_SIZE];
     struct writer_outcome outcome;
     struct href href;
+    struct representation *reply;
 
     pthread_mutex_lock(&session->lock);
     outcome = session->outcome;
@@ -224,8 +235,9 @@ static enum outcome reply_committed(struct request *request, struct writer_sessi
     href_model(&href, (struct zt_text){session->entry.model, strlen(session->entry.model)});
     digest_field_format(outcome.sha256, digest);
     reply_empty(request, 201);
-    struct representation *reply = &request->reply;
-    representation_field(reply, "Location", href.failed ? NULL : request_print(request, "%s", href.text));
+    reply = &request->reply;
+    representation_field(reply, "Location",
+                         href.failed ? NULL : request_print(request, "%s", href.text));
     representation_field(reply, "Repr-Digest", request_print(request, "%s", digest));
     reply->etag = outcome.etag[0] != '\0' ? request_print(request, "%s", outcome.etag) : NULL;
     href_free(&href);
@@ -240,5 +252,6 @@ enum outcome writer_commit_handle(struct request *request)
         writing->begun = true;
         return request_work(request, work_commit);
     }
-    return writing->done ? reply_committed(request, writing->session) : reply_failure(request, &writing->failure);
+    return writing->done ? reply_committed(request, writing->session)
+                         : reply_failure(request, &writing->failure);
 }

@@ -5,7 +5,8 @@
 #include "upload/writer_journal.h"
 #include "upload/writer_journal_kinds.h"
 
-/* Longer journals are none of ours: names and attributes have a bound of their own (writer_session.c). */
+/* Longer journals are none of ours: names and attributes have a bound of their own
+ * (writer_session.c). */
 #define JOURNAL_MAX_BYTES ((uint64_t)1 << 30)
 
 struct restoring {
@@ -32,21 +33,25 @@ static bool read_session(struct restoring *restoring)
     struct writer_session *session = restoring->session;
     struct record_reader *reader = restoring->reader;
     struct preconditions *preconditions = &session->preconditions;
+    char *model;
+    struct zt_text attributes;
+    bool fits;
 
     if (record_get_uint(reader) != JOURNAL_REVISION || restoring->has_session)
         return false;
     session->target = record_get_uint(reader) == ZT_TARGET_ZT1 ? ZT_TARGET_ZT1 : ZT_TARGET_ZT2;
     session->entry.created = (time_t)record_get_uint(reader);
-    char *model = record_get_string(reader);
+    model = record_get_string(reader);
     preconditions->if_match = record_get_string(reader);
     preconditions->if_none_match = record_get_string(reader);
     preconditions->if_unmodified_since = record_get_string(reader);
-    struct zt_text attributes = record_get_text(reader);
-    bool fits = model != NULL && model_name_is_valid((struct zt_text){model, strlen(model)});
+    attributes = record_get_text(reader);
+    fits = model != NULL && model_name_is_valid((struct zt_text){model, strlen(model)});
     if (fits)
         strcpy(session->entry.model, model);
     free(model);
-    restoring->has_session = fits && !reader->failed && writer_session_set_attributes(session, attributes);
+    restoring->has_session =
+        fits && !reader->failed && writer_session_set_attributes(session, attributes);
     return restoring->has_session;
 }
 
@@ -54,15 +59,20 @@ static bool read_object(struct restoring *restoring)
 {
     struct record_reader *reader = restoring->reader;
     struct zt_text name = record_get_text(reader);
-    struct zt_declaration *declaration = calloc(1, sizeof *declaration);
+    struct zt_declaration *declaration = calloc(1, sizeof(*declaration));
+    bool stated;
+    bool whole;
+    struct zt_text format;
+    struct zt_text attributes;
+    char *held;
 
     if (declaration == NULL)
         return false;
-    bool stated = record_get_uint(reader) != 0;
-    bool whole = get_shape(reader, &declaration->shape);
-    struct zt_text format = record_get_text(reader);
-    struct zt_text attributes = record_get_text(reader);
-    char *held = malloc(format.length + attributes.length + 1);
+    stated = record_get_uint(reader) != 0;
+    whole = get_shape(reader, &declaration->shape);
+    format = record_get_text(reader);
+    attributes = record_get_text(reader);
+    held = malloc(format.length + attributes.length + 1);
     declaration->held = held;
     declaration->target = restoring->session->target;
     declaration->shape.stated = stated;
@@ -109,10 +119,11 @@ static bool read_component(struct restoring *restoring)
     struct zt_shape shape;
     struct zt_text object = record_get_text(reader);
     struct zt_text name = record_get_text(reader);
+    struct writer_component *component;
 
     if (!get_shape(reader, &shape))
         return false;
-    struct writer_component *component = writer_component_new(name, &shape);
+    component = writer_component_new(name, &shape);
     if (component == NULL)
         return false;
     if (!read_fields(reader, component) ||
@@ -136,7 +147,7 @@ static bool read_outcome(struct restoring *restoring)
     bool whole = get_digest(reader, outcome->sha256);
     char *etag = record_get_string(reader);
 
-    if (etag != NULL && strlen(etag) < sizeof outcome->etag)
+    if (etag != NULL && strlen(etag) < sizeof(outcome->etag))
         strcpy(outcome->etag, etag);
     free(etag);
     outcome->when = (time_t)record_get_uint(reader);
@@ -156,7 +167,8 @@ static bool read_record(struct restoring *restoring, uint8_t kind)
     case JOURNAL_COMPONENT:
         return read_component(restoring);
     case JOURNAL_PUBLISHING:
-        restoring->published = record_get_uint(restoring->reader) != 0 ? WRITER_COMPACT : WRITER_DATA;
+        restoring->published =
+            record_get_uint(restoring->reader) != 0 ? WRITER_COMPACT : WRITER_DATA;
         return get_digest(restoring->reader, restoring->session->outcome.sha256);
     case JOURNAL_OUTCOME:
         return read_outcome(restoring);
@@ -173,7 +185,8 @@ static void read_records(struct restoring *restoring, const uint8_t *bytes, size
     uint8_t kind;
 
     restoring->reader = &reader;
-    while (record_read(bytes + at, length - at, &kind, &reader, &whole) && read_record(restoring, kind))
+    while (record_read(bytes + at, length - at, &kind, &reader, &whole) &&
+           read_record(restoring, kind))
         at += whole;
     restoring->reader = NULL;
     restoring->session->journal_end = at;
@@ -186,11 +199,12 @@ static bool was_published(const struct restoring *restoring)
     const struct store_ops *ops = session->server->store->ops;
     struct stored_upload *file;
     struct zt_error error;
+    enum zt_status status;
 
     if (restoring->published == NULL)
         return false;
-    enum zt_status status =
-        ops->kept_open(session->server->store, session->entry.id, restoring->published, &file, &error);
+    status = ops->kept_open(session->server->store, session->entry.id, restoring->published, &file,
+                            &error);
     if (status == ZT_OK)
         ops->abandon(file);
     return status == ZT_NOT_FOUND;
@@ -215,11 +229,13 @@ static bool cut_data(struct writer_session *session)
     struct stored_upload *data;
     struct zt_error error;
     uint64_t end = 0;
+    bool is_whole;
 
-    if (ops->kept_open(session->server->store, session->entry.id, WRITER_DATA, &data, &error) != ZT_OK)
+    if (ops->kept_open(session->server->store, session->entry.id, WRITER_DATA, &data, &error) !=
+        ZT_OK)
         return false;
     writer_contents_walk(&session->contents, find_end, &end);
-    bool is_whole = ops->length(data) >= end && ops->truncate(data, end, &error) == ZT_OK;
+    is_whole = ops->length(data) >= end && ops->truncate(data, end, &error) == ZT_OK;
     ops->abandon(data);
     writer_places_skip(&session->places, end);
     return is_whole;
@@ -248,12 +264,15 @@ static bool read_journal(struct writer_session *session, uint8_t **out_bytes, si
     const struct store_ops *ops = session->server->store->ops;
     struct zt_source *source;
     struct zt_error error;
+    uint64_t length;
+    uint8_t *bytes;
 
-    if (ops->kept_open(session->server->store, session->entry.id, WRITER_JOURNAL, &session->journal, &error) != ZT_OK ||
+    if (ops->kept_open(session->server->store, session->entry.id, WRITER_JOURNAL, &session->journal,
+                       &error) != ZT_OK ||
         ops->read_back(session->journal, &source, &error) != ZT_OK)
         return false;
-    uint64_t length = zt_source_size(source);
-    uint8_t *bytes = length <= JOURNAL_MAX_BYTES ? malloc((size_t)length + 1) : NULL;
+    length = zt_source_size(source);
+    bytes = length <= JOURNAL_MAX_BYTES ? malloc((size_t)length + 1) : NULL;
     if (bytes == NULL || zt_source_read_at(source, 0, bytes, (size_t)length, &error) != ZT_OK) {
         free(bytes);
         return false;

@@ -22,11 +22,11 @@ bool writer_fail(struct writer_failure *failure, enum problem problem, const str
 
 bool writer_refuse(struct writer_failure *failure, enum problem problem, const char *format, ...)
 {
-    char message[sizeof failure->error.message];
+    char message[sizeof(failure->error.message)];
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     failure->problem = problem;
     zt_fail(&failure->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
@@ -42,14 +42,14 @@ bool writer_fail_store(struct writer_failure *failure, const struct zt_error *er
 
 struct writer_session *writer_session_new(struct server *server, const char *id)
 {
-    struct writer_session *session = calloc(1, sizeof *session);
+    struct writer_session *session = calloc(1, sizeof(*session));
 
     if (session == NULL)
         return NULL;
     atomic_init(&session->references, 1);
     session->server = server;
     session->entry.kind = UPLOAD_KIND_WRITER;
-    snprintf(session->entry.id, sizeof session->entry.id, "%s", id);
+    snprintf(session->entry.id, sizeof(session->entry.id), "%s", id);
     session->entry.created = time(NULL);
     writer_session_touch(session);
     pthread_mutex_init(&session->lock, NULL);
@@ -101,7 +101,8 @@ static bool copy_text(const char *text, const char **out_copy)
     return text == NULL || *out_copy != NULL;
 }
 
-bool writer_session_set_preconditions(struct writer_session *session, const struct preconditions *preconditions)
+bool writer_session_set_preconditions(struct writer_session *session,
+                                      const struct preconditions *preconditions)
 {
     struct preconditions *own = &session->preconditions;
 
@@ -126,8 +127,10 @@ bool writer_session_set_attributes(struct writer_session *session, struct zt_tex
 
 enum writer_state writer_session_state(struct writer_session *session, uint64_t *out_round)
 {
+    enum writer_state state;
+
     pthread_mutex_lock(&session->lock);
-    enum writer_state state = session->state;
+    state = session->state;
     *out_round = atomic_load(&session->round);
     pthread_mutex_unlock(&session->lock);
     return state;
@@ -138,11 +141,15 @@ bool writer_round_is_over(struct writer_session *session, uint64_t round)
     return atomic_load(&session->round) != round;
 }
 
-bool writer_round_end(struct writer_session *session, enum writer_state state, enum writer_state *out_state)
+bool writer_round_end(struct writer_session *session, enum writer_state state,
+                      enum writer_state *out_state)
 {
+    bool ends;
+
     pthread_mutex_lock(&session->lock);
     *out_state = session->state;
-    bool ends = session->state == WRITER_OPEN || (session->state == WRITER_COMMITTED && state == WRITER_DROPPED);
+    ends = session->state == WRITER_OPEN ||
+           (session->state == WRITER_COMMITTED && state == WRITER_DROPPED);
     if (ends) {
         session->state = state;
         atomic_fetch_add(&session->round, 1);
@@ -182,16 +189,19 @@ void writer_write_end(struct writer_session *session)
 
 /* --- acknowledging --- */
 
-static bool check_round(struct writer_session *session, uint64_t round, struct writer_failure *failure)
+static bool check_round(struct writer_session *session, uint64_t round,
+                        struct writer_failure *failure)
 {
     return !writer_round_is_over(session, round) ||
-           writer_refuse(failure, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
+           writer_refuse(failure, PROBLEM_CONFLICT,
+                         "the upload was committed, or ended, meanwhile");
 }
 
 static bool check_room(struct writer_session *session, struct writer_failure *failure)
 {
     return session->contents.held_bytes < CONTENTS_MAX_BYTES ||
-           writer_refuse(failure, PROBLEM_TOO_LARGE, "names and attributes of one upload are bounded");
+           writer_refuse(failure, PROBLEM_TOO_LARGE,
+                         "names and attributes of one upload are bounded");
 }
 
 static bool no_memory(struct writer_failure *failure)
@@ -209,10 +219,12 @@ static void free_declaration(struct zt_declaration *declaration)
 }
 
 bool writer_session_declare(struct writer_session *session, uint64_t round, struct zt_text object,
-                            struct zt_declaration *declaration, bool *out_new, struct writer_failure *failure)
+                            struct zt_declaration *declaration, bool *out_new,
+                            struct writer_failure *failure)
 {
     struct zt_error error;
     bool done = false;
+    const struct writer_object *before;
 
     pthread_mutex_lock(&session->journal_lock);
     if (!check_round(session, round, failure) || !check_room(session, failure))
@@ -222,7 +234,7 @@ bool writer_session_declare(struct writer_session *session, uint64_t round, stru
         goto out;
     }
     pthread_rwlock_wrlock(&session->contents_lock);
-    const struct writer_object *before = writer_contents_find(&session->contents, object);
+    before = writer_contents_find(&session->contents, object);
     *out_new = before == NULL || before->declared == NULL;
     done = writer_contents_declare(&session->contents, object, declaration);
     pthread_rwlock_unlock(&session->contents_lock);
@@ -256,8 +268,8 @@ static void count(struct writer_session *session, const struct writer_exchange *
         atomic_fetch_sub(&session->entry.received, exchange->replaced->decoded_length);
 }
 
-bool writer_session_put(struct writer_session *session, uint64_t round, struct writer_exchange *exchange,
-                        struct writer_failure *failure)
+bool writer_session_put(struct writer_session *session, uint64_t round,
+                        struct writer_exchange *exchange, struct writer_failure *failure)
 {
     struct zt_error error;
     bool done = false;
@@ -270,7 +282,8 @@ bool writer_session_put(struct writer_session *session, uint64_t round, struct w
         goto out;
     }
     pthread_rwlock_wrlock(&session->contents_lock);
-    done = writer_contents_put(&session->contents, exchange->object, exchange->component, &exchange->replaced);
+    done = writer_contents_put(&session->contents, exchange->object, exchange->component,
+                               &exchange->replaced);
     pthread_rwlock_unlock(&session->contents_lock);
     if (done)
         count(session, exchange);

@@ -1,12 +1,12 @@
-/* One upload of the streaming writer (http-api, section 6.2): components of a file to be, in any order, from several
- * connections, acknowledged one by one.
+/* One upload of the streaming writer (http-api, section 6.2): components of a file to be, in any
+ * order, from several connections, acknowledged one by one.
  *
  *   OPEN <--> COMMITTING --> COMMITTED      (a commit that fails leaves it open)
  *     |                          |
  *     +--deleted, expired--------+----------> DROPPED
  *
- * In its kept place are two files: "data", where components lie as they will in the published file, and "journal", in
- * which everything that was acknowledged stands before the acknowledgement. */
+ * In its kept place are two files: "data", where components lie as they will in the published file,
+ * and "journal", in which everything that was acknowledged stands before the acknowledgement. */
 #ifndef UPLOAD_WRITER_SESSION_H
 #define UPLOAD_WRITER_SESSION_H
 
@@ -56,8 +56,8 @@ struct writer_session {
     struct writer_places places;
     bool is_dirty; /* a commit that failed left bytes behind the components */
     struct writer_outcome outcome;
-    /* Bodies belong to the round in which they began: a commit, or the end, begins another, after which none of them is
-     * written or acknowledged. */
+    /* Bodies belong to the round in which they began: a commit, or the end, begins another, after
+     * which none of them is written or acknowledged. */
     atomic_uint_fast64_t round;
     pthread_rwlock_t writing; /* read-held by whoever writes into "data" */
 
@@ -81,11 +81,13 @@ void writer_session_release(void *session);
 void writer_session_touch(struct writer_session *session);
 
 /* Copies of texts, NULL for NULL. False when memory is out. */
-bool writer_session_set_preconditions(struct writer_session *session, const struct preconditions *preconditions);
+bool writer_session_set_preconditions(struct writer_session *session,
+                                      const struct preconditions *preconditions);
 bool writer_session_set_attributes(struct writer_session *session, struct zt_text attributes);
 
 /* Always false, so that a step can end with them. */
-bool writer_fail(struct writer_failure *failure, enum problem problem, const struct zt_error *error);
+bool writer_fail(struct writer_failure *failure, enum problem problem,
+                 const struct zt_error *error);
 bool writer_refuse(struct writer_failure *failure, enum problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Failures of storing: no room, or anything else. */
@@ -97,9 +99,10 @@ bool writer_fail_store(struct writer_failure *failure, const struct zt_error *er
 enum writer_state writer_session_state(struct writer_session *session, uint64_t *out_round);
 bool writer_round_is_over(struct writer_session *session, uint64_t round);
 
-/* Ends the round: OPEN becomes state, and when this returns nobody writes into "data" any more. False when it is not
- * open; *out_state is what it is. On a worker. */
-bool writer_round_end(struct writer_session *session, enum writer_state state, enum writer_state *out_state);
+/* Ends the round: OPEN becomes state, and when this returns nobody writes into "data" any more.
+ * False when it is not open; *out_state is what it is. On a worker. */
+bool writer_round_end(struct writer_session *session, enum writer_state state,
+                      enum writer_state *out_state);
 /* After a commit that failed. */
 void writer_round_begin(struct writer_session *session);
 
@@ -111,8 +114,10 @@ void writer_write_end(struct writer_session *session);
 
 /* Takes the declaration over (also on failure). *out_new: the object had none before. */
 bool writer_session_declare(struct writer_session *session, uint64_t round, struct zt_text object,
-                            struct zt_declaration *declaration, bool *out_new, struct writer_failure *failure);
-/* What arrived for an object, and what it replaced: NULL, or to be freed, its place to be given back. */
+                            struct zt_declaration *declaration, bool *out_new,
+                            struct writer_failure *failure);
+/* What arrived for an object, and what it replaced: NULL, or to be freed, its place to be given
+ * back. */
 struct writer_exchange {
     struct zt_text object;
     struct writer_component *component;
@@ -120,11 +125,11 @@ struct writer_exchange {
 };
 
 /* Takes the component over on success. */
-bool writer_session_put(struct writer_session *session, uint64_t round, struct writer_exchange *exchange,
-                        struct writer_failure *failure);
+bool writer_session_put(struct writer_session *session, uint64_t round,
+                        struct writer_exchange *exchange, struct writer_failure *failure);
 
-/* A place of the round that nobody needs any more: its space is freed, and others may have it. data is a descriptor of
- * "data". May take long for a large one. */
+/* A place of the round that nobody needs any more: its space is freed, and others may have it. data
+ * is a descriptor of "data". May take long for a large one. */
 void writer_place_return(struct writer_session *session, uint64_t round, struct stored_upload *data,
                          const struct writer_place *place);
 

@@ -1,4 +1,5 @@
-/* In the words of the manifest's JSON (http-api, section 3), as far as they are known before a commit. */
+/* In the words of the manifest's JSON (http-api, section 3), as far as they are known before a
+ * commit. */
 #include "upload/writer_status.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void put_time(struct json *json, const char *key, time_t when)
     struct tm parts;
 
     gmtime_r(&when, &parts);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
     put_key_string(json, key, text);
 }
 
@@ -77,7 +78,8 @@ static void put_digest(struct json *json, const uint8_t sha256[32])
     put_key_string(json, "sha256", strchr(text, ':') + 1);
 }
 
-static void put_component(struct json *json, enum zt_target target, const struct writer_component *component)
+static void put_component(struct json *json, enum zt_target target,
+                          const struct writer_component *component)
 {
     const char *dtype = zt_dtype_name((enum zt_dtype)component->dtype);
     const char *type = zt_logical_name((enum zt_logical)component->logical);
@@ -172,7 +174,7 @@ struct status {
 void writer_status_begin(struct request *request)
 {
     struct writer_session *session = writer_resolve(request, false);
-    struct status *status = session != NULL ? writer_context(request, sizeof *status) : NULL;
+    struct status *status = session != NULL ? writer_context(request, sizeof(*status)) : NULL;
 
     if (status == NULL)
         return;

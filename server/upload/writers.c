@@ -19,7 +19,7 @@ struct writers {
 
 struct writers *writers_new(struct server *server)
 {
-    struct writers *writers = calloc(1, sizeof *writers);
+    struct writers *writers = calloc(1, sizeof(*writers));
 
     if (writers == NULL)
         return NULL;
@@ -53,10 +53,12 @@ static struct writer_session **list_of(struct writers *writers, const char *id)
 
 struct writer_session *writers_find(struct writers *writers, struct zt_text id)
 {
+    struct writer_session *session;
+
     if (!registry_id_is_valid(id))
         return NULL;
     pthread_mutex_lock(&writers->lock);
-    struct writer_session *session = *list_of(writers, id.bytes);
+    session = *list_of(writers, id.bytes);
     while (session != NULL && memcmp(session->entry.id, id.bytes, id.length) != 0)
         session = session->next;
     if (session != NULL)
@@ -78,11 +80,12 @@ static void put_in(struct writers *writers, struct writer_session *session)
 static bool take_out(struct writers *writers, const struct writer_session *session)
 {
     struct writer_session **link = list_of(writers, session->entry.id);
+    bool found;
 
     pthread_mutex_lock(&writers->lock);
     while (*link != NULL && *link != session)
         link = &(*link)->next;
-    bool found = *link != NULL;
+    found = *link != NULL;
     if (found)
         *link = session->next;
     pthread_mutex_unlock(&writers->lock);
@@ -145,7 +148,8 @@ time_t writer_session_expires(struct writer_session *session)
 }
 
 /* One of a list that has expired, held; NULL when there is none. */
-static struct writer_session *find_expired(struct writers *writers, struct writer_session *list, time_t now)
+static struct writer_session *find_expired(struct writers *writers, struct writer_session *list,
+                                           time_t now)
 {
     pthread_mutex_lock(&writers->lock);
     while (list != NULL && writer_session_expires(list) > now)
@@ -164,7 +168,8 @@ static bool expire(struct writers *writers, struct writer_session *session)
 
     if (ended) {
         if (state == WRITER_OPEN)
-            log_write(LOG_LEVEL_INFO, "upload %s: removed, it was idle for too long", session->entry.id);
+            log_write(LOG_LEVEL_INFO, "upload %s: removed, it was idle for too long",
+                      session->entry.id);
         writers_drop(writers, session);
     }
     return ended;

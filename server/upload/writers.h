@@ -12,11 +12,12 @@ void writers_free(struct writers *writers);
 /* Held; NULL when there is none, or it was dropped. */
 struct writer_session *writers_find(struct writers *writers, struct zt_text id);
 
-/* Takes the caller's reference over and registers it. False, and nothing happened, when the client has too many. */
+/* Takes the caller's reference over and registers it. False, and nothing happened, when the client
+ * has too many. */
 bool writers_add(struct writers *writers, struct writer_session *session);
 
-/* Takes it out of the table and removes its place, with all that is in it. The caller has ended its round with
- * WRITER_DROPPED. On a worker. */
+/* Takes it out of the table and removes its place, with all that is in it. The caller has ended its
+ * round with WRITER_DROPPED. On a worker. */
 void writers_drop(struct writers *writers, struct writer_session *session);
 
 /* At start: whether the kept place of that id is a writer's, and has been taken over. */

@@ -1,5 +1,6 @@
-/* Makes models for the benchmarks: `bench-model FILE BYTES [OBJECTS]` writes a zTensor 1.2 file with OBJECTS objects (1
- * by default) of BYTES bytes each. One object is called "weight"; many have the names of layers, as real models do. */
+/* Makes models for the benchmarks: `bench-model FILE BYTES [OBJECTS]` writes a zTensor 1.2 file
+ * with OBJECTS objects (1 by default) of BYTES bytes each. One object is called "weight"; many have
+ * the names of layers, as real models do. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ static uint64_t aligned(uint64_t offset)
     return (offset + BLOB_ALIGNMENT - 1) / BLOB_ALIGNMENT * BLOB_ALIGNMENT;
 }
 
-static void put_object(struct zt_buffer *manifest, const char *name, uint64_t offset, uint64_t length)
+static void put_object(struct zt_buffer *manifest, const char *name, uint64_t offset,
+                       uint64_t length)
 {
     zt_cbor_put_string(manifest, name);
     zt_cbor_put_map(manifest, 3);
@@ -45,6 +47,7 @@ static void put_object(struct zt_buffer *manifest, const char *name, uint64_t of
 static void put_attributes(struct zt_buffer *manifest)
 {
     char text[513];
+
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     zt_cbor_put_string(manifest, "attributes");
@@ -63,21 +66,26 @@ static void make_manifest(struct zt_buffer *manifest, uint64_t bytes, uint64_t o
     zt_cbor_put_map(manifest, objects);
     for (uint64_t i = 0; i < objects; i++) {
         char name[64] = "weight";
+
         if (objects > 1)
             snprintf(name, sizeof(name), "model.layers.%06" PRIu64 ".self_attn.weight", i);
         put_object(manifest, name, BLOB_ALIGNMENT + i * aligned(bytes), bytes);
     }
 }
 
-/* Bytes that differ from block to block and lie on the disk: a file of holes would flatter every reader. */
+/* Bytes that differ from block to block and lie on the disk: a file of holes would flatter every
+ * reader. */
 static int write_data(int file, uint64_t length)
 {
     static uint32_t chunk[CHUNK_BYTES / sizeof(uint32_t)];
     uint32_t state = 20;
+
     for (uint64_t offset = 0; offset < length; offset += CHUNK_BYTES) {
+        uint64_t size;
+
         for (size_t i = 0; i < CHUNK_BYTES / sizeof(uint32_t); i++)
             chunk[i] = state = state * 1664525u + 1013904223u;
-        uint64_t size = length - offset < CHUNK_BYTES ? length - offset : CHUNK_BYTES;
+        size = length - offset < CHUNK_BYTES ? length - offset : CHUNK_BYTES;
         if (pwrite(file, chunk, size, (off_t)(BLOB_ALIGNMENT + offset)) != (ssize_t)size)
             return -1;
     }
@@ -86,22 +94,29 @@ static int write_data(int file, uint64_t length)
 
 int main(int argc, char **argv)
 {
+    uint64_t bytes;
+    uint64_t objects;
+    uint64_t end;
+    struct zt_buffer tail = {0};
+    uint64_t length;
+    int file;
+
     if (argc < 3) {
         fprintf(stderr, "usage: bench-model FILE BYTES [OBJECTS]\n");
         return 2;
     }
-    uint64_t bytes = strtoull(argv[2], NULL, 10);
-    uint64_t objects = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
-    uint64_t end = BLOB_ALIGNMENT + objects * aligned(bytes);
-    struct zt_buffer tail = {0};
+    bytes = strtoull(argv[2], NULL, 10);
+    objects = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    end = BLOB_ALIGNMENT + objects * aligned(bytes);
     make_manifest(&tail, bytes, objects);
-    uint64_t length = tail.length;
+    length = tail.length;
     zt_buffer_append(&tail, &length, sizeof(length));
     zt_buffer_append(&tail, magic, sizeof(magic));
-    int file = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    file = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (tail.failed || file < 0 || pwrite(file, magic, sizeof(magic), 0) != sizeof(magic) ||
         write_data(file, end - BLOB_ALIGNMENT) != 0 ||
-        pwrite(file, tail.bytes, tail.length, (off_t)end) != (ssize_t)tail.length || close(file) != 0) {
+        pwrite(file, tail.bytes, tail.length, (off_t)end) != (ssize_t)tail.length ||
+        close(file) != 0) {
         perror(argv[1]);
         return 1;
     }

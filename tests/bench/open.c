@@ -1,5 +1,6 @@
-/* How long opening takes and what it holds: `bench-open FILE [TIMES]` prints the best milliseconds, the objects, and
- * the bytes of memory beyond the manifest's own for each object, at the peak and once open. */
+/* How long opening takes and what it holds: `bench-open FILE [TIMES]` prints the best milliseconds,
+ * the objects, and the bytes of memory beyond the manifest's own for each object, at the peak and
+ * once open. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 static double now_ms(void)
 {
     struct timespec now;
+
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
@@ -20,10 +22,10 @@ static double status_bytes(const char *name)
     char line[256];
     double kib = 0;
     FILE *status = fopen("/proc/self/status", "r");
-    while (status != NULL && fgets(line, sizeof(line), status) != NULL) {
+
+    while (status != NULL && fgets(line, sizeof(line), status) != NULL)
         if (strncmp(line, name, strlen(name)) == 0)
             kib = strtod(line + strlen(name), NULL);
-    }
     if (status != NULL)
         fclose(status);
     return kib * 1024;
@@ -34,29 +36,38 @@ int main(int argc, char **argv)
     struct zt_source *source = NULL;
     struct zt_model *model = NULL;
     struct zt_error error;
+    double before;
+    double best_ms, peak, held;
+    double manifest;
+
     if (argc < 2 || zt_source_open_file(argv[1], &source, &error) != ZT_OK) {
         fprintf(stderr, "usage: bench-open FILE [TIMES]\n");
         return 2;
     }
-    double before = status_bytes("VmRSS:");
-    double best_ms = 1e9, peak = 0, held = 0;
+    before = status_bytes("VmRSS:");
+    best_ms = 1e9;
+    peak = 0;
+    held = 0;
     for (int i = 0; i < (argc > 2 ? atoi(argv[2]) : 5); i++) {
+        double start;
+        double took;
+
         zt_model_free(model);
-        double start = now_ms();
+        start = now_ms();
         if (zt_model_open(source, &model, &error) != ZT_OK) {
             fprintf(stderr, "%s: %s\n", argv[1], error.message);
             return 1;
         }
-        double took = now_ms() - start;
+        took = now_ms() - start;
         best_ms = took < best_ms ? took : best_ms;
         if (i == 0) {
             peak = status_bytes("VmHWM:") - before;
             held = status_bytes("VmRSS:") - before;
         }
     }
-    double manifest = (double)model->manifest_length;
-    printf("%.1f %u %.0f %.0f\n", best_ms, model->object_count, (peak - manifest) / model->object_count,
-           (held - manifest) / model->object_count);
+    manifest = (double)model->manifest_length;
+    printf("%.1f %u %.0f %.0f\n", best_ms, model->object_count,
+           (peak - manifest) / model->object_count, (held - manifest) / model->object_count);
     zt_model_free(model);
     zt_source_close(source);
     return 0;

@@ -1,6 +1,7 @@
-/* How fast slices are gathered: `bench-slice FILE` makes a tensor of 256 MiB in FILE, which it removes again, and
- * prints for runs of several lengths, each an eighth of its row, the GiB/s of the slice's source, read 1 MiB at a time,
- * those of a plain loop over the mapped file, and their ratio. Best of five, the file in the page cache. */
+/* How fast slices are gathered: `bench-slice FILE` makes a tensor of 256 MiB in FILE, which it
+ * removes again, and prints for runs of several lengths, each an eighth of its row, the GiB/s of
+ * the slice's source, read 1 MiB at a time, those of a plain loop over the mapped file, and their
+ * ratio. Best of five, the file in the page cache. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ static double gather_s(const struct zt_slice *slice, struct zt_source *tensor, u
 {
     struct zt_source *source;
     double start;
+    double took;
 
     if (zt_slice_source(slice, tensor, 0, &source, NULL) != ZT_OK)
         exit(1);
@@ -53,10 +55,11 @@ static double gather_s(const struct zt_slice *slice, struct zt_source *tensor, u
     for (uint64_t at = 0; at < slice->length; at += READ_BYTES) {
         uint64_t left = slice->length - at;
 
-        if (zt_source_read_at(source, at, out, left < READ_BYTES ? (size_t)left : READ_BYTES, NULL) != ZT_OK)
+        if (zt_source_read_at(source, at, out, left < READ_BYTES ? (size_t)left : READ_BYTES,
+                              NULL) != ZT_OK)
             exit(1);
     }
-    double took = now_s() - start;
+    took = now_s() - start;
     zt_source_close(source);
     return took;
 }
@@ -67,7 +70,8 @@ static double loop_s(const struct zt_slice *slice, const uint8_t *tensor, uint8_
     uint64_t to = 0;
 
     for (uint64_t i = 0; i < slice->loops[0].count; i++) {
-        memcpy(out + to, tensor + slice->offset + i * slice->loops[0].stride_bytes, slice->run_bytes);
+        memcpy(out + to, tensor + slice->offset + i * slice->loops[0].stride_bytes,
+               slice->run_bytes);
         to += slice->run_bytes;
         if (to + slice->run_bytes > READ_BYTES)
             to = 0;
@@ -81,6 +85,7 @@ static void measure(struct zt_source *source, uint64_t run_bytes, uint8_t *out)
     const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
     struct zt_slice slice;
     double gathered = 1e9, looped = 1e9;
+    double gib;
 
     if (zt_slice_shard(&tensor, 3, PARTS, 1, &slice, NULL) != ZT_SLICE_FITS)
         exit(1);
@@ -91,9 +96,9 @@ static void measure(struct zt_source *source, uint64_t run_bytes, uint8_t *out)
         took = loop_s(&slice, zt_source_map(source), out);
         looped = took < looped ? took : looped;
     }
-    double gib = (double)slice.length / (1 << 30);
-    printf("run %7" PRIu64 "  gathered %6.2f  looped %6.2f  ratio %.2f\n", run_bytes, gib / gathered, gib / looped,
-           looped / gathered);
+    gib = (double)slice.length / (1 << 30);
+    printf("run %7" PRIu64 "  gathered %6.2f  looped %6.2f  ratio %.2f\n", run_bytes,
+           gib / gathered, gib / looped, looped / gathered);
 }
 
 int main(int argc, char **argv)
@@ -107,7 +112,7 @@ int main(int argc, char **argv)
         return 2;
     }
     memset(out, 0, READ_BYTES);
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+    for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++)
         measure(source, runs[i], out);
     free(out);
     zt_source_close(source);

@@ -1,10 +1,12 @@
 /* A library to preload: makes one call to the file system fail, as a full or broken disk would.
  *
- *   ZT_FAULT=KIND:N:ERRNO      the N-th call of a kind (write, sync, link, rename, copy, truncate) fails with that
- * number ZT_FAULT=KIND:N+:ERRNO     so do all after it ZT_FAULT_MARK=FILE         made when a call was failed, so that
- * a test knows whether there was an N-th
+ *   ZT_FAULT=KIND:N:ERRNO     the N-th call of a kind (write, sync, link, rename, copy, truncate)
+ *                             fails with that number
+ *   ZT_FAULT=KIND:N+:ERRNO    so do all after it
+ *   ZT_FAULT_MARK=FILE        created when a call has failed, so that a test knows whether there
+ *                             was an N-th call
  *
- * Calls on what is neither a file nor a folder (sockets, events) are let through and not counted. */
+ * Calls on what is neither a file nor a folder (sockets, events) pass through and are not counted. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +22,8 @@
 
 enum kind { KIND_WRITE, KIND_SYNC, KIND_LINK, KIND_RENAME, KIND_COPY, KIND_TRUNCATE, KIND_COUNT };
 
-static const char *const kind_names[KIND_COUNT] = {"write", "sync", "link", "rename", "copy", "truncate"};
+static const char *const kind_names[KIND_COUNT] = {"write",  "sync", "link",
+                                                   "rename", "copy", "truncate"};
 
 static enum kind failing = KIND_COUNT;
 static unsigned long failing_from;
@@ -73,7 +76,8 @@ static bool is_stored(int descriptor)
 {
     struct stat facts;
     int before = errno;
-    bool stored = fstat(descriptor, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode));
+    bool stored =
+        fstat(descriptor, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode));
 
     errno = before;
     return stored;
@@ -98,65 +102,82 @@ static void *next(const char *name)
 ssize_t write(int descriptor, const void *bytes, size_t length)
 {
     NEXT("write", ssize_t, int, const void *, size_t);
-    return is_stored(descriptor) && fails(KIND_WRITE) ? -1 : real.function(descriptor, bytes, length);
+
+    return is_stored(descriptor) && fails(KIND_WRITE) ? -1
+                                                      : real.function(descriptor, bytes, length);
 }
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)
 {
     NEXT("pwrite64", ssize_t, int, const void *, size_t, off64_t);
-    return is_stored(descriptor) && fails(KIND_WRITE) ? -1 : real.function(descriptor, bytes, length, offset);
+
+    return is_stored(descriptor) && fails(KIND_WRITE)
+               ? -1
+               : real.function(descriptor, bytes, length, offset);
 }
 
 ssize_t pwritev64(int descriptor, const struct iovec *parts, int count, off64_t offset)
 {
     NEXT("pwritev64", ssize_t, int, const struct iovec *, int, off64_t);
-    return is_stored(descriptor) && fails(KIND_WRITE) ? -1 : real.function(descriptor, parts, count, offset);
+
+    return is_stored(descriptor) && fails(KIND_WRITE)
+               ? -1
+               : real.function(descriptor, parts, count, offset);
 }
 
 int fsync(int descriptor)
 {
     NEXT("fsync", int, int);
+
     return fails(KIND_SYNC) ? -1 : real.function(descriptor);
 }
 
 int fdatasync(int descriptor)
 {
     NEXT("fdatasync", int, int);
+
     return fails(KIND_SYNC) ? -1 : real.function(descriptor);
 }
 
 int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned flags)
 {
     NEXT("sync_file_range", int, int, off64_t, off64_t, unsigned);
+
     return fails(KIND_SYNC) ? -1 : real.function(descriptor, offset, length, flags);
 }
 
 int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
     NEXT("linkat", int, int, const char *, int, const char *, int);
+
     return fails(KIND_LINK) ? -1 : real.function(from_folder, from, to_folder, to, flags);
 }
 
 int renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
     NEXT("renameat", int, int, const char *, int, const char *);
+
     return fails(KIND_RENAME) ? -1 : real.function(from_folder, from, to_folder, to);
 }
 
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
 {
     NEXT("renameat2", int, int, const char *, int, const char *, unsigned);
+
     return fails(KIND_RENAME) ? -1 : real.function(from_folder, from, to_folder, to, flags);
 }
 
-ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length, unsigned flags)
+ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,
+                        unsigned flags)
 {
     NEXT("copy_file_range", ssize_t, int, off64_t *, int, off64_t *, size_t, unsigned);
+
     return fails(KIND_COPY) ? -1 : real.function(from, from_offset, to, to_offset, length, flags);
 }
 
 int ftruncate64(int descriptor, off64_t length)
 {
     NEXT("ftruncate64", int, int, off64_t);
+
     return fails(KIND_TRUNCATE) ? -1 : real.function(descriptor, length);
 }

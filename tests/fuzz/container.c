@@ -35,12 +35,14 @@ char *fuzz_string(const uint8_t *bytes, size_t length)
 void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t limit)
 {
     FUZZ_ASSERT(error->status == status);
-    FUZZ_ASSERT(error->message[0] != '\0' && strlen(error->message) < sizeof error->message);
+    FUZZ_ASSERT(error->message[0] != '\0' && strlen(error->message) < sizeof(error->message));
     FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)error->message, strlen(error->message)));
     FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)error->object, strlen(error->object)));
-    /* What is said of an object may be about the place that it claims: past the end, or in a shard. */
+    /* What is said of an object may be about the place that it claims: past the end, or in a shard.
+     */
     FUZZ_ASSERT(error->offset == ZT_NO_OFFSET || error->offset <= limit || error->has_object);
-    /* Bytes in memory are there, and there is enough memory: these would be bounds that nobody checked. */
+    /* Bytes in memory are there, and there is enough memory: these would be bounds that nobody
+     * checked. */
     FUZZ_ASSERT(status != ZT_IO && status != ZT_NO_MEMORY && status != ZT_ARGUMENT);
     if (status == ZT_INVALID)
         FUZZ_ASSERT(error->rule != NULL);
@@ -77,7 +79,8 @@ static void check_attributes(struct zt_text attributes)
 static void check_part(const struct zt_model *model, const struct zt_component *part)
 {
     FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)part->name, part->name_length));
-    FUZZ_ASSERT(part->encoding_name != NULL && part->dtype < ZT_DTYPE_COUNT && part->logical < ZT_LOGICAL_COUNT);
+    FUZZ_ASSERT(part->encoding_name != NULL && part->dtype < ZT_DTYPE_COUNT &&
+                part->logical < ZT_LOGICAL_COUNT);
     FUZZ_ASSERT(part->shard <= model->shard_count);
     if (part->shard == 0) {
         FUZZ_ASSERT(part->offset <= model->file_size);
@@ -95,9 +98,11 @@ static void check_dense(const struct zt_model *model, const struct zt_object *ob
     uint64_t elements = zt_object_elements(model, object);
     uint64_t bytes;
 
-    if (object->layout != ZT_LAYOUT_DENSE || data == NULL || data->decoded_length == ZT_LENGTH_UNKNOWN)
+    if (object->layout != ZT_LAYOUT_DENSE || data == NULL ||
+        data->decoded_length == ZT_LENGTH_UNKNOWN)
         return;
-    if (zt_element_bytes((enum zt_dtype)data->dtype, (enum zt_logical)data->logical, elements, &bytes) == ZT_OK)
+    if (zt_element_bytes((enum zt_dtype)data->dtype, (enum zt_logical)data->logical, elements,
+                         &bytes) == ZT_OK)
         FUZZ_ASSERT(data->decoded_length == bytes);
 }
 
@@ -121,7 +126,8 @@ static void check_object(const struct zt_model *model, uint32_t number)
 static void check_model(const struct zt_model *model, size_t length)
 {
     FUZZ_ASSERT(model->file_size == length);
-    FUZZ_ASSERT(model->manifest_offset <= length && model->manifest_length <= length - model->manifest_offset);
+    FUZZ_ASSERT(model->manifest_offset <= length &&
+                model->manifest_length <= length - model->manifest_offset);
     check_attributes(model->attributes);
     for (uint32_t i = 0; i < model->object_count; i++)
         check_object(model, i);
@@ -131,10 +137,10 @@ static void check_model(const struct zt_model *model, size_t length)
 
 /* --- what the data says --- */
 
-/* Decodes in pieces of a length; how it ended, and the hash of what came out. *out_whole: it ended before
- * DECODED_MAX. */
-static enum zt_status decode(const struct zt_component *part, struct zt_source *source, size_t piece,
-                             uint64_t *out_hash, bool *out_whole)
+/* Decodes in pieces of a length; how it ended, and the hash of what came out. *out_whole: it ended
+ * before DECODED_MAX. */
+static enum zt_status decode(const struct zt_component *part, struct zt_source *source,
+                             size_t piece, uint64_t *out_hash, bool *out_whole)
 {
     static uint8_t decoded[DECODED_MAX];
     struct zt_decoder *decoder = NULL;
@@ -177,7 +183,8 @@ static bool check_decoding(const struct zt_component *part, struct zt_source *so
     return whole[0];
 }
 
-static void check_digest(const struct zt_model *model, const struct zt_component *part, struct zt_source *source)
+static void check_digest(const struct zt_model *model, const struct zt_component *part,
+                         struct zt_source *source)
 {
     struct zt_component_check check;
     struct zt_error error;
@@ -185,7 +192,8 @@ static void check_digest(const struct zt_model *model, const struct zt_component
 
     FUZZ_ASSERT(status == ZT_OK);
     FUZZ_ASSERT((check.verdict == ZT_VERDICT_UNDIGESTED) == (part->digest == NULL));
-    FUZZ_ASSERT(strlen(check.expected) < ZT_DIGEST_TEXT_SIZE && strlen(check.actual) < ZT_DIGEST_TEXT_SIZE);
+    FUZZ_ASSERT(strlen(check.expected) < ZT_DIGEST_TEXT_SIZE &&
+                strlen(check.actual) < ZT_DIGEST_TEXT_SIZE);
     FUZZ_ASSERT(check.verdict != ZT_VERDICT_VERIFIED || check.actual[0] != '\0');
 }
 
@@ -198,7 +206,8 @@ static void check_data(const struct zt_model *model, struct zt_source *source)
         const struct zt_component *parts = zt_object_components(model, object);
         bool bounded = true;
 
-        for (uint32_t j = 0; j < object->component_count && looked_into < COMPONENTS_MAX; j++, looked_into++) {
+        for (uint32_t j = 0; j < object->component_count && looked_into < COMPONENTS_MAX;
+             j++, looked_into++) {
             bool here = parts[j].shard == 0 && check_decoding(&parts[j], source);
 
             bounded = bounded && (here || parts[j].shard != 0);
@@ -222,7 +231,8 @@ static void check_zt2(const struct zt_model *model, struct zt_source *source)
     struct zt_error error;
     enum zt_status status = zt_canonical_check(model, source, &error);
 
-    FUZZ_ASSERT(status == ZT_OK || status == ZT_INVALID || status == ZT_UNSUPPORTED || status == ZT_CORRUPT);
+    FUZZ_ASSERT(status == ZT_OK || status == ZT_INVALID || status == ZT_UNSUPPORTED ||
+                status == ZT_CORRUPT);
     if (status != ZT_OK)
         fuzz_failure(status, &error, model->file_size);
     status = zt_content_digest(model, ZT_DIGEST_XXH3, &digest, &error);
@@ -236,11 +246,12 @@ void fuzz_container(const uint8_t *bytes, size_t length, fuzz_open *open)
     struct zt_source *source;
     struct zt_model *model = NULL;
     struct zt_error error;
+    enum zt_status status;
 
     FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, &error) == ZT_OK);
     zt_error_clear(&error);
     fuzz_hold_at_most(length);
-    enum zt_status status = open(source, &model, &error);
+    status = open(source, &model, &error);
     FUZZ_ASSERT(fuzz_held());
     if (status == ZT_OK) {
         check_model(model, length);

@@ -1,5 +1,6 @@
-/* What the fuzz targets share. Each target_*.c defines LLVMFuzzerTestOneInput; libFuzzer calls it with inputs of its
- * own (tests/fuzz/run.sh), replay.c with files that are kept. A broken promise ends the program. */
+/* What the fuzz targets share. Each target_*.c defines LLVMFuzzerTestOneInput; libFuzzer calls it
+ * with inputs of its own (tests/fuzz/run.sh), replay.c with files that are kept. A broken promise
+ * ends the program. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -13,20 +14,23 @@ _Noreturn void fuzz_broken(const char *file, int line, const char *promise);
 
 /* --- containers --- */
 
-typedef enum zt_status fuzz_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error);
+typedef enum zt_status fuzz_open(struct zt_source *source, struct zt_model **out_model,
+                                 struct zt_error *error);
 
-/* Opens the bytes by one reader and, where they open, does with the model what can be done with it: names, bounds,
- * attributes, decoding, digests, content rules, canonical form. */
+/* Opens the bytes by one reader and, where they open, does with the model what can be done with it:
+ * names, bounds, attributes, decoding, digests, content rules, canonical form. */
 void fuzz_container(const uint8_t *bytes, size_t length, fuzz_open *open);
 
-/* The same as they are, and once more when repair, given a copy, says that it has put something right in it. */
+/* The same as they are, and once more when repair, given a copy, says that it has put something
+ * right in it. */
 void fuzz_container_repaired(const uint8_t *bytes, size_t length, fuzz_open *open,
                              bool (*repair)(uint8_t *bytes, size_t length));
 
 /* What a failure must look like whichever function it came from. limit: the length of the file. */
 void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t limit);
 
-/* From here to fuzz_held memory is watched; that tells whether it stayed within what the file's length allows. */
+/* From here to fuzz_held memory is watched; that tells whether it stayed within what the file's
+ * length allows. */
 void fuzz_hold_at_most(size_t file_length);
 bool fuzz_held(void);
 

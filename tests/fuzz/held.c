@@ -1,13 +1,16 @@
-/* How much memory opening a file takes, and whether that is more than its length allows (docs/rules/, Memory). Known
- * only where a sanitizer lets us listen to its allocator. */
+/* How much memory opening a file takes, and whether that is more than its length allows
+ * (docs/rules/, Memory). Known only where a sanitizer lets us listen to its allocator. */
 #include "fuzz.h"
 
-/* zt/model.h: "at most 16 n bytes + 1 MiB" for a manifest of n bytes; here for a file of n bytes. */
+/* zt/model.h: "at most 16 n bytes + 1 MiB" for a manifest of n bytes; here for a file of n bytes.
+ */
 #define HELD_RATIO 16
 #define HELD_BASE  ((size_t)1 << 20)
 
-int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *block, size_t size),
-                                              void (*on_free)(const volatile void *block)) __attribute__((weak));
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *block,
+                                                                size_t size),
+                                              void (*on_free)(const volatile void *block))
+    __attribute__((weak));
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static bool watching;
@@ -18,7 +21,8 @@ static size_t held_limit;
 static void on_malloc(const volatile void *block, size_t size)
 {
     (void)block;
-    if (watching && (size > held_limit || __sanitizer_get_current_allocated_bytes() - held_before > held_limit))
+    if (watching &&
+        (size > held_limit || __sanitizer_get_current_allocated_bytes() - held_before > held_limit))
         exceeded = true;
 }
 
@@ -31,7 +35,8 @@ void fuzz_hold_at_most(size_t file_length)
 {
     static bool installed;
 
-    if (__sanitizer_install_malloc_and_free_hooks == NULL || __sanitizer_get_current_allocated_bytes == NULL)
+    if (__sanitizer_install_malloc_and_free_hooks == NULL ||
+        __sanitizer_get_current_allocated_bytes == NULL)
         return;
     if (!installed)
         __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);

@@ -1,5 +1,6 @@
-/* Memory that runs out while a file is opened and verified: every n-th allocation fails once, and nothing is leaked,
- * nor a file judged otherwise than with memory. replay.c gives it the seeds of every reader.
+/* Memory that runs out while a file is opened and verified: every n-th allocation fails once, and
+ * nothing is leaked, nor a file judged otherwise than with memory. replay.c gives it the seeds of
+ * every reader.
  *
  * Not under sanitizers, which replace the allocator too. */
 #include "fuzz.h"
@@ -23,10 +24,12 @@ static bool is_sha256(const struct zt_model *model, const struct zt_component *p
 {
     struct zt_digest digest;
 
-    return zt_component_digest(model, part, &digest, NULL) == ZT_OK && digest.algorithm == ZT_DIGEST_SHA256;
+    return zt_component_digest(model, part, &digest, NULL) == ZT_OK &&
+           digest.algorithm == ZT_DIGEST_SHA256;
 }
 
-static enum zt_status check_parts(const struct zt_model *model, struct zt_source *source, uint64_t *findings)
+static enum zt_status check_parts(const struct zt_model *model, struct zt_source *source,
+                                  uint64_t *findings)
 {
     struct zt_component_check check;
     enum zt_status status = ZT_OK;
@@ -43,7 +46,8 @@ static enum zt_status check_parts(const struct zt_model *model, struct zt_source
     return status;
 }
 
-static enum zt_status check_objects(const struct zt_model *model, struct zt_source *source, uint64_t *findings)
+static enum zt_status check_objects(const struct zt_model *model, struct zt_source *source,
+                                    uint64_t *findings)
 {
     const struct zt_files files = {source, NULL};
     enum zt_status status = ZT_OK;

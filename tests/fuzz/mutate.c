@@ -1,5 +1,5 @@
-/* Mutations inside a manifest that keep the lengths around it right, as libFuzzer's own, which insert and drop bytes
- * anywhere, hardly ever do. Only in libFuzzer builds. */
+/* Mutations inside a manifest that keep the lengths around it right, as libFuzzer's own, which
+ * insert and drop bytes anywhere, hardly ever do. Only in libFuzzer builds. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t length, size_t capacity);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t capacity, unsigned seed);
 
-/* A manifest in a file, and the number that tells its length: at a distance from the file's end, or (0) at the file's
- * beginning. */
+/* A manifest in a file, and the number that tells its length: at a distance from the file's end, or
+ * (0) at the file's beginning. */
 struct region {
     size_t at;
     size_t length;
@@ -20,7 +20,8 @@ struct region {
 
 #define SAFETENSORS_NUMBER 8
 
-static bool locate_tail(const uint8_t *bytes, size_t length, size_t number_from_end, struct region *out_region)
+static bool locate_tail(const uint8_t *bytes, size_t length, size_t number_from_end,
+                        struct region *out_region)
 {
     if (length < number_from_end + 8)
         return false;
@@ -29,7 +30,8 @@ static bool locate_tail(const uint8_t *bytes, size_t length, size_t number_from_
 
     if (size > end - 8)
         return false;
-    *out_region = (struct region){.at = end - (size_t)size, .length = (size_t)size, .number_from_end = number_from_end};
+    *out_region = (struct region){
+        .at = end - (size_t)size, .length = (size_t)size, .number_from_end = number_from_end};
     return true;
 }
 
@@ -40,8 +42,9 @@ static bool locate_zt2(const uint8_t *bytes, size_t length, struct region *out_r
 
     if (length <= footer || offset > length - footer)
         return false;
-    *out_region = (struct region){
-        .at = (size_t)offset, .length = length - footer - (size_t)offset, .number_from_end = footer - 8};
+    *out_region = (struct region){.at = (size_t)offset,
+                                  .length = length - footer - (size_t)offset,
+                                  .number_from_end = footer - 8};
     return true;
 }
 
@@ -68,7 +71,8 @@ static bool locate(const uint8_t *bytes, size_t length, struct region *out_regio
     return locate_head(bytes, length, out_region);
 }
 
-static size_t mutate_region(uint8_t *bytes, size_t length, size_t capacity, const struct region *region)
+static size_t mutate_region(uint8_t *bytes, size_t length, size_t capacity,
+                            const struct region *region)
 {
     size_t after = length - region->at - region->length;
     size_t room = capacity - region->at - after;
@@ -82,7 +86,8 @@ static size_t mutate_region(uint8_t *bytes, size_t length, size_t capacity, cons
     memcpy(bytes + region->at, manifest, changed);
     memcpy(bytes + region->at + changed, rest, after);
     length = region->at + changed + after;
-    uint8_t *number = region->number_from_end > 0 ? bytes + length - region->number_from_end : bytes;
+    uint8_t *number =
+        region->number_from_end > 0 ? bytes + length - region->number_from_end : bytes;
     for (unsigned i = 0; i < 8; i++)
         number[i] = (uint8_t)((uint64_t)changed >> 8 * i);
     free(manifest);

@@ -20,11 +20,15 @@ static void put(uint8_t *bytes, uint64_t value, unsigned width)
 
 bool fuzz_repair_zt2(uint8_t *bytes, size_t length)
 {
+    uint8_t *footer;
+    uint64_t offset;
+    uint64_t end;
+
     if (length < ZT2_FOOTER)
         return false;
-    uint8_t *footer = bytes + length - ZT2_FOOTER;
-    uint64_t offset = load_le64(footer);
-    uint64_t end = length - ZT2_FOOTER;
+    footer = bytes + length - ZT2_FOOTER;
+    offset = load_le64(footer);
+    end = length - ZT2_FOOTER;
 
     if (offset > end)
         return false;
@@ -42,7 +46,8 @@ static bool repair_snapshot(uint8_t *bytes, size_t length)
 {
     for (size_t at = length - 4; at > MAG_M3_HEAD_BYTES; at--) {
         if (memcmp(bytes + at, "BUF!", 4) == 0) {
-            put(bytes + M3_CHECKSUM_AT, zt_crc32c(0, bytes + M3_COVERED_FROM, at - M3_COVERED_FROM), 4);
+            put(bytes + M3_CHECKSUM_AT, zt_crc32c(0, bytes + M3_COVERED_FROM, at - M3_COVERED_FROM),
+                4);
             return true;
         }
     }
@@ -54,13 +59,15 @@ static bool repair_records(uint8_t *bytes, size_t length, const struct mag_layou
     struct mag_header header;
     struct zt_source *source;
     uint64_t end;
+    bool is_whole;
 
     FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, NULL) == ZT_OK);
-    bool is_whole = mag_header_read(source, &header, NULL) == ZT_OK &&
-                    mag_records_walk(layout, &header, source, NULL, &end, NULL) == ZT_OK;
+    is_whole = mag_header_read(source, &header, NULL) == ZT_OK &&
+               mag_records_walk(layout, &header, source, NULL, &end, NULL) == ZT_OK;
     zt_source_close(source);
     if (is_whole)
-        put(bytes + MAG_CHECKSUM_AT, zt_crc32c(0, bytes + MAG_CHECKSUM_AT + 4, (size_t)end - MAG_CHECKSUM_AT - 4), 4);
+        put(bytes + MAG_CHECKSUM_AT,
+            zt_crc32c(0, bytes + MAG_CHECKSUM_AT + 4, (size_t)end - MAG_CHECKSUM_AT - 4), 4);
     return is_whole;
 }
 
@@ -80,10 +87,9 @@ bool fuzz_repair_mag(uint8_t *bytes, size_t length)
 
 static size_t find(const uint8_t *bytes, size_t from, size_t length, const char *signature)
 {
-    for (size_t at = from; at + 4 <= length; at++) {
+    for (size_t at = from; at + 4 <= length; at++)
         if (memcmp(bytes + at, signature, 4) == 0)
             return at;
-    }
     return length;
 }
 

@@ -1,4 +1,5 @@
-/* Runs a target on files, and on all files of folders, without libFuzzer: every kept input in ordinary test runs. */
+/* Runs a target on files, and on all files of folders, without libFuzzer: every kept input in
+ * ordinary test runs. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -13,10 +14,11 @@ static void replay_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
     struct stat facts;
+    uint8_t *bytes;
 
     FUZZ_ASSERT(file != NULL && fstat(fileno(file), &facts) == 0);
     /* Exactly as long as the input, so that a sanitizer sees a byte too many. */
-    uint8_t *bytes = malloc((size_t)facts.st_size + (facts.st_size == 0));
+    bytes = malloc((size_t)facts.st_size + (facts.st_size == 0));
     FUZZ_ASSERT(bytes != NULL);
     FUZZ_ASSERT(fread(bytes, 1, (size_t)facts.st_size, file) == (size_t)facts.st_size);
     fclose(file);
@@ -32,9 +34,9 @@ static void replay_folder(const char *folder)
 
     for (int i = 0; i < count; i++) {
         char path[4096];
-        int length = snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        int length = snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
 
-        FUZZ_ASSERT(length > 0 && (size_t)length < sizeof path);
+        FUZZ_ASSERT(length > 0 && (size_t)length < sizeof(path));
         if (entries[i]->d_name[0] != '.')
             replay_file(path);
         free(entries[i]);

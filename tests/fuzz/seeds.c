@@ -1,4 +1,5 @@
-/* fuzz-seeds FOLDER: writes the seeds of every fuzz target, each into the folder named after its target. */
+/* fuzz-seeds FOLDER: writes the seeds of every fuzz target, each into the folder named after its
+ * target. */
 #include "seeds.h"
 
 #include <errno.h>
@@ -26,9 +27,9 @@ static void put_file(const char *target, const char *name, const void *bytes, si
     char path[4096];
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/%s", folder, target);
+    snprintf(path, sizeof(path), "%s/%s", folder, target);
     make_folder(path);
-    snprintf(path, sizeof path, "%s/%s/%s", folder, target, name);
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, target, name);
     file = fopen(path, "wb");
     if (file == NULL || fwrite(bytes, 1, length, file) != length || fclose(file) != 0) {
         perror(path);
@@ -38,11 +39,12 @@ static void put_file(const char *target, const char *name, const void *bytes, si
 
 static bool is_container(const char *target)
 {
-    static const char *const containers[] = {"zt01", "zt1", "zt2", "mag", "safetensors", "gguf", "npy", "npz"};
-    for (size_t i = 0; i < sizeof containers / sizeof *containers; i++) {
+    static const char *const containers[] = {"zt01",        "zt1",  "zt2", "mag",
+                                             "safetensors", "gguf", "npy", "npz"};
+
+    for (size_t i = 0; i < sizeof(containers) / sizeof(*containers); i++)
         if (strcmp(containers[i], target) == 0)
             return true;
-    }
     return false;
 }
 
@@ -61,7 +63,7 @@ void seed_put(const char *target, const char *name, const void *bytes, size_t le
         exit(1);
     input[0] = convert_to++ % CONVERT_TARGETS;
     memcpy(input + 1, bytes, length);
-    snprintf(convert_name, sizeof convert_name, "%s-%s", target, name);
+    snprintf(convert_name, sizeof(convert_name), "%s-%s", target, name);
     put_file("convert", convert_name, input, length + 1);
     free(input);
 }

@@ -1,4 +1,5 @@
-/* Seeds: small valid inputs for each fuzz target, made by the project's writers and the tests' builders. */
+/* Seeds: small valid inputs for each fuzz target, made by the project's writers and the tests'
+ * builders. */
 #ifndef FUZZ_SEEDS_H
 #define FUZZ_SEEDS_H
 

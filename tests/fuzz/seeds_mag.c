@@ -1,4 +1,5 @@
-/* Seeds of .mag in the layouts that magnetron's releases wrote; the writer makes the specification's. */
+/* Seeds of .mag in the layouts that magnetron's releases wrote; the writer makes the
+ * specification's. */
 #include "seeds.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@ static void put_zeros(struct bytes *bytes, size_t until)
 
 static void seal(struct bytes *bytes, size_t at, size_t covered_from)
 {
-    bytes_put_le(bytes->at + at, zt_crc32c(0, bytes->at + covered_from, bytes->length - covered_from), 4);
+    bytes_put_le(bytes->at + at,
+                 zt_crc32c(0, bytes->at + covered_from, bytes->length - covered_from), 4);
 }
 
 static void finish(struct bytes *bytes, const char *name)
@@ -96,17 +98,18 @@ static void put_m3(void)
 /* magnetron 0.2: a manifest in JSON. */
 static void put_m4(void)
 {
-    static const char manifest[] =
-        "{\"manifest_ver\":1,\"usr_metadata\":{\"lr\":0.5,\"n\":-7,\"l\":[1,null,\"x\"]},\"tensor_map\":{\"a\":{"
-        "\"shape\":"
-        "[2,3],\"dtype\":\"float32\",\"dtype_id\":0,\"offset\":0,\"nbytes\":24},\"b\":{\"shape\":[],\"dtype\":"
-        "\"float8_e4m3fn\",\"dtype_id\":3,\"offset\":64,\"nbytes\":1}}}";
+    static const char manifest[] = "{\"manifest_ver\":1,\"usr_metadata\":{\"lr\":0.5,\"n\":-7,"
+                                   "\"l\":[1,null,\"x\"]},\"tensor_map\":{\"a\":{"
+                                   "\"shape\":"
+                                   "[2,3],\"dtype\":\"float32\",\"dtype_id\":0,\"offset\":0,"
+                                   "\"nbytes\":24},\"b\":{\"shape\":[],\"dtype\":"
+                                   "\"float8_e4m3fn\",\"dtype_id\":3,\"offset\":64,\"nbytes\":1}}}";
     struct bytes bytes = {NULL, 0};
 
     put_text(&bytes, "MAG!");
     put(&bytes, 300, 8);
     put(&bytes, 44, 8);
-    put(&bytes, sizeof manifest - 1, 8);
+    put(&bytes, sizeof(manifest) - 1, 8);
     put(&bytes, 1024, 8);
     put(&bytes, 65, 8);
     put_text(&bytes, manifest);

@@ -28,14 +28,15 @@ void seeds_decoder(void)
     /* f32, big-endian, Fortran order, 2 × 3 × 4 */
     put_stored("fortran", (const uint8_t[8]){0, 1, 1 | 2 | 4 | 3 << 3, 2, 3, 4}, &stored);
     bytes_free(&stored);
-    bytes_append_zstd(&stored, plain, sizeof plain, true);
+    bytes_append_zstd(&stored, plain, sizeof(plain), true);
     put_stored("zstd", (const uint8_t[8]){1, 11, 0, 0, 0, 0, 2, 88}, &stored);
     put_stored("zstd-unknown", (const uint8_t[8]){1, 11, 4}, &stored);
     bytes_free(&stored);
-    bytes_append_seekable(&stored, plain, sizeof plain, 256);
+    bytes_append_seekable(&stored, plain, sizeof(plain), 256);
     put_stored("seekable", (const uint8_t[8]){2, 11, 0, 0, 0, 0, 2, 88}, &stored);
     bytes_free(&stored);
-    /* One stored block of 24 bytes; 6 × 4 bytes of u8 in Fortran order, and 3 × 4 u16 big-endian. */
+    /* One stored block of 24 bytes; 6 × 4 bytes of u8 in Fortran order, and 3 × 4 u16 big-endian.
+     */
     bytes_append(&stored, "\1\x18\0\xE7\xFF", 5);
     bytes_append(&stored, plain, 24);
     put_stored("deflate-fortran", (const uint8_t[8]){3, 11, 2 | 2 << 3, 6, 4}, &stored);
@@ -51,7 +52,8 @@ static const struct {
     const char *text;
 } texts[] = {
     {"json", "values",
-     "{\"a\":[1,-2.5e3,true,false,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":18446744073709551615}}"},
+     "{\"a\":[1,-2.5e3,true,false,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":"
+     "18446744073709551615}}"},
     {"json", "deep", "[[[[[[[[{\"a\":[]}]]]]]]]]"},
     {"ranges", "one", "3bytes=0-99"},
     {"ranges", "many", "3bytes=0-0, 5-9,-3, 100-"},
@@ -64,14 +66,16 @@ static const struct {
     {"conditional", "rfc850", "3Sunday, 06-Nov-94 08:49:37 GMT"},
     {"conditional", "asctime", "2Sun Nov  6 08:49:37 1994"},
     {"digest_fields", "sha256", "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:"},
-    {"digest_fields", "members", "sha-512=:YQ==:;a=1, md5=?1, list=(1 \"a\" tok;q=0.5), sha-256=10"},
+    {"digest_fields", "members",
+     "sha-512=:YQ==:;a=1, md5=?1, list=(1 \"a\" tok;q=0.5), sha-256=10"},
     {"query", "pairs", "/a?prefix=x%2Fy&match=*.w&a&a=1&=2&%61=3"},
     {"glob", "classes",
      "a*[b-d][!x]?\nab\xC3\xA9"
      "cde"},
     {"glob", "stars", "*a*b\naaab"},
     {"glob", "sets",
-     "layers.[0-9].*.weight\n*[^a-\xC3\xA9]?\n*attention.query.and.key.and.value*\nlayers.4.b\xE2\x86\x92s"},
+     "layers.[0-9].*.weight\n*[^a-\xC3\xA9]?\n*attention.query.and.key.and.value*\nlayers.4."
+     "b\xE2\x86\x92s"},
 };
 
 /* target_slice.c says what the first eight bytes are. */
@@ -91,10 +95,10 @@ static const struct {
 
 static void put_slices(void)
 {
-    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+    for (size_t i = 0; i < sizeof(slices) / sizeof(*slices); i++) {
         struct bytes input = {NULL, 0};
 
-        bytes_append(&input, slices[i].head, sizeof slices[i].head);
+        bytes_append(&input, slices[i].head, sizeof(slices[i].head));
         bytes_append(&input, slices[i].text, strlen(slices[i].text));
         seed_put("slice", slices[i].name, input.at, input.length);
         bytes_free(&input);
@@ -113,7 +117,7 @@ static void put_cbor(const char *name, char profile, const char *text)
 
 void seeds_texts(void)
 {
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         seed_put_text(texts[i].target, texts[i].name, texts[i].text);
     put_slices();
     put_cbor("lenient", 1, "{\"b\":[1,-2,2.5,null,true,h'0102'],\"a\":{\"c\":\"text\"}}");

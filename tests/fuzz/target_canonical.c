@@ -1,5 +1,6 @@
-/* zTensor 2 as its canonical form lays it out: the input is the manifest, before it lie two blobs at multiples of
- * 64 KiB. A file that is canonical is what the writer makes of its model, byte for byte. */
+/* zTensor 2 as its canonical form lays it out: the input is the manifest, before it lie two blobs
+ * at multiples of 64 KiB. A file that is canonical is what the writer makes of its model, byte for
+ * byte. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -22,7 +23,8 @@ struct rest {
     size_t length;
 };
 
-static enum zt_status compare(void *context, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status compare(void *context, const void *bytes, size_t length,
+                              struct zt_error *error)
 {
     struct rest *rest = context;
 
@@ -51,18 +53,19 @@ static void check_written(const struct zt_model *model, struct zt_source *source
 static uint8_t *make_file(const uint8_t *manifest, size_t length, size_t *out_length)
 {
     uint8_t *file = calloc(1, MANIFEST_AT + length + FOOTER);
+    uint8_t *footer;
 
     FUZZ_ASSERT(file != NULL);
-    memcpy(file, magic, sizeof magic);
+    memcpy(file, magic, sizeof(magic));
     memset(file + BLOCK, 1, BLOB);
     memset(file + 2 * BLOCK, 2, BLOB);
     if (length > 0)
         memcpy(file + MANIFEST_AT, manifest, length);
     *out_length = MANIFEST_AT + length + FOOTER;
-    uint8_t *footer = file + MANIFEST_AT + length;
+    footer = file + MANIFEST_AT + length;
     footer[2] = MANIFEST_AT >> 16;
     footer[24] = 2;
-    memcpy(footer + 32, magic, sizeof magic);
+    memcpy(footer + 32, magic, sizeof(magic));
     fuzz_repair_zt2(file, *out_length);
     return file;
 }

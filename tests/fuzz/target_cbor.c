@@ -1,5 +1,5 @@
-/* The CBOR reader in its three profiles: passing over values, and looking into a map as the readers do. The first byte
- * chooses the profile. */
+/* The CBOR reader in its three profiles: passing over values, and looking into a map as the readers
+ * do. The first byte chooses the profile. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static void check_item(const struct zt_cbor_item *item, const struct zt_cbor_rea
         FUZZ_ASSERT(zt_utf8_valid(item->bytes, (size_t)item->value));
 }
 
-static enum zt_status walk_pairs(struct zt_cbor_reader *reader, const struct zt_cbor_item *map, struct zt_error *error)
+static enum zt_status walk_pairs(struct zt_cbor_reader *reader, const struct zt_cbor_item *map,
+                                 struct zt_error *error)
 {
     struct zt_cbor_keys keys = {0};
     struct zt_cbor_walk walk;
@@ -71,13 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct zt_text span;
     struct zt_error error;
     size_t json = 0;
+    enum zt_cbor_profile profile;
+    enum zt_status skipped;
+    enum zt_status walked;
 
     if (length == 0)
         return 0;
-    enum zt_cbor_profile profile = (enum zt_cbor_profile)(bytes[0] % 3);
+    profile = (enum zt_cbor_profile)(bytes[0] % 3);
     zt_arena_init(&arena, ARENA_BYTES);
     zt_cbor_reader_init(&reader, bytes + 1, length - 1, 1, profile, &arena);
-    enum zt_status skipped = zt_cbor_skip_span(&reader, &span, &error);
+    skipped = zt_cbor_skip_span(&reader, &span, &error);
     if (skipped != ZT_OK) {
         fuzz_failure(skipped, &error, length);
     } else {
@@ -86,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         FUZZ_ASSERT(zt_attributes_write_json(span, emit, &json, &error) == ZT_OK && json > 0);
     }
     zt_cbor_reader_init(&reader, bytes + 1, length - 1, 1, profile, &arena);
-    enum zt_status walked = walk(&reader, &error);
+    walked = walk(&reader, &error);
     if (walked != ZT_OK)
         fuzz_failure(walked, &error, length);
     else

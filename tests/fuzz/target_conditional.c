@@ -1,5 +1,5 @@
-/* Entity tags and dates of conditional requests; a date that is read is written and read to the same. The first byte
- * chooses which field the rest is. */
+/* Entity tags and dates of conditional requests; a date that is read is written and read to the
+ * same. The first byte chooses which field the rest is. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -25,14 +25,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     static const char etag[] = "\"a\"";
     struct preconditions preconditions = {NULL, NULL, NULL, NULL, NULL};
     const char **const fields[] = {&preconditions.if_match, &preconditions.if_none_match,
-                                   &preconditions.if_modified_since, &preconditions.if_unmodified_since};
+                                   &preconditions.if_modified_since,
+                                   &preconditions.if_unmodified_since};
+    char *field;
 
     if (length == 0)
         return 0;
-    char *field = fuzz_string(bytes + 1, length - 1);
+    field = fuzz_string(bytes + 1, length - 1);
     *fields[bytes[0] % 4] = field;
     for (int read = 0; read < 2; read++) {
-        enum precondition_outcome outcome = precondition_check(&preconditions, etag, 1000000000, read);
+        enum precondition_outcome outcome =
+            precondition_check(&preconditions, etag, 1000000000, read);
 
         FUZZ_ASSERT(outcome != PRECONDITION_NOT_MODIFIED || read);
         (void)precondition_check(&preconditions, NULL, 0, read);

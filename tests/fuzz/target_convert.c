@@ -1,6 +1,6 @@
-/* Projecting and writing whatever opens, into every format: what is written opens, is the same when written again, is
- * verified, and decodes to the source's bytes. The first byte chooses the target and whether it is compressed; the rest
- * is the file. */
+/* Projecting and writing whatever opens, into every format: what is written opens, is the same when
+ * written again, is verified, and decodes to the source's bytes. The first byte chooses the target
+ * and whether it is compressed; the rest is the file. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 /* A zstd block of four bytes gives 128 KiB. */
 #define RATIO_MAX 32768
 
-static enum zt_status append(void *context, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status append(void *context, const void *bytes, size_t length,
+                             struct zt_error *error)
 {
     struct zt_buffer *buffer = context;
 
@@ -32,7 +33,8 @@ static bool is_small(const struct zt_model *model)
 
     for (uint32_t i = 0; i < model->component_count; i++) {
         const struct zt_component *part = &model->components[i];
-        uint64_t length = part->decoded_length != ZT_LENGTH_UNKNOWN ? part->decoded_length : part->length * RATIO_MAX;
+        uint64_t length = part->decoded_length != ZT_LENGTH_UNKNOWN ? part->decoded_length
+                                                                    : part->length * RATIO_MAX;
 
         if (length > DECODED_MAX)
             return false;
@@ -41,7 +43,8 @@ static bool is_small(const struct zt_model *model)
     return model->component_count <= COMPONENTS_MAX && total <= DECODED_MAX;
 }
 
-static enum zt_status decode(const struct zt_component *part, struct zt_source *source, struct zt_buffer *out)
+static enum zt_status decode(const struct zt_component *part, struct zt_source *source,
+                             struct zt_buffer *out)
 {
     struct zt_decoder *decoder = NULL;
     size_t length = 1;
@@ -50,7 +53,7 @@ static enum zt_status decode(const struct zt_component *part, struct zt_source *
     while (status == ZT_OK && length > 0) {
         uint8_t piece[4096];
 
-        status = zt_decoder_read(decoder, piece, sizeof piece, &length, NULL);
+        status = zt_decoder_read(decoder, piece, sizeof(piece), &length, NULL);
         if (status == ZT_OK)
             zt_buffer_append(out, piece, length);
     }
@@ -59,13 +62,15 @@ static enum zt_status decode(const struct zt_component *part, struct zt_source *
 }
 
 /* The component of the written model that the outline's is now: found by the names of both. */
-static const struct zt_component *find_written(const struct zt_model *written, const struct zt_model *outline,
-                                               uint32_t object, uint32_t part)
+static const struct zt_component *find_written(const struct zt_model *written,
+                                               const struct zt_model *outline, uint32_t object,
+                                               uint32_t part)
 {
     const struct zt_object *from = &outline->objects[object];
     const struct zt_object *to = zt_model_find(written, zt_object_name(from));
 
-    return to == NULL ? NULL : zt_object_find(written, to, zt_component_name(&outline->components[part]));
+    return to == NULL ? NULL
+                      : zt_object_find(written, to, zt_component_name(&outline->components[part]));
 }
 
 static void check_bytes(const struct zt_conversion *conversion, const struct zt_model *written,
@@ -81,18 +86,21 @@ static void check_bytes(const struct zt_conversion *conversion, const struct zt_
             const struct zt_component *made = find_written(written, outline, i, number);
             struct zt_buffer before = {0};
             struct zt_buffer after = {0};
+            const struct zt_origin *origin;
+            const struct zt_component *from;
 
             /* NPY has no name; its only object is called otherwise. */
             if (made == NULL && projection->target == ZT_TARGET_NPY)
                 made = &written->components[0];
             FUZZ_ASSERT(made != NULL);
-            const struct zt_origin *origin = &projection->origins[number];
-            const struct zt_component *from = &conversion->source->components[origin->component];
+            origin = &projection->origins[number];
+            from = &conversion->source->components[origin->component];
             FUZZ_ASSERT(decode(from, conversion->files[from->shard], &before) == ZT_OK);
             FUZZ_ASSERT(decode(made, written_source, &after) == ZT_OK);
             if (origin->change == ZT_CHANGE_NONE)
-                FUZZ_ASSERT(before.length == after.length &&
-                            (before.length == 0 || memcmp(before.bytes, after.bytes, before.length) == 0));
+                FUZZ_ASSERT(
+                    before.length == after.length &&
+                    (before.length == 0 || memcmp(before.bytes, after.bytes, before.length) == 0));
             zt_buffer_free(&before);
             zt_buffer_free(&after);
         }
@@ -104,7 +112,8 @@ static void check_digests(const struct zt_model *model, struct zt_source *source
     for (uint32_t i = 0; i < model->component_count; i++) {
         struct zt_component_check check;
 
-        FUZZ_ASSERT(zt_component_check(model, &model->components[i], source, NULL, &check, NULL) == ZT_OK);
+        FUZZ_ASSERT(zt_component_check(model, &model->components[i], source, NULL, &check, NULL) ==
+                    ZT_OK);
         FUZZ_ASSERT(check.verdict == ZT_VERDICT_VERIFIED || check.verdict == ZT_VERDICT_UNDIGESTED);
     }
 }
@@ -125,7 +134,8 @@ static void check_written(const struct zt_conversion *conversion, const struct z
     zt_source_close(source);
 }
 
-static void convert(const struct zt_model *model, struct zt_source *source, enum zt_target target, bool zstd)
+static void convert(const struct zt_model *model, struct zt_source *source, enum zt_target target,
+                    bool zstd)
 {
     struct zt_source *files[] = {source};
     struct zt_conversion conversion = {.source = model, .files = files, .options = {.zstd = zstd}};
@@ -158,13 +168,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct zt_source *source;
     struct zt_model *model = NULL;
+    enum zt_target target;
+    bool zstd;
+    size_t file_length;
+    uint8_t *file;
 
     if (length == 0)
         return 0;
-    enum zt_target target = (enum zt_target)(bytes[0] % TARGETS);
-    bool zstd = bytes[0] >= TARGETS && (target == ZT_TARGET_ZT1 || target == ZT_TARGET_ZT2);
-    size_t file_length = length - 1;
-    uint8_t *file = malloc(file_length + 1);
+    target = (enum zt_target)(bytes[0] % TARGETS);
+    zstd = bytes[0] >= TARGETS && (target == ZT_TARGET_ZT1 || target == ZT_TARGET_ZT2);
+    file_length = length - 1;
+    file = malloc(file_length + 1);
     FUZZ_ASSERT(file != NULL);
     memcpy(file, bytes + 1, file_length);
     if (file_length > 4 && memcmp(file, "\x89ZT2", 4) == 0)

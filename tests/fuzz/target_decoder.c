@@ -1,7 +1,7 @@
 /* The decoders, given a component that a reader would allow and any bytes.
  *
- * The first eight bytes are the component: encoding, dtype, flags and rank, three dimensions, lead, and the decoded
- * length's low byte; all others are stored data. */
+ * The first eight bytes are the component: encoding, dtype, flags and rank, three dimensions, lead,
+ * and the decoded length's low byte; all others are stored data. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -48,12 +48,12 @@ static bool arrange(struct input *input, const uint8_t *head)
 
 static bool read_input(struct input *input, const uint8_t *bytes, size_t length)
 {
-    static const uint8_t encodings[] = {ZT_ENCODING_RAW, ZT_ENCODING_ZSTD, ZT_ENCODING_ZSTD_SEEKABLE,
-                                        ZT_ENCODING_DEFLATE};
+    static const uint8_t encodings[] = {ZT_ENCODING_RAW, ZT_ENCODING_ZSTD,
+                                        ZT_ENCODING_ZSTD_SEEKABLE, ZT_ENCODING_DEFLATE};
 
     if (length < HEAD)
         return false;
-    memset(input, 0, sizeof *input);
+    memset(input, 0, sizeof(*input));
     input->part = (struct zt_component){.encoding = encodings[bytes[0] % 4],
                                         .encoding_name = "",
                                         .dtype = bytes[1] % ZT_DTYPE_COUNT,
@@ -61,12 +61,14 @@ static bool read_input(struct input *input, const uint8_t *bytes, size_t length)
                                         .offset = HEAD,
                                         .length = length - HEAD};
     input->data = bytes;
-    if (input->part.encoding == ZT_ENCODING_DEFLATE || (input->part.encoding == ZT_ENCODING_RAW && (bytes[2] & 4) != 0))
+    if (input->part.encoding == ZT_ENCODING_DEFLATE ||
+        (input->part.encoding == ZT_ENCODING_RAW && (bytes[2] & 4) != 0))
         return arrange(input, bytes);
     if (input->part.encoding == ZT_ENCODING_RAW)
         input->part.decoded_length = input->part.length;
     else
-        input->part.decoded_length = bytes[7] + ((uint64_t)bytes[6] << 8) + ((uint64_t)bytes[5] << 16);
+        input->part.decoded_length =
+            bytes[7] + ((uint64_t)bytes[6] << 8) + ((uint64_t)bytes[5] << 16);
     if (input->part.encoding == ZT_ENCODING_ZSTD && (bytes[2] & 4) != 0)
         input->part.decoded_length = ZT_LENGTH_UNKNOWN;
     if (input->part.encoding != ZT_ENCODING_RAW)
@@ -93,13 +95,17 @@ static void check_raw(const struct input *input, const uint8_t *decoded)
         }
         for (unsigned b = 0; b < width; b++) {
             unsigned from = part->big_endian ? width - 1 - b : b;
-            FUZZ_ASSERT(decoded[i * width + b] == input->data[part->offset + stored * width + from]);
+
+            FUZZ_ASSERT(decoded[i * width + b] ==
+                        input->data[part->offset + stored * width + from]);
         }
     }
 }
 
-/* Reads in pieces; UINT64_MAX when it fails, else the decoded length (DECODED_MAX: not all of it). */
-static uint64_t decode(const struct input *input, struct zt_source *source, size_t piece, uint8_t *decoded)
+/* Reads in pieces; UINT64_MAX when it fails, else the decoded length (DECODED_MAX: not all of it).
+ */
+static uint64_t decode(const struct input *input, struct zt_source *source, size_t piece,
+                       uint8_t *decoded)
 {
     struct zt_decoder *decoder = NULL;
     struct zt_error error;
@@ -110,19 +116,22 @@ static uint64_t decode(const struct input *input, struct zt_source *source, size
     while (status == ZT_OK && length > 0 && total < DECODED_MAX) {
         size_t room = DECODED_MAX - total;
 
-        status = zt_decoder_read(decoder, decoded + total, piece < room ? piece : room, &length, &error);
+        status =
+            zt_decoder_read(decoder, decoded + total, piece < room ? piece : room, &length, &error);
         total += status == ZT_OK ? length : 0;
     }
     zt_decoder_close(decoder);
     if (status != ZT_OK)
         fuzz_failure(status, &error, zt_source_size(source));
     if (status == ZT_OK && length == 0)
-        FUZZ_ASSERT(input->part.decoded_length == ZT_LENGTH_UNKNOWN || input->part.decoded_length == total);
+        FUZZ_ASSERT(input->part.decoded_length == ZT_LENGTH_UNKNOWN ||
+                    input->part.decoded_length == total);
     return status == ZT_OK ? total : UINT64_MAX;
 }
 
 /* Frames decoded on their own give what the whole gives. */
-static void check_frames(const struct input *input, struct zt_source *source, const uint8_t *decoded)
+static void check_frames(const struct input *input, struct zt_source *source,
+                         const uint8_t *decoded)
 {
     struct zt_frames frames;
     struct zt_error error;
@@ -144,12 +153,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     static uint8_t whole[DECODED_MAX], pieces[DECODED_MAX];
     struct input input;
     struct zt_source *source;
+    uint64_t first;
+    uint64_t second;
 
     if (!read_input(&input, bytes, length))
         return 0;
     FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, NULL) == ZT_OK);
-    uint64_t first = decode(&input, source, DECODED_MAX, whole);
-    uint64_t second = decode(&input, source, 1 + length % 331, pieces);
+    first = decode(&input, source, DECODED_MAX, whole);
+    second = decode(&input, source, 1 + length % 331, pieces);
     FUZZ_ASSERT(first == second);
     if (first != UINT64_MAX)
         FUZZ_ASSERT(memcmp(whole, pieces, (size_t)first) == 0);

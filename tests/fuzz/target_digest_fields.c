@@ -1,5 +1,5 @@
-/* Digest fields (RFC 9530), and the structured fields under them; a digest that is read is written and read to the
- * same. */
+/* Digest fields (RFC 9530), and the structured fields under them; a digest that is read is written
+ * and read to the same. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static void walk(const char *text)
     structured_begin(&reader, text);
     while ((answer = structured_next(&reader, &member)) == STRUCTURED_MEMBER) {
         FUZZ_ASSERT(member.key.length > 0);
-        FUZZ_ASSERT(member.key.bytes >= text && member.key.bytes + member.key.length <= text + strlen(text));
+        FUZZ_ASSERT(member.key.bytes >= text &&
+                    member.key.bytes + member.key.length <= text + strlen(text));
     }
 }
 

@@ -1,5 +1,5 @@
-/* Globs over names: every line but the last is a glob, the last a name. What a set of them says is what each says
- * alone, by a matcher that is slow and easy to see through. */
+/* Globs over names: every line but the last is a glob, the last a name. What a set of them says is
+ * what each says alone, by a matcher that is slow and easy to see through. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -28,6 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     size_t count = 0;
     size_t total = 0;
     bool expected = false;
+    struct zt_text name;
+    struct glob_set *set;
 
     for (; take_line(all, length, &at, &line) && count < GLOB_SET_MAX; total += line.length) {
         if (!glob_is_valid(line))
@@ -37,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     }
     if (total > GLOB_SET_BYTES_MAX || count == 0)
         return 0;
-    struct zt_text name = {all + at, length - at};
-    struct glob_set *set = glob_set_new(globs, count);
+    name = (struct zt_text){all + at, length - at};
+    set = glob_set_new(globs, count);
     FUZZ_ASSERT(set != NULL);
     for (size_t i = 0; i < count; i++)
         expected = expected || glob_oracle_matches(globs[i], name);

@@ -1,5 +1,5 @@
-/* The JSON reader, and attributes made of what it reads: CBOR that passes zTensor 2's own rules on syntax, and JSON
- * again. */
+/* The JSON reader, and attributes made of what it reads: CBOR that passes zTensor 2's own rules on
+ * syntax, and JSON again. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -39,11 +39,12 @@ static void check_value(struct zt_text value)
     struct zt_cbor_reader cbor;
     struct zt_error error;
     struct text json = {NULL, 0};
+    struct zt_json_reader reader;
 
     zt_cbor_reader_init(&cbor, value.bytes, value.length, 0, ZT_CBOR_ZT1, NULL);
     FUZZ_ASSERT(zt_cbor_skip(&cbor, &error) == ZT_OK && zt_cbor_end(&cbor, &error) == ZT_OK);
     FUZZ_ASSERT(zt_attributes_write_json(value, collect, &json, &error) == ZT_OK);
-    struct zt_json_reader reader = reader_over(json.bytes, json.length);
+    reader = reader_over(json.bytes, json.length);
     FUZZ_ASSERT(zt_json_skip(&reader, &error) == ZT_OK && zt_json_end(&reader, &error) == ZT_OK);
     free(json.bytes);
 }
@@ -56,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct zt_text value;
     struct zt_error error;
     enum zt_status skipped = zt_json_skip(&reader, &error);
+    enum zt_status read;
 
     if (skipped == ZT_OK)
         skipped = zt_json_end(&reader, &error);
@@ -65,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     copy = fuzz_string(bytes, length);
     reader = reader_over(copy, length);
     zt_arena_init(&arena, ARENA_BYTES);
-    enum zt_status read = zt_json_to_cbor(&reader, &arena, &value, &error);
+    read = zt_json_to_cbor(&reader, &arena, &value, &error);
     if (read == ZT_OK)
         check_value(value);
     else

@@ -23,7 +23,8 @@ static void check_codings(const char *field)
         /* What is chosen among all is taken alone too. */
         FUZZ_ASSERT(best != codings[i] || alone == best);
         /* A coding that nothing stands for is never taken. */
-        FUZZ_ASSERT(alone == CODING_NONE || codings[i] == CODING_IDENTITY || strchr(field, '*') != NULL ||
+        FUZZ_ASSERT(alone == CODING_NONE || codings[i] == CODING_IDENTITY ||
+                    strchr(field, '*') != NULL ||
                     strcasestr(field, coding_name(codings[i])) != NULL);
     }
     FUZZ_ASSERT(any == (best != CODING_NONE));

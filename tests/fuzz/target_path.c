@@ -18,11 +18,12 @@ static void check_segment(struct zt_text raw)
     if (path_decode(raw, decoded, &length)) {
         struct href href;
         size_t again = 0;
+        char *twice;
 
         FUZZ_ASSERT(length <= raw.length);
         href_init(&href);
         href_segment(&href, (struct zt_text){decoded, length});
-        char *twice = malloc(href.length + 1);
+        twice = malloc(href.length + 1);
         FUZZ_ASSERT(!href.failed && twice != NULL);
         FUZZ_ASSERT(path_decode((struct zt_text){href.text, href.length}, twice, &again));
         FUZZ_ASSERT(again == length && memcmp(twice, decoded, length) == 0);
@@ -39,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct zt_text path;
 
     if (target_path(target, &path) == TARGET_PATH) {
-        FUZZ_ASSERT(path.length > 0 && path.bytes[0] == '/' && memchr(path.bytes, '?', path.length) == NULL);
+        FUZZ_ASSERT(path.length > 0 && path.bytes[0] == '/' &&
+                    memchr(path.bytes, '?', path.length) == NULL);
         (void)path_has_empty_segment(path);
         (void)path_has_encoded_slash(path);
         for (size_t i = 0; i < route_count; i++) {

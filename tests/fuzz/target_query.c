@@ -1,5 +1,5 @@
-/* Queries: finding parameters and decoding them. Stands in for the parts of a request that the reader of queries asks:
- * its target and its memory. */
+/* Queries: finding parameters and decoding them. Stands in for the parts of a request that the
+ * reader of queries asks: its target and its memory. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -40,11 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     char *text = fuzz_string(bytes, length);
 
     target = text;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct zt_text value;
 
         state.malformed_parameter = NULL;
-        for (unsigned nth = 0; nth < 8 && request_query(&state.request, names[i], nth, &value); nth++)
+        for (unsigned nth = 0; nth < 8 && request_query(&state.request, names[i], nth, &value);
+             nth++)
             FUZZ_ASSERT(value.bytes != NULL && value.length <= strlen(text));
         FUZZ_ASSERT(state.malformed_parameter == NULL || strchr(text, '%') != NULL);
         release();

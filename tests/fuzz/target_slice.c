@@ -1,5 +1,6 @@
-/* Slices and shards. Eight bytes are the tensor: its rank, its type, four dimensions, which of them are huge (and
- * whether the rest is a shard: part, parts, axis), and where reading begins; the rest is the slice's text. */
+/* Slices and shards. Eight bytes are the tensor: its rank, its type, four dimensions, which of them
+ * are huge (and whether the rest is a shard: part, parts, axis), and where reading begins; the rest
+ * is the slice's text. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -18,13 +19,15 @@ static void make_tensor(const uint8_t *head, uint64_t *shape, struct zt_slice_te
     static const struct {
         enum zt_dtype dtype;
         enum zt_logical logical;
-    } types[] = {{ZT_U8, ZT_LOGICAL_NONE},  {ZT_BF16, ZT_LOGICAL_NONE},      {ZT_F32, ZT_LOGICAL_NONE},
-                 {ZT_I64, ZT_LOGICAL_NONE}, {ZT_F64, ZT_LOGICAL_COMPLEX128}, {ZT_U8, ZT_LOGICAL_F4_E2M1}};
-    size_t type = head[1] % (sizeof types / sizeof *types);
+    } types[] = {{ZT_U8, ZT_LOGICAL_NONE},        {ZT_BF16, ZT_LOGICAL_NONE},
+                 {ZT_F32, ZT_LOGICAL_NONE},       {ZT_I64, ZT_LOGICAL_NONE},
+                 {ZT_F64, ZT_LOGICAL_COMPLEX128}, {ZT_U8, ZT_LOGICAL_F4_E2M1}};
+    size_t type = head[1] % (sizeof(types) / sizeof(*types));
 
     for (unsigned i = 0; i < 4; i++)
         shape[i] = head[6] & 1u << i ? UINT64_MAX >> (head[2 + i] & 63) : head[2 + i];
-    *tensor = (struct zt_slice_tensor){shape, head[0] % RANK_LIMIT, types[type].dtype, types[type].logical};
+    *tensor = (struct zt_slice_tensor){shape, head[0] % RANK_LIMIT, types[type].dtype,
+                                       types[type].logical};
 }
 
 /* False when the product of a shape does not fit in 64 bits. */
@@ -38,18 +41,19 @@ static bool count_bytes(const struct zt_slice_tensor *tensor, uint64_t *out_byte
             return true;
         }
     }
-    for (unsigned i = 0; i < tensor->rank; i++) {
+    for (unsigned i = 0; i < tensor->rank; i++)
         if (__builtin_mul_overflow(elements, tensor->shape[i], &elements))
             return false;
-    }
     return zt_element_bytes(tensor->dtype, tensor->logical, elements, out_bytes) == ZT_OK;
 }
 
 /* Length, runs and loops agree with one another, with the shape, and with where the tensor ends. */
 static void check_slice(const struct zt_slice_tensor *tensor, const struct zt_slice *slice)
 {
-    const struct zt_slice_tensor result = {slice->shape, slice->rank, tensor->dtype, tensor->logical};
-    uint64_t whole, length, total = slice->run_bytes, last = slice->offset, inner = slice->run_bytes;
+    const struct zt_slice_tensor result = {slice->shape, slice->rank, tensor->dtype,
+                                           tensor->logical};
+    uint64_t whole, length, total = slice->run_bytes, last = slice->offset,
+                            inner = slice->run_bytes;
 
     FUZZ_ASSERT(slice->rank <= tensor->rank && slice->loop_count <= tensor->rank);
     FUZZ_ASSERT(count_bytes(&result, &length) && length == slice->length);
@@ -71,7 +75,8 @@ static void check_slice(const struct zt_slice_tensor *tensor, const struct zt_sl
     FUZZ_ASSERT(last < whole && slice->run_bytes <= whole - last);
 }
 
-static uint8_t *copy_runs(const struct zt_slice *slice, unsigned loop, const uint8_t *from, uint8_t *to)
+static uint8_t *copy_runs(const struct zt_slice *slice, unsigned loop, const uint8_t *from,
+                          uint8_t *to)
 {
     if (loop == slice->loop_count) {
         memcpy(to, from, slice->run_bytes);
@@ -82,7 +87,8 @@ static uint8_t *copy_runs(const struct zt_slice *slice, unsigned loop, const uin
     return to;
 }
 
-static void check_read(struct zt_source *source, const uint8_t *expected, uint64_t offset, uint64_t length)
+static void check_read(struct zt_source *source, const uint8_t *expected, uint64_t offset,
+                       uint64_t length)
 {
     uint8_t *got = malloc(length + 1);
 
@@ -109,7 +115,8 @@ static void check_gathered(const struct zt_slice *slice, uint64_t whole, uint8_t
     check_read(gathered, expected, 0, slice->length);
     check_read(gathered, expected, offset, slice->length - offset);
     check_read(gathered, expected, offset / 2, offset / 3);
-    FUZZ_ASSERT(zt_source_read_at(gathered, offset, NULL, (size_t)(slice->length - offset) + 1, NULL) == ZT_IO);
+    FUZZ_ASSERT(zt_source_read_at(gathered, offset, NULL, (size_t)(slice->length - offset) + 1,
+                                  NULL) == ZT_IO);
     zt_source_close(gathered);
     zt_source_close(source);
     free(tensor);
@@ -127,17 +134,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (length < HEAD_LENGTH + 3)
         return 0;
     make_tensor(bytes, shape, &tensor);
-    memset(&slice, 0xA5, sizeof slice);
+    memset(&slice, 0xA5, sizeof(slice));
     before = slice;
     zt_error_clear(&error);
     if (bytes[6] & IS_SHARD)
         verdict = zt_slice_shard(&tensor, bytes[8], bytes[9], (int8_t)bytes[10], &slice, &error);
     else
-        verdict = zt_slice_parse(&tensor, (struct zt_text){(const char *)bytes + HEAD_LENGTH, length - HEAD_LENGTH},
-                                 &slice, &error);
+        verdict = zt_slice_parse(
+            &tensor, (struct zt_text){(const char *)bytes + HEAD_LENGTH, length - HEAD_LENGTH},
+            &slice, &error);
     if (verdict != ZT_SLICE_FITS) {
         FUZZ_ASSERT(error.status == ZT_ARGUMENT && error.message[0] != '\0');
-        FUZZ_ASSERT(memcmp(&slice, &before, sizeof slice) == 0);
+        FUZZ_ASSERT(memcmp(&slice, &before, sizeof(slice)) == 0);
         return 0;
     }
     check_slice(&tensor, &slice);

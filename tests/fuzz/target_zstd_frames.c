@@ -44,7 +44,7 @@ static bool decodes(const uint8_t *bytes, size_t length)
     FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, NULL) == ZT_OK);
     status = zt_decoder_open(&component, source, &decoder, NULL);
     while (status == ZT_OK && got > 0 && decoded < DECODED_MAX) {
-        status = zt_decoder_read(decoder, buffer, sizeof buffer, &got, NULL);
+        status = zt_decoder_read(decoder, buffer, sizeof(buffer), &got, NULL);
         decoded += got;
     }
     zt_decoder_close(decoder);
@@ -52,14 +52,14 @@ static bool decodes(const uint8_t *bytes, size_t length)
     return status == ZT_OK && got == 0;
 }
 
-/* No header of such a window, or of a single segment of that size, and no dictionary, anywhere: then what decodes is
- * fit. Windows above 8 MiB have an exponent of 13 or more. */
+/* No header of such a window, or of a single segment of that size, and no dictionary, anywhere:
+ * then what decodes is fit. Windows above 8 MiB have an exponent of 13 or more. */
 static bool may_be_unfit(const uint8_t *bytes, size_t length)
 {
-    for (size_t i = 0; i + 5 < length; i++) {
-        if (memcmp(bytes + i, "\x28\xB5\x2F\xFD", 4) == 0 && ((bytes[i + 4] & 0x23) != 0 || bytes[i + 5] > (13 << 3)))
+    for (size_t i = 0; i + 5 < length; i++)
+        if (memcmp(bytes + i, "\x28\xB5\x2F\xFD", 4) == 0 &&
+            ((bytes[i + 4] & 0x23) != 0 || bytes[i + 5] > (13 << 3)))
             return true;
-    }
     return false;
 }
 

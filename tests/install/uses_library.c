@@ -1,4 +1,5 @@
-/* A program outside the project that uses the installed library: digests need most of what it links. */
+/* A program outside the project that uses the installed library: digests need most of what it
+ * links. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Included before each file that clang-tidy looks at: zt_fail is compiled elsewhere, so the analyzer has to be told
- * that it returns the status it is given. Otherwise it follows paths on which a failure is ZT_OK. */
+/* Included before each file that clang-tidy looks at: zt_fail is compiled elsewhere, so the
+ * analyzer has to be told that it returns the status it is given. Otherwise it follows paths on
+ * which a failure is ZT_OK. */
 #ifndef LINT_ANALYZER_H
 #define LINT_ANALYZER_H
 

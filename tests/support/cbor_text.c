@@ -31,6 +31,7 @@ static void append_hex(struct text_reader *reader, struct zt_buffer *buffer)
 {
     while (isxdigit((unsigned char)*reader->at)) {
         uint8_t byte = (uint8_t)(hex_digit(reader->at[0]) << 4 | hex_digit(reader->at[1]));
+
         zt_buffer_append(buffer, &byte, 1);
         reader->at += 2;
     }
@@ -54,6 +55,7 @@ static void append_text(struct text_reader *reader, bool marked)
 
     for (reader->at++; *reader->at != '"'; reader->at++) {
         char c = *reader->at;
+
         assert_int_not_equal(c, '\0');
         if (c == '\\') {
             assert_int_equal(*++reader->at, '0');
@@ -74,7 +76,7 @@ static void append_number(struct text_reader *reader)
     size_t length = strspn(reader->at, "-+.0123456789e");
 
     assert_true(length > 0);
-    if (memchr(reader->at, '.', length))
+    if (memchr(reader->at, '.', length) != NULL)
         zt_cbor_put_float(reader->buffer, strtod(reader->at, &end));
     else if (*reader->at == '-')
         zt_cbor_put_int(reader->buffer, strtoll(reader->at, &end, 10));
@@ -123,6 +125,7 @@ static void append_word(struct text_reader *reader)
 
     for (size_t i = 0; i < 3; i++) {
         size_t length = strlen(words[i].word);
+
         if (strncmp(reader->at, words[i].word, length) == 0) {
             zt_buffer_append(reader->buffer, &words[i].byte, 1);
             reader->at += length;

@@ -1,6 +1,8 @@
-/* zTensor 0.1 and 1.x files made from a manifest, whole or broken in one place (zt2_file.h makes those of zTensor 2).
+/* zTensor 0.1 and 1.x files made from a manifest, whole or broken in one place (zt2_file.h makes
+ * those of zTensor 2).
  *
- * A file holds its head, data from offset 64 on (byte n is n mod 251), the manifest right after it, and the tail. */
+ * A file holds its head, data from offset 64 on (byte n is n mod 251), the manifest right after it,
+ * and the tail. */
 #ifndef ZT_TEST_CONTAINER_H
 #define ZT_TEST_CONTAINER_H
 
@@ -16,23 +18,26 @@ struct container {
     size_t length;
     uint64_t manifest_offset;
     uint64_t manifest_length;
-    /* Absolute position of what ^ or @ marks in the manifest's text; ZT_NO_OFFSET where nothing is marked. */
+    /* Absolute position of what ^ or @ marks in the manifest's text; ZT_NO_OFFSET where nothing is
+     * marked. */
     uint64_t mark;
 };
 
-/* Makes a file from a manifest's text (cbor_text.h). Frees what container held; begin with a cleared one. */
+/* Makes a file from a manifest's text (cbor_text.h). Frees what container held; begin with a
+ * cleared one. */
 void container_make(struct container *container, enum container_version version, size_t data_length,
                     const char *manifest);
 /* The same from the manifest's bytes. */
-void container_make_bytes(struct container *container, enum container_version version, size_t data_length,
-                          const struct zt_buffer *manifest);
+void container_make_bytes(struct container *container, enum container_version version,
+                          size_t data_length, const struct zt_buffer *manifest);
 void container_free(struct container *container);
 
 /* Opens the first length bytes of the file, whatever they are. They must outlive the call only. */
-enum zt_status container_open(const struct container *container, size_t length, struct zt_model **out_model,
-                              struct zt_error *error);
+enum zt_status container_open(const struct container *container, size_t length,
+                              struct zt_model **out_model, struct zt_error *error);
 
-/* Fails the running test unless the whole file is refused by that rule at that offset, with ZT_INVALID. */
+/* Fails the running test unless the whole file is refused by that rule at that offset, with
+ * ZT_INVALID. */
 void container_assert_refused(const struct container *container, const char *rule, uint64_t offset);
 
 #endif

@@ -18,12 +18,15 @@ void gguf_put_string(struct gguf_file *file, const char *text);
 /* A key and the type of its value, which is to be put next. */
 void gguf_put_key(struct gguf_file *file, const char *key, uint32_t type);
 /* A tensor's entry; dims in the file's order, fastest first. */
-void gguf_put_tensor(struct gguf_file *file, const char *name, unsigned rank, const uint64_t *dims, uint32_t type);
+void gguf_put_tensor(struct gguf_file *file, const char *name, unsigned rank, const uint64_t *dims,
+                     uint32_t type);
 /* The offset, after gguf_put_tensor. */
 void gguf_put_offset(struct gguf_file *file, uint64_t offset);
 
-/* Puts the counts into the head, pads to the alignment, appends data_length bytes (byte n is n mod 251) and moves the
- * whole into the container. data_length 0 pads nothing. Frees what container held. */
-void gguf_finish(struct gguf_file *file, unsigned alignment, size_t data_length, struct container *container);
+/* Puts the counts into the head, pads to the alignment, appends data_length bytes (byte n is n mod
+ * 251) and moves the whole into the container. data_length 0 pads nothing. Frees what container
+ * held. */
+void gguf_finish(struct gguf_file *file, unsigned alignment, size_t data_length,
+                 struct container *container);
 
 #endif

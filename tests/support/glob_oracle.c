@@ -1,5 +1,5 @@
-/* Matching without tables and without the server's reading of UTF-8. Only the last '*' is ever gone back to, because
- * whatever an earlier one could take, the last one can take too. */
+/* Matching without tables and without the server's reading of UTF-8. Only the last '*' is ever gone
+ * back to, because whatever an earlier one could take, the last one can take too. */
 #include "glob_oracle.h"
 
 #include <stddef.h>
@@ -29,22 +29,20 @@ static uint32_t take(struct place *place)
     size_t left = place->length - place->at;
     size_t size = 1;
     uint32_t character = 0;
-    while (size <= CHARACTER_MAX && size <= left && !zt_utf8_valid(bytes, size)) {
+
+    while (size <= CHARACTER_MAX && size <= left && !zt_utf8_valid(bytes, size))
         size++;
-    }
     size = size <= CHARACTER_MAX && size <= left ? size : 1;
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         character = character << 8 | bytes[i];
-    }
     place->at += size;
     return character;
 }
 
 static bool take_if(struct place *place, char wanted)
 {
-    if (at_end(place) || place->bytes[place->at] != wanted) {
+    if (at_end(place) || place->bytes[place->at] != wanted)
         return false;
-    }
     place->at++;
     return true;
 }
@@ -54,9 +52,11 @@ static bool class_has(struct place *glob, uint32_t character)
 {
     bool negated = take_if(glob, '!') || take_if(glob, '^');
     bool found = false;
+
     for (bool first = true; first || !take_if(glob, ']'); first = false) {
         uint32_t low = take(glob);
         uint32_t high = low;
+
         if (glob->bytes[glob->at] == '-' && glob->bytes[glob->at + 1] != ']') {
             glob->at++;
             high = take(glob);
@@ -68,14 +68,15 @@ static bool class_has(struct place *glob, uint32_t character)
 
 static bool match_one(struct place *glob, struct place *text)
 {
-    if (at_end(glob)) {
+    uint32_t wanted;
+    uint32_t character;
+
+    if (at_end(glob))
         return false;
-    }
-    uint32_t wanted = take(glob);
-    uint32_t character = take(text);
-    if (wanted == '[') {
+    wanted = take(glob);
+    character = take(text);
+    if (wanted == '[')
         return class_has(glob, character);
-    }
     return wanted == '?' || wanted == character;
 }
 
@@ -86,15 +87,15 @@ bool glob_oracle_matches(struct zt_text glob_text, struct zt_text name)
     bool has_star = false;
     struct place glob_behind_star = glob;
     struct place text_at_star = text;
+
     while (!at_end(&text)) {
         if (take_if(&glob, '*')) {
             has_star = true;
             glob_behind_star = glob;
             text_at_star = text;
         } else if (!match_one(&glob, &text)) {
-            if (!has_star) {
+            if (!has_star)
                 return false;
-            }
             /* The last '*' takes one character more. */
             take(&text_at_star);
             glob = glob_behind_star;

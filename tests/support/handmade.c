@@ -19,7 +19,8 @@ void bytes_append(struct bytes *bytes, const void *added, size_t length)
 
 void bytes_append_u32(struct bytes *bytes, uint32_t value)
 {
-    uint8_t word[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24)};
+    uint8_t word[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+                       (uint8_t)(value >> 24)};
 
     bytes_append(bytes, word, 4);
 }
@@ -70,17 +71,17 @@ void bytes_append_seekable(struct bytes *bytes, const void *plain, size_t length
     bytes_free(&table);
 }
 
-void handmade_init(struct handmade *made, enum zt_format format, enum zt_layout layout, unsigned rank,
-                   const uint64_t *shape)
+void handmade_init(struct handmade *made, enum zt_format format, enum zt_layout layout,
+                   unsigned rank, const uint64_t *shape)
 {
     static const uint8_t head[64] = {0};
 
-    memset(made, 0, sizeof *made);
-    bytes_append(&made->data, head, sizeof head);
+    memset(made, 0, sizeof(*made));
+    bytes_append(&made->data, head, sizeof(head));
     for (unsigned i = 0; i < rank; i++)
         made->shape[i] = shape[i];
-    made->object =
-        (struct zt_object){.name = "tensor", .name_length = 6, .rank = (uint8_t)rank, .layout = (uint8_t)layout};
+    made->object = (struct zt_object){
+        .name = "tensor", .name_length = 6, .rank = (uint8_t)rank, .layout = (uint8_t)layout};
     made->model.format = format;
     made->model.objects = &made->object;
     made->model.object_count = 1;
@@ -88,8 +89,8 @@ void handmade_init(struct handmade *made, enum zt_format format, enum zt_layout 
     made->model.dimensions = made->shape;
 }
 
-struct zt_component *handmade_add(struct handmade *made, const char *name, enum zt_dtype dtype, const void *bytes,
-                                  size_t length)
+struct zt_component *handmade_add(struct handmade *made, const char *name, enum zt_dtype dtype,
+                                  const void *bytes, size_t length)
 {
     struct zt_component *part = &made->parts[made->object.component_count++];
 
@@ -111,7 +112,8 @@ struct zt_component *handmade_add(struct handmade *made, const char *name, enum 
 
 void handmade_open(struct handmade *made)
 {
-    assert_int_equal(zt_source_from_memory(made->data.at, made->data.length, &made->source, NULL), ZT_OK);
+    assert_int_equal(zt_source_from_memory(made->data.at, made->data.length, &made->source, NULL),
+                     ZT_OK);
 }
 
 void handmade_free(struct handmade *made)

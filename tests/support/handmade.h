@@ -1,4 +1,5 @@
-/* Models of one object, made by hand over a buffer, and encoded data for them: for tests below the readers. */
+/* Models of one object, made by hand over a buffer, and encoded data for them: for tests below the
+ * readers. */
 #ifndef ZT_TEST_HANDMADE_H
 #define ZT_TEST_HANDMADE_H
 
@@ -32,11 +33,12 @@ struct handmade {
 };
 
 /* An object of up to four dimensions; data begins at offset 64. */
-void handmade_init(struct handmade *made, enum zt_format format, enum zt_layout layout, unsigned rank,
-                   const uint64_t *shape);
-/* Adds a raw component; to be called in the order of names. The result may be changed until handmade_open. */
-struct zt_component *handmade_add(struct handmade *made, const char *name, enum zt_dtype dtype, const void *bytes,
-                                  size_t length);
+void handmade_init(struct handmade *made, enum zt_format format, enum zt_layout layout,
+                   unsigned rank, const uint64_t *shape);
+/* Adds a raw component; to be called in the order of names. The result may be changed until
+ * handmade_open. */
+struct zt_component *handmade_add(struct handmade *made, const char *name, enum zt_dtype dtype,
+                                  const void *bytes, size_t length);
 /* Makes the data a source. */
 void handmade_open(struct handmade *made);
 void handmade_free(struct handmade *made);

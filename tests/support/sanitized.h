@@ -1,9 +1,11 @@
-/* ZT_SANITIZED is defined where a sanitizer replaces the allocator, so that tests of memory leave their figures out. */
+/* ZT_SANITIZED is defined where a sanitizer replaces the allocator, so that tests of memory leave
+ * their figures out. */
 #ifndef ZT_TEST_SANITIZED_H
 #define ZT_TEST_SANITIZED_H
 
 #ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
 #define ZT_SANITIZED
 #endif
 #endif

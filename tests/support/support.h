@@ -1,4 +1,5 @@
-/* What every unit test includes: cmocka in the order it wants, and the checks the project adds to it. */
+/* What every unit test includes: cmocka in the order it wants, and the checks the project adds to
+ * it. */
 #ifndef ZT_TEST_SUPPORT_H
 #define ZT_TEST_SUPPORT_H
 

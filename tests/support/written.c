@@ -13,9 +13,10 @@ void written_open(struct written *written, struct zt_buffer bytes)
     struct zt_error error;
 
     written->bytes = bytes;
-    assert_int_equal(zt_source_from_memory(bytes.bytes, bytes.length, &written->source, &error), ZT_OK);
+    assert_int_equal(zt_source_from_memory(bytes.bytes, bytes.length, &written->source, &error),
+                     ZT_OK);
     if (zt_model_open(written->source, &written->model, &error) != ZT_OK)
-        fail_msg("%s: %s", error.rule ? error.rule : "no rule", error.message);
+        fail_msg("%s: %s", error.rule != NULL ? error.rule : "no rule", error.message);
 }
 
 void written_from_text(struct written *written, size_t data_length, const char *manifest)
@@ -65,7 +66,7 @@ enum zt_status written_convert(const struct written *from, enum zt_target target
     struct zt_projection *projection = NULL;
     enum zt_status status = zt_model_project(from->model, target, &projection, error);
 
-    if (options)
+    if (options != NULL)
         conversion.options = *options;
     conversion.projection = projection;
     if (status == ZT_OK)
@@ -89,23 +90,26 @@ void written_make(struct written *written, const struct written *from, enum zt_t
     written_open(written, bytes);
 }
 
-size_t written_decode(const struct written *written, const char *object, const char *component, void *buffer,
-                      size_t capacity)
+size_t written_decode(const struct written *written, const char *object, const char *component,
+                      void *buffer, size_t capacity)
 {
-    const struct zt_object *found = zt_model_find(written->model, (struct zt_text){object, strlen(object)});
+    const struct zt_object *found =
+        zt_model_find(written->model, (struct zt_text){object, strlen(object)});
     struct zt_decoder *decoder;
     struct zt_error error;
     size_t total = 0;
     size_t length = 1;
+    const struct zt_component *part;
 
     assert_non_null(found);
-    const struct zt_component *part =
-        zt_object_find(written->model, found, (struct zt_text){component, strlen(component)});
+    part = zt_object_find(written->model, found, (struct zt_text){component, strlen(component)});
     assert_non_null(part);
     assert_int_equal(zt_decoder_open(part, written->source, &decoder, &error), ZT_OK);
     while (length > 0) {
         assert_true(total < capacity);
-        assert_int_equal(zt_decoder_read(decoder, (uint8_t *)buffer + total, capacity - total, &length, &error), ZT_OK);
+        assert_int_equal(
+            zt_decoder_read(decoder, (uint8_t *)buffer + total, capacity - total, &length, &error),
+            ZT_OK);
         total += length;
     }
     zt_decoder_close(decoder);

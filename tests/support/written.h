@@ -1,4 +1,5 @@
-/* Files written into memory by the project's own writers, from a source that is a file in memory too. */
+/* Files written into memory by the project's own writers, from a source that is a file in memory
+ * too. */
 #ifndef ZT_TEST_WRITTEN_H
 #define ZT_TEST_WRITTEN_H
 
@@ -35,7 +36,7 @@ struct failing_sink {
 struct zt_sink failing_sink(struct failing_sink *state);
 
 /* Decoded bytes of a component of a one-file model, into buffer; how many there are. */
-size_t written_decode(const struct written *written, const char *object, const char *component, void *buffer,
-                      size_t capacity);
+size_t written_decode(const struct written *written, const char *object, const char *component,
+                      void *buffer, size_t capacity);
 
 #endif

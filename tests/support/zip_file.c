@@ -61,7 +61,8 @@ static void append_deflated(struct bytes *bytes, const struct bytes *content)
 }
 
 /* What local header and directory both say, from the version needed on to the name's length. */
-static void append_facts(struct bytes *bytes, const char *name, enum zip_file_kind kind, const uint64_t sizes[3])
+static void append_facts(struct bytes *bytes, const char *name, enum zip_file_kind kind,
+                         const uint64_t sizes[3])
 {
     append_le(bytes, kind == ZIP_FILE_ZIP64 ? 45 : 20, 2);
     append_le(bytes, kind == ZIP_FILE_DESCRIPTOR ? 8 : 0, 2);
@@ -73,7 +74,8 @@ static void append_facts(struct bytes *bytes, const char *name, enum zip_file_ki
     append_le(bytes, strlen(name), 2);
 }
 
-static void append_local(struct bytes *bytes, const char *name, enum zip_file_kind kind, const uint64_t sizes[3])
+static void append_local(struct bytes *bytes, const char *name, enum zip_file_kind kind,
+                         const uint64_t sizes[3])
 {
     static const uint64_t unknown[3] = {0, 0, 0};
     const uint64_t saturated[3] = {sizes[0], UINT32_MAX, UINT32_MAX};
@@ -93,17 +95,21 @@ static void append_local(struct bytes *bytes, const char *name, enum zip_file_ki
     append_le(bytes, sizes[1], 8);
 }
 
-void zip_file_add(struct zip_file *zip, const char *name, enum zip_file_kind kind, const struct bytes *content)
+void zip_file_add(struct zip_file *zip, const char *name, enum zip_file_kind kind,
+                  const struct bytes *content)
 {
     struct bytes stored = {NULL, 0};
     unsigned number = zip->count++;
+    uint64_t sizes[3];
 
     assert_true(number < ZIP_FILE_ENTRIES);
     if (kind == ZIP_FILE_DEFLATED)
         append_deflated(&stored, content);
     else
         bytes_append(&stored, content->at, content->length);
-    const uint64_t sizes[3] = {crc32(0, content->at, (uInt)content->length), stored.length, content->length};
+    sizes[0] = crc32(0, content->at, (uInt)content->length);
+    sizes[1] = stored.length;
+    sizes[2] = content->length;
     zip->local_at[number] = zip->bytes.length;
     append_local(&zip->bytes, name, kind, sizes);
     zip->data_at[number] = zip->bytes.length;
@@ -126,16 +132,18 @@ void zip_file_add(struct zip_file *zip, const char *name, enum zip_file_kind kin
     bytes_append(&zip->records, name, strlen(name));
 }
 
-void zip_file_add_u8(struct zip_file *zip, const char *name, enum zip_file_kind kind, unsigned length)
+void zip_file_add_u8(struct zip_file *zip, const char *name, enum zip_file_kind kind,
+                     unsigned length)
 {
     struct bytes array = {NULL, 0};
     uint8_t data[256];
     char dict[96];
 
-    assert_true(length <= sizeof data);
+    assert_true(length <= sizeof(data));
     for (unsigned i = 0; i < length; i++)
         data[i] = (uint8_t)i;
-    snprintf(dict, sizeof dict, "{'descr': '|u1', 'fortran_order': False, 'shape': (%u,), }", length);
+    snprintf(dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': False, 'shape': (%u,), }",
+             length);
     npy_append(&array, dict, data, length);
     zip_file_add(zip, name, kind, &array);
     bytes_free(&array);
@@ -182,20 +190,22 @@ void zip_file_free(struct zip_file *zip)
 {
     bytes_free(&zip->bytes);
     bytes_free(&zip->records);
-    memset(zip, 0, sizeof *zip);
+    memset(zip, 0, sizeof(*zip));
 }
 
 /* --- opening --- */
 
-enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_model **out_model, struct zt_error *error)
+enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_model **out_model,
+                          struct zt_error *error)
 {
     struct zt_source *source;
     uint8_t *copy = malloc(length > 0 ? length : 1);
+    enum zt_status status;
 
     assert_non_null(copy);
     memcpy(copy, bytes->at, length);
     assert_int_equal(zt_source_from_memory(copy, length, &source, error), ZT_OK);
-    enum zt_status status = zt_model_open(source, out_model, error);
+    status = zt_model_open(source, out_model, error);
     zt_source_close(source);
     free(copy);
     return status;
@@ -210,8 +220,8 @@ void bytes_assert_refused(const struct bytes *bytes, const char *rule, uint64_t 
     bytes_open(bytes, bytes->length, &model, &error);
     zt_model_free(model);
     if (error.rule == NULL || strcmp(error.rule, rule) != 0 || error.offset != offset)
-        print_error("wanted %s at %d: %s at %d, %s\n", rule, (int)offset, error.rule != NULL ? error.rule : "no rule",
-                    (int)error.offset, error.message);
+        print_error("wanted %s at %d: %s at %d, %s\n", rule, (int)offset,
+                    error.rule != NULL ? error.rule : "no rule", (int)error.offset, error.message);
     assert_failure(&error, ZT_INVALID, rule, offset);
     assert_null(model);
 }

@@ -4,12 +4,14 @@
 
 #include "handmade.h"
 
-/* Appends an NPY array: version 1.0, the dict's text as given, then the data. Gives back the header's length. */
+/* Appends an NPY array: version 1.0, the dict's text as given, then the data. Gives back the
+ * header's length. */
 size_t npy_append(struct bytes *bytes, const char *dict, const void *data, size_t length);
 
 #define ZIP_FILE_ENTRIES 8
 
-/* An archive in the making; begin with a cleared one. Positions are absolute, and for a test to break things at. */
+/* An archive in the making; begin with a cleared one. Positions are absolute, and for a test to
+ * break things at. */
 struct zip_file {
     struct bytes bytes;
     struct bytes records;
@@ -26,9 +28,11 @@ struct zip_file {
 /* How an entry is written. */
 enum zip_file_kind { ZIP_FILE_STORED, ZIP_FILE_DEFLATED, ZIP_FILE_ZIP64, ZIP_FILE_DESCRIPTOR };
 
-void zip_file_add(struct zip_file *zip, const char *name, enum zip_file_kind kind, const struct bytes *content);
+void zip_file_add(struct zip_file *zip, const char *name, enum zip_file_kind kind,
+                  const struct bytes *content);
 /* Adds one array of u1 with the shape's text ("4,") and as many bytes, 0, 1, 2… */
-void zip_file_add_u8(struct zip_file *zip, const char *name, enum zip_file_kind kind, unsigned length);
+void zip_file_add_u8(struct zip_file *zip, const char *name, enum zip_file_kind kind,
+                     unsigned length);
 /* Appends directory and end record; is_wide: with zip64's as well. */
 void zip_file_end(struct zip_file *zip, const char *comment, bool is_wide);
 void zip_file_free(struct zip_file *zip);
@@ -36,7 +40,8 @@ void zip_file_free(struct zip_file *zip);
 /* Opens the first length bytes of a file, from a copy of exactly that length. */
 enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_model **out_model,
                           struct zt_error *error);
-/* Fails the running test unless the bytes are refused by that rule at that offset, with ZT_INVALID. */
+/* Fails the running test unless the bytes are refused by that rule at that offset, with ZT_INVALID.
+ */
 void bytes_assert_refused(const struct bytes *bytes, const char *rule, uint64_t offset);
 /* The same with ZT_UNSUPPORTED, and a message that says so. */
 void bytes_assert_unsupported(const struct bytes *bytes, const char *part_of_message);

@@ -21,17 +21,18 @@ void zt2_file_make(struct zt2_file *file, uint64_t manifest_offset, const char *
 {
     struct zt_buffer encoded = {0};
     size_t mark = cbor_text_append(&encoded, manifest);
+    uint8_t *footer;
 
     zt2_file_free(file);
     file->length = (size_t)manifest_offset + encoded.length + ZT2_FILE_FOOTER;
     file->bytes = calloc(1, file->length);
     assert_non_null(file->bytes);
     file->manifest_offset = manifest_offset;
-    file->mark = strpbrk(manifest, "^@") ? manifest_offset + mark : ZT_NO_OFFSET;
+    file->mark = strpbrk(manifest, "^@") != NULL ? manifest_offset + mark : ZT_NO_OFFSET;
     memcpy(file->bytes, magic, sizeof(magic));
     if (encoded.length > 0)
         memcpy(file->bytes + manifest_offset, encoded.bytes, encoded.length);
-    uint8_t *footer = file->bytes + file->length - ZT2_FILE_FOOTER;
+    footer = file->bytes + file->length - ZT2_FILE_FOOTER;
     put_number(footer, manifest_offset, 8);
     put_number(footer + 8, encoded.length, 8);
     put_number(footer + 24, 2, 4);
@@ -44,7 +45,8 @@ void zt2_file_seal(struct zt2_file *file)
 {
     size_t length = file->length - ZT2_FILE_FOOTER - (size_t)file->manifest_offset;
 
-    put_number(file->bytes + file->length - 24, zt_xxh3(file->bytes + file->manifest_offset, length), 8);
+    put_number(file->bytes + file->length - 24,
+               zt_xxh3(file->bytes + file->manifest_offset, length), 8);
 }
 
 void zt2_file_free(struct zt2_file *file)
@@ -53,12 +55,14 @@ void zt2_file_free(struct zt2_file *file)
     *file = (struct zt2_file){0};
 }
 
-enum zt_status zt2_file_open(const struct zt2_file *file, struct zt_model **out_model, struct zt_error *error)
+enum zt_status zt2_file_open(const struct zt2_file *file, struct zt_model **out_model,
+                             struct zt_error *error)
 {
     struct zt_source *source;
+    enum zt_status status;
 
     assert_int_equal(zt_source_from_memory(file->bytes, file->length, &source, error), ZT_OK);
-    enum zt_status status = zt2_open(source, out_model, error);
+    status = zt2_open(source, out_model, error);
     zt_source_close(source);
     return status;
 }
@@ -66,9 +70,10 @@ enum zt_status zt2_file_open(const struct zt2_file *file, struct zt_model **out_
 enum zt_status zt2_file_try(const struct zt2_file *file, struct zt_error *error)
 {
     struct zt_model *model = NULL;
+    enum zt_status status;
 
     zt_error_clear(error);
-    enum zt_status status = zt2_file_open(file, &model, error);
+    status = zt2_file_open(file, &model, error);
     assert_true((status == ZT_OK) == (model != NULL));
     zt_model_free(model);
     return status;
@@ -77,9 +82,10 @@ enum zt_status zt2_file_try(const struct zt2_file *file, struct zt_error *error)
 enum zt_status zt2_text_try(const char *manifest, struct zt_error *error)
 {
     struct zt2_file file = {0};
+    enum zt_status status;
 
     zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
-    enum zt_status status = zt2_file_try(&file, error);
+    status = zt2_file_try(&file, error);
     zt2_file_free(&file);
     return status;
 }
@@ -87,13 +93,18 @@ enum zt_status zt2_text_try(const char *manifest, struct zt_error *error)
 void zt2_text_refused(const char *manifest, const char *rule, struct zt_error *error)
 {
     struct zt2_file file = {0};
+    enum zt_status status;
+    uint64_t mark;
 
     zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
-    enum zt_status status = zt2_file_try(&file, error);
-    uint64_t mark = file.mark;
+    status = zt2_file_try(&file, error);
+    mark = file.mark;
     zt2_file_free(&file);
-    if (status != ZT_INVALID || !error->rule || strcmp(error->rule, rule) != 0 || error->offset != mark)
-        print_message("%s\n -> %s at +%d, wanted at +%d: %s\n", manifest, error->rule ? error->rule : "no rule",
-                      (int)(error->offset - ZT2_MANIFEST_AT), (int)(mark - ZT2_MANIFEST_AT), error->message);
+    if (status != ZT_INVALID || error->rule == NULL || strcmp(error->rule, rule) != 0 ||
+        error->offset != mark)
+        print_message("%s\n -> %s at +%d, wanted at +%d: %s\n", manifest,
+                      error->rule != NULL ? error->rule : "no rule",
+                      (int)(error->offset - ZT2_MANIFEST_AT), (int)(mark - ZT2_MANIFEST_AT),
+                      error->message);
     assert_failure(error, ZT_INVALID, rule, mark);
 }

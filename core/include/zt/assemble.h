@@ -1,4 +1,5 @@
-/* Assembling a zTensor file whose data was put in its places by others, in any order, before its manifest is known.
+/* Assembling a zTensor file whose data was put in its places by others, in any order, before its
+ * manifest is known.
  *
  *     zt_assembly_new(target, attributes, &assembly, &error);
  *     zt_assembly_object(assembly, &object, &error);          by name, bytewise
@@ -7,8 +8,9 @@
  *     zt_assembly_end(assembly, offset, &bytes, &length, &error);
  *     zt_assembly_free(assembly);
  *
- * The file: the head of zt_target_places at 0, each component at a multiple of its alignment with zeros before it, then
- * what zt_assembly_end gives. All texts are borrowed until zt_assembly_free. */
+ * The file: the head of zt_target_places at 0, each component at a multiple of its alignment with
+ * zeros before it, then what zt_assembly_end gives. All texts are borrowed until zt_assembly_free.
+ */
 #ifndef ZT_ASSEMBLE_H
 #define ZT_ASSEMBLE_H
 
@@ -52,30 +54,34 @@ struct zt_assembly_component {
     struct zt_digest digest; /* as zt_target_places says */
 };
 
-/* Whether a component can be one of an object of that format and shape, as far as that can be told without the others:
- * its name, type and decoded length; offset, length and digest are not looked at. ZT_INVALID with the layout's rule. */
-enum zt_status zt_assembly_check_component(enum zt_target target, const struct zt_assembly_object *object,
-                                           const struct zt_assembly_component *component, struct zt_error *error);
+/* Whether a component can be one of an object of that format and shape, as far as that can be told
+ * without the others: its name, type and decoded length; offset, length and digest are not looked
+ * at. ZT_INVALID with the layout's rule. */
+enum zt_status zt_assembly_check_component(enum zt_target target,
+                                           const struct zt_assembly_object *object,
+                                           const struct zt_assembly_component *component,
+                                           struct zt_error *error);
 
 struct zt_assembly;
 
-enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes, struct zt_assembly **out_assembly,
-                               struct zt_error *error);
+enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes,
+                               struct zt_assembly **out_assembly, struct zt_error *error);
 
 /* ZT_ARGUMENT for names that do not ascend, ZT_INVALID for one that the version does not have. */
-enum zt_status zt_assembly_object(struct zt_assembly *assembly, const struct zt_assembly_object *object,
-                                  struct zt_error *error);
-enum zt_status zt_assembly_component(struct zt_assembly *assembly, const struct zt_assembly_component *component,
+enum zt_status zt_assembly_object(struct zt_assembly *assembly,
+                                  const struct zt_assembly_object *object, struct zt_error *error);
+enum zt_status zt_assembly_component(struct zt_assembly *assembly,
+                                     const struct zt_assembly_component *component,
                                      struct zt_error *error);
 
-/* ZT_INVALID with rule, object and component: a component that an object's layout needs is missing, or of another type
- * or size. */
+/* ZT_INVALID with rule, object and component: a component that an object's layout needs is missing,
+ * or of another type or size. */
 enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_error *error);
 
-/* Manifest and footer, to be written at offset, a multiple of manifest_alignment behind all data. ZT_UNSUPPORTED for a
- * manifest of more than 1 GiB. Freed with free(). */
-enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, uint8_t **out_bytes, size_t *out_length,
-                               struct zt_error *error);
+/* Manifest and footer, to be written at offset, a multiple of manifest_alignment behind all data.
+ * ZT_UNSUPPORTED for a manifest of more than 1 GiB. Freed with free(). */
+enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, uint8_t **out_bytes,
+                               size_t *out_length, struct zt_error *error);
 
 /* Takes NULL. */
 void zt_assembly_free(struct zt_assembly *assembly);

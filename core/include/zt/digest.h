@@ -1,7 +1,7 @@
 /* Digests: reading their text, computing them.
  *
- * Text is "algorithm:hex". Up to zTensor 1.2 the spelling is free (crc32c with or without 0x and leading zeros, any
- * case); zTensor 2 has lower-case hex without prefix. */
+ * Text is "algorithm:hex". Up to zTensor 1.2 the spelling is free (crc32c with or without 0x and
+ * leading zeros, any case); zTensor 2 has lower-case hex without prefix. */
 #ifndef ZT_DIGEST_H
 #define ZT_DIGEST_H
 
@@ -34,17 +34,20 @@ struct zt_digest {
     uint8_t bytes[ZT_DIGEST_MAX_BYTES];
 };
 
-/* Reads a digest's text. ZT_UNSUPPORTED for an algorithm that is not known, or hex of a length it cannot have:
- * such a digest can never be called verified. */
-enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error);
+/* Reads a digest's text. ZT_UNSUPPORTED for an algorithm that is not known, or hex of a length it
+ * cannot have: such a digest can never be called verified. */
+enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest,
+                               struct zt_error *error);
 
-/* The same for "crc32:%08x", which is how this library gives the CRC-32 of a ZIP entry: no other file can state it. */
-enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest, struct zt_error *error);
+/* The same for "crc32:%08x", which is how this library gives the CRC-32 of a ZIP entry: no other
+ * file can state it. */
+enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest,
+                                   struct zt_error *error);
 
 bool zt_digest_equal(const struct zt_digest *a, const struct zt_digest *b);
 
-/* Writes "sha256:…", "crc32c:0x%08X" or "xxh3:%016x" as the reference writers spell it, or "crc32:%08x";
- * NUL-terminated. */
+/* Writes "sha256:…", "crc32c:0x%08X" or "xxh3:%016x" as the reference writers spell it, or
+ * "crc32:%08x"; NUL-terminated. */
 void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TEXT_SIZE]);
 
 /* --- computing --- */

@@ -1,6 +1,7 @@
 /* Storage types and logical types (zTensor 1.2 section 2, zTensor 2 types).
  *
- * A component's dtype says how wide its words are; its logical type, when it has one, what they mean. */
+ * A component's dtype says how wide its words are; its logical type, when it has one, what they
+ * mean. */
 #ifndef ZT_DTYPE_H
 #define ZT_DTYPE_H
 
@@ -51,7 +52,8 @@ enum zt_logical {
 const char *zt_dtype_name(enum zt_dtype dtype);
 /* Bytes of one storage word: 1, 2, 4 or 8. */
 unsigned zt_dtype_width(enum zt_dtype dtype);
-/* Finds a dtype by its zTensor 1.1+ spelling (f32), or by the one of 0.1 and 1.0 (float32). False when unknown. */
+/* Finds a dtype by its zTensor 1.1+ spelling (f32), or by the one of 0.1 and 1.0 (float32). False
+ * when unknown. */
 bool zt_dtype_from_name(struct zt_text name, enum zt_dtype *out_dtype);
 bool zt_dtype_from_long_name(struct zt_text name, enum zt_dtype *out_dtype);
 
@@ -64,7 +66,8 @@ enum zt_dtype zt_logical_storage(enum zt_logical logical);
 
 /* Bytes of n elements: f4_e2m1 packs two in a byte (rounded up), complex takes two words.
  * ZT_LIMIT when the size does not fit in 64 bits, ZT_UNSUPPORTED for ZT_LOGICAL_UNKNOWN. */
-enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, uint64_t elements, uint64_t *out_bytes);
+enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, uint64_t elements,
+                                uint64_t *out_bytes);
 
 /* Bits of one element (4 for f4_e2m1, 128 for complex128); 0 for ZT_LOGICAL_UNKNOWN. */
 unsigned zt_element_bits(enum zt_dtype dtype, enum zt_logical logical);

@@ -1,8 +1,9 @@
 /* Images: where every byte of a file to be will lie, before any of them is written.
  *
- * An image is a list of pieces in the order of the file: bytes that the format adds (heads, indexes, footers), and
- * whole components. Between two pieces there are zeros. A file can be written from its image from front to back, or any
- * range of it be served without writing it at all. */
+ * An image is a list of pieces in the order of the file: bytes that the format adds (heads,
+ * indexes, footers), and whole components. Between two pieces there are zeros. A file can be
+ * written from its image from front to back, or any range of it be served without writing it at
+ * all. */
 #ifndef ZT_IMAGE_H
 #define ZT_IMAGE_H
 
@@ -17,7 +18,8 @@ extern "C" {
 /* What some formats state about a component's decoded bytes ahead of them or in their index. */
 struct zt_fact {
     uint64_t length;
-    /* The component whose bytes these are, too: its own index where it is the first in the order of names. */
+    /* The component whose bytes these are, too: its own index where it is the first in the order of
+     * names. */
     uint32_t same_as;
     /* By the algorithm that zt_target_fact gives. */
     struct zt_digest digest;
@@ -42,25 +44,26 @@ struct zt_image {
     uint64_t length; /* of the whole file */
 };
 
-/* Lays a file out. facts, one for each component of the outline, may be NULL where zt_target_fact needs none. Data is
- * stored raw. ZT_ARGUMENT when a length is not known, ZT_UNSUPPORTED when the format cannot express so much (a header
- * of more than 100 MB in safetensors), ZT_LIMIT past 2^63 bytes, ZT_NO_MEMORY. Freed with zt_image_free. */
+/* Lays a file out. facts, one for each component of the outline, may be NULL where zt_target_fact
+ * needs none. Data is stored raw. ZT_ARGUMENT when a length is not known, ZT_UNSUPPORTED when the
+ * format cannot express so much (a header of more than 100 MB in safetensors), ZT_LIMIT past 2^63
+ * bytes, ZT_NO_MEMORY. Freed with zt_image_free. */
 enum zt_status zt_image_make(const struct zt_projection *projection, const struct zt_fact *facts,
                              struct zt_image **out_image, struct zt_error *error);
 
 /* The first piece that ends after offset; piece_count when there is none. */
 size_t zt_image_find(const struct zt_image *image, uint64_t offset);
 
-/* Reads bytes of an outline's component, as the file is to have them. From several threads, if the source is read so.
- */
+/* Reads bytes of an outline's component, as the file is to have them. From several threads, if the
+ * source is read so. */
 struct zt_component_bytes {
-    enum zt_status (*read)(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
-                           struct zt_error *error);
+    enum zt_status (*read)(void *context, uint32_t component, uint64_t offset, void *buffer,
+                           size_t length, struct zt_error *error);
     void *context;
 };
 
-/* The file that an image is of, as a source: read from any position, never held. The image is borrowed, as is the
- * context of bytes, which is copied. ZT_NO_MEMORY. */
+/* The file that an image is of, as a source: read from any position, never held. The image is
+ * borrowed, as is the context of bytes, which is copied. ZT_NO_MEMORY. */
 enum zt_status zt_image_source(const struct zt_image *image, const struct zt_component_bytes *bytes,
                                struct zt_source **out_source, struct zt_error *error);
 

@@ -1,7 +1,7 @@
 /* Parts: the bytes of one component of a file to be, read from any position.
  *
- * They are a component's decoded bytes, as they are, cut to a slice, or with integers made wider; nothing of it is held
- * in memory. */
+ * They are a component's decoded bytes, as they are, cut to a slice, or with integers made wider;
+ * nothing of it is held in memory. */
 #ifndef ZT_PART_H
 #define ZT_PART_H
 
@@ -19,21 +19,23 @@ struct zt_part {
     uint64_t base;
     /* NULL: all of it. */
     const struct zt_slice *cut;
-    /* Both 0 where the bytes stay as they are; else little-endian words of from_width bytes become unsigned ones of
-     * to_width, which is not less. */
+    /* Both 0 where the bytes stay as they are; else little-endian words of from_width bytes become
+     * unsigned ones of to_width, which is not less. */
     uint8_t from_width;
     uint8_t to_width;
     bool is_signed;
 };
 
-/* How the change of an origin (zt/project.h) is made: sets the widths, and whether they are signed. */
-void zt_part_set_change(struct zt_part *part, enum zt_change change, const struct zt_component *from,
-                        const struct zt_component *to);
+/* How the change of an origin (zt/project.h) is made: sets the widths, and whether they are signed.
+ */
+void zt_part_set_change(struct zt_part *part, enum zt_change change,
+                        const struct zt_component *from, const struct zt_component *to);
 
-/* Reads exactly length bytes at offset of the part. ZT_INVALID for a negative integer that is to become unsigned; what
- * the source gives back; ZT_NO_MEMORY. May be called from several threads at once. */
-enum zt_status zt_part_read(const struct zt_part *part, uint64_t offset, void *buffer, size_t length,
-                            struct zt_error *error);
+/* Reads exactly length bytes at offset of the part. ZT_INVALID for a negative integer that is to
+ * become unsigned; what the source gives back; ZT_NO_MEMORY. May be called from several threads at
+ * once. */
+enum zt_status zt_part_read(const struct zt_part *part, uint64_t offset, void *buffer,
+                            size_t length, struct zt_error *error);
 
 #ifdef __cplusplus
 }

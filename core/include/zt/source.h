@@ -1,7 +1,7 @@
 /* Where bytes come from: a file, memory, later an object in a store.
  *
- * A source is a fixed run of bytes seen through four functions. Readers need nothing else, so every reader can be
- * tested on a buffer. All functions may be called from several threads at once. */
+ * A source is a fixed run of bytes seen through four functions. Readers need nothing else, so every
+ * reader can be tested on a buffer. All functions may be called from several threads at once. */
 #ifndef ZT_SOURCE_H
 #define ZT_SOURCE_H
 
@@ -19,12 +19,13 @@ struct zt_source;
 struct zt_source_ops {
     /* Length in bytes, as it was when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
-    /* Reads exactly length bytes at offset. ZT_IO when they are not there (a file cut short meanwhile) or on failure.
-     */
-    enum zt_status (*read_at)(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                              struct zt_error *error);
-    /* The whole source as memory, borrowed until close, or NULL where it cannot be mapped. Touching it may raise SIGBUS
-     * when the file is cut short meanwhile: hand it to system calls, or use it on files that nobody changes. */
+    /* Reads exactly length bytes at offset. ZT_IO when they are not there (a file cut short
+     * meanwhile) or on failure. */
+    enum zt_status (*read_at)(struct zt_source *source, uint64_t offset, void *buffer,
+                              size_t length, struct zt_error *error);
+    /* The whole source as memory, borrowed until close, or NULL where it cannot be mapped. Touching
+     * it may raise SIGBUS when the file is cut short meanwhile: hand it to system calls, or use it
+     * on files that nobody changes. */
     const uint8_t *(*map)(struct zt_source *source);
     void (*close)(struct zt_source *source);
 };
@@ -34,21 +35,24 @@ struct zt_source {
 };
 
 uint64_t zt_source_size(const struct zt_source *source);
-enum zt_status zt_source_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                 struct zt_error *error);
+enum zt_status zt_source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                 size_t length, struct zt_error *error);
 const uint8_t *zt_source_map(struct zt_source *source);
 /* Takes NULL. */
 void zt_source_close(struct zt_source *source);
 
 /* Opens a regular file for reading. ZT_IO when it cannot be opened or is not a regular file. */
-enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source, struct zt_error *error);
+enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source,
+                                   struct zt_error *error);
 
-/* Takes over an open descriptor of a regular file (closed with the source; on failure it stays the caller's). */
-enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source, struct zt_error *error);
+/* Takes over an open descriptor of a regular file (closed with the source; on failure it stays the
+ * caller's). */
+enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
+                                         struct zt_error *error);
 
 /* Borrows bytes, which must outlive the source. */
-enum zt_status zt_source_from_memory(const void *bytes, size_t length, struct zt_source **out_source,
-                                     struct zt_error *error);
+enum zt_status zt_source_from_memory(const void *bytes, size_t length,
+                                     struct zt_source **out_source, struct zt_error *error);
 
 /* The descriptor behind a file source (borrowed), or -1 for any other source. */
 int zt_source_descriptor(const struct zt_source *source);

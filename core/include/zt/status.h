@@ -1,7 +1,7 @@
 /* Outcomes of the core library.
  *
- * Every function that can fail returns an enum zt_status and fills a struct zt_error that the caller owns. Outputs are
- * written only on success. The library never logs. */
+ * Every function that can fail returns an enum zt_status and fills a struct zt_error that the
+ * caller owns. Outputs are written only on success. The library never logs. */
 #ifndef ZT_STATUS_H
 #define ZT_STATUS_H
 
@@ -16,11 +16,14 @@ extern "C" {
 
 enum zt_status {
     ZT_OK = 0,
-    /* The bytes break a rule of their format; zt_error.rule names it and zt_error.offset says where. */
+    /* The bytes break a rule of their format; zt_error.rule names it and zt_error.offset says
+     * where. */
     ZT_INVALID,
-    /* A digest that the file states is not the digest of the bytes, or an encoded stream does not decode. */
+    /* A digest that the file states is not the digest of the bytes, or an encoded stream does not
+     * decode. */
     ZT_CORRUPT,
-    /* Well formed, but of a kind this library cannot judge or decode: an unknown digest algorithm, encoding or type. */
+    /* Well formed, but of a kind this library cannot judge or decode: an unknown digest algorithm,
+     * encoding or type. */
     ZT_UNSUPPORTED,
     /* It would exceed a bound of the library or one that the caller set. */
     ZT_LIMIT,
@@ -31,20 +34,23 @@ enum zt_status {
     ZT_NO_MEMORY,
     /* The source could not be read; zt_error.os_error holds errno. */
     ZT_IO,
-    /* A zTensor 2 container without a manifest: valid, but data of another model, not a model itself. */
+    /* A zTensor 2 container without a manifest: valid, but data of another model, not a model
+     * itself. */
     ZT_DATA_SHARD
 };
 
 /* "No position in the file applies." */
 #define ZT_NO_OFFSET UINT64_MAX
 
-/* The longest name zTensor 2 allows; longer names of older files are cut here in errors, never elsewhere. */
+/* The longest name zTensor 2 allows; longer names of older files are cut here in errors, never
+ * elsewhere. */
 #define ZT_ERROR_NAME_MAX 1024
 
 struct zt_error {
     enum zt_status status;
     int os_error;
-    /* Static text "<format> §<section> <Rule>" as docs/rules/ lists them, or NULL where no rule applies. */
+    /* Static text "<format> §<section> <Rule>" as docs/rules/ lists them, or NULL where no rule
+     * applies. */
     const char *rule;
     /* Absolute position in the file, or ZT_NO_OFFSET. */
     uint64_t offset;
@@ -67,13 +73,15 @@ struct zt_text {
 void zt_error_clear(struct zt_error *error);
 
 /* Fills error (which may be NULL) and returns status, so that a rule is one statement:
- *     if (offset % 64 != 0) return zt_fail(error, ZT_INVALID, "zt1 §4 BlobAlignment", at, "offset %" PRIu64, offset);
- * rule must be static text or NULL. Object and component names are cleared; zt_error_at sets them. */
-enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule, uint64_t offset,
-                       const char *format, ...) __attribute__((format(printf, 5, 6)));
+ *     if (offset % 64 != 0) return zt_fail(error, ZT_INVALID, "zt1 §4 BlobAlignment", at, "…");
+ * rule must be static text or NULL. Object and component names are cleared; zt_error_at sets them.
+ */
+enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule,
+                       uint64_t offset, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
-/* Names the object (bytes NULL: none), and the component (may be empty), that a failure is about; cut at a character's
- * border. */
+/* Names the object (bytes NULL: none), and the component (may be empty), that a failure is about;
+ * cut at a character's border. */
 void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text component);
 
 /* Stable lower-case word for a status, e.g. "invalid". */

@@ -6,15 +6,16 @@
 
 #include "layout.h"
 
-/* zTensor 0.1 "File Layout", zTensor 1.2 section 4: blobs begin at multiples of 64, the first one at 64. */
+/* zTensor 0.1 "File Layout", zTensor 1.2 section 4: blobs begin at multiples of 64, the first one
+ * at 64. */
 #define BLOB_ALIGNMENT 64
 
 uint64_t zt_load_le64(const uint8_t bytes[8])
 {
     uint64_t value = 0;
-    for (unsigned i = 0; i < 8; i++) {
+
+    for (unsigned i = 0; i < 8; i++)
         value |= (uint64_t)bytes[i] << 8 * i;
-    }
     return value;
 }
 
@@ -25,14 +26,15 @@ bool zt_text_is(struct zt_text text, const char *word)
 
 void zt_error_within(struct zt_error *error, struct zt_text object, struct zt_text component)
 {
-    if (error != NULL && !error->has_object && error->component[0] == '\0') {
+    if (error != NULL && !error->has_object && error->component[0] == '\0')
         zt_error_at(error, object, component);
-    }
 }
 
-static enum zt_status fail_type(const struct zt_field *field, const char *wanted, struct zt_error *error)
+static enum zt_status fail_type(const struct zt_field *field, const char *wanted,
+                                struct zt_error *error)
 {
-    return zt_fail(error, ZT_INVALID, field->rules->schema, field->offset, "%s is not %s", field->name, wanted);
+    return zt_fail(error, ZT_INVALID, field->rules->schema, field->offset, "%s is not %s",
+                   field->name, wanted);
 }
 
 /* --- maps --- */
@@ -49,22 +51,26 @@ struct map_state {
 static unsigned find_name(const struct zt_map_schema *schema, const struct zt_cbor_item *key)
 {
     unsigned number = 0;
-    while (number < schema->count && (schema->names[number].length != key->value ||
-                                      memcmp(schema->names[number].bytes, key->bytes, (size_t)key->value) != 0)) {
+
+    while (number < schema->count &&
+           (schema->names[number].length != key->value ||
+            memcmp(schema->names[number].bytes, key->bytes, (size_t)key->value) != 0))
         number++;
-    }
     return number;
 }
 
-static enum zt_status read_known(struct map_state *map, const struct zt_cbor_item *key, unsigned number,
-                                 struct zt_error *error)
+static enum zt_status read_known(struct map_state *map, const struct zt_cbor_item *key,
+                                 unsigned number, struct zt_error *error)
 {
+    struct zt_field field;
+
     if ((map->seen & 1u << number) != 0) {
-        return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(map->reader, ZT_CBOR_DUPLICATE_KEY), key->offset,
-                       "%s occurs twice in %s", map->schema->names[number].bytes, map->schema->what);
+        return zt_fail(error, ZT_INVALID, zt_cbor_rule_name(map->reader, ZT_CBOR_DUPLICATE_KEY),
+                       key->offset, "%s occurs twice in %s", map->schema->names[number].bytes,
+                       map->schema->what);
     }
     map->seen |= 1u << number;
-    struct zt_field field = {
+    field = (struct zt_field){
         .number = number,
         .name = map->schema->names[number].bytes,
         .rules = map->schema->rules,
@@ -73,71 +79,77 @@ static enum zt_status read_known(struct map_state *map, const struct zt_cbor_ite
     return map->schema->take(map->context, &field, error);
 }
 
-static enum zt_status read_unknown(struct map_state *map, const struct zt_cbor_item *key, struct zt_error *error)
+static enum zt_status read_unknown(struct map_state *map, const struct zt_cbor_item *key,
+                                   struct zt_error *error)
 {
     struct zt_cbor_reader *reader = map->reader;
     enum zt_status status = zt_cbor_keys_add(&map->unknown, reader, key, error);
-    if (status == ZT_OK) {
+    size_t start;
+    struct zt_text pair;
+
+    if (status == ZT_OK)
         status = zt_cbor_skip(reader, error);
-    }
-    if (status != ZT_OK || map->schema->pass == NULL) {
+    if (status != ZT_OK || map->schema->pass == NULL)
         return status;
-    }
-    size_t start = (size_t)(key->offset - reader->base_offset);
-    struct zt_text pair = {(const char *)reader->bytes + start, reader->position - start};
+    start = (size_t)(key->offset - reader->base_offset);
+    pair = (struct zt_text){(const char *)reader->bytes + start, reader->position - start};
     return map->schema->pass(map->context, pair, error);
 }
 
-static enum zt_status read_fields(struct map_state *map, struct zt_cbor_walk *walk, struct zt_error *error)
+static enum zt_status read_fields(struct map_state *map, struct zt_cbor_walk *walk,
+                                  struct zt_error *error)
 {
     enum zt_status status;
     bool more;
+
     while ((status = zt_cbor_more(map->reader, walk, &more, error)) == ZT_OK && more) {
         struct zt_cbor_item key;
+        unsigned number;
+
         status = zt_cbor_key(map->reader, walk, &key, error);
-        if (status != ZT_OK) {
+        if (status != ZT_OK)
             return status;
-        }
         if (key.kind != ZT_CBOR_TEXT) {
             return zt_fail(error, ZT_INVALID, map->schema->rules->schema, key.offset,
                            "a field name in %s is not a text", map->schema->what);
         }
-        unsigned number = find_name(map->schema, &key);
-        status = number < map->schema->count ? read_known(map, &key, number, error) : read_unknown(map, &key, error);
-        if (status != ZT_OK) {
+        number = find_name(map->schema, &key);
+        status = number < map->schema->count ? read_known(map, &key, number, error)
+                                             : read_unknown(map, &key, error);
+        if (status != ZT_OK)
             return status;
-        }
     }
     return status != ZT_OK ? status : zt_cbor_keys_check(&map->unknown, 0, map->reader, error);
 }
 
-static enum zt_status check_required(const struct map_state *map, uint64_t offset, struct zt_error *error)
+static enum zt_status check_required(const struct map_state *map, uint64_t offset,
+                                     struct zt_error *error)
 {
     uint32_t missing = map->schema->required & ~map->seen;
-    if (missing == 0) {
+
+    if (missing == 0)
         return ZT_OK;
-    }
-    return zt_fail(error, ZT_INVALID, map->schema->rules->schema, offset, "%s has no %s", map->schema->what,
-                   map->schema->names[__builtin_ctz(missing)].bytes);
+    return zt_fail(error, ZT_INVALID, map->schema->rules->schema, offset, "%s has no %s",
+                   map->schema->what, map->schema->names[__builtin_ctz(missing)].bytes);
 }
 
-enum zt_status zt_map_read(struct zt_cbor_reader *reader, const struct zt_map_schema *schema, void *context,
-                           struct zt_error *error)
+enum zt_status zt_map_read(struct zt_cbor_reader *reader, const struct zt_map_schema *schema,
+                           void *context, struct zt_error *error)
 {
     struct map_state map = {.reader = reader, .schema = schema, .context = context};
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
     enum zt_status status = zt_cbor_next_untagged(reader, &item, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
     if (item.kind != ZT_CBOR_MAP) {
-        return zt_fail(error, ZT_INVALID, schema->rules->schema, item.offset, "%s is not a map", schema->what);
+        return zt_fail(error, ZT_INVALID, schema->rules->schema, item.offset, "%s is not a map",
+                       schema->what);
     }
     status = zt_cbor_enter(reader, &item, &walk, error);
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = read_fields(&map, &walk, error);
-    }
     zt_cbor_keys_free(&map.unknown);
     return status != ZT_OK ? status : check_required(&map, item.offset, error);
 }
@@ -148,22 +160,23 @@ static enum zt_status enter_map(struct zt_cbor_reader *reader, const struct zt_f
 {
     struct zt_cbor_item item;
     enum zt_status status = zt_cbor_next_untagged(reader, &item, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
-    if (item.kind != ZT_CBOR_MAP) {
+    if (item.kind != ZT_CBOR_MAP)
         return fail_type(field, "a map", error);
-    }
     return zt_cbor_enter(reader, &item, out_walk, error);
 }
 
-static enum zt_status read_name(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk, const struct zt_field *field,
-                                struct zt_cbor_item *out_key, struct zt_error *error)
+static enum zt_status read_name(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
+                                const struct zt_field *field, struct zt_cbor_item *out_key,
+                                struct zt_error *error)
 {
     enum zt_status status = zt_cbor_key(reader, walk, out_key, error);
+
     if (status == ZT_OK && out_key->kind != ZT_CBOR_TEXT) {
-        return zt_fail(error, ZT_INVALID, field->rules->schema, out_key->offset, "a name in %s is not a text",
-                       field->name);
+        return zt_fail(error, ZT_INVALID, field->rules->schema, out_key->offset,
+                       "a name in %s is not a text", field->name);
     }
     return status;
 }
@@ -174,11 +187,15 @@ enum zt_status zt_field_entries(struct zt_cbor_reader *reader, const struct zt_f
     struct zt_cbor_walk walk;
     bool more;
     enum zt_status status = enter_map(reader, field, &walk, error);
-    while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK && more) {
+
+    while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK &&
+           more) {
         struct zt_cbor_item key;
+
         status = read_name(reader, &walk, field, &key, error);
         if (status == ZT_OK) {
             struct zt_text name = {(const char *)key.bytes, (size_t)key.value};
+
             status = entries->take(entries->context, name, error);
         }
     }
@@ -191,15 +208,16 @@ static enum zt_status read_attributes(struct zt_cbor_reader *reader, const struc
     struct zt_cbor_walk walk;
     bool more;
     enum zt_status status = enter_map(reader, field, &walk, error);
-    while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK && more) {
+
+    while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK &&
+           more) {
         struct zt_cbor_item key;
+
         status = read_name(reader, &walk, field, &key, error);
-        if (status == ZT_OK) {
+        if (status == ZT_OK)
             status = zt_cbor_keys_add(keys, reader, &key, error);
-        }
-        if (status == ZT_OK) {
+        if (status == ZT_OK)
             status = zt_cbor_skip(reader, error);
-        }
     }
     return status != ZT_OK ? status : zt_cbor_keys_check(keys, 0, reader, error);
 }
@@ -211,48 +229,46 @@ enum zt_status zt_field_attributes(struct zt_cbor_reader *reader, const struct z
     struct zt_cbor_reader ahead = *reader;
     struct zt_cbor_item item;
     enum zt_status status = zt_cbor_next_untagged(&ahead, &item, error);
-    if (status != ZT_OK) {
+    size_t start;
+
+    if (status != ZT_OK)
         return status;
-    }
     /* Tags before the map are no part of it: whoever reads a model's attributes finds a map. */
-    size_t start = (size_t)(item.offset - reader->base_offset);
+    start = (size_t)(item.offset - reader->base_offset);
     reader->position = start;
     status = read_attributes(reader, field, &keys, error);
     zt_cbor_keys_free(&keys);
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         *out_span = (struct zt_text){(const char *)reader->bytes + start, reader->position - start};
-    }
     return status;
 }
 
 /* --- values --- */
 
-enum zt_status zt_field_uint(struct zt_cbor_reader *reader, const struct zt_field *field, uint64_t *out_value,
-                             struct zt_error *error)
+enum zt_status zt_field_uint(struct zt_cbor_reader *reader, const struct zt_field *field,
+                             uint64_t *out_value, struct zt_error *error)
 {
     struct zt_cbor_item item;
     enum zt_status status = zt_cbor_next_untagged(reader, &item, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
-    if (item.kind != ZT_CBOR_UINT) {
+    if (item.kind != ZT_CBOR_UINT)
         return fail_type(field, "an unsigned integer", error);
-    }
     *out_value = item.value;
     return ZT_OK;
 }
 
-enum zt_status zt_field_text(struct zt_cbor_reader *reader, const struct zt_field *field, struct zt_text *out_text,
-                             struct zt_error *error)
+enum zt_status zt_field_text(struct zt_cbor_reader *reader, const struct zt_field *field,
+                             struct zt_text *out_text, struct zt_error *error)
 {
     struct zt_cbor_item item;
     enum zt_status status = zt_cbor_next_untagged(reader, &item, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
-    if (item.kind != ZT_CBOR_TEXT) {
+    if (item.kind != ZT_CBOR_TEXT)
         return fail_type(field, "a text", error);
-    }
     *out_text = (struct zt_text){(const char *)item.bytes, (size_t)item.value};
     return ZT_OK;
 }
@@ -261,9 +277,9 @@ enum zt_status zt_field_placed_text(struct zt_cbor_reader *reader, const struct 
                                     struct zt_placed_text *out_text, struct zt_error *error)
 {
     enum zt_status status = zt_field_text(reader, field, &out_text->text, error);
-    if (status == ZT_OK) {
+
+    if (status == ZT_OK)
         out_text->offset = field->offset;
-    }
     return status;
 }
 
@@ -271,10 +287,10 @@ bool zt_field_null(struct zt_cbor_reader *reader)
 {
     struct zt_cbor_reader ahead = *reader;
     struct zt_cbor_item item;
+
     /* Only the head is looked at: a string in pieces would be joined in the arena twice. */
-    if (zt_cbor_head(&ahead, &item, NULL) != ZT_OK || item.kind != ZT_CBOR_NULL) {
+    if (zt_cbor_head(&ahead, &item, NULL) != ZT_OK || item.kind != ZT_CBOR_NULL)
         return false;
-    }
     *reader = ahead;
     return true;
 }
@@ -287,40 +303,41 @@ static enum zt_status read_dimensions(struct zt_cbor_reader *reader, const struc
     bool more;
     unsigned rank = 0;
     enum zt_status status = zt_cbor_enter(reader, array, &walk, error);
-    while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK && more) {
+
+    while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK &&
+           more) {
         struct zt_field dimension = *field;
         uint64_t extent = 0;
+
         dimension.name = "a dimension of shape";
         dimension.offset = reader->base_offset + reader->position;
         status = zt_field_uint(reader, &dimension, &extent, error);
         if (status == ZT_OK && rank++ == ZT_RANK_MAX) {
-            return zt_fail(error, ZT_INVALID, field->rules->shape, field->offset, "more than %d dimensions",
-                           ZT_RANK_MAX);
+            return zt_fail(error, ZT_INVALID, field->rules->shape, field->offset,
+                           "more than %d dimensions", ZT_RANK_MAX);
         }
-        if (status == ZT_OK) {
+        if (status == ZT_OK)
             status = zt_builder_dimension(builder, extent, error);
-        }
     }
     return status;
 }
 
-enum zt_status zt_field_shape(struct zt_cbor_reader *reader, const struct zt_field *field, struct zt_builder *builder,
-                              struct zt_error *error)
+enum zt_status zt_field_shape(struct zt_cbor_reader *reader, const struct zt_field *field,
+                              struct zt_builder *builder, struct zt_error *error)
 {
     struct zt_cbor_item item;
     uint64_t elements;
     enum zt_status status = zt_cbor_next_untagged(reader, &item, error);
-    if (status != ZT_OK) {
+    const struct zt_object *object;
+
+    if (status != ZT_OK)
         return status;
-    }
-    if (item.kind != ZT_CBOR_ARRAY) {
+    if (item.kind != ZT_CBOR_ARRAY)
         return fail_type(field, "an array", error);
-    }
     status = read_dimensions(reader, field, builder, &item, error);
-    if (status != ZT_OK) {
+    if (status != ZT_OK)
         return status;
-    }
-    const struct zt_object *object = &builder->objects[builder->model->object_count - 1];
+    object = &builder->objects[builder->model->object_count - 1];
     if (!zt_shape_product(builder->dimensions + object->first_dimension, object->rank, &elements)) {
         return zt_fail(error, ZT_INVALID, field->rules->shape, field->offset,
                        "the number of elements does not fit in 64 bits");
@@ -336,9 +353,9 @@ enum zt_status zt_manifest_begins(struct zt_source *source, uint64_t offset, uns
     const unsigned tag_major = 6;
     uint8_t first = 0;
     enum zt_status status = zt_source_read_at(source, offset, &first, 1, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
     if (first >> 5 != major && first >> 5 != tag_major) {
         return zt_fail(error, ZT_INVALID, rules->schema, offset, "the manifest is not %s",
                        major == ZT_CBOR_MAJOR_MAP ? "a map" : "an array");
@@ -348,9 +365,8 @@ enum zt_status zt_manifest_begins(struct zt_source *source, uint64_t offset, uns
 
 void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding)
 {
-    if (encoding.bytes == NULL) {
+    if (encoding.bytes == NULL)
         encoding = (struct zt_text){"raw", 3};
-    }
     component->encoding_name = encoding.bytes;
     component->encoding_length = (uint32_t)encoding.length;
     component->encoding = ZT_ENCODING_UNKNOWN;
@@ -368,15 +384,18 @@ enum zt_status zt_blob_check(const struct zt_component *component, const struct 
 {
     if (component->offset % BLOB_ALIGNMENT != 0) {
         return zt_fail(error, ZT_INVALID, rules->alignment, component->offset,
-                       "the blob's offset %" PRIu64 " is not a multiple of %d", component->offset, BLOB_ALIGNMENT);
+                       "the blob's offset %" PRIu64 " is not a multiple of %d", component->offset,
+                       BLOB_ALIGNMENT);
     }
     if (component->offset < BLOB_ALIGNMENT) {
-        return zt_fail(error, ZT_INVALID, rules->bounds, component->offset, "the blob lies in the file's head");
-    }
-    if (component->offset > model->manifest_offset || component->length > model->manifest_offset - component->offset) {
         return zt_fail(error, ZT_INVALID, rules->bounds, component->offset,
-                       "the blob's %" PRIu64 " bytes go past the manifest's beginning at %" PRIu64, component->length,
-                       model->manifest_offset);
+                       "the blob lies in the file's head");
+    }
+    if (component->offset > model->manifest_offset ||
+        component->length > model->manifest_offset - component->offset) {
+        return zt_fail(error, ZT_INVALID, rules->bounds, component->offset,
+                       "the blob's %" PRIu64 " bytes go past the manifest's beginning at %" PRIu64,
+                       component->length, model->manifest_offset);
     }
     return ZT_OK;
 }

@@ -26,9 +26,11 @@ struct gguf_reading {
 #define GGUF_RANK_MAX 4
 
 /* Reads the number of dimensions, at most GGUF_RANK_MAX. Rule "gguf §Tensor Rank". */
-enum zt_status gguf_take_rank(struct gguf_cursor *cursor, uint32_t *out_rank, struct zt_error *error);
+enum zt_status gguf_take_rank(struct gguf_cursor *cursor, uint32_t *out_rank,
+                              struct zt_error *error);
 
-/* Reads all keys and values into the model's attributes, in the file's order, and finds the alignment among them. */
+/* Reads all keys and values into the model's attributes, in the file's order, and finds the
+ * alignment among them. */
 enum zt_status gguf_metadata_read(struct gguf_reading *reading, struct zt_error *error);
 
 /* Reads all tensors' entries, once data_offset is known. */

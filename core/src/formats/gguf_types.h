@@ -17,7 +17,8 @@ struct gguf_type {
     enum zt_dtype dtype; /* ZT_U8 for blocks */
 };
 
-/* NULL for numbers that never were a type, and for types that were taken out of the format again. */
+/* NULL for numbers that never were a type, and for types that were taken out of the format again.
+ */
 const struct gguf_type *gguf_type_find(uint32_t number);
 
 /* Types of values, "gguf_metadata_value_type". */

@@ -19,12 +19,13 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-enum zt_status mag_attributes_add(struct mag_attributes *attributes, const struct zt_builder *builder,
+enum zt_status mag_attributes_add(struct mag_attributes *attributes,
+                                  const struct zt_builder *builder,
                                   const struct mag_metadata *metadata, struct zt_error *error)
 {
     if (attributes->count == attributes->capacity) {
         size_t capacity = attributes->capacity > 0 ? attributes->capacity * 2 : 8;
-        struct mag_attribute *list = realloc(attributes->list, capacity * sizeof *list);
+        struct mag_attribute *list = realloc(attributes->list, capacity * sizeof(*list));
 
         if (list == NULL)
             return no_memory(error);
@@ -53,13 +54,14 @@ static void put(struct zt_buffer *buffer, const struct mag_attribute *attribute)
         zt_cbor_put_int(buffer, (int64_t)attribute->payload);
         break;
     case MAG_F64:
-        memcpy(&number, &attribute->payload, sizeof number);
+        memcpy(&number, &attribute->payload, sizeof(number));
         zt_cbor_put_float(buffer, number);
         break;
     }
 }
 
-static enum zt_status encode(const struct mag_attributes *attributes, struct zt_model *model, struct zt_error *error)
+static enum zt_status encode(const struct mag_attributes *attributes, struct zt_model *model,
+                             struct zt_error *error)
 {
     struct zt_buffer buffer = {0};
     enum zt_status status = ZT_OK;
@@ -80,25 +82,27 @@ static enum zt_status encode(const struct mag_attributes *attributes, struct zt_
     return status;
 }
 
-enum zt_status mag_attributes_settle(struct mag_attributes *attributes, const struct zt_builder *builder,
-                                     struct zt_error *error)
+enum zt_status mag_attributes_settle(struct mag_attributes *attributes,
+                                     const struct zt_builder *builder, struct zt_error *error)
 {
-    struct zt_named_array array = {attributes->list, attributes->count, sizeof *attributes->list,
+    struct zt_named_array array = {attributes->list, attributes->count, sizeof(*attributes->list),
                                    offsetof(struct mag_attribute, name_length)};
     enum zt_status status;
+    size_t second;
 
     if (attributes->count == 0)
         return ZT_OK;
     status = zt_names_sort(&array, error);
     if (status != ZT_OK)
         return status;
-    size_t second = zt_names_duplicate(&array);
+    second = zt_names_duplicate(&array);
     if (second > 0) {
         const char *first_name = attributes->list[second - 1].name;
         const char *name = attributes->list[second].name;
 
         return zt_fail(error, ZT_INVALID, "mag §Names DuplicateName",
-                       zt_builder_offset_of(builder, name > first_name ? name : first_name), "a name occurs twice");
+                       zt_builder_offset_of(builder, name > first_name ? name : first_name),
+                       "a name occurs twice");
     }
     return encode(attributes, builder->model, error);
 }

@@ -12,12 +12,14 @@ struct mag_attributes {
 };
 
 /* The key is in the builder's manifest, which begins at 0. ZT_NO_MEMORY. */
-enum zt_status mag_attributes_add(struct mag_attributes *attributes, const struct zt_builder *builder,
+enum zt_status mag_attributes_add(struct mag_attributes *attributes,
+                                  const struct zt_builder *builder,
                                   const struct mag_metadata *metadata, struct zt_error *error);
 
-/* Gives the model one CBOR map of them, in the order of their names. Rule "mag §Names DuplicateName". */
-enum zt_status mag_attributes_settle(struct mag_attributes *attributes, const struct zt_builder *builder,
-                                     struct zt_error *error);
+/* Gives the model one CBOR map of them, in the order of their names. Rule "mag §Names
+ * DuplicateName". */
+enum zt_status mag_attributes_settle(struct mag_attributes *attributes,
+                                     const struct zt_builder *builder, struct zt_error *error);
 
 void mag_attributes_free(struct mag_attributes *attributes);
 

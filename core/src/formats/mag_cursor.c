@@ -8,10 +8,10 @@
 
 #include "little_endian.h"
 
-enum zt_status mag_cursor_open(struct mag_cursor *cursor, struct zt_source *source, uint64_t position,
-                               struct zt_error *error)
+enum zt_status mag_cursor_open(struct mag_cursor *cursor, struct zt_source *source,
+                               uint64_t position, struct zt_error *error)
 {
-    memset(cursor, 0, sizeof *cursor);
+    memset(cursor, 0, sizeof(*cursor));
     cursor->source = source;
     cursor->size = zt_source_size(source);
     cursor->position = position;
@@ -21,10 +21,12 @@ enum zt_status mag_cursor_open(struct mag_cursor *cursor, struct zt_source *sour
     return ZT_OK;
 }
 
-static enum zt_status fail_bounds(const struct mag_cursor *cursor, uint64_t length, struct zt_error *error)
+static enum zt_status fail_bounds(const struct mag_cursor *cursor, uint64_t length,
+                                  struct zt_error *error)
 {
     return zt_fail(error, ZT_INVALID, cursor->rule, cursor->position,
-                   "%" PRIu64 " bytes are wanted where %" PRIu64 " are left", length, cursor->size - cursor->position);
+                   "%" PRIu64 " bytes are wanted where %" PRIu64 " are left", length,
+                   cursor->size - cursor->position);
 }
 
 enum zt_status mag_cursor_take(struct mag_cursor *cursor, size_t length, const uint8_t **out_bytes,
@@ -35,9 +37,11 @@ enum zt_status mag_cursor_take(struct mag_cursor *cursor, size_t length, const u
     assert(length <= MAG_TAKE_MAX);
     if (length > left)
         return fail_bounds(cursor, length, error);
-    if (cursor->position < cursor->window_at || cursor->position + length > cursor->window_at + cursor->window_length) {
+    if (cursor->position < cursor->window_at ||
+        cursor->position + length > cursor->window_at + cursor->window_length) {
         size_t part = left < MAG_WINDOW_SIZE ? (size_t)left : MAG_WINDOW_SIZE;
-        enum zt_status status = zt_source_read_at(cursor->source, cursor->position, cursor->window, part, error);
+        enum zt_status status =
+            zt_source_read_at(cursor->source, cursor->position, cursor->window, part, error);
 
         if (status != ZT_OK)
             return status;
@@ -49,7 +53,8 @@ enum zt_status mag_cursor_take(struct mag_cursor *cursor, size_t length, const u
     return ZT_OK;
 }
 
-enum zt_status mag_cursor_u32(struct mag_cursor *cursor, uint32_t *out_value, struct zt_error *error)
+enum zt_status mag_cursor_u32(struct mag_cursor *cursor, uint32_t *out_value,
+                              struct zt_error *error)
 {
     const uint8_t *bytes;
     enum zt_status status = mag_cursor_take(cursor, 4, &bytes, error);
@@ -59,7 +64,8 @@ enum zt_status mag_cursor_u32(struct mag_cursor *cursor, uint32_t *out_value, st
     return status;
 }
 
-enum zt_status mag_cursor_u64(struct mag_cursor *cursor, uint64_t *out_value, struct zt_error *error)
+enum zt_status mag_cursor_u64(struct mag_cursor *cursor, uint64_t *out_value,
+                              struct zt_error *error)
 {
     const uint8_t *bytes;
     enum zt_status status = mag_cursor_take(cursor, 8, &bytes, error);

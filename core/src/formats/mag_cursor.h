@@ -1,6 +1,7 @@
 /* Reading a .mag file's records one after another, through a window of the source.
  *
- * Records have no total length, so where they end is found by walking them; only then is a model's manifest known. */
+ * Records have no total length, so where they end is found by walking them; only then is a model's
+ * manifest known. */
 #ifndef ZT_MAG_CURSOR_H
 #define ZT_MAG_CURSOR_H
 
@@ -22,14 +23,16 @@ struct mag_cursor {
 };
 
 /* Begins at a position. ZT_NO_MEMORY. */
-enum zt_status mag_cursor_open(struct mag_cursor *cursor, struct zt_source *source, uint64_t position,
-                               struct zt_error *error);
+enum zt_status mag_cursor_open(struct mag_cursor *cursor, struct zt_source *source,
+                               uint64_t position, struct zt_error *error);
 
 /* The next length bytes, borrowed until the next call. cursor->rule when they are not there. */
 enum zt_status mag_cursor_take(struct mag_cursor *cursor, size_t length, const uint8_t **out_bytes,
                                struct zt_error *error);
-enum zt_status mag_cursor_u32(struct mag_cursor *cursor, uint32_t *out_value, struct zt_error *error);
-enum zt_status mag_cursor_u64(struct mag_cursor *cursor, uint64_t *out_value, struct zt_error *error);
+enum zt_status mag_cursor_u32(struct mag_cursor *cursor, uint32_t *out_value,
+                              struct zt_error *error);
+enum zt_status mag_cursor_u64(struct mag_cursor *cursor, uint64_t *out_value,
+                              struct zt_error *error);
 /* Passes over bytes without reading them. */
 enum zt_status mag_cursor_skip(struct mag_cursor *cursor, uint64_t length, struct zt_error *error);
 

@@ -1,6 +1,8 @@
-/* Snapshots (.mag version 100): header, strings "SRP!", metadata "MDT!" (empty so far), tensors "DSC!", data "BUF!".
+/* Snapshots (.mag version 100): header, strings "SRP!", metadata "MDT!" (empty so far), tensors
+ * "DSC!", data "BUF!".
  *
- * Names are strings of the pool, data lie back to back in the order of their records, and the file ends with them. */
+ * Names are strings of the pool, data lie back to back in the order of their records, and the file
+ * ends with them. */
 #include "mag_m3.h"
 
 #include <inttypes.h>
@@ -44,11 +46,13 @@ static enum zt_status take_tag(struct mag_cursor *cursor, const char *tag, struc
     enum zt_status status = mag_cursor_take(cursor, 4, &bytes, error);
 
     if (status == ZT_OK && memcmp(bytes, tag, 4) != 0)
-        return zt_fail(error, ZT_INVALID, "mag §Snapshot Section", at, "the section %s does not begin here", tag);
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot Section", at,
+                       "the section %s does not begin here", tag);
     return status;
 }
 
-static enum zt_status read_header(struct mag_cursor *cursor, struct snapshot *snapshot, struct zt_error *error)
+static enum zt_status read_header(struct mag_cursor *cursor, struct snapshot *snapshot,
+                                  struct zt_error *error)
 {
     const uint8_t *bytes;
     enum zt_status status = mag_cursor_take(cursor, HEADER_BYTES, &bytes, error);
@@ -60,11 +64,13 @@ static enum zt_status read_header(struct mag_cursor *cursor, struct snapshot *sn
     if (load_le32(bytes + 20) != 0)
         return zt_fail(error, ZT_INVALID, "mag §Header Reserved", 20, "the reserved word is not 0");
     if (load_le32(bytes + 24) != 0)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, 24, "a snapshot with metadata, which no release has written");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, 24,
+                       "a snapshot with metadata, which no release has written");
     return take_tag(cursor, "SRP!", error);
 }
 
-static enum zt_status pass_strings(struct mag_cursor *cursor, struct snapshot *snapshot, struct zt_error *error)
+static enum zt_status pass_strings(struct mag_cursor *cursor, struct snapshot *snapshot,
+                                   struct zt_error *error)
 {
     uint32_t length = 0;
     enum zt_status status = mag_cursor_u32(cursor, &snapshot->string_count, error);
@@ -80,13 +86,14 @@ static enum zt_status pass_strings(struct mag_cursor *cursor, struct snapshot *s
     return status == ZT_OK ? mag_cursor_skip(cursor, length, error) : status;
 }
 
-static enum zt_status pass_tensors(struct mag_cursor *cursor, const struct snapshot *snapshot, struct zt_error *error)
+static enum zt_status pass_tensors(struct mag_cursor *cursor, const struct snapshot *snapshot,
+                                   struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
 
     if (snapshot->tensor_count > (cursor->size - cursor->position) / RECORD_MIN)
-        return zt_fail(error, ZT_INVALID, "mag §Header RecordCount", 28, "%" PRIu32 " tensors do not fit the file",
-                       snapshot->tensor_count);
+        return zt_fail(error, ZT_INVALID, "mag §Header RecordCount", 28,
+                       "%" PRIu32 " tensors do not fit the file", snapshot->tensor_count);
     for (uint32_t i = 0; status == ZT_OK && i < snapshot->tensor_count; i++) {
         uint32_t packed = 0;
 
@@ -98,10 +105,13 @@ static enum zt_status pass_tensors(struct mag_cursor *cursor, const struct snaps
 }
 
 /* Finds the sections; what is in them is read when the manifest is at hand. */
-static enum zt_status survey(struct mag_cursor *cursor, struct snapshot *snapshot, struct zt_error *error)
+static enum zt_status survey(struct mag_cursor *cursor, struct snapshot *snapshot,
+                             struct zt_error *error)
 {
+    enum zt_status status;
+
     cursor->rule = "mag §Snapshot Section";
-    enum zt_status status = read_header(cursor, snapshot, error);
+    status = read_header(cursor, snapshot, error);
     if (status == ZT_OK)
         status = pass_strings(cursor, snapshot, error);
     if (status == ZT_OK)
@@ -132,36 +142,42 @@ static enum zt_status check_strings(const struct zt_model *model, const struct s
         uint32_t offset = string_offset(model, i);
 
         if (offset < previous || (i == 0 && offset != 0) || offset - previous > MAG_TAKE_MAX)
-            return zt_fail(error, ZT_INVALID, "mag §Snapshot Strings", OFFSETS_AT + 4 * (uint64_t)i,
-                           "the offsets of strings do not begin with 0 or do not rise by 65535 at most");
+            return zt_fail(
+                error, ZT_INVALID, "mag §Snapshot Strings", OFFSETS_AT + 4 * (uint64_t)i,
+                "the offsets of strings do not begin with 0 or do not rise by 65535 at most");
         previous = offset;
     }
     return ZT_OK;
 }
 
-static enum zt_status find_name(const struct zt_model *model, const struct snapshot *snapshot, uint32_t number,
-                                struct mag_tensor *tensor, struct zt_error *error)
+static enum zt_status find_name(const struct zt_model *model, const struct snapshot *snapshot,
+                                uint32_t number, struct mag_tensor *tensor, struct zt_error *error)
 {
     if (number >= snapshot->string_count)
         return zt_fail(error, ZT_INVALID, "mag §Names Name", snapshot->tensors_at,
-                       "a tensor's name is string %" PRIu32 " of %" PRIu32, number, snapshot->string_count);
+                       "a tensor's name is string %" PRIu32 " of %" PRIu32, number,
+                       snapshot->string_count);
     tensor->key_at = snapshot->pool_at + string_offset(model, number);
     tensor->key_length = string_offset(model, number + 1) - string_offset(model, number);
-    return mag_key_check(model->storage->manifest + tensor->key_at, tensor->key_length, tensor->key_at, error);
+    return mag_key_check(model->storage->manifest + tensor->key_at, tensor->key_length,
+                         tensor->key_at, error);
 }
 
 /* --- tensors --- */
 
-static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct mag_tensor *tensor, struct zt_error *error)
+static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct mag_tensor *tensor,
+                                 struct zt_error *error)
 {
     uint64_t elements = 1;
+    enum zt_status status;
 
     for (unsigned i = 0; i < tensor->rank; i++) {
         tensor->shape[i] = load_le64(record + RECORD_MIN + 8 * i);
         if (tensor->shape[i] > INT64_MAX)
-            return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + RECORD_MIN + 8 * i, "a dimension is negative");
+            return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + RECORD_MIN + 8 * i,
+                           "a dimension is negative");
     }
-    enum zt_status status = mag_tensor_bytes(tensor, at + RECORD_MIN, &tensor->length, error);
+    status = mag_tensor_bytes(tensor, at + RECORD_MIN, &tensor->length, error);
     for (unsigned i = 0; i < tensor->rank; i++)
         elements *= tensor->shape[i];
     if (status == ZT_OK && elements != load_le64(record + 8))
@@ -170,12 +186,13 @@ static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct mag_
     return status;
 }
 
-static enum zt_status read_tensor(const struct zt_model *model, const struct snapshot *snapshot, uint64_t at,
-                                  struct mag_tensor *tensor, struct zt_error *error)
+static enum zt_status read_tensor(const struct zt_model *model, const struct snapshot *snapshot,
+                                  uint64_t at, struct mag_tensor *tensor, struct zt_error *error)
 {
     const uint8_t *record = model->storage->manifest + at;
     uint32_t packed = load_le32(record);
     unsigned dtype = packed >> 8 & 0xFF;
+    enum zt_status status;
 
     tensor->rank = (uint8_t)(packed & 0xFF);
     if (packed >> 16 != 0)
@@ -183,14 +200,16 @@ static enum zt_status read_tensor(const struct zt_model *model, const struct sna
                        "the upper bytes of a record's first word are not 0");
     if (tensor->rank >= RANK_LIMIT)
         return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at, "a rank of %u", tensor->rank);
-    if (dtype >= sizeof dtypes / sizeof *dtypes)
-        return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at, "the dtype %u is not known", dtype);
+    if (dtype >= sizeof(dtypes) / sizeof(*dtypes))
+        return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at, "the dtype %u is not known",
+                       dtype);
     tensor->dtype = dtypes[dtype];
-    enum zt_status status = find_name(model, snapshot, load_le32(record + 4), tensor, error);
+    status = find_name(model, snapshot, load_le32(record + 4), tensor, error);
     return status == ZT_OK ? read_shape(record, at, tensor, error) : status;
 }
 
-static enum zt_status add_tensors(struct zt_builder *builder, const struct snapshot *snapshot, struct zt_error *error)
+static enum zt_status add_tensors(struct zt_builder *builder, const struct snapshot *snapshot,
+                                  struct zt_error *error)
 {
     const struct zt_model *model = builder->model;
     uint64_t data = snapshot->data_tag_at + 4;
@@ -203,9 +222,11 @@ static enum zt_status add_tensors(struct zt_builder *builder, const struct snaps
 
         if (status != ZT_OK)
             return status;
-        if (load_le64(model->storage->manifest + at + 16) != sum || tensor.length > model->file_size - data - sum)
-            return zt_fail(error, ZT_INVALID, "mag §Tensors DataBounds", at + 16,
-                           "a tensor's data do not follow those before them, or do not lie in the file");
+        if (load_le64(model->storage->manifest + at + 16) != sum ||
+            tensor.length > model->file_size - data - sum)
+            return zt_fail(
+                error, ZT_INVALID, "mag §Tensors DataBounds", at + 16,
+                "a tensor's data do not follow those before them, or do not lie in the file");
         tensor.offset = data + sum;
         status = mag_tensor_add(builder, &tensor, error);
         if (status != ZT_OK)
@@ -214,17 +235,19 @@ static enum zt_status add_tensors(struct zt_builder *builder, const struct snaps
         at += RECORD_MIN + 8 * (uint64_t)tensor.rank;
     }
     if (sum != model->file_size - data)
-        return zt_fail(error, ZT_INVALID, "mag §Snapshot DataEnd", data + sum, "bytes follow the last tensor's data");
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot DataEnd", data + sum,
+                       "bytes follow the last tensor's data");
     return ZT_OK;
 }
 
 /* --- the whole --- */
 
-static enum zt_status build(struct zt_builder *builder, const struct snapshot *snapshot, struct zt_model **out_model,
-                            struct zt_error *error)
+static enum zt_status build(struct zt_builder *builder, const struct snapshot *snapshot,
+                            struct zt_model **out_model, struct zt_error *error)
 {
     const struct zt_model *model = builder->model;
-    uint32_t sum = zt_crc32c(0, model->storage->manifest + COVERED_FROM, (size_t)snapshot->data_tag_at - COVERED_FROM);
+    uint32_t sum = zt_crc32c(0, model->storage->manifest + COVERED_FROM,
+                             (size_t)snapshot->data_tag_at - COVERED_FROM);
     enum zt_status status;
 
     builder->model->format = ZT_FORMAT_MAG;
@@ -232,14 +255,18 @@ static enum zt_status build(struct zt_builder *builder, const struct snapshot *s
     builder->model->version = (struct zt_text){"100", 3};
     if (sum != snapshot->checksum)
         return zt_fail(error, ZT_INVALID, "mag §Header Checksum", CHECKSUM_AT,
-                       "the checksum is %08" PRIx32 ", the records give %08" PRIx32, snapshot->checksum, sum);
+                       "the checksum is %08" PRIx32 ", the records give %08" PRIx32,
+                       snapshot->checksum, sum);
     status = check_strings(model, snapshot, error);
     if (status == ZT_OK)
         status = add_tensors(builder, snapshot, error);
-    return status == ZT_OK ? zt_builder_finish(builder, "mag §Names DuplicateName", out_model, error) : status;
+    return status == ZT_OK
+               ? zt_builder_finish(builder, "mag §Names DuplicateName", out_model, error)
+               : status;
 }
 
-enum zt_status mag_m3_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status mag_m3_open(struct zt_source *source, struct zt_model **out_model,
+                           struct zt_error *error)
 {
     struct snapshot snapshot = {0};
     struct zt_builder builder;

@@ -1,7 +1,8 @@
-/* .mag version 300 (0.3.0), seen in the files of magnetron 0.2.2, which has no other description of it.
+/* .mag version 300 (0.3.0), seen in the files of magnetron 0.2.2, which has no other description of
+ * it.
  *
- * Header: magic, version, a reserved word, then as 64 bits each offset and length of the manifest and of the data. In
- * the manifest offsets are relative to the data. There is no checksum. */
+ * Header: magic, version, a reserved word, then as 64 bits each offset and length of the manifest
+ * and of the data. In the manifest offsets are relative to the data. There is no checksum. */
 #include "mag_m4.h"
 
 #include <inttypes.h>
@@ -41,22 +42,28 @@ struct frame {
     uint64_t data_length;
 };
 
-static enum zt_status read_frame(struct zt_source *source, struct frame *out_frame, struct zt_error *error)
+static enum zt_status read_frame(struct zt_source *source, struct frame *out_frame,
+                                 struct zt_error *error)
 {
     uint64_t size = zt_source_size(source);
     uint8_t bytes[HEADER_BYTES];
     struct frame frame;
+    enum zt_status status;
 
-    if (size < sizeof bytes)
-        return zt_fail(error, ZT_INVALID, "mag §Header FileTooSmall", 0, "a file of %" PRIu64 " bytes", size);
-    enum zt_status status = zt_source_read_at(source, 0, bytes, sizeof bytes, error);
+    if (size < sizeof(bytes))
+        return zt_fail(error, ZT_INVALID, "mag §Header FileTooSmall", 0,
+                       "a file of %" PRIu64 " bytes", size);
+    status = zt_source_read_at(source, 0, bytes, sizeof(bytes), error);
     if (status != ZT_OK)
         return status;
-    frame = (struct frame){load_le64(bytes + 12), load_le64(bytes + 20), load_le64(bytes + 28), load_le64(bytes + 36)};
+    frame = (struct frame){load_le64(bytes + 12), load_le64(bytes + 20), load_le64(bytes + 28),
+                           load_le64(bytes + 36)};
     if (load_le32(bytes + AUX_AT) != 0)
-        return zt_fail(error, ZT_INVALID, "mag §Header Reserved", AUX_AT, "the reserved word is not 0");
-    if (frame.data_offset > size || frame.manifest_offset < HEADER_BYTES || frame.manifest_length == 0 ||
-        frame.manifest_offset > frame.data_offset || frame.manifest_length > frame.data_offset - frame.manifest_offset)
+        return zt_fail(error, ZT_INVALID, "mag §Header Reserved", AUX_AT,
+                       "the reserved word is not 0");
+    if (frame.data_offset > size || frame.manifest_offset < HEADER_BYTES ||
+        frame.manifest_length == 0 || frame.manifest_offset > frame.data_offset ||
+        frame.manifest_length > frame.data_offset - frame.manifest_offset)
         return zt_fail(error, ZT_INVALID, "mag §Header ManifestBounds", 12,
                        "the manifest does not lie between header and data, or is empty");
     if (frame.manifest_length > MAG_RECORDS_MAX)
@@ -80,12 +87,13 @@ struct member {
 
 static bool is_key(const struct zt_json_item *key, const char *wanted)
 {
-    return key->text.length == strlen(wanted) && memcmp(key->text.bytes, wanted, key->text.length) == 0;
+    return key->text.length == strlen(wanted) &&
+           memcmp(key->text.bytes, wanted, key->text.length) == 0;
 }
 
 /* Reads an object whose bracket was read; keys that are not known are passed over. */
-static enum zt_status read_members(struct reading *reading, const struct member *members, unsigned count, void *context,
-                                   struct zt_error *error)
+static enum zt_status read_members(struct reading *reading, const struct member *members,
+                                   unsigned count, void *context, struct zt_error *error)
 {
     struct zt_json_walk walk = {0};
     struct zt_json_item key;
@@ -104,16 +112,17 @@ static enum zt_status read_members(struct reading *reading, const struct member 
         while (number < count && !is_key(&key, members[number].key))
             number++;
         if (number < count && (seen & 1u << number) != 0)
-            return zt_fail(error, ZT_INVALID, SCHEMA, key.offset, "the key %s occurs twice", members[number].key);
+            return zt_fail(error, ZT_INVALID, SCHEMA, key.offset, "the key %s occurs twice",
+                           members[number].key);
         seen |= number < count ? 1u << number : 0;
-        status = number < count ? members[number].read(reading, context, error) : zt_json_skip(&reading->json, error);
+        status = number < count ? members[number].read(reading, context, error)
+                                : zt_json_skip(&reading->json, error);
         if (status != ZT_OK)
             return status;
     }
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         if (members[i].is_required && (seen & 1u << i) == 0)
             return zt_fail(error, ZT_INVALID, SCHEMA, at, "the key %s is missing", members[i].key);
-    }
     return ZT_OK;
 }
 
@@ -128,7 +137,8 @@ static enum zt_status begin(struct reading *reading, enum zt_json_kind kind, str
     return status;
 }
 
-static enum zt_status read_uint(struct reading *reading, uint64_t *out_value, struct zt_error *error)
+static enum zt_status read_uint(struct reading *reading, uint64_t *out_value,
+                                struct zt_error *error)
 {
     struct zt_json_item item;
     enum zt_status status = zt_json_next(&reading->json, &item, error);
@@ -167,8 +177,9 @@ static enum zt_status read_type(struct reading *reading, void *context, struct z
     uint64_t number = 0;
     enum zt_status status = read_uint(reading, &number, error);
 
-    if (status == ZT_OK && number >= sizeof types / sizeof *types)
-        return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at, "the dtype %" PRIu64 " is not known", number);
+    if (status == ZT_OK && number >= sizeof(types) / sizeof(*types))
+        return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at,
+                       "the dtype %" PRIu64 " is not known", number);
     if (status == ZT_OK) {
         tensor->dtype = types[number].dtype;
         tensor->logical = types[number].logical;
@@ -201,26 +212,31 @@ static enum zt_status add_tensor(struct reading *reading, struct mag_tensor *ten
         return status;
     if (wanted != tensor->length)
         return zt_fail(error, ZT_INVALID, "mag §Tensors DataSize", at,
-                       "data of %" PRIu64 " bytes, shape and dtype take %" PRIu64, tensor->length, wanted);
-    if (tensor->offset > reading->data_length || tensor->length > reading->data_length - tensor->offset)
+                       "data of %" PRIu64 " bytes, shape and dtype take %" PRIu64, tensor->length,
+                       wanted);
+    if (tensor->offset > reading->data_length ||
+        tensor->length > reading->data_length - tensor->offset)
         return zt_fail(error, ZT_INVALID, "mag §Tensors DataBounds", at,
-                       "data of %" PRIu64 " bytes at %" PRIu64 " do not lie in the file", tensor->length,
-                       tensor->offset);
+                       "data of %" PRIu64 " bytes at %" PRIu64 " do not lie in the file",
+                       tensor->length, tensor->offset);
     tensor->offset += reading->data_offset;
     return mag_tensor_add(&reading->builder, tensor, error);
 }
 
-static enum zt_status read_tensor(struct reading *reading, const struct zt_json_item *key, struct zt_error *error)
+static enum zt_status read_tensor(struct reading *reading, const struct zt_json_item *key,
+                                  struct zt_error *error)
 {
     const char *manifest = (const char *)reading->builder.model->storage->manifest;
     struct mag_tensor tensor = {.key_at = (uint64_t)(key->text.bytes - manifest),
                                 .key_length = (uint32_t)key->text.length};
-    enum zt_status status = mag_key_check((const uint8_t *)key->text.bytes, key->text.length, key->offset, error);
+    enum zt_status status =
+        mag_key_check((const uint8_t *)key->text.bytes, key->text.length, key->offset, error);
 
     if (status == ZT_OK)
         status = begin(reading, ZT_JSON_OBJECT, error);
     if (status == ZT_OK)
-        status = read_members(reading, tensor_members, sizeof tensor_members / sizeof *tensor_members, &tensor, error);
+        status = read_members(reading, tensor_members,
+                              sizeof(tensor_members) / sizeof(*tensor_members), &tensor, error);
     if (status == ZT_OK)
         status = add_tensor(reading, &tensor, key->offset, error);
     if (status != ZT_OK)
@@ -247,13 +263,15 @@ static enum zt_status read_tensors(struct reading *reading, void *context, struc
     return status;
 }
 
-static enum zt_status read_attributes(struct reading *reading, void *context, struct zt_error *error)
+static enum zt_status read_attributes(struct reading *reading, void *context,
+                                      struct zt_error *error)
 {
     struct zt_model *model = reading->builder.model;
     uint64_t at = reading->json.base_offset + reading->json.position;
+    enum zt_status status;
 
     (void)context;
-    enum zt_status status = zt_json_to_cbor(&reading->json, &model->storage->arena, &model->attributes, error);
+    status = zt_json_to_cbor(&reading->json, &model->storage->arena, &model->attributes, error);
     if (status == ZT_OK && ((uint8_t)model->attributes.bytes[0] & 0xE0) != 0xA0)
         return zt_fail(error, ZT_INVALID, SCHEMA, at, "usr_metadata is not an object");
     return status;
@@ -267,32 +285,38 @@ static enum zt_status read_version(struct reading *reading, void *context, struc
 
     (void)context;
     if (status == ZT_OK && version != 1)
-        return zt_fail(error, ZT_INVALID, "mag §Header Version", at, "a manifest of version %" PRIu64 ", known is 1",
-                       version);
+        return zt_fail(error, ZT_INVALID, "mag §Header Version", at,
+                       "a manifest of version %" PRIu64 ", known is 1", version);
     return status;
 }
 
-static const struct member root_members[] = {
-    {"manifest_ver", read_version, true}, {"usr_metadata", read_attributes, false}, {"tensor_map", read_tensors, true}};
+static const struct member root_members[] = {{"manifest_ver", read_version, true},
+                                             {"usr_metadata", read_attributes, false},
+                                             {"tensor_map", read_tensors, true}};
 
 static enum zt_status read_manifest(struct reading *reading, struct zt_error *error)
 {
-    static const struct zt_json_rules rules = {"mag §Manifest JsonSyntax", "mag §Manifest JsonDepth"};
+    static const struct zt_json_rules rules = {"mag §Manifest JsonSyntax",
+                                               "mag §Manifest JsonDepth"};
     struct zt_model *model = reading->builder.model;
+    enum zt_status status;
 
-    reading->json = (struct zt_json_reader){.bytes = (char *)model->storage->manifest,
-                                            .length = (size_t)model->manifest_length,
-                                            .base_offset = model->manifest_offset,
-                                            /* Python writes the manifests, and it writes these three. */
-                                            .takes_non_finite = true,
-                                            .rules = &rules};
-    enum zt_status status = begin(reading, ZT_JSON_OBJECT, error);
+    reading->json =
+        (struct zt_json_reader){.bytes = (char *)model->storage->manifest,
+                                .length = (size_t)model->manifest_length,
+                                .base_offset = model->manifest_offset,
+                                /* Python writes the manifests, and it writes these three. */
+                                .takes_non_finite = true,
+                                .rules = &rules};
+    status = begin(reading, ZT_JSON_OBJECT, error);
     if (status == ZT_OK)
-        status = read_members(reading, root_members, sizeof root_members / sizeof *root_members, NULL, error);
+        status = read_members(reading, root_members, sizeof(root_members) / sizeof(*root_members),
+                              NULL, error);
     return status == ZT_OK ? zt_json_end(&reading->json, error) : status;
 }
 
-enum zt_status mag_m4_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status mag_m4_open(struct zt_source *source, struct zt_model **out_model,
+                           struct zt_error *error)
 {
     struct reading reading = {0};
     struct zt_model *model = NULL;
@@ -300,7 +324,8 @@ enum zt_status mag_m4_open(struct zt_source *source, struct zt_model **out_model
     enum zt_status status = read_frame(source, &frame, error);
 
     if (status == ZT_OK)
-        status = zt_builder_init(&reading.builder, source, frame.manifest_offset, frame.manifest_length, error);
+        status = zt_builder_init(&reading.builder, source, frame.manifest_offset,
+                                 frame.manifest_length, error);
     if (status != ZT_OK)
         return status;
     reading.data_offset = frame.data_offset;

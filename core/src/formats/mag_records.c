@@ -17,14 +17,17 @@
 /* float32, float16, boolean, int32: all that version 1 has. */
 static const enum zt_dtype dtypes[] = {ZT_F32, ZT_F16, ZT_BOOL, ZT_I32};
 
-enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_header, struct zt_error *error)
+enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_header,
+                               struct zt_error *error)
 {
     uint64_t size = zt_source_size(source);
     uint8_t bytes[MAG_HEADER_BYTES];
+    enum zt_status status;
 
-    if (size < sizeof bytes)
-        return zt_fail(error, ZT_INVALID, "mag §Header FileTooSmall", 0, "a file of %" PRIu64 " bytes", size);
-    enum zt_status status = zt_source_read_at(source, 0, bytes, sizeof bytes, error);
+    if (size < sizeof(bytes))
+        return zt_fail(error, ZT_INVALID, "mag §Header FileTooSmall", 0,
+                       "a file of %" PRIu64 " bytes", size);
+    status = zt_source_read_at(source, 0, bytes, sizeof(bytes), error);
     if (status == ZT_OK)
         *out_header = (struct mag_header){.version = load_le32(bytes + 4),
                                           .checksum = load_le32(bytes + MAG_CHECKSUM_AT),
@@ -36,15 +39,18 @@ enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_
 
 /* --- keys and sizes --- */
 
-enum zt_status mag_key_check(const uint8_t *bytes, size_t length, uint64_t at, struct zt_error *error)
+enum zt_status mag_key_check(const uint8_t *bytes, size_t length, uint64_t at,
+                             struct zt_error *error)
 {
-    if (length == 0 || length > MAG_TAKE_MAX || memchr(bytes, 0, length) != NULL || !zt_utf8_valid(bytes, length))
+    if (length == 0 || length > MAG_TAKE_MAX || memchr(bytes, 0, length) != NULL ||
+        !zt_utf8_valid(bytes, length))
         return zt_fail(error, ZT_INVALID, "mag §Names Name", at,
                        "a key is empty, longer than 65535 bytes, holds a NUL or is not UTF-8");
     return ZT_OK;
 }
 
-enum zt_status mag_key_read(struct mag_cursor *cursor, uint64_t *out_at, uint32_t *out_length, struct zt_error *error)
+enum zt_status mag_key_read(struct mag_cursor *cursor, uint64_t *out_at, uint32_t *out_length,
+                            struct zt_error *error)
 {
     const uint8_t *bytes;
     uint32_t length;
@@ -52,7 +58,8 @@ enum zt_status mag_key_read(struct mag_cursor *cursor, uint64_t *out_at, uint32_
     uint64_t at = cursor->position;
 
     if (status == ZT_OK && length > MAG_TAKE_MAX)
-        return zt_fail(error, ZT_INVALID, "mag §Names Name", at - 4, "a key of %" PRIu32 " bytes", length);
+        return zt_fail(error, ZT_INVALID, "mag §Names Name", at - 4, "a key of %" PRIu32 " bytes",
+                       length);
     if (status == ZT_OK)
         status = mag_cursor_take(cursor, length, &bytes, error);
     if (status == ZT_OK)
@@ -71,19 +78,22 @@ enum zt_status mag_tensor_bytes(const struct mag_tensor *tensor, uint64_t at, ui
 
     if (!zt_shape_product(tensor->shape, tensor->rank, &elements) ||
         zt_element_bytes(tensor->dtype, tensor->logical, elements, out_bytes) != ZT_OK)
-        return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at, "the tensor's size is past 64 bits");
+        return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at,
+                       "the tensor's size is past 64 bits");
     return ZT_OK;
 }
 
 static enum zt_status fail_dtype(uint32_t dtype, uint64_t at, struct zt_error *error)
 {
-    return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at, "the dtype %" PRIu32 " is not known", dtype);
+    return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at,
+                   "the dtype %" PRIu32 " is not known", dtype);
 }
 
 /* --- M1 --- */
 
 /* The rank as aux says it in its second byte, or 0. */
-static enum zt_status read_m1_aux(uint32_t aux, uint64_t at, uint8_t *out_rank, struct zt_error *error)
+static enum zt_status read_m1_aux(uint32_t aux, uint64_t at, uint8_t *out_rank,
+                                  struct zt_error *error)
 {
     if ((aux & ~0xFF00u) != 0 || aux >> 8 > RANK_MAX)
         return zt_fail(error, ZT_INVALID, "mag §Tensors Reserved", at,
@@ -92,8 +102,8 @@ static enum zt_status read_m1_aux(uint32_t aux, uint64_t at, uint8_t *out_rank, 
     return ZT_OK;
 }
 
-/* The specification has no rank: dimensions of 0 or 1 at the end are padding, but one dimension there is. Where there
- * are no data, the first 0 is a dimension as well. */
+/* The specification has no rank: dimensions of 0 or 1 at the end are padding, but one dimension
+ * there is. Where there are no data, the first 0 is a dimension as well. */
 static uint8_t told_rank(const uint64_t shape[RANK_MAX], uint64_t length)
 {
     uint8_t rank = RANK_MAX;
@@ -106,7 +116,8 @@ static uint8_t told_rank(const uint64_t shape[RANK_MAX], uint64_t length)
     return length == 0 && zero >= rank && zero < RANK_MAX ? (uint8_t)(zero + 1) : rank;
 }
 
-static enum zt_status settle_m1_rank(struct mag_tensor *tensor, uint32_t aux, uint64_t at, struct zt_error *error)
+static enum zt_status settle_m1_rank(struct mag_tensor *tensor, uint32_t aux, uint64_t at,
+                                     struct zt_error *error)
 {
     enum zt_status status = read_m1_aux(aux, at + M1_AFTER_KEY - 4, &tensor->rank, error);
 
@@ -114,17 +125,20 @@ static enum zt_status settle_m1_rank(struct mag_tensor *tensor, uint32_t aux, ui
         return status;
     for (unsigned i = 0; i < RANK_MAX; i++) {
         if (tensor->shape[i] > INT64_MAX)
-            return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + 8 * i, "a dimension is negative");
+            return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + 8 * i,
+                           "a dimension is negative");
         if (tensor->rank > 0 && i >= tensor->rank && tensor->shape[i] > 1)
             return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + 8 * i,
-                           "a dimension of %" PRIu64 " past the rank of %u", tensor->shape[i], tensor->rank);
+                           "a dimension of %" PRIu64 " past the rank of %u", tensor->shape[i],
+                           tensor->rank);
     }
     if (tensor->rank == 0)
         tensor->rank = told_rank(tensor->shape, tensor->length);
     return ZT_OK;
 }
 
-static enum zt_status read_m1_tensor(struct mag_cursor *cursor, struct mag_tensor *tensor, struct zt_error *error)
+static enum zt_status read_m1_tensor(struct mag_cursor *cursor, struct mag_tensor *tensor,
+                                     struct zt_error *error)
 {
     const uint8_t *bytes;
     uint64_t wanted;
@@ -137,7 +151,7 @@ static enum zt_status read_m1_tensor(struct mag_cursor *cursor, struct mag_tenso
         return status;
     for (unsigned i = 0; i < RANK_MAX; i++)
         tensor->shape[i] = load_le64(bytes + 8 * i);
-    if (bytes[48] >= sizeof dtypes / sizeof *dtypes)
+    if (bytes[48] >= sizeof(dtypes) / sizeof(*dtypes))
         return fail_dtype(bytes[48], at + 48, error);
     tensor->dtype = dtypes[bytes[48]];
     tensor->length = load_le64(bytes + 49);
@@ -147,7 +161,8 @@ static enum zt_status read_m1_tensor(struct mag_cursor *cursor, struct mag_tenso
         status = mag_tensor_bytes(tensor, at, &wanted, error);
     if (status == ZT_OK && tensor->length != wanted)
         return zt_fail(error, ZT_INVALID, "mag §Tensors DataSize", at + 49,
-                       "data of %" PRIu64 " bytes, shape and dtype take %" PRIu64, tensor->length, wanted);
+                       "data of %" PRIu64 " bytes, shape and dtype take %" PRIu64, tensor->length,
+                       wanted);
     return status;
 }
 
@@ -160,8 +175,8 @@ const struct mag_layout mag_m1 = {
 
 /* --- M2 --- */
 
-static enum zt_status read_m2_shape(struct mag_cursor *cursor, struct mag_tensor *tensor, uint64_t elements,
-                                    struct zt_error *error)
+static enum zt_status read_m2_shape(struct mag_cursor *cursor, struct mag_tensor *tensor,
+                                    uint64_t elements, struct zt_error *error)
 {
     uint64_t at = cursor->position;
     uint64_t product;
@@ -172,15 +187,17 @@ static enum zt_status read_m2_shape(struct mag_cursor *cursor, struct mag_tensor
         if (status != ZT_OK)
             return status;
         if (tensor->shape[i] == 0 || tensor->shape[i] > INT64_MAX)
-            return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + 8 * i, "a dimension is 0 or negative");
+            return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + 8 * i,
+                           "a dimension is 0 or negative");
     }
     if (!zt_shape_product(tensor->shape, tensor->rank, &product) || product != elements)
-        return zt_fail(error, ZT_INVALID, "mag §Tensors DataSize", at, "the shape is not that of %" PRIu64 " elements",
-                       elements);
+        return zt_fail(error, ZT_INVALID, "mag §Tensors DataSize", at,
+                       "the shape is not that of %" PRIu64 " elements", elements);
     return mag_tensor_bytes(tensor, at, &tensor->length, error);
 }
 
-static enum zt_status read_m2_tensor(struct mag_cursor *cursor, struct mag_tensor *tensor, struct zt_error *error)
+static enum zt_status read_m2_tensor(struct mag_cursor *cursor, struct mag_tensor *tensor,
+                                     struct zt_error *error)
 {
     uint64_t at = cursor->position;
     uint32_t aux = 0;
@@ -194,8 +211,9 @@ static enum zt_status read_m2_tensor(struct mag_cursor *cursor, struct mag_tenso
     if (status != ZT_OK)
         return status;
     if (aux >> 16 != 0)
-        return zt_fail(error, ZT_INVALID, "mag §Tensors Reserved", at, "the upper bytes of aux are not 0");
-    if ((aux & 0xFF) >= sizeof dtypes / sizeof *dtypes)
+        return zt_fail(error, ZT_INVALID, "mag §Tensors Reserved", at,
+                       "the upper bytes of aux are not 0");
+    if ((aux & 0xFF) >= sizeof(dtypes) / sizeof(*dtypes))
         return fail_dtype(aux & 0xFF, at, error);
     if (aux >> 8 < 1 || aux >> 8 > RANK_MAX)
         return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at, "a rank of %" PRIu32, aux >> 8);
@@ -225,15 +243,17 @@ static enum zt_status read_metadata(const struct mag_layout *layout, struct mag_
     if (status == ZT_OK)
         status = mag_cursor_u64(cursor, &metadata->payload, error);
     if (status == ZT_OK && (aux > MAG_F64 || (aux == MAG_OPAQUE && !layout->has_opaque)))
-        return zt_fail(error, ZT_INVALID, "mag §Metadata Type", at, "metadata of type %#" PRIx32, aux);
+        return zt_fail(error, ZT_INVALID, "mag §Metadata Type", at, "metadata of type %#" PRIx32,
+                       aux);
     if (status == ZT_OK)
         status = mag_key_read(cursor, &metadata->key_at, &metadata->key_length, error);
     metadata->kind = (enum mag_payload)aux;
     return status;
 }
 
-static enum zt_status walk_metadata(const struct mag_layout *layout, struct mag_cursor *cursor, uint32_t count,
-                                    const struct mag_visitor *visitor, struct zt_error *error)
+static enum zt_status walk_metadata(const struct mag_layout *layout, struct mag_cursor *cursor,
+                                    uint32_t count, const struct mag_visitor *visitor,
+                                    struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
 
@@ -250,7 +270,8 @@ static enum zt_status walk_metadata(const struct mag_layout *layout, struct mag_
 
 /* lowest: the smallest offset of any data so far. */
 static enum zt_status walk_tensor(const struct mag_layout *layout, struct mag_cursor *cursor,
-                                  const struct mag_visitor *visitor, uint64_t *lowest, struct zt_error *error)
+                                  const struct mag_visitor *visitor, uint64_t *lowest,
+                                  struct zt_error *error)
 {
     struct mag_tensor tensor = {0};
     uint64_t at = cursor->position;
@@ -260,14 +281,16 @@ static enum zt_status walk_tensor(const struct mag_layout *layout, struct mag_cu
         return status;
     if (tensor.offset > cursor->size || tensor.length > cursor->size - tensor.offset)
         return zt_fail(error, ZT_INVALID, "mag §Tensors DataBounds", at,
-                       "data of %" PRIu64 " bytes at %" PRIu64 " do not lie in the file", tensor.length, tensor.offset);
+                       "data of %" PRIu64 " bytes at %" PRIu64 " do not lie in the file",
+                       tensor.length, tensor.offset);
     if (tensor.length > 0 && tensor.offset < *lowest)
         *lowest = tensor.offset;
     return visitor != NULL ? visitor->tensor(visitor->context, &tensor, error) : ZT_OK;
 }
 
-static enum zt_status walk(const struct mag_layout *layout, const struct mag_header *header, struct mag_cursor *cursor,
-                           const struct mag_visitor *visitor, struct zt_error *error)
+static enum zt_status walk(const struct mag_layout *layout, const struct mag_header *header,
+                           struct mag_cursor *cursor, const struct mag_visitor *visitor,
+                           struct zt_error *error)
 {
     uint64_t lowest = UINT64_MAX;
     enum zt_status status = walk_metadata(layout, cursor, header->metadata_count, visitor, error);
@@ -282,18 +305,19 @@ static enum zt_status walk(const struct mag_layout *layout, const struct mag_hea
 }
 
 enum zt_status mag_records_walk(const struct mag_layout *layout, const struct mag_header *header,
-                                struct zt_source *source, const struct mag_visitor *visitor, uint64_t *out_end,
-                                struct zt_error *error)
+                                struct zt_source *source, const struct mag_visitor *visitor,
+                                uint64_t *out_end, struct zt_error *error)
 {
     uint64_t room = zt_source_size(source) - MAG_HEADER_BYTES;
     uint64_t wanted = (uint64_t)header->metadata_count * METADATA_MIN;
     struct mag_cursor cursor;
+    enum zt_status status;
 
     if (wanted > room || (uint64_t)header->tensor_count * layout->record_min > room - wanted)
         return zt_fail(error, ZT_INVALID, "mag §Header RecordCount", MAG_CHECKSUM_AT + 4,
-                       "%" PRIu32 " tensors and %" PRIu32 " metadata do not fit the file", header->tensor_count,
-                       header->metadata_count);
-    enum zt_status status = mag_cursor_open(&cursor, source, MAG_HEADER_BYTES, error);
+                       "%" PRIu32 " tensors and %" PRIu32 " metadata do not fit the file",
+                       header->tensor_count, header->metadata_count);
+    status = mag_cursor_open(&cursor, source, MAG_HEADER_BYTES, error);
     if (status == ZT_OK)
         status = walk(layout, header, &cursor, visitor, error);
     if (status == ZT_OK)
@@ -304,7 +328,8 @@ enum zt_status mag_records_walk(const struct mag_layout *layout, const struct ma
 
 /* --- into the model --- */
 
-enum zt_status mag_tensor_add(struct zt_builder *builder, const struct mag_tensor *tensor, struct zt_error *error)
+enum zt_status mag_tensor_add(struct zt_builder *builder, const struct mag_tensor *tensor,
+                              struct zt_error *error)
 {
     struct zt_object *object;
     struct zt_component *component;

@@ -1,5 +1,6 @@
-/* The records of a .mag file of version 1, in its two layouts: M1, which the specification describes, and M2, which
- * magnetron 0.1.2 wrote. Header and metadata are the same in both. Rules "mag §…". */
+/* The records of a .mag file of version 1, in its two layouts: M1, which the specification
+ * describes, and M2, which magnetron 0.1.2 wrote. Header and metadata are the same in both. Rules
+ * "mag §…". */
 #ifndef ZT_MAG_RECORDS_H
 #define ZT_MAG_RECORDS_H
 
@@ -44,8 +45,10 @@ struct mag_tensor {
 
 /* Is told each record in turn, or nothing where it is NULL. */
 struct mag_visitor {
-    enum zt_status (*metadata)(void *context, const struct mag_metadata *metadata, struct zt_error *error);
-    enum zt_status (*tensor)(void *context, const struct mag_tensor *tensor, struct zt_error *error);
+    enum zt_status (*metadata)(void *context, const struct mag_metadata *metadata,
+                               struct zt_error *error);
+    enum zt_status (*tensor)(void *context, const struct mag_tensor *tensor,
+                             struct zt_error *error);
     void *context;
 };
 
@@ -54,28 +57,34 @@ struct mag_layout {
     uint32_t record_min; /* the shortest tensor record */
     bool has_opaque;     /* metadata may be of no type */
     /* Reads a record; the key is left to mag_key_read. */
-    enum zt_status (*tensor)(struct mag_cursor *cursor, struct mag_tensor *out_tensor, struct zt_error *error);
+    enum zt_status (*tensor)(struct mag_cursor *cursor, struct mag_tensor *out_tensor,
+                             struct zt_error *error);
 };
 
 extern const struct mag_layout mag_m1;
 extern const struct mag_layout mag_m2;
 
-enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_header, struct zt_error *error);
+enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_header,
+                               struct zt_error *error);
 
 /* Walks all records from the header's end and checks each; *out_end is where they end. */
 enum zt_status mag_records_walk(const struct mag_layout *layout, const struct mag_header *header,
-                                struct zt_source *source, const struct mag_visitor *visitor, uint64_t *out_end,
-                                struct zt_error *error);
+                                struct zt_source *source, const struct mag_visitor *visitor,
+                                uint64_t *out_end, struct zt_error *error);
 
 /* A key and its length before it: 1 to 65535 bytes of UTF-8 without NUL. */
-enum zt_status mag_key_read(struct mag_cursor *cursor, uint64_t *out_at, uint32_t *out_length, struct zt_error *error);
-enum zt_status mag_key_check(const uint8_t *bytes, size_t length, uint64_t at, struct zt_error *error);
+enum zt_status mag_key_read(struct mag_cursor *cursor, uint64_t *out_at, uint32_t *out_length,
+                            struct zt_error *error);
+enum zt_status mag_key_check(const uint8_t *bytes, size_t length, uint64_t at,
+                             struct zt_error *error);
 
-/* Product of the shape times the dtype's width. Rule "mag §Tensors Shape", at the position given. */
+/* Product of the shape times the dtype's width. Rule "mag §Tensors Shape", at the position given.
+ */
 enum zt_status mag_tensor_bytes(const struct mag_tensor *tensor, uint64_t at, uint64_t *out_bytes,
                                 struct zt_error *error);
 
 /* Adds a dense object of one component "data"; its name is in the manifest. */
-enum zt_status mag_tensor_add(struct zt_builder *builder, const struct mag_tensor *tensor, struct zt_error *error);
+enum zt_status mag_tensor_add(struct zt_builder *builder, const struct mag_tensor *tensor,
+                              struct zt_error *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* A single NumPy array (.npy): one object, "data", whose bytes follow the header to the end of the file. */
+/* A single NumPy array (.npy): one object, "data", whose bytes follow the header to the end of the
+ * file. */
 #include "formats.h"
 
 #include <inttypes.h>
@@ -12,8 +13,8 @@ static enum zt_status add_array(struct zt_builder *builder, struct zt_error *err
     struct npy_place place = {.offset = 0};
     struct npy_header header;
     struct zt_component *component;
-    enum zt_status status =
-        npy_header_read(model->storage->manifest, (uint32_t)model->manifest_length, &place, &header, error);
+    enum zt_status status = npy_header_read(
+        model->storage->manifest, (uint32_t)model->manifest_length, &place, &header, error);
 
     if (status != ZT_OK)
         return status;
@@ -27,18 +28,20 @@ static enum zt_status add_array(struct zt_builder *builder, struct zt_error *err
     return status;
 }
 
-static enum zt_status measure(struct zt_source *source, uint32_t *out_length, struct zt_error *error)
+static enum zt_status measure(struct zt_source *source, uint32_t *out_length,
+                              struct zt_error *error)
 {
     uint64_t size = zt_source_size(source);
     struct npy_place place = {.offset = 0};
     uint8_t preamble[NPY_PREAMBLE_MAX] = {0};
-    enum zt_status status =
-        zt_source_read_at(source, 0, preamble, size < sizeof preamble ? (size_t)size : sizeof preamble, error);
+    enum zt_status status = zt_source_read_at(
+        source, 0, preamble, size < sizeof(preamble) ? (size_t)size : sizeof(preamble), error);
 
     return status == ZT_OK ? npy_header_measure(preamble, size, &place, out_length, error) : status;
 }
 
-enum zt_status npy_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status npy_open(struct zt_source *source, struct zt_model **out_model,
+                        struct zt_error *error)
 {
     struct zt_builder builder;
     struct zt_model *model = NULL;

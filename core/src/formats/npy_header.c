@@ -27,17 +27,22 @@ static uint64_t place_at(const struct npy_place *place, size_t position)
 
 /* --- before the text --- */
 
-enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes, const struct npy_place *place,
-                                  uint32_t *out_length, struct zt_error *error)
+enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes,
+                                  const struct npy_place *place, uint32_t *out_length,
+                                  struct zt_error *error)
 {
-    if (available_bytes < LENGTH_AT || memcmp(bytes, magic, sizeof magic) != 0)
+    unsigned width;
+    uint64_t length;
+
+    if (available_bytes < LENGTH_AT || memcmp(bytes, magic, sizeof(magic)) != 0)
         return zt_fail(error, ZT_INVALID, "npy §Header Magic", place_at(place, 0),
                        "the bytes do not begin as an NPY array does");
     if (bytes[VERSION_AT] < 1 || bytes[VERSION_AT] > 3 || bytes[VERSION_AT + 1] != 0)
         return zt_fail(error, ZT_INVALID, "npy §Header Version", place_at(place, VERSION_AT),
-                       "NPY version %u.%u, known are 1.0, 2.0 and 3.0", bytes[VERSION_AT], bytes[VERSION_AT + 1]);
-    unsigned width = bytes[VERSION_AT] == 1 ? 2 : 4;
-    uint64_t length = LENGTH_AT + width;
+                       "NPY version %u.%u, known are 1.0, 2.0 and 3.0", bytes[VERSION_AT],
+                       bytes[VERSION_AT + 1]);
+    width = bytes[VERSION_AT] == 1 ? 2 : 4;
+    length = LENGTH_AT + width;
     if (available_bytes < length)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
                        "the header ends before its length");
@@ -45,7 +50,8 @@ enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes
         length += (uint64_t)bytes[LENGTH_AT + i] << 8 * i;
     if (length > available_bytes)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
-                       "a header of %" PRIu64 " bytes where there are %" PRIu64, length, available_bytes);
+                       "a header of %" PRIu64 " bytes where there are %" PRIu64, length,
+                       available_bytes);
     if (length > NPY_HEADER_MAX)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderTooLarge", place_at(place, LENGTH_AT),
                        "a header of %" PRIu64 " bytes, more than 64 KiB", length);
@@ -55,9 +61,11 @@ enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes
 
 /* --- the literal --- */
 
-static enum zt_status fail_at(const struct parser *parser, const char *rule, size_t position, const char *message)
+static enum zt_status fail_at(const struct parser *parser, const char *rule, size_t position,
+                              const char *message)
 {
-    return zt_fail(parser->error, ZT_INVALID, rule, place_at(parser->place, parser->text_at + position), "%s", message);
+    return zt_fail(parser->error, ZT_INVALID, rule,
+                   place_at(parser->place, parser->text_at + position), "%s", message);
 }
 
 static enum zt_status fail_syntax(const struct parser *parser, const char *message)
@@ -73,7 +81,8 @@ static enum zt_status fail_field(const struct parser *parser, size_t position, c
 /* The next character that is not a space; 0 at the end. */
 static char peek(struct parser *parser)
 {
-    while (parser->position < parser->length && strchr(" \t\r\n\f", parser->text[parser->position]) != NULL &&
+    while (parser->position < parser->length &&
+           strchr(" \t\r\n\f", parser->text[parser->position]) != NULL &&
            parser->text[parser->position] != '\0')
         parser->position++;
     return parser->position < parser->length ? parser->text[parser->position] : '\0';
@@ -91,10 +100,11 @@ static enum zt_status read_text(struct parser *parser, struct zt_text *out_text)
 {
     char quote = peek(parser);
     size_t begin = parser->position + 1;
+    size_t end;
 
     if (quote != '\'' && quote != '"')
         return fail_syntax(parser, "a text is wanted here");
-    size_t end = begin;
+    end = begin;
     while (end < parser->length && parser->text[end] != quote) {
         if (parser->text[end] == '\\' || parser->text[end] == '\n')
             return fail_syntax(parser, "a text with escapes or line ends");
@@ -112,7 +122,8 @@ static bool take_word(struct parser *parser, const char *word)
     size_t length = strlen(word);
 
     peek(parser);
-    if (parser->length - parser->position < length || memcmp(parser->text + parser->position, word, length) != 0)
+    if (parser->length - parser->position < length ||
+        memcmp(parser->text + parser->position, word, length) != 0)
         return false;
     parser->position += length;
     return true;
@@ -134,7 +145,8 @@ static enum zt_status read_whole_number(struct parser *parser, uint64_t *out_val
     while (parser->position < parser->length && is_digit(parser->text[parser->position])) {
         unsigned digit = (unsigned)(parser->text[parser->position++] - '0');
 
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
             return fail_at(parser, "npy §Header Shape", begin, "a dimension past 64 bits");
     }
     if (first == '0' && parser->position - begin > 1)
@@ -155,10 +167,12 @@ struct number_kind {
 };
 
 static const struct number_kind kinds[] = {
-    {"f8", ZT_F64, ZT_LOGICAL_NONE},      {"f4", ZT_F32, ZT_LOGICAL_NONE},       {"f2", ZT_F16, ZT_LOGICAL_NONE},
-    {"i8", ZT_I64, ZT_LOGICAL_NONE},      {"i4", ZT_I32, ZT_LOGICAL_NONE},       {"i2", ZT_I16, ZT_LOGICAL_NONE},
-    {"i1", ZT_I8, ZT_LOGICAL_NONE},       {"u8", ZT_U64, ZT_LOGICAL_NONE},       {"u4", ZT_U32, ZT_LOGICAL_NONE},
-    {"u2", ZT_U16, ZT_LOGICAL_NONE},      {"u1", ZT_U8, ZT_LOGICAL_NONE},        {"b1", ZT_BOOL, ZT_LOGICAL_NONE},
+    {"f8", ZT_F64, ZT_LOGICAL_NONE},      {"f4", ZT_F32, ZT_LOGICAL_NONE},
+    {"f2", ZT_F16, ZT_LOGICAL_NONE},      {"i8", ZT_I64, ZT_LOGICAL_NONE},
+    {"i4", ZT_I32, ZT_LOGICAL_NONE},      {"i2", ZT_I16, ZT_LOGICAL_NONE},
+    {"i1", ZT_I8, ZT_LOGICAL_NONE},       {"u8", ZT_U64, ZT_LOGICAL_NONE},
+    {"u4", ZT_U32, ZT_LOGICAL_NONE},      {"u2", ZT_U16, ZT_LOGICAL_NONE},
+    {"u1", ZT_U8, ZT_LOGICAL_NONE},       {"b1", ZT_BOOL, ZT_LOGICAL_NONE},
     {"c8", ZT_F32, ZT_LOGICAL_COMPLEX64}, {"c16", ZT_F64, ZT_LOGICAL_COMPLEX128}};
 
 static enum zt_status fail_dtype(const struct parser *parser, size_t position, struct zt_text descr)
@@ -167,26 +181,31 @@ static enum zt_status fail_dtype(const struct parser *parser, size_t position, s
 
     for (size_t i = 0; i < descr.length && is_plain; i++)
         is_plain = descr.bytes[i] >= ' ' && descr.bytes[i] <= '~';
-    return zt_fail(parser->error, ZT_UNSUPPORTED, NULL, place_at(parser->place, parser->text_at + position),
+    return zt_fail(parser->error, ZT_UNSUPPORTED, NULL,
+                   place_at(parser->place, parser->text_at + position),
                    "the dtype %.*s is not read", is_plain ? (int)descr.length : 9,
                    is_plain ? descr.bytes : "of the array");
 }
 
-/* "<f4": a byte order, which may be missing, a kind and its size. A bar says that there is none: single bytes only. */
+/* "<f4": a byte order, which may be missing, a kind and its size. A bar says that there is none:
+ * single bytes only. */
 static enum zt_status read_descr(struct parser *parser, struct npy_header *header)
 {
     struct zt_text descr = {NULL, 0};
     char first = peek(parser);
     size_t begin = parser->position;
+    enum zt_status status;
+    size_t order;
 
     if (first == '[' || first == '(')
-        return zt_fail(parser->error, ZT_UNSUPPORTED, NULL, place_at(parser->place, parser->text_at + begin),
+        return zt_fail(parser->error, ZT_UNSUPPORTED, NULL,
+                       place_at(parser->place, parser->text_at + begin),
                        "a structured dtype is not read");
-    enum zt_status status = read_text(parser, &descr);
+    status = read_text(parser, &descr);
     if (status != ZT_OK)
         return status;
-    size_t order = descr.length > 0 && strchr("<>=|", descr.bytes[0]) != NULL ? 1 : 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    order = descr.length > 0 && strchr("<>=|", descr.bytes[0]) != NULL ? 1 : 0;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         unsigned width = zt_dtype_width(kinds[i].dtype);
 
         if (descr.length - order != strlen(kinds[i].code) ||
@@ -224,11 +243,14 @@ static enum zt_status read_shape(struct parser *parser, struct npy_header *heade
     if (!take(parser, '('))
         return fail_field(parser, parser->position, "the shape is not a tuple");
     while (!take(parser, ')')) {
+        enum zt_status status;
+
         if (!has_comma)
             return fail_syntax(parser, "a comma or ) is wanted here");
         if (header->rank == ZT_RANK_MAX)
-            return fail_at(parser, "npy §Header Shape", parser->position, "more than 64 dimensions");
-        enum zt_status status = read_whole_number(parser, &header->shape[header->rank]);
+            return fail_at(parser, "npy §Header Shape", parser->position,
+                           "more than 64 dimensions");
+        status = read_whole_number(parser, &header->shape[header->rank]);
         if (status != ZT_OK)
             return status;
         header->rank++;
@@ -244,21 +266,23 @@ static const struct {
     enum zt_status (*read)(struct parser *parser, struct npy_header *header);
 } fields[] = {{"descr", read_descr}, {"fortran_order", read_order}, {"shape", read_shape}};
 
-#define FIELD_COUNT (sizeof fields / sizeof *fields)
+#define FIELD_COUNT (sizeof(fields) / sizeof(*fields))
 #define FIELDS_ALL  ((1u << FIELD_COUNT) - 1)
 
 static enum zt_status read_field(struct parser *parser, struct npy_header *header, unsigned *seen)
 {
     struct zt_text key;
     size_t number = 0;
+    size_t begin;
+    enum zt_status status;
 
     peek(parser);
-    size_t begin = parser->position;
-    enum zt_status status = read_text(parser, &key);
+    begin = parser->position;
+    status = read_text(parser, &key);
     if (status != ZT_OK)
         return status;
-    while (number < FIELD_COUNT &&
-           (strlen(fields[number].key) != key.length || memcmp(fields[number].key, key.bytes, key.length) != 0))
+    while (number < FIELD_COUNT && (strlen(fields[number].key) != key.length ||
+                                    memcmp(fields[number].key, key.bytes, key.length) != 0))
         number++;
     if (number == FIELD_COUNT)
         return fail_field(parser, begin, "a key that is not descr, fortran_order or shape");
@@ -278,9 +302,11 @@ static enum zt_status read_dict(struct parser *parser, struct npy_header *header
     if (!take(parser, '{'))
         return fail_syntax(parser, "the header is not a dict");
     while (!take(parser, '}')) {
+        enum zt_status status;
+
         if (!has_comma)
             return fail_syntax(parser, "a comma or } is wanted here");
-        enum zt_status status = read_field(parser, header, &seen);
+        status = read_field(parser, header, &seen);
         if (status != ZT_OK)
             return status;
         has_comma = take(parser, ',');
@@ -332,7 +358,7 @@ enum zt_status npy_header_add(const struct npy_header *header, struct zt_builder
     if (status == ZT_OK)
         status = zt_builder_component(builder, &component, error);
     if (status == ZT_OK)
-        status = zt_arena_take(&builder->model->storage->arena, sizeof *arrangement, &held, error);
+        status = zt_arena_take(&builder->model->storage->arena, sizeof(*arrangement), &held, error);
     if (status != ZT_OK)
         return status;
     arrangement = held;

@@ -1,7 +1,9 @@
-/* The header of an NPY array (NumPy's format 1.0, 2.0 and 3.0): magic, version, length, and a Python dict literal.
+/* The header of an NPY array (NumPy's format 1.0, 2.0 and 3.0): magic, version, length, and a
+ * Python dict literal.
  *
- * Only what NumPy writes for arrays of numbers is read, nothing is evaluated: the three keys in any order, texts
- * without escapes, True and False, a tuple of whole numbers (Python 2's "3L" too). Rules: "npy §Header …". */
+ * Only what NumPy writes for arrays of numbers is read, nothing is evaluated: the three keys in any
+ * order, texts without escapes, True and False, a tuple of whole numbers (Python 2's "3L" too).
+ * Rules: "npy §Header …". */
 #ifndef ZT_NPY_HEADER_H
 #define ZT_NPY_HEADER_H
 
@@ -12,7 +14,8 @@
 
 /* Magic, version, and the wider of the two lengths. */
 #define NPY_PREAMBLE_MAX 12
-/* Of the whole header. NumPy's own need a few hundred bytes, and it refuses to read texts above 10000. */
+/* Of the whole header. NumPy's own need a few hundred bytes, and it refuses to read texts above
+ * 10000. */
 #define NPY_HEADER_MAX ((uint32_t)64 << 10)
 
 /* Where a header lies, for errors: its first byte, or, inside a deflated stream, the stream's. */
@@ -32,17 +35,20 @@ struct npy_header {
     enum zt_logical logical; /* complex numbers, or ZT_LOGICAL_NONE */
 };
 
-/* Tells the header's length from its first bytes: NPY_PREAMBLE_MAX of them, or all available_bytes if those are fewer.
- * Rules Magic, Version, HeaderBounds (it does not fit into available_bytes), HeaderTooLarge. */
-enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes, const struct npy_place *place,
-                                  uint32_t *out_length, struct zt_error *error);
+/* Tells the header's length from its first bytes: NPY_PREAMBLE_MAX of them, or all available_bytes
+ * if those are fewer. Rules Magic, Version, HeaderBounds (it does not fit into available_bytes),
+ * HeaderTooLarge. */
+enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes,
+                                  const struct npy_place *place, uint32_t *out_length,
+                                  struct zt_error *error);
 
-/* Reads a whole header. ZT_UNSUPPORTED for a dtype that is not numbers or bool (objects, texts, times, structures). */
+/* Reads a whole header. ZT_UNSUPPORTED for a dtype that is not numbers or bool (objects, texts,
+ * times, structures). */
 enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const struct npy_place *place,
                                struct npy_header *out_header, struct zt_error *error);
 
-/* Adds the dense object that the header describes, its component "data" with the arrangement (in the model's arena,
- * its shape not set yet), dtype, and lengths as if stored raw. */
+/* Adds the dense object that the header describes, its component "data" with the arrangement (in
+ * the model's arena, its shape not set yet), dtype, and lengths as if stored raw. */
 enum zt_status npy_header_add(const struct npy_header *header, struct zt_builder *builder,
                               struct zt_component **out_component, struct zt_error *error);
 

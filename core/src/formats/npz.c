@@ -1,7 +1,8 @@
-/* Archives of NumPy arrays (.npz): one object for each entry that ends in .npy; other entries are passed over.
+/* Archives of NumPy arrays (.npz): one object for each entry that ends in .npy; other entries are
+ * passed over.
  *
- * The central directory is the manifest. Of an entry only its headers are read, of a deflated one as much as gives the
- * array's header. Names are labels and never paths. */
+ * The central directory is the manifest. Of an entry only its headers are read, of a deflated one
+ * as much as gives the array's header. Names are labels and never paths. */
 #include "formats.h"
 
 #include <inttypes.h>
@@ -41,8 +42,8 @@ struct array {
 };
 
 /* Reads on until length bytes of the entry are there. */
-static enum zt_status look_ahead(struct reading *reading, const struct zip_entry *entry, size_t length,
-                                 struct zt_error *error)
+static enum zt_status look_ahead(struct reading *reading, const struct zip_entry *entry,
+                                 size_t length, struct zt_error *error)
 {
     size_t held = reading->scratch_length;
     uint64_t limit = reading->directory.offset - entry->header_offset;
@@ -55,14 +56,15 @@ static enum zt_status look_ahead(struct reading *reading, const struct zip_entry
                        "the entry does not end before the directory");
     if (held == 0 && length < GLANCE_BYTES)
         length = limit < GLANCE_BYTES ? (size_t)limit : GLANCE_BYTES;
-    status =
-        zt_source_read_at(reading->source, entry->header_offset + held, reading->scratch + held, length - held, error);
+    status = zt_source_read_at(reading->source, entry->header_offset + held,
+                               reading->scratch + held, length - held, error);
     if (status == ZT_OK)
         reading->scratch_length = length;
     return status;
 }
 
-static enum zt_status read_local_header(struct reading *reading, struct array *array, struct zt_error *error)
+static enum zt_status read_local_header(struct reading *reading, struct array *array,
+                                        struct zt_error *error)
 {
     const struct zip_entry *entry = &array->entry;
     size_t length = 0;
@@ -87,7 +89,8 @@ static enum zt_status read_local_header(struct reading *reading, struct array *a
 
 /* --- the array's header --- */
 
-static enum zt_status read_stored_header(struct reading *reading, struct array *array, struct zt_error *error)
+static enum zt_status read_stored_header(struct reading *reading, struct array *array,
+                                         struct zt_error *error)
 {
     const struct zip_entry *entry = &array->entry;
     struct npy_place place = {.offset = array->data_offset};
@@ -98,10 +101,12 @@ static enum zt_status read_stored_header(struct reading *reading, struct array *
 
     if (entry->length != entry->stored_length)
         return zt_fail(error, ZT_INVALID, "npz §Entry Size", entry->offset,
-                       "a stored entry has %" PRIu64 " bytes and takes %" PRIu64, entry->length, entry->stored_length);
+                       "a stored entry has %" PRIu64 " bytes and takes %" PRIu64, entry->length,
+                       entry->stored_length);
     status = look_ahead(reading, entry, before + first, error);
     if (status == ZT_OK)
-        status = npy_header_measure(reading->scratch + before, entry->length, &place, &length, error);
+        status =
+            npy_header_measure(reading->scratch + before, entry->length, &place, &length, error);
     if (status == ZT_OK)
         status = look_ahead(reading, entry, before + length, error);
     if (status == ZT_OK)
@@ -109,13 +114,15 @@ static enum zt_status read_stored_header(struct reading *reading, struct array *
     return status;
 }
 
-/* Inflates to the scratch's front, from its position `from` on. A stream that breaks here breaks a rule of the file. */
-static enum zt_status inflate_to(struct reading *reading, size_t from, size_t length, struct zt_error *error)
+/* Inflates to the scratch's front, from its position `from` on. A stream that breaks here breaks a
+ * rule of the file. */
+static enum zt_status inflate_to(struct reading *reading, size_t from, size_t length,
+                                 struct zt_error *error)
 {
     while (from < length) {
         size_t part = 0;
-        enum zt_status status =
-            zt_inflate_stream_read(reading->stream, reading->scratch + from, length - from, &part, error);
+        enum zt_status status = zt_inflate_stream_read(reading->stream, reading->scratch + from,
+                                                       length - from, &part, error);
 
         if (status != ZT_OK)
             return status;
@@ -124,7 +131,8 @@ static enum zt_status inflate_to(struct reading *reading, size_t from, size_t le
     return ZT_OK;
 }
 
-static enum zt_status read_inflated_header(struct reading *reading, struct array *array, struct zt_error *error)
+static enum zt_status read_inflated_header(struct reading *reading, struct array *array,
+                                           struct zt_error *error)
 {
     const struct zip_entry *entry = &array->entry;
     struct npy_place place = {.offset = array->data_offset, .is_inflated = true};
@@ -135,8 +143,8 @@ static enum zt_status read_inflated_header(struct reading *reading, struct array
     if (reading->stream == NULL)
         status = zt_inflate_stream_new(reading->source, &reading->stream, error);
     if (status == ZT_OK)
-        status =
-            zt_inflate_stream_start(reading->stream, array->data_offset, entry->stored_length, entry->length, error);
+        status = zt_inflate_stream_start(reading->stream, array->data_offset, entry->stored_length,
+                                         entry->length, error);
     if (status == ZT_OK)
         status = inflate_to(reading, 0, first, error);
     if (status == ZT_OK)
@@ -150,7 +158,8 @@ static enum zt_status read_inflated_header(struct reading *reading, struct array
     return status == ZT_CORRUPT ? ZT_INVALID : status;
 }
 
-static enum zt_status read_array(struct reading *reading, struct array *array, struct zt_error *error)
+static enum zt_status read_array(struct reading *reading, struct array *array,
+                                 struct zt_error *error)
 {
     const struct zip_entry *entry = &array->entry;
     enum zt_status status = zip_entry_check_kind(entry, error);
@@ -171,37 +180,40 @@ static enum zt_status read_array(struct reading *reading, struct array *array, s
 
 /* --- into the model --- */
 
-static enum zt_status set_digest(struct reading *reading, uint32_t crc32, struct zt_component *component,
-                                 struct zt_error *error)
+static enum zt_status set_digest(struct reading *reading, uint32_t crc32,
+                                 struct zt_component *component, struct zt_error *error)
 {
     char text[DIGEST_LENGTH + 1];
     void *held;
-    enum zt_status status = zt_arena_take(&reading->builder.model->storage->arena, DIGEST_LENGTH, &held, error);
+    enum zt_status status =
+        zt_arena_take(&reading->builder.model->storage->arena, DIGEST_LENGTH, &held, error);
 
     if (status != ZT_OK)
         return status;
-    snprintf(text, sizeof text, "crc32:%08" PRIx32, crc32);
+    snprintf(text, sizeof(text), "crc32:%08" PRIx32, crc32);
     memcpy(held, text, DIGEST_LENGTH);
     component->digest = held;
     component->digest_length = DIGEST_LENGTH;
     return ZT_OK;
 }
 
-/* The component's range is the whole entry at first, so that overlap of headers is found too; narrow() follows. */
-static enum zt_status add_array(struct reading *reading, const struct array *array, struct zt_text name,
-                                struct zt_error *error)
+/* The component's range is the whole entry at first, so that overlap of headers is found too;
+ * narrow() follows. */
+static enum zt_status add_array(struct reading *reading, const struct array *array,
+                                struct zt_text name, struct zt_error *error)
 {
     const struct zip_entry *entry = &array->entry;
     struct zt_builder *builder = &reading->builder;
     uint64_t lead = array->data_offset - entry->header_offset;
     struct zt_component *component = NULL;
     enum zt_status status = npy_header_add(&array->header, builder, &component, error);
+    struct zt_object *object;
 
     if (status == ZT_OK)
         status = set_digest(reading, entry->crc32, component, error);
     if (status != ZT_OK)
         return status;
-    struct zt_object *object = &builder->objects[builder->model->object_count - 1];
+    object = &builder->objects[builder->model->object_count - 1];
     object->name = name.bytes;
     object->name_length = (uint32_t)name.length;
     component->offset = entry->header_offset;
@@ -217,11 +229,13 @@ static enum zt_status add_array(struct reading *reading, const struct array *arr
     return ZT_OK;
 }
 
-static enum zt_status take_entry(struct reading *reading, const struct zip_entry *entry, struct zt_error *error)
+static enum zt_status take_entry(struct reading *reading, const struct zip_entry *entry,
+                                 struct zt_error *error)
 {
     struct array array = {.entry = *entry};
     struct zt_text name = {NULL, 0};
-    enum zt_status status = npz_name_read(entry, &reading->builder.model->storage->arena, &name, error);
+    enum zt_status status =
+        npz_name_read(entry, &reading->builder.model->storage->arena, &name, error);
 
     if (status != ZT_OK)
         return status;
@@ -241,10 +255,12 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
     struct zip_entry entry;
 
     for (uint64_t i = 0; i < directory->entry_count; i++) {
-        enum zt_status status = zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
+        enum zt_status status =
+            zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
 
         if (status == ZT_OK && npz_name_ends(&entry, "data.pkl"))
-            status = zt_fail(error, ZT_UNSUPPORTED, NULL, 0, "the content is PyTorch (ZIP), which is not read");
+            status = zt_fail(error, ZT_UNSUPPORTED, NULL, 0,
+                             "the content is PyTorch (ZIP), which is not read");
         if (status == ZT_OK && npz_name_ends(&entry, NPZ_SUFFIX))
             status = take_entry(reading, &entry, error);
         if (status != ZT_OK)
@@ -252,7 +268,8 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
     }
     if (position != directory->length)
         return zt_fail(error, ZT_INVALID, "npz §Directory EntryCount", directory->offset + position,
-                       "the directory goes on after its %" PRIu64 " entries", directory->entry_count);
+                       "the directory goes on after its %" PRIu64 " entries",
+                       directory->entry_count);
     if (model->object_count == 0 && directory->entry_count > 0)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, 0,
                        "the content is a ZIP archive without NumPy arrays, which is not read");
@@ -271,7 +288,8 @@ static void narrow(struct zt_model *model, const uint32_t *lead_lengths)
     }
 }
 
-static enum zt_status build(struct reading *reading, struct zt_model **out_model, struct zt_error *error)
+static enum zt_status build(struct reading *reading, struct zt_model **out_model,
+                            struct zt_error *error)
 {
     struct zt_model *model = NULL;
     enum zt_status status;
@@ -279,7 +297,8 @@ static enum zt_status build(struct reading *reading, struct zt_model **out_model
     reading->builder.model->format = ZT_FORMAT_NPZ;
     reading->builder.model->format_name = "npz";
     reading->scratch = malloc(SCRATCH_SIZE);
-    reading->lead_lengths = calloc((size_t)reading->directory.entry_count + 1, sizeof *reading->lead_lengths);
+    reading->lead_lengths =
+        calloc((size_t)reading->directory.entry_count + 1, sizeof(*reading->lead_lengths));
     if (reading->scratch == NULL || reading->lead_lengths == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
     status = read_entries(reading, error);
@@ -298,13 +317,15 @@ static enum zt_status build(struct reading *reading, struct zt_model **out_model
     return ZT_OK;
 }
 
-enum zt_status npz_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status npz_open(struct zt_source *source, struct zt_model **out_model,
+                        struct zt_error *error)
 {
     struct reading reading = {.source = source};
     enum zt_status status = zip_directory_find(source, &reading.directory, error);
 
     if (status == ZT_OK)
-        status = zt_builder_init(&reading.builder, source, reading.directory.offset, reading.directory.length, error);
+        status = zt_builder_init(&reading.builder, source, reading.directory.offset,
+                                 reading.directory.length, error);
     if (status != ZT_OK)
         return status;
     status = build(&reading, out_model, error);

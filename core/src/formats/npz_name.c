@@ -1,5 +1,5 @@
-/* Names of NPZ entries. Only those characters are decoded that writers of archives encode: a name that NumPy wrote and
- * that happens to hold another percent sign stays as it is. */
+/* Names of NPZ entries. Only those characters are decoded that writers of archives encode: a name
+ * that NumPy wrote and that happens to hold another percent sign stays as it is. */
 #include "npz_name.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ bool npz_name_ends(const struct zip_entry *entry, const char *suffix)
 {
     size_t length = strlen(suffix);
 
-    return entry->name.length >= length && memcmp(entry->name.bytes + entry->name.length - length, suffix, length) == 0;
+    return entry->name.length >= length &&
+           memcmp(entry->name.bytes + entry->name.length - length, suffix, length) == 0;
 }
 
 static int hex_value(char digit)
@@ -21,7 +22,8 @@ static int hex_value(char digit)
     return at != NULL ? (int)((at - digits) % 16) : -1;
 }
 
-/* The character that %XX at bytes (left of them remain) stands for, or -1 when it stands for itself. */
+/* The character that %XX at bytes (left of them remain) stands for, or -1 when it stands for
+ * itself. */
 static int decoded_at(const char *bytes, size_t left)
 {
     int high = left >= 3 && bytes[0] == '%' ? hex_value(bytes[1]) : -1;
@@ -30,15 +32,15 @@ static int decoded_at(const char *bytes, size_t left)
 
     if (high < 0 || low < 0)
         return -1;
-    return character < 0x20 || character == 0x7F || strchr("%/\\:", character) != NULL ? character : -1;
+    return character < 0x20 || character == 0x7F || strchr("%/\\:", character) != NULL ? character
+                                                                                       : -1;
 }
 
 static bool has_encoded(struct zt_text name)
 {
-    for (size_t i = 0; i < name.length; i++) {
+    for (size_t i = 0; i < name.length; i++)
         if (decoded_at(name.bytes + i, name.length - i) >= 0)
             return true;
-    }
     return false;
 }
 
@@ -48,10 +50,11 @@ static enum zt_status decode(struct zt_text name, struct zt_arena *arena, struct
     void *held;
     size_t length = 0;
     enum zt_status status = zt_arena_take(arena, name.length, &held, error);
+    char *to;
 
     if (status != ZT_OK)
         return status;
-    char *to = held;
+    to = held;
     for (size_t i = 0; i < name.length; i++) {
         int character = decoded_at(name.bytes + i, name.length - i);
 
@@ -62,8 +65,8 @@ static enum zt_status decode(struct zt_text name, struct zt_arena *arena, struct
     return ZT_OK;
 }
 
-enum zt_status npz_name_read(const struct zip_entry *entry, struct zt_arena *arena, struct zt_text *out_name,
-                             struct zt_error *error)
+enum zt_status npz_name_read(const struct zip_entry *entry, struct zt_arena *arena,
+                             struct zt_text *out_name, struct zt_error *error)
 {
     struct zt_text name = {entry->name.bytes, entry->name.length - strlen(NPZ_SUFFIX)};
     enum zt_status status = ZT_OK;

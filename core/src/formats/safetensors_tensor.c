@@ -1,4 +1,5 @@
-/* Safetensors: the entries of the header, {"dtype": …, "shape": […], "data_offsets": [begin, end]}. */
+/* Safetensors: the entries of the header, {"dtype": …, "shape": […], "data_offsets": [begin, end]}.
+ */
 #include "safetensors_tensor.h"
 
 #include <assert.h>
@@ -46,17 +47,16 @@ static const struct tensor_type types[] = {
 
 static const struct tensor_type *find_type(struct zt_text name)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (zt_text_is(name, types[i].name)) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (zt_text_is(name, types[i].name))
             return &types[i];
-        }
-    }
     return NULL;
 }
 
 /* --- one entry --- */
 
-/* An entry as far as it was read. Positions are those of the fields' values, 0 where a field has not come yet. */
+/* An entry as far as it was read. Positions are those of the fields' values, 0 where a field has
+ * not come yet. */
 struct entry {
     struct safetensors_reading *reading;
     const struct tensor_type *type;
@@ -68,35 +68,38 @@ struct entry {
     uint64_t offsets_at;
 };
 
-static enum zt_status refuse_value(const struct zt_json_item *value, const char *message, struct zt_error *error)
+static enum zt_status refuse_value(const struct zt_json_item *value, const char *message,
+                                   struct zt_error *error)
 {
     return zt_fail(error, ZT_INVALID, SAFETENSORS_SCHEMA, value->offset, "%s", message);
 }
 
-static enum zt_status read_dtype(struct entry *entry, const struct zt_json_item *value, struct zt_error *error)
+static enum zt_status read_dtype(struct entry *entry, const struct zt_json_item *value,
+                                 struct zt_error *error)
 {
     entry->dtype_at = value->offset;
-    if (value->kind != ZT_JSON_TEXT) {
+    if (value->kind != ZT_JSON_TEXT)
         return refuse_value(value, "\"dtype\" is not a text", error);
-    }
     entry->type = find_type(value->text);
     if (entry->type == NULL) {
-        return zt_fail(error, ZT_INVALID, "safetensors §Header Dtype", value->offset, "the dtype \"%.*s\" is not known",
+        return zt_fail(error, ZT_INVALID, "safetensors §Header Dtype", value->offset,
+                       "the dtype \"%.*s\" is not known",
                        value->text.length < 32 ? (int)value->text.length : 0, value->text.bytes);
     }
     return ZT_OK;
 }
 
-static enum zt_status read_extent(struct entry *entry, const struct zt_json_item *value, struct zt_error *error)
+static enum zt_status read_extent(struct entry *entry, const struct zt_json_item *value,
+                                  struct zt_error *error)
 {
     struct zt_builder *builder = &entry->reading->builder;
     uint64_t extent;
-    if (!zt_json_uint(value, &extent)) {
+
+    if (!zt_json_uint(value, &extent))
         return refuse_value(value, "a dimension is not a whole number below 2^64", error);
-    }
     if (builder->objects[builder->model->object_count - 1].rank == ZT_RANK_MAX) {
-        return zt_fail(error, ZT_INVALID, "safetensors §Header Shape", entry->shape_at, "more than %d dimensions",
-                       ZT_RANK_MAX);
+        return zt_fail(error, ZT_INVALID, "safetensors §Header Shape", entry->shape_at,
+                       "more than %d dimensions", ZT_RANK_MAX);
     }
     if (__builtin_mul_overflow(entry->elements, extent, &entry->elements)) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header Shape", entry->shape_at,
@@ -105,89 +108,91 @@ static enum zt_status read_extent(struct entry *entry, const struct zt_json_item
     return zt_builder_dimension(builder, extent, error);
 }
 
-static enum zt_status read_shape(struct entry *entry, const struct zt_json_item *value, struct zt_error *error)
+static enum zt_status read_shape(struct entry *entry, const struct zt_json_item *value,
+                                 struct zt_error *error)
 {
     struct zt_json_walk walk = {0};
     struct zt_json_item item;
     bool more = true;
+
     entry->shape_at = value->offset;
-    if (value->kind != ZT_JSON_ARRAY) {
+    if (value->kind != ZT_JSON_ARRAY)
         return refuse_value(value, "\"shape\" is not an array", error);
-    }
     entry->elements = 1;
     for (;;) {
         enum zt_status status = zt_json_element(&entry->reading->json, &walk, &more, error);
-        if (status != ZT_OK || !more) {
+
+        if (status != ZT_OK || !more)
             return status;
-        }
         status = zt_json_next(&entry->reading->json, &item, error);
-        if (status == ZT_OK) {
+        if (status == ZT_OK)
             status = read_extent(entry, &item, error);
-        }
-        if (status != ZT_OK) {
+        if (status != ZT_OK)
             return status;
-        }
     }
 }
 
-static enum zt_status read_offsets(struct entry *entry, const struct zt_json_item *value, struct zt_error *error)
+static enum zt_status read_offsets(struct entry *entry, const struct zt_json_item *value,
+                                   struct zt_error *error)
 {
     struct zt_json_walk walk = {0};
     struct zt_json_item item;
     uint64_t numbers[2];
     unsigned count = 0;
     bool more = true;
+
     entry->offsets_at = value->offset;
-    if (value->kind != ZT_JSON_ARRAY) {
+    if (value->kind != ZT_JSON_ARRAY)
         return refuse_value(value, "\"data_offsets\" is not an array", error);
-    }
     for (;;) {
         enum zt_status status = zt_json_element(&entry->reading->json, &walk, &more, error);
-        if (status != ZT_OK) {
+
+        if (status != ZT_OK)
             return status;
-        }
-        if (!more) {
+        if (!more)
             break;
-        }
         status = zt_json_next(&entry->reading->json, &item, error);
-        if (status != ZT_OK) {
+        if (status != ZT_OK)
             return status;
-        }
         if (count == 2 || !zt_json_uint(&item, &numbers[count++])) {
-            return refuse_value(&item, "\"data_offsets\" is not two whole numbers below 2^64", error);
+            return refuse_value(&item, "\"data_offsets\" is not two whole numbers below 2^64",
+                                error);
         }
     }
-    if (count != 2) {
+    if (count != 2)
         return refuse_value(value, "\"data_offsets\" is not two numbers", error);
-    }
     entry->begin = numbers[0];
     entry->end = numbers[1];
     return ZT_OK;
 }
 
-static enum zt_status read_field(struct entry *entry, const struct zt_json_item *key, struct zt_error *error)
+static enum zt_status read_field(struct entry *entry, const struct zt_json_item *key,
+                                 struct zt_error *error)
 {
     static const struct {
         const char *name;
         size_t position_at;
-        enum zt_status (*read)(struct entry *entry, const struct zt_json_item *value, struct zt_error *error);
+        enum zt_status (*read)(struct entry *entry, const struct zt_json_item *value,
+                               struct zt_error *error);
     } fields[] = {
         {"dtype", offsetof(struct entry, dtype_at), read_dtype},
         {"shape", offsetof(struct entry, shape_at), read_shape},
         {"data_offsets", offsetof(struct entry, offsets_at), read_offsets},
     };
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         uint64_t position;
         struct zt_json_item value;
-        if (!zt_text_is(key->text, fields[i].name)) {
+        enum zt_status status;
+
+        if (!zt_text_is(key->text, fields[i].name))
             continue;
-        }
-        memcpy(&position, (const char *)entry + fields[i].position_at, sizeof position);
+        memcpy(&position, (const char *)entry + fields[i].position_at, sizeof(position));
         if (position != 0) {
-            return zt_fail(error, ZT_INVALID, SAFETENSORS_DUPLICATE, key->offset + 1, "\"%s\" occurs twice",
-                           fields[i].name);
+            return zt_fail(error, ZT_INVALID, SAFETENSORS_DUPLICATE, key->offset + 1,
+                           "\"%s\" occurs twice", fields[i].name);
         }
-        enum zt_status status = zt_json_next(&entry->reading->json, &value, error);
+        status = zt_json_next(&entry->reading->json, &value, error);
         return status == ZT_OK ? fields[i].read(entry, &value, error) : status;
     }
     return zt_json_skip(&entry->reading->json, error);
@@ -198,15 +203,15 @@ static enum zt_status read_fields(struct entry *entry, struct zt_error *error)
     struct zt_json_walk walk = {0};
     struct zt_json_item key;
     bool more = true;
+
     for (;;) {
         enum zt_status status = zt_json_member(&entry->reading->json, &walk, &more, &key, error);
-        if (status != ZT_OK || !more) {
+
+        if (status != ZT_OK || !more)
             return status;
-        }
         status = read_field(entry, &key, error);
-        if (status != ZT_OK) {
+        if (status != ZT_OK)
             return status;
-        }
     }
 }
 
@@ -215,30 +220,36 @@ static enum zt_status read_fields(struct entry *entry, struct zt_error *error)
 static enum zt_status check_size(const struct entry *entry, struct zt_error *error)
 {
     uint64_t bits;
+
     if (__builtin_mul_overflow(entry->elements, entry->type->bits, &bits)) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header Shape", entry->shape_at,
                        "the tensor's bits do not fit in 64 bits");
     }
     if (bits % 8 != 0) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header Shape", entry->shape_at,
-                       "%" PRIu64 " elements of %u bits do not end at a byte", entry->elements, entry->type->bits);
+                       "%" PRIu64 " elements of %u bits do not end at a byte", entry->elements,
+                       entry->type->bits);
     }
     if (entry->begin > entry->end || entry->end > entry->reading->data_length) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header BlobBounds", entry->offsets_at,
-                       "bytes %" PRIu64 " to %" PRIu64 " are not within the %" PRIu64 " bytes of data", entry->begin,
-                       entry->end, entry->reading->data_length);
+                       "bytes %" PRIu64 " to %" PRIu64 " are not within the %" PRIu64
+                       " bytes of data",
+                       entry->begin, entry->end, entry->reading->data_length);
     }
     if (entry->end - entry->begin != bits / 8) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header BlobSize", entry->offsets_at,
-                       "%" PRIu64 " bytes where shape and dtype want %" PRIu64, entry->end - entry->begin, bits / 8);
+                       "%" PRIu64 " bytes where shape and dtype want %" PRIu64,
+                       entry->end - entry->begin, bits / 8);
     }
     return ZT_OK;
 }
 
-static enum zt_status check_fields(const struct entry *entry, const struct zt_json_item *value, struct zt_error *error)
+static enum zt_status check_fields(const struct entry *entry, const struct zt_json_item *value,
+                                   struct zt_error *error)
 {
     if (entry->dtype_at == 0 || entry->shape_at == 0 || entry->offsets_at == 0) {
-        return refuse_value(value, "a tensor lacks \"dtype\", \"shape\" or \"data_offsets\"", error);
+        return refuse_value(value, "a tensor lacks \"dtype\", \"shape\" or \"data_offsets\"",
+                            error);
     }
     return check_size(entry, error);
 }
@@ -247,10 +258,11 @@ static enum zt_status add_component(const struct entry *entry, struct zt_error *
 {
     struct zt_component *component;
     enum zt_status status = zt_builder_component(&entry->reading->builder, &component, error);
-    if (status != ZT_OK) {
+    const struct tensor_type *type;
+
+    if (status != ZT_OK)
         return status;
-    }
-    const struct tensor_type *type = entry->type;
+    type = entry->type;
     component->name = "data";
     component->name_length = 4;
     component->dtype = (uint8_t)type->dtype;
@@ -265,37 +277,32 @@ static enum zt_status add_component(const struct entry *entry, struct zt_error *
     return ZT_OK;
 }
 
-enum zt_status safetensors_tensor_read(struct safetensors_reading *reading, const struct zt_json_item *key,
-                                       struct zt_error *error)
+enum zt_status safetensors_tensor_read(struct safetensors_reading *reading,
+                                       const struct zt_json_item *key, struct zt_error *error)
 {
     struct entry entry = {.reading = reading};
     struct zt_json_item value;
     struct zt_object *object;
     enum zt_status status = zt_builder_object(&reading->builder, &object, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
     object->name = key->text.bytes;
     object->name_length = (uint32_t)key->text.length;
     object->format = "dense";
     object->format_length = 5;
     object->layout = ZT_LAYOUT_DENSE;
     status = zt_json_next(&reading->json, &value, error);
-    if (status == ZT_OK && value.kind != ZT_JSON_OBJECT) {
+    if (status == ZT_OK && value.kind != ZT_JSON_OBJECT)
         status = refuse_value(&value, "a tensor is not an object", error);
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = read_fields(&entry, error);
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = check_fields(&entry, &value, error);
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = add_component(&entry, error);
-    }
-    if (status != ZT_OK) {
+    if (status != ZT_OK)
         zt_error_within(error, key->text, (struct zt_text){NULL, 0});
-    }
     return status;
 }
 
@@ -305,10 +312,10 @@ enum zt_status safetensors_tensor_read(struct safetensors_reading *reading, cons
 static bool tiles_in_order(const struct zt_model *model, uint64_t data_offset)
 {
     uint64_t at = data_offset;
+
     for (uint32_t i = 0; i < model->component_count; i++) {
-        if (model->components[i].offset != at) {
+        if (model->components[i].offset != at)
             return false;
-        }
         at += model->components[i].length;
     }
     return at == model->file_size;
@@ -318,59 +325,67 @@ static int compare_places(const void *a, const void *b)
 {
     const struct zt_component *const *left = a;
     const struct zt_component *const *right = b;
-    if ((*left)->offset != (*right)->offset) {
+
+    if ((*left)->offset != (*right)->offset)
         return (*left)->offset < (*right)->offset ? -1 : 1;
-    }
     return ((*left)->length > (*right)->length) - ((*left)->length < (*right)->length);
 }
 
-static enum zt_status refuse_tiling(const struct zt_model *model, const struct zt_component *component, uint64_t at,
+static enum zt_status refuse_tiling(const struct zt_model *model,
+                                    const struct zt_component *component, uint64_t at,
                                     struct zt_error *error)
 {
     const struct zt_object *object = zt_component_owner(model, component);
+
     assert(object != NULL);
     if (component->offset < at) {
         zt_fail(error, ZT_INVALID, "safetensors §Header Tiling", component->offset,
                 "the tensor's bytes begin inside another tensor's");
     } else {
         zt_fail(error, ZT_INVALID, "safetensors §Header Tiling", at,
-                "no tensor covers the %" PRIu64 " bytes before the tensor's", component->offset - at);
+                "no tensor covers the %" PRIu64 " bytes before the tensor's",
+                component->offset - at);
     }
     zt_error_at(error, zt_object_name(object), zt_component_name(component));
     return ZT_INVALID;
 }
 
-static enum zt_status check_sorted(const struct zt_model *model, const struct zt_component *const *sorted,
-                                   uint64_t data_offset, struct zt_error *error)
+static enum zt_status check_sorted(const struct zt_model *model,
+                                   const struct zt_component *const *sorted, uint64_t data_offset,
+                                   struct zt_error *error)
 {
     uint64_t at = data_offset;
+
     for (uint32_t i = 0; i < model->component_count; i++) {
-        if (sorted[i]->offset != at) {
+        if (sorted[i]->offset != at)
             return refuse_tiling(model, sorted[i], at, error);
-        }
         at += sorted[i]->length;
     }
     if (at != model->file_size) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header Tiling", at,
-                       "no tensor covers the last %" PRIu64 " bytes of the file", model->file_size - at);
+                       "no tensor covers the last %" PRIu64 " bytes of the file",
+                       model->file_size - at);
     }
     return ZT_OK;
 }
 
-enum zt_status safetensors_tiling_check(const struct zt_model *model, uint64_t data_offset, struct zt_error *error)
+enum zt_status safetensors_tiling_check(const struct zt_model *model, uint64_t data_offset,
+                                        struct zt_error *error)
 {
-    if (tiles_in_order(model, data_offset)) {
+    const struct zt_component **sorted;
+    enum zt_status status;
+
+    if (tiles_in_order(model, data_offset))
         return ZT_OK;
-    }
-    const struct zt_component **sorted = malloc((model->component_count + 1) * sizeof *sorted);
+    sorted = malloc((model->component_count + 1) * sizeof(*sorted));
     if (sorted == NULL) {
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to compare the tensors' ranges");
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
+                       "no memory to compare the tensors' ranges");
     }
-    for (uint32_t i = 0; i < model->component_count; i++) {
+    for (uint32_t i = 0; i < model->component_count; i++)
         sorted[i] = &model->components[i];
-    }
-    qsort(sorted, model->component_count, sizeof *sorted, compare_places);
-    enum zt_status status = check_sorted(model, sorted, data_offset, error);
+    qsort(sorted, model->component_count, sizeof(*sorted), compare_places);
+    status = check_sorted(model, sorted, data_offset, error);
     free(sorted);
     return status;
 }

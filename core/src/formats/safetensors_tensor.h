@@ -1,4 +1,5 @@
-/* Safetensors: one tensor's entry of the header, and how all tensors share the data. Called by safetensors.c alone. */
+/* Safetensors: one tensor's entry of the header, and how all tensors share the data. Called by
+ * safetensors.c alone. */
 #ifndef ZT_SAFETENSORS_TENSOR_H
 #define ZT_SAFETENSORS_TENSOR_H
 
@@ -17,10 +18,11 @@ struct safetensors_reading {
 };
 
 /* Reads the value of the header's member key and adds the object it describes. */
-enum zt_status safetensors_tensor_read(struct safetensors_reading *reading, const struct zt_json_item *key,
-                                       struct zt_error *error);
+enum zt_status safetensors_tensor_read(struct safetensors_reading *reading,
+                                       const struct zt_json_item *key, struct zt_error *error);
 
 /* Refuses data that the tensors do not cover from end to end, each byte once. */
-enum zt_status safetensors_tiling_check(const struct zt_model *model, uint64_t data_offset, struct zt_error *error);
+enum zt_status safetensors_tiling_check(const struct zt_model *model, uint64_t data_offset,
+                                        struct zt_error *error);
 
 #endif

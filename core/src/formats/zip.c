@@ -1,5 +1,5 @@
-/* ZIP archives: end record, zip64 end record, central directory, local headers (APPNOTE.TXT 4.3.7, 4.3.12 to 4.3.16).
- */
+/* ZIP archives: end record, zip64 end record, central directory, local headers (APPNOTE.TXT 4.3.7,
+ * 4.3.12 to 4.3.16). */
 #include "zip.h"
 
 #include <inttypes.h>
@@ -32,7 +32,8 @@
 
 /* --- the end records --- */
 
-/* The end record as the directory is told by it; numbers of 16 and 32 bits may be all ones, and stand for zip64's. */
+/* The end record as the directory is told by it; numbers of 16 and 32 bits may be all ones, and
+ * stand for zip64's. */
 struct end {
     uint64_t offset; /* absolute: where the directory must end */
     uint64_t disks;  /* numbers of disks, or'ed: 0 in an archive of one volume */
@@ -40,18 +41,19 @@ struct end {
     struct zip_directory directory;
 };
 
-/* The last place in the bytes where an end record fits whose comment is the rest of them; SIZE_MAX when there is none.
- */
+/* The last place in the bytes where an end record fits whose comment is the rest of them; SIZE_MAX
+ * when there is none. */
 static size_t find_end(const uint8_t *bytes, size_t length)
 {
-    for (size_t at = length - END_BYTES + 1; at-- > 0;) {
-        if (load_le32(bytes + at) == END_MAGIC && load_le16(bytes + at + 20) == length - at - END_BYTES)
+    for (size_t at = length - END_BYTES + 1; at-- > 0;)
+        if (load_le32(bytes + at) == END_MAGIC &&
+            load_le16(bytes + at + 20) == length - at - END_BYTES)
             return at;
-    }
     return SIZE_MAX;
 }
 
-static enum zt_status read_end(struct zt_source *source, struct end *out_end, struct zt_error *error)
+static enum zt_status read_end(struct zt_source *source, struct end *out_end,
+                               struct zt_error *error)
 {
     uint64_t size = zt_source_size(source);
     size_t length = size < END_MAX ? (size_t)size : END_MAX;
@@ -60,10 +62,12 @@ static enum zt_status read_end(struct zt_source *source, struct end *out_end, st
     size_t at;
 
     if (size < END_BYTES)
-        return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", 0, "a ZIP archive of %" PRIu64 " bytes", size);
+        return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", 0,
+                       "a ZIP archive of %" PRIu64 " bytes", size);
     bytes = malloc(length);
     if (bytes == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the end of a ZIP archive");
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
+                       "no memory for the end of a ZIP archive");
     status = zt_source_read_at(source, size - length, bytes, length, error);
     if (status != ZT_OK)
         goto out;
@@ -73,12 +77,13 @@ static enum zt_status read_end(struct zt_source *source, struct end *out_end, st
                          "the file does not end in the end record of a ZIP archive");
         goto out;
     }
-    *out_end = (struct end){.offset = size - length + at,
-                            .disks = (uint64_t)load_le16(bytes + at + 4) | load_le16(bytes + at + 6),
-                            .disk_entry_count = load_le16(bytes + at + 8),
-                            .directory = {.entry_count = load_le16(bytes + at + 10),
-                                          .length = load_le32(bytes + at + 12),
-                                          .offset = load_le32(bytes + at + 16)}};
+    *out_end =
+        (struct end){.offset = size - length + at,
+                     .disks = (uint64_t)load_le16(bytes + at + 4) | load_le16(bytes + at + 6),
+                     .disk_entry_count = load_le16(bytes + at + 8),
+                     .directory = {.entry_count = load_le16(bytes + at + 10),
+                                   .length = load_le32(bytes + at + 12),
+                                   .offset = load_le32(bytes + at + 16)}};
 out:
     free(bytes);
     return status;
@@ -90,7 +95,8 @@ static bool agrees(uint64_t narrow, uint64_t ones, uint64_t wide)
     return narrow == ones || narrow == wide;
 }
 
-static enum zt_status take_end64(const uint8_t *record, uint64_t record_at, struct end *end, struct zt_error *error)
+static enum zt_status take_end64(const uint8_t *record, uint64_t record_at, struct end *end,
+                                 struct zt_error *error)
 {
     struct end wide = {.offset = record_at,
                        .disks = (uint64_t)load_le32(record + 16) | load_le32(record + 20),
@@ -116,56 +122,62 @@ static enum zt_status read_end64(struct zt_source *source, struct end *end, stru
     uint8_t record[END64_BYTES];
     uint64_t locator_at = end->offset - LOCATOR_BYTES;
     enum zt_status status;
+    uint64_t record_at;
 
     if (end->offset < LOCATOR_BYTES + END64_BYTES)
         return ZT_OK;
-    status = zt_source_read_at(source, locator_at, locator, sizeof locator, error);
+    status = zt_source_read_at(source, locator_at, locator, sizeof(locator), error);
     if (status != ZT_OK || load_le32(locator) != LOCATOR_MAGIC)
         return status;
-    uint64_t record_at = load_le64(locator + 8);
+    record_at = load_le64(locator + 8);
     if (record_at > locator_at - END64_BYTES)
         return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", locator_at,
                        "the zip64 end record is said to be at %" PRIu64, record_at);
-    status = zt_source_read_at(source, record_at, record, sizeof record, error);
+    status = zt_source_read_at(source, record_at, record, sizeof(record), error);
     if (status != ZT_OK)
         return status;
-    if (load_le32(record) != END64_MAGIC || load_le64(record + 4) != locator_at - record_at - END64_UNCOUNTED)
+    if (load_le32(record) != END64_MAGIC ||
+        load_le64(record + 4) != locator_at - record_at - END64_UNCOUNTED)
         return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", record_at,
                        "there is no zip64 end record where the locator says");
     return take_end64(record, record_at, end, error);
 }
 
-enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory *out_directory, struct zt_error *error)
+enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory *out_directory,
+                                  struct zt_error *error)
 {
     struct end end = {0};
     enum zt_status status = read_end(source, &end, error);
+    const struct zip_directory *directory;
 
     if (status == ZT_OK)
         status = read_end64(source, &end, error);
     if (status != ZT_OK)
         return status;
-    const struct zip_directory *directory = &end.directory;
+    directory = &end.directory;
     if (end.disks != 0 || end.disk_entry_count != directory->entry_count)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, end.offset, "a ZIP archive of several volumes, which is not read");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, end.offset,
+                       "a ZIP archive of several volumes, which is not read");
     if (directory->offset > end.offset || directory->length != end.offset - directory->offset)
         return zt_fail(error, ZT_INVALID, "npz §Directory Bounds", end.offset,
-                       "a directory of %" PRIu64 " bytes at %" PRIu64 " does not end at the end record",
+                       "a directory of %" PRIu64 " bytes at %" PRIu64
+                       " does not end at the end record",
                        directory->length, directory->offset);
     if (directory->length > DIRECTORY_MAX)
         return zt_fail(error, ZT_INVALID, "npz §Directory TooLarge", end.offset,
                        "a directory of %" PRIu64 " bytes, more than 1 GiB", directory->length);
     if (directory->entry_count > directory->length / ENTRY_BYTES)
         return zt_fail(error, ZT_INVALID, "npz §Directory EntryCount", end.offset,
-                       "%" PRIu64 " entries do not fit a directory of %" PRIu64 " bytes", directory->entry_count,
-                       directory->length);
+                       "%" PRIu64 " entries do not fit a directory of %" PRIu64 " bytes",
+                       directory->entry_count, directory->length);
     *out_directory = *directory;
     return ZT_OK;
 }
 
 /* --- extra fields --- */
 
-/* Puts the numbers of the zip64 extra field in the place of those that are all ones, which is the order they stand in.
- * False when the fields are malformed or a number is missing. */
+/* Puts the numbers of the zip64 extra field in the place of those that are all ones, which is the
+ * order they stand in. False when the fields are malformed or a number is missing. */
 static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[], size_t count)
 {
     const uint8_t *field = NULL;
@@ -197,38 +209,48 @@ static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[]
 
 /* --- the directory --- */
 
-enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8_t *bytes, uint64_t *position,
-                              struct zip_entry *out_entry, struct zt_error *error)
+enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8_t *bytes,
+                              uint64_t *position, struct zip_entry *out_entry,
+                              struct zt_error *error)
 {
     uint64_t left = directory->length - *position;
     const uint8_t *record = bytes + *position;
     uint64_t at = directory->offset + *position;
+    size_t name;
+    size_t extra;
+    uint64_t length;
+    struct zip_entry entry;
+    uint64_t *const numbers[] = {&entry.length, &entry.stored_length, &entry.header_offset};
 
     if (left < ENTRY_BYTES || load_le32(record) != ENTRY_MAGIC)
-        return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at, "no record of an entry begins here");
-    size_t name = load_le16(record + 28);
-    size_t extra = load_le16(record + 30);
-    uint64_t length = ENTRY_BYTES + name + extra + load_le16(record + 32);
-    struct zip_entry entry = {.name = {(const char *)record + ENTRY_BYTES, name},
-                              .flags = load_le16(record + 8),
-                              .method = load_le16(record + 10),
-                              .crc32 = load_le32(record + 16),
-                              .stored_length = load_le32(record + 20),
-                              .length = load_le32(record + 24),
-                              .header_offset = load_le32(record + 42),
-                              .offset = at};
-    uint64_t *const numbers[] = {&entry.length, &entry.stored_length, &entry.header_offset};
+        return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
+                       "no record of an entry begins here");
+    name = load_le16(record + 28);
+    extra = load_le16(record + 30);
+    length = ENTRY_BYTES + name + extra + load_le16(record + 32);
+    entry = (struct zip_entry){.name = {(const char *)record + ENTRY_BYTES, name},
+                               .flags = load_le16(record + 8),
+                               .method = load_le16(record + 10),
+                               .crc32 = load_le32(record + 16),
+                               .stored_length = load_le32(record + 20),
+                               .length = load_le32(record + 24),
+                               .header_offset = load_le32(record + 42),
+                               .offset = at};
     if (length > left)
         return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
                        "the record of an entry is longer than what is left");
     if (!widen(record + ENTRY_BYTES + name, extra, numbers, 3))
-        return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at, "the extra fields of an entry are malformed");
+        return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
+                       "the extra fields of an entry are malformed");
     if (load_le16(record + 34) != 0 && load_le16(record + 34) != UINT16_MAX)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, at, "a ZIP archive of several volumes, which is not read");
-    if (entry.header_offset > directory->offset || directory->offset - entry.header_offset < ZIP_LOCAL_MIN ||
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, at,
+                       "a ZIP archive of several volumes, which is not read");
+    if (entry.header_offset > directory->offset ||
+        directory->offset - entry.header_offset < ZIP_LOCAL_MIN ||
         entry.stored_length > directory->offset - entry.header_offset - ZIP_LOCAL_MIN)
         return zt_fail(error, ZT_INVALID, "npz §Entry Bounds", at,
-                       "an entry of %" PRIu64 " bytes at %" PRIu64 " does not lie before the directory",
+                       "an entry of %" PRIu64 " bytes at %" PRIu64
+                       " does not lie before the directory",
                        entry.stored_length, entry.header_offset);
     *position += length;
     *out_entry = entry;
@@ -238,19 +260,22 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
 enum zt_status zip_entry_check_kind(const struct zip_entry *entry, struct zt_error *error)
 {
     if (entry->flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED))
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset, "the entry is encrypted, which is not read");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset,
+                       "the entry is encrypted, which is not read");
     if (entry->flags & FLAGS_UNSUPPORTED)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset, "the entry is a patch, which is not read");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset,
+                       "the entry is a patch, which is not read");
     if (entry->method != ZIP_STORED && entry->method != ZIP_DEFLATED)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, entry->offset,
-                       "the entry is compressed by method %u; stored and deflated ones are read", entry->method);
+                       "the entry is compressed by method %u; stored and deflated ones are read",
+                       entry->method);
     return ZT_OK;
 }
 
 /* --- local headers --- */
 
-enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *header, size_t *out_length,
-                                 struct zt_error *error)
+enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *header,
+                                 size_t *out_length, struct zt_error *error)
 {
     if (load_le32(header) != LOCAL_MAGIC)
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
@@ -259,7 +284,8 @@ enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *h
     return ZT_OK;
 }
 
-enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *header, struct zt_error *error)
+enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *header,
+                               struct zt_error *error)
 {
     uint16_t flags = load_le16(header + 6);
     size_t name = load_le16(header + 26);
@@ -271,7 +297,8 @@ enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *hea
     if (name != entry->name.length || memcmp(header + ZIP_LOCAL_MIN, entry->name.bytes, name) != 0)
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the entry's own header has another name");
-    if (load_le16(header + 8) != entry->method || ((flags ^ entry->flags) & (FLAGS_UNSUPPORTED | FLAG_DESCRIPTOR)) != 0)
+    if (load_le16(header + 8) != entry->method ||
+        ((flags ^ entry->flags) & (FLAGS_UNSUPPORTED | FLAG_DESCRIPTOR)) != 0)
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the entry's own header has another method or other flags");
     if (!widen(header + ZIP_LOCAL_MIN + name, load_le16(header + 28), numbers, 2))

@@ -1,8 +1,8 @@
-/* ZIP archives as NumPy writes and reads them (APPNOTE.TXT sections 4.3 to 4.5): directory and local headers, with
- * zip64.
+/* ZIP archives as NumPy writes and reads them (APPNOTE.TXT sections 4.3 to 4.5): directory and
+ * local headers, with zip64.
  *
- * One volume, whose central directory ends where the end record begins, which ends the file. Rules: "npz §Directory …"
- * for the directory, "npz §Entry …" for what lies elsewhere. */
+ * One volume, whose central directory ends where the end record begins, which ends the file. Rules:
+ * "npz §Directory …" for the directory, "npz §Entry …" for what lies elsewhere. */
 #ifndef ZT_ZIP_H
 #define ZT_ZIP_H
 
@@ -38,18 +38,22 @@ struct zip_entry {
 enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory *out_directory,
                                   struct zt_error *error);
 
-/* Reads the record at position (relative to bytes, which are the whole directory) and moves it past the record. */
-enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8_t *bytes, uint64_t *position,
-                              struct zip_entry *out_entry, struct zt_error *error);
+/* Reads the record at position (relative to bytes, which are the whole directory) and moves it past
+ * the record. */
+enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8_t *bytes,
+                              uint64_t *position, struct zip_entry *out_entry,
+                              struct zt_error *error);
 
-/* Refuses what the entry's flags or method ask for and is not done here: encryption, patches, other compressions. */
+/* Refuses what the entry's flags or method ask for and is not done here: encryption, patches, other
+ * compressions. */
 enum zt_status zip_entry_check_kind(const struct zip_entry *entry, struct zt_error *error);
 
 /* Bytes of the local header: the first ZIP_LOCAL_MIN of it tell, and that it is one. */
-enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *header, size_t *out_length,
-                                 struct zt_error *error);
+enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *header,
+                                 size_t *out_length, struct zt_error *error);
 
 /* Refuses a whole local header that does not say what the directory says. */
-enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *header, struct zt_error *error);
+enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *header,
+                               struct zt_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* zTensor 0.1: blobs, then an array of maps, one for each tensor, then the array's size.
  *
- * A tensor becomes an object with the one component "data", the blob as it is, also where it is sparse. Fields that the
- * format does not know are the object's attributes. */
+ * A tensor becomes an object with the one component "data", the blob as it is, also where it is
+ * sparse. Fields that the format does not know are the object's attributes. */
 #include "formats.h"
 
 #include <inttypes.h>
@@ -47,7 +47,18 @@ struct tensor_fields {
 
 /* --- a tensor's fields --- */
 
-enum tensor_field { NAME, OFFSET, SIZE, DTYPE, SHAPE, ENCODING, LAYOUT, ENDIANNESS, CHECKSUM, TENSOR_FIELDS };
+enum tensor_field {
+    NAME,
+    OFFSET,
+    SIZE,
+    DTYPE,
+    SHAPE,
+    ENCODING,
+    LAYOUT,
+    ENDIANNESS,
+    CHECKSUM,
+    TENSOR_FIELDS
+};
 
 static const struct zt_text tensor_names[TENSOR_FIELDS] = {
     [NAME] = ZT_FIELD_NAME("name"),         [OFFSET] = ZT_FIELD_NAME("offset"),
@@ -57,10 +68,12 @@ static const struct zt_text tensor_names[TENSOR_FIELDS] = {
     [CHECKSUM] = ZT_FIELD_NAME("checksum"),
 };
 
-static enum zt_status take_name(struct tensor_fields *fields, const struct zt_field *field, struct zt_error *error)
+static enum zt_status take_name(struct tensor_fields *fields, const struct zt_field *field,
+                                struct zt_error *error)
 {
     struct zt_text name;
     enum zt_status status = zt_field_text(&fields->reading->reader, field, &name, error);
+
     if (status == ZT_OK) {
         fields->object->name = name.bytes;
         fields->object->name_length = (uint32_t)name.length;
@@ -68,10 +81,12 @@ static enum zt_status take_name(struct tensor_fields *fields, const struct zt_fi
     return status;
 }
 
-static enum zt_status take_field(void *context, const struct zt_field *field, struct zt_error *error)
+static enum zt_status take_field(void *context, const struct zt_field *field,
+                                 struct zt_error *error)
 {
     struct tensor_fields *fields = context;
     struct zt_cbor_reader *reader = &fields->reading->reader;
+
     switch (field->number) {
     case NAME:
         return take_name(fields, field, error);
@@ -88,9 +103,12 @@ static enum zt_status take_field(void *context, const struct zt_field *field, st
     case LAYOUT:
         return zt_field_text(reader, field, &fields->layout, error);
     case ENDIANNESS:
-        return zt_field_null(reader) ? ZT_OK : zt_field_placed_text(reader, field, &fields->endianness, error);
+        return zt_field_null(reader)
+                   ? ZT_OK
+                   : zt_field_placed_text(reader, field, &fields->endianness, error);
     default:
-        return zt_field_null(reader) ? ZT_OK : zt_field_text(reader, field, &fields->checksum, error);
+        return zt_field_null(reader) ? ZT_OK
+                                     : zt_field_text(reader, field, &fields->checksum, error);
     }
 }
 
@@ -98,10 +116,10 @@ static enum zt_status pass_field(void *context, struct zt_text pair, struct zt_e
 {
     struct tensor_fields *fields = context;
     struct reading *reading = fields->reading;
+
     zt_buffer_append(&reading->attributes, pair.bytes, pair.length);
-    if (reading->attributes.failed) {
+    if (reading->attributes.failed)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
-    }
     reading->attribute_count++;
     return ZT_OK;
 }
@@ -125,14 +143,14 @@ static enum zt_status settle_attributes(struct tensor_fields *fields, struct zt_
     struct zt_buffer head = {0};
     void *map;
     enum zt_status status = ZT_OK;
-    if (reading->attribute_count == 0) {
+
+    if (reading->attribute_count == 0)
         return ZT_OK;
-    }
     zt_cbor_put_map(&head, reading->attribute_count);
-    if (head.failed) {
+    if (head.failed)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
-    }
-    status = zt_arena_take(&reading->builder.model->storage->arena, head.length + pairs->length, &map, error);
+    status = zt_arena_take(&reading->builder.model->storage->arena, head.length + pairs->length,
+                           &map, error);
     if (status == ZT_OK) {
         memcpy(map, head.bytes, head.length);
         memcpy((uint8_t *)map + head.length, pairs->bytes, pairs->length);
@@ -143,14 +161,14 @@ static enum zt_status settle_attributes(struct tensor_fields *fields, struct zt_
     return status;
 }
 
-/* Both spellings of sparse are read: the released writers' sparsecoo and sparsecsr, whose blobs are known, and the
- * specification's sparse, whose blobs nothing describes. */
+/* Both spellings of sparse are read: the released writers' sparsecoo and sparsecsr, whose blobs are
+ * known, and the specification's sparse, whose blobs nothing describes. */
 static void settle_layout(struct tensor_fields *fields)
 {
     struct zt_object *object = fields->object;
-    if (fields->layout.bytes == NULL) {
+
+    if (fields->layout.bytes == NULL)
         fields->layout = (struct zt_text){"dense", 5};
-    }
     object->format = fields->layout.bytes;
     object->format_length = (uint32_t)fields->layout.length;
     object->layout = zt_text_is(fields->layout, "dense")       ? ZT_LAYOUT_DENSE
@@ -159,16 +177,18 @@ static void settle_layout(struct tensor_fields *fields)
                                                                : ZT_LAYOUT_OTHER;
 }
 
-static enum zt_status settle_type(struct tensor_fields *fields, struct zt_component *component, struct zt_error *error)
+static enum zt_status settle_type(struct tensor_fields *fields, struct zt_component *component,
+                                  struct zt_error *error)
 {
     enum zt_dtype dtype;
+
     if (!zt_dtype_from_long_name(fields->dtype.text, &dtype)) {
-        return zt_fail(error, ZT_INVALID, "zt0.1 §Metadata Dtype", fields->dtype.offset, "the dtype is not known");
+        return zt_fail(error, ZT_INVALID, "zt0.1 §Metadata Dtype", fields->dtype.offset,
+                       "the dtype is not known");
     }
     component->dtype = (uint8_t)dtype;
-    if (fields->endianness.text.bytes == NULL || zt_text_is(fields->endianness.text, "little")) {
+    if (fields->endianness.text.bytes == NULL || zt_text_is(fields->endianness.text, "little"))
         return ZT_OK;
-    }
     if (!zt_text_is(fields->endianness.text, "big")) {
         return zt_fail(error, ZT_INVALID, "zt0.1 §Metadata Endianness", fields->endianness.offset,
                        "data_endianness is neither little nor big");
@@ -181,28 +201,32 @@ static enum zt_status settle_type(struct tensor_fields *fields, struct zt_compon
     return ZT_OK;
 }
 
-/* Dense bytes, once decoded, are as many as shape and dtype say; for zstd nothing else tells how many. */
-static enum zt_status settle_dense_length(const struct tensor_fields *fields, struct zt_component *component,
-                                          struct zt_error *error)
+/* Dense bytes, once decoded, are as many as shape and dtype say; for zstd nothing else tells how
+ * many. */
+static enum zt_status settle_dense_length(const struct tensor_fields *fields,
+                                          struct zt_component *component, struct zt_error *error)
 {
     const struct zt_object *object = fields->object;
     uint64_t elements;
     uint64_t bytes;
-    if (object->layout != ZT_LAYOUT_DENSE) {
+
+    if (object->layout != ZT_LAYOUT_DENSE)
         return ZT_OK;
-    }
-    if (!zt_shape_product(fields->reading->builder.dimensions + object->first_dimension, object->rank, &elements) ||
-        zt_element_bytes((enum zt_dtype)component->dtype, ZT_LOGICAL_NONE, elements, &bytes) != ZT_OK) {
-        return zt_fail(error, ZT_INVALID, rules.shape, zt_builder_offset_of(&fields->reading->builder, object->name),
+    if (!zt_shape_product(fields->reading->builder.dimensions + object->first_dimension,
+                          object->rank, &elements) ||
+        zt_element_bytes((enum zt_dtype)component->dtype, ZT_LOGICAL_NONE, elements, &bytes) !=
+            ZT_OK) {
+        return zt_fail(error, ZT_INVALID, rules.shape,
+                       zt_builder_offset_of(&fields->reading->builder, object->name),
                        "the size of so many elements does not fit in 64 bits");
     }
     if (component->encoding == ZT_ENCODING_RAW && component->length != bytes) {
         return zt_fail(error, ZT_INVALID, "zt0.1 §Metadata DenseSize", component->offset,
-                       "%" PRIu64 " bytes where shape and dtype want %" PRIu64, component->length, bytes);
+                       "%" PRIu64 " bytes where shape and dtype want %" PRIu64, component->length,
+                       bytes);
     }
-    if (component->encoding == ZT_ENCODING_ZSTD) {
+    if (component->encoding == ZT_ENCODING_ZSTD)
         component->decoded_length = bytes;
-    }
     return ZT_OK;
 }
 
@@ -211,9 +235,9 @@ static enum zt_status settle_component(struct tensor_fields *fields, struct zt_e
     struct zt_builder *builder = &fields->reading->builder;
     struct zt_component *component;
     enum zt_status status = zt_builder_component(builder, &component, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
     component->name = "data";
     component->name_length = 4;
     component->offset = fields->offset;
@@ -223,12 +247,10 @@ static enum zt_status settle_component(struct tensor_fields *fields, struct zt_e
     settle_layout(fields);
     zt_component_set_encoding(component, fields->encoding);
     status = settle_type(fields, component, error);
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = zt_blob_check(component, builder->model, &rules, error);
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = settle_dense_length(fields, component, error);
-    }
     return status;
 }
 
@@ -236,21 +258,18 @@ static enum zt_status read_tensor(struct reading *reading, struct zt_error *erro
 {
     struct tensor_fields fields = {.reading = reading};
     enum zt_status status = zt_builder_object(&reading->builder, &fields.object, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
     reading->attributes.length = 0;
     reading->attribute_count = 0;
     status = zt_map_read(&reading->reader, &tensor_schema, &fields, error);
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = settle_attributes(&fields, error);
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = settle_component(&fields, error);
-    }
-    if (status != ZT_OK && fields.object->name != NULL) {
+    if (status != ZT_OK && fields.object->name != NULL)
         zt_error_within(error, zt_object_name(fields.object), (struct zt_text){NULL, 0});
-    }
     return status;
 }
 
@@ -262,69 +281,78 @@ static enum zt_status read_metadata(struct reading *reading, struct zt_error *er
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
     bool more;
+    enum zt_status status;
+
     zt_cbor_reader_init(&reading->reader, model->storage->manifest, (size_t)model->manifest_length,
                         model->manifest_offset, ZT_CBOR_ZT01, &model->storage->arena);
-    enum zt_status status = zt_cbor_next_untagged(&reading->reader, &item, error);
-    if (status != ZT_OK) {
+    status = zt_cbor_next_untagged(&reading->reader, &item, error);
+    if (status != ZT_OK)
         return status;
-    }
     if (item.kind != ZT_CBOR_ARRAY) {
-        return zt_fail(error, ZT_INVALID, rules.schema, item.offset, "the metadata is not an array");
+        return zt_fail(error, ZT_INVALID, rules.schema, item.offset,
+                       "the metadata is not an array");
     }
     status = zt_cbor_enter(&reading->reader, &item, &walk, error);
-    while (status == ZT_OK && (status = zt_cbor_more(&reading->reader, &walk, &more, error)) == ZT_OK && more) {
+    while (status == ZT_OK &&
+           (status = zt_cbor_more(&reading->reader, &walk, &more, error)) == ZT_OK && more)
         status = read_tensor(reading, error);
-    }
     return status == ZT_OK ? zt_cbor_end(&reading->reader, error) : status;
 }
 
-static enum zt_status read_size(struct zt_source *source, uint64_t *out_size, struct zt_error *error)
+static enum zt_status read_size(struct zt_source *source, uint64_t *out_size,
+                                struct zt_error *error)
 {
     uint64_t file_size = zt_source_size(source);
     uint8_t tail[8];
+    enum zt_status status;
+    uint64_t size;
+
     if (file_size < FILE_MIN_BYTES) {
-        return zt_fail(error, ZT_INVALID, "zt0.1 §Layout FileTooSmall", 0, "a file of %" PRIu64 " bytes", file_size);
+        return zt_fail(error, ZT_INVALID, "zt0.1 §Layout FileTooSmall", 0,
+                       "a file of %" PRIu64 " bytes", file_size);
     }
-    enum zt_status status = zt_source_read_at(source, file_size - sizeof tail, tail, sizeof tail, error);
-    if (status != ZT_OK) {
+    status = zt_source_read_at(source, file_size - sizeof(tail), tail, sizeof(tail), error);
+    if (status != ZT_OK)
         return status;
-    }
-    uint64_t size = zt_load_le64(tail);
-    if (size == 0 || size > file_size - HEAD_BYTES - sizeof tail) {
-        return zt_fail(error, ZT_INVALID, "zt0.1 §Layout MetadataBounds", file_size - sizeof tail,
-                       "metadata of %" PRIu64 " bytes does not fit a file of %" PRIu64, size, file_size);
+    size = zt_load_le64(tail);
+    if (size == 0 || size > file_size - HEAD_BYTES - sizeof(tail)) {
+        return zt_fail(error, ZT_INVALID, "zt0.1 §Layout MetadataBounds", file_size - sizeof(tail),
+                       "metadata of %" PRIu64 " bytes does not fit a file of %" PRIu64, size,
+                       file_size);
     }
     if (size > METADATA_MAX_BYTES) {
-        return zt_fail(error, ZT_INVALID, "zt0.1 §Layout MetadataTooLarge", file_size - sizeof tail,
+        return zt_fail(error, ZT_INVALID, "zt0.1 §Layout MetadataTooLarge",
+                       file_size - sizeof(tail),
                        "the metadata's size is %" PRIu64 " bytes, more than 1 GiB", size);
     }
     *out_size = size;
     return ZT_OK;
 }
 
-enum zt_status zt01_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status zt01_open(struct zt_source *source, struct zt_model **out_model,
+                         struct zt_error *error)
 {
     struct reading reading = {0};
     struct zt_model *model = NULL;
     uint64_t size = 0;
     enum zt_status status = read_size(source, &size, error);
-    if (status != ZT_OK) {
+    uint64_t offset;
+
+    if (status != ZT_OK)
         return status;
-    }
-    uint64_t offset = zt_source_size(source) - sizeof size - size;
+    offset = zt_source_size(source) - sizeof(size) - size;
     status = zt_manifest_begins(source, offset, ZT_CBOR_MAJOR_ARRAY, &rules, error);
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = zt_builder_init(&reading.builder, source, offset, size, error);
-    }
-    if (status != ZT_OK) {
+    if (status != ZT_OK)
         return status;
-    }
     reading.builder.model->format = ZT_FORMAT_ZT01;
     reading.builder.model->format_name = "zt";
     reading.builder.model->version = (struct zt_text){"0.1.0", 5};
     status = read_metadata(&reading, error);
     if (status == ZT_OK) {
-        status = zt_builder_finish(&reading.builder, "zt0.1 §Metadata DuplicateName", &model, error);
+        status =
+            zt_builder_finish(&reading.builder, "zt0.1 §Metadata DuplicateName", &model, error);
     }
     zt_buffer_free(&reading.attributes);
     if (status != ZT_OK) {

@@ -1,7 +1,9 @@
-/* zTensor 1.0, 1.1 and 1.2: the container and the manifest's root (zTensor 1.2 sections 1, 4 and 5).
+/* zTensor 1.0, 1.1 and 1.2: the container and the manifest's root (zTensor 1.2 sections 1, 4 and
+ * 5).
  *
- * 1.0 has the same head but no magic at its end, and names its objects "tensors"; 1.1 and 1.2 differ only in fields
- * that are optional, so they are told apart by what is there. Objects are read in zt1_object.c. */
+ * 1.0 has the same head but no magic at its end, and names its objects "tensors"; 1.1 and 1.2
+ * differ only in fields that are optional, so they are told apart by what is there. Objects are
+ * read in zt1_object.c. */
 #include "formats.h"
 
 #include <inttypes.h>
@@ -32,31 +34,39 @@ static enum zt_status check_frame(const struct frame *frame, uint64_t size, stru
 {
     if (frame->manifest_length > MANIFEST_MAX_BYTES) {
         return zt_fail(error, ZT_INVALID, "zt1 §5 ManifestTooLarge", frame->length_offset,
-                       "the manifest's size is %" PRIu64 " bytes, more than 1 GiB", frame->manifest_length);
+                       "the manifest's size is %" PRIu64 " bytes, more than 1 GiB",
+                       frame->manifest_length);
     }
-    if (frame->manifest_length == 0 || frame->manifest_length > frame->length_offset - sizeof magic) {
+    if (frame->manifest_length == 0 ||
+        frame->manifest_length > frame->length_offset - sizeof(magic)) {
         return zt_fail(error, ZT_INVALID, "zt1 §4 ManifestBounds", frame->length_offset,
-                       "a manifest of %" PRIu64 " bytes does not fit a file of %" PRIu64, frame->manifest_length, size);
+                       "a manifest of %" PRIu64 " bytes does not fit a file of %" PRIu64,
+                       frame->manifest_length, size);
     }
     return ZT_OK;
 }
 
-static enum zt_status read_frame(struct zt_source *source, struct frame *out_frame, struct zt_error *error)
+static enum zt_status read_frame(struct zt_source *source, struct frame *out_frame,
+                                 struct zt_error *error)
 {
     uint64_t size = zt_source_size(source);
     uint8_t tail[16];
+    enum zt_status status;
+    struct frame frame;
+
     if (size < FILE_MIN_BYTES_1_0) {
-        return zt_fail(error, ZT_INVALID, "zt1 §4 FileTooSmall", 0, "a file of %" PRIu64 " bytes", size);
+        return zt_fail(error, ZT_INVALID, "zt1 §4 FileTooSmall", 0, "a file of %" PRIu64 " bytes",
+                       size);
     }
-    enum zt_status status = zt_source_read_at(source, size - sizeof tail, tail, sizeof tail, error);
-    if (status != ZT_OK) {
+    status = zt_source_read_at(source, size - sizeof(tail), tail, sizeof(tail), error);
+    if (status != ZT_OK)
         return status;
-    }
-    struct frame frame = {.is_1_0 = memcmp(tail + 8, magic, sizeof magic) != 0};
+    frame = (struct frame){.is_1_0 = memcmp(tail + 8, magic, sizeof(magic)) != 0};
     frame.length_offset = size - (frame.is_1_0 ? 8 : 16);
     frame.manifest_length = zt_load_le64(frame.is_1_0 ? tail + 8 : tail);
     if (!frame.is_1_0 && size < FILE_MIN_BYTES) {
-        return zt_fail(error, ZT_INVALID, "zt1 §4 FileTooSmall", 0, "a file of %" PRIu64 " bytes", size);
+        return zt_fail(error, ZT_INVALID, "zt1 §4 FileTooSmall", 0, "a file of %" PRIu64 " bytes",
+                       size);
     }
     if (frame.is_1_0 && frame.manifest_length > size - 16) {
         return zt_fail(error, ZT_INVALID, "zt1 §4 FooterMagic", size - 8,
@@ -74,40 +84,46 @@ static enum zt_status read_frame(struct zt_source *source, struct frame *out_fra
 
 enum root_field { VERSION, OBJECTS, ATTRIBUTES, GENERATOR, ROOT_FIELDS };
 
-static const struct zt_text root_names_1_0[ROOT_FIELDS] = {[VERSION] = ZT_FIELD_NAME("version"),
-                                                           [OBJECTS] = ZT_FIELD_NAME("tensors"),
-                                                           [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
-                                                           [GENERATOR] = ZT_FIELD_NAME("generator")};
+static const struct zt_text root_names_1_0[ROOT_FIELDS] = {
+    [VERSION] = ZT_FIELD_NAME("version"),
+    [OBJECTS] = ZT_FIELD_NAME("tensors"),
+    [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
+    [GENERATOR] = ZT_FIELD_NAME("generator")};
 static const struct zt_text root_names[ROOT_FIELDS] = {[VERSION] = ZT_FIELD_NAME("version"),
                                                        [OBJECTS] = ZT_FIELD_NAME("objects"),
                                                        [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
                                                        [GENERATOR] = ZT_FIELD_NAME("generator")};
 
-static enum zt_status take_version(struct zt1_reading *reading, const struct zt_field *field, struct zt_error *error)
+static enum zt_status take_version(struct zt1_reading *reading, const struct zt_field *field,
+                                   struct zt_error *error)
 {
     struct zt_text *version = &reading->builder.model->version;
     enum zt_status status = zt_field_text(&reading->reader, field, version, error);
+
     if (status == ZT_OK && (version->length < 2 || memcmp(version->bytes, "1.", 2) != 0)) {
-        return zt_fail(error, ZT_INVALID, "zt1 §1 Version", field->offset, "the version is not 1.x");
+        return zt_fail(error, ZT_INVALID, "zt1 §1 Version", field->offset,
+                       "the version is not 1.x");
     }
     return status;
 }
 
-static enum zt_status take_root_field(void *context, const struct zt_field *field, struct zt_error *error)
+static enum zt_status take_root_field(void *context, const struct zt_field *field,
+                                      struct zt_error *error)
 {
     struct zt1_reading *reading = context;
     struct zt_named_entries objects = {.take = zt1_object_read, .context = reading};
     struct zt_text generator;
+
     switch (field->number) {
     case VERSION:
         return take_version(reading, field, error);
     case OBJECTS:
         return zt_field_entries(&reading->reader, field, &objects, error);
     case ATTRIBUTES:
-        if (zt_field_null(&reading->reader)) {
+        if (zt_field_null(&reading->reader))
             return ZT_OK;
-        }
-        return zt_field_attributes(&reading->reader, field, &reading->builder.model->attributes, error);
+        return zt_field_attributes(&reading->reader, field, &reading->builder.model->attributes,
+                                   error);
     default:
         return zt_field_text(&reading->reader, field, &generator, error);
     }
@@ -135,8 +151,9 @@ static const struct zt_map_schema root_schema = {
 static enum zt_status check_dtypes_1_1(const struct zt1_reading *reading, struct zt_error *error)
 {
     struct zt_text version = reading->builder.model->version;
-    bool is_1_1 =
-        version.length >= 3 && memcmp(version.bytes, "1.1", 3) == 0 && (version.length == 3 || version.bytes[3] == '.');
+    bool is_1_1 = version.length >= 3 && memcmp(version.bytes, "1.1", 3) == 0 &&
+                  (version.length == 3 || version.bytes[3] == '.');
+
     if (reading->dtype_1_1_offset != ZT_NO_OFFSET && !is_1_1) {
         return zt_fail(error, ZT_INVALID, "zt1 §2 Dtype", reading->dtype_1_1_offset,
                        "a dtype that only zTensor 1.1 has");
@@ -147,13 +164,14 @@ static enum zt_status check_dtypes_1_1(const struct zt1_reading *reading, struct
 static enum zt_status read_manifest(struct zt1_reading *reading, struct zt_error *error)
 {
     struct zt_model *model = reading->builder.model;
+    enum zt_status status;
+
     zt_cbor_reader_init(&reading->reader, model->storage->manifest, (size_t)model->manifest_length,
                         model->manifest_offset, ZT_CBOR_ZT1, &model->storage->arena);
-    enum zt_status status =
-        zt_map_read(&reading->reader, reading->is_1_0 ? &root_schema_1_0 : &root_schema, reading, error);
-    if (status == ZT_OK) {
+    status = zt_map_read(&reading->reader, reading->is_1_0 ? &root_schema_1_0 : &root_schema,
+                         reading, error);
+    if (status == ZT_OK)
         status = zt_cbor_end(&reading->reader, error);
-    }
     return status == ZT_OK ? check_dtypes_1_1(reading, error) : status;
 }
 
@@ -163,36 +181,37 @@ static enum zt_status check_model(const struct zt_model *model, struct zt_error 
 {
     for (uint32_t i = 0; i < model->object_count; i++) {
         enum zt_status status = zt_layout_check(model, &model->objects[i], ZT_LAYOUTS_ZT1, error);
-        if (status != ZT_OK) {
+
+        if (status != ZT_OK)
             return status;
-        }
     }
     return zt_extents_check(model, false, "zt1 §4 BlobOverlap", error);
 }
 
-enum zt_status zt1_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status zt1_open(struct zt_source *source, struct zt_model **out_model,
+                        struct zt_error *error)
 {
     struct zt1_reading reading = {.dtype_1_1_offset = ZT_NO_OFFSET};
     struct zt_model *model = NULL;
     struct frame frame = {0};
     enum zt_status status = read_frame(source, &frame, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
     reading.is_1_0 = frame.is_1_0;
-    status = zt_manifest_begins(source, frame.manifest_offset, ZT_CBOR_MAJOR_MAP, &zt1_rules, error);
+    status =
+        zt_manifest_begins(source, frame.manifest_offset, ZT_CBOR_MAJOR_MAP, &zt1_rules, error);
     if (status == ZT_OK) {
-        status = zt_builder_init(&reading.builder, source, frame.manifest_offset, frame.manifest_length, error);
+        status = zt_builder_init(&reading.builder, source, frame.manifest_offset,
+                                 frame.manifest_length, error);
     }
-    if (status != ZT_OK) {
+    if (status != ZT_OK)
         return status;
-    }
     reading.builder.model->format = ZT_FORMAT_ZT1;
     reading.builder.model->format_name = "zt";
     status = read_manifest(&reading, error);
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = zt_builder_finish(&reading.builder, "zt1 §1 DuplicateName", &model, error);
-    }
     if (status != ZT_OK) {
         zt_builder_abandon(&reading.builder);
         return status;

@@ -1,6 +1,7 @@
 /* zTensor 1.x objects and components (zTensor 1.2 sections 1 and 2; 1.0's tensors).
  *
- * Fields may stand in any order, so a map's fields are gathered first and judged together when it ends. */
+ * Fields may stand in any order, so a map's fields are gathered first and judged together when it
+ * ends. */
 #include "zt1_object.h"
 
 #include <string.h>
@@ -34,7 +35,16 @@ struct object_fields {
 /* --- components --- */
 
 /* The first four are all that 1.0 has; there the others are unknown fields. */
-enum component_field { OFFSET, LENGTH, ENCODING, DIGEST, DTYPE, TYPE, UNCOMPRESSED_LENGTH, COMPONENT_FIELDS };
+enum component_field {
+    OFFSET,
+    LENGTH,
+    ENCODING,
+    DIGEST,
+    DTYPE,
+    TYPE,
+    UNCOMPRESSED_LENGTH,
+    COMPONENT_FIELDS
+};
 
 static const struct zt_text component_names[COMPONENT_FIELDS] = {
     [OFFSET] = ZT_FIELD_NAME("offset"),
@@ -50,9 +60,9 @@ static enum zt_status take_optional(struct component_fields *fields, const struc
                                     struct zt_error *error)
 {
     struct zt_cbor_reader *reader = &fields->reading->reader;
-    if (zt_field_null(reader)) {
+
+    if (zt_field_null(reader))
         return ZT_OK;
-    }
     switch (field->number) {
     case DIGEST:
         return zt_field_text(reader, field, &fields->digest, error);
@@ -64,10 +74,12 @@ static enum zt_status take_optional(struct component_fields *fields, const struc
     }
 }
 
-static enum zt_status take_component_field(void *context, const struct zt_field *field, struct zt_error *error)
+static enum zt_status take_component_field(void *context, const struct zt_field *field,
+                                           struct zt_error *error)
 {
     struct component_fields *fields = context;
     struct zt_cbor_reader *reader = &fields->reading->reader;
+
     switch (field->number) {
     case OFFSET:
         return zt_field_uint(reader, field, &fields->component->offset, error);
@@ -77,9 +89,8 @@ static enum zt_status take_component_field(void *context, const struct zt_field 
         return zt_field_placed_text(reader, field, &fields->dtype, error);
     case ENCODING:
         /* 1.0's own readers took null for raw, later ones refuse it. */
-        if (fields->reading->is_1_0 && zt_field_null(reader)) {
+        if (fields->reading->is_1_0 && zt_field_null(reader))
             return ZT_OK;
-        }
         return zt_field_text(reader, field, &fields->encoding, error);
     default:
         return take_optional(fields, field, error);
@@ -104,7 +115,8 @@ static const struct zt_map_schema component_schema = {
     .take = take_component_field,
 };
 
-static void set_type(struct zt_component *component, const char *text, size_t length, enum zt_logical logical)
+static void set_type(struct zt_component *component, const char *text, size_t length,
+                     enum zt_logical logical)
 {
     component->type = text;
     component->type_length = (uint32_t)length;
@@ -128,48 +140,50 @@ static enum zt_status settle_dtype_1_1(struct component_fields *fields, struct z
         {"complex64", ZT_LOGICAL_COMPLEX64},
         {"complex128", ZT_LOGICAL_COMPLEX128},
     };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (!zt_text_is(fields->dtype.text, known[i].dtype)) {
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        const char *name;
+
+        if (!zt_text_is(fields->dtype.text, known[i].dtype))
             continue;
-        }
         if (fields->type.text.bytes != NULL) {
             return zt_fail(error, ZT_INVALID, "zt1 §2 LogicalType", fields->type.offset,
                            "a type beside the dtype %s, which is a type itself", known[i].dtype);
         }
-        const char *name = zt_logical_name(known[i].logical);
+        name = zt_logical_name(known[i].logical);
         fields->component->dtype = (uint8_t)zt_logical_storage(known[i].logical);
         set_type(fields->component, name, strlen(name), known[i].logical);
-        if (fields->reading->dtype_1_1_offset == ZT_NO_OFFSET) {
+        if (fields->reading->dtype_1_1_offset == ZT_NO_OFFSET)
             fields->reading->dtype_1_1_offset = fields->dtype.offset;
-        }
         return ZT_OK;
     }
     return fail_dtype(fields->dtype.offset, error);
 }
 
-/* zTensor 1.2 section 2: a type that is known says which dtype it lies on; any other is for others to interpret. */
+/* zTensor 1.2 section 2: a type that is known says which dtype it lies on; any other is for others
+ * to interpret. */
 static enum zt_status settle_type(struct component_fields *fields, struct zt_error *error)
 {
     struct zt_component *component = fields->component;
     enum zt_dtype dtype;
-    if (fields->reading->is_1_0) {
+    enum zt_logical logical;
+
+    if (fields->reading->is_1_0)
         return ZT_OK;
-    }
-    if (!zt_dtype_from_name(fields->dtype.text, &dtype)) {
+    if (!zt_dtype_from_name(fields->dtype.text, &dtype))
         return settle_dtype_1_1(fields, error);
-    }
     component->dtype = (uint8_t)dtype;
-    if (fields->type.text.bytes == NULL) {
+    if (fields->type.text.bytes == NULL)
         return ZT_OK;
-    }
-    enum zt_logical logical = zt_logical_from_name(fields->type.text);
-    /* "bool" names a dtype as well: on that one it says nothing that is known, like any dtype's name. */
-    if (logical == ZT_LOGICAL_BOOL && dtype == ZT_BOOL) {
+    logical = zt_logical_from_name(fields->type.text);
+    /* "bool" names a dtype as well: on that one it says nothing that is known, like any dtype's
+     * name. */
+    if (logical == ZT_LOGICAL_BOOL && dtype == ZT_BOOL)
         logical = ZT_LOGICAL_UNKNOWN;
-    }
     if (logical != ZT_LOGICAL_UNKNOWN && zt_logical_storage(logical) != dtype) {
-        return zt_fail(error, ZT_INVALID, "zt1 §2 LogicalType", fields->type.offset, "the type lies on %s, not %s",
-                       zt_dtype_name(zt_logical_storage(logical)), zt_dtype_name(dtype));
+        return zt_fail(error, ZT_INVALID, "zt1 §2 LogicalType", fields->type.offset,
+                       "the type lies on %s, not %s", zt_dtype_name(zt_logical_storage(logical)),
+                       zt_dtype_name(dtype));
     }
     set_type(component, fields->type.text.bytes, fields->type.text.length, logical);
     return ZT_OK;
@@ -178,11 +192,12 @@ static enum zt_status settle_type(struct component_fields *fields, struct zt_err
 static enum zt_status settle_encoding(struct component_fields *fields, struct zt_error *error)
 {
     struct zt_component *component = fields->component;
+
     zt_component_set_encoding(component, fields->encoding);
-    if (fields->uncompressed_offset == ZT_NO_OFFSET) {
+    if (fields->uncompressed_offset == ZT_NO_OFFSET)
         return ZT_OK;
-    }
-    if (component->encoding == ZT_ENCODING_RAW && fields->uncompressed_length != component->length) {
+    if (component->encoding == ZT_ENCODING_RAW &&
+        fields->uncompressed_length != component->length) {
         return zt_fail(error, ZT_INVALID, "zt1 §1 UncompressedLength", fields->uncompressed_offset,
                        "uncompressed_length is not length, and the encoding is raw");
     }
@@ -194,36 +209,36 @@ static enum zt_status read_component(struct component_fields *fields, struct zt_
 {
     struct zt1_reading *reading = fields->reading;
     enum zt_status status =
-        zt_map_read(&reading->reader, reading->is_1_0 ? &component_schema_1_0 : &component_schema, fields, error);
-    if (status != ZT_OK) {
+        zt_map_read(&reading->reader, reading->is_1_0 ? &component_schema_1_0 : &component_schema,
+                    fields, error);
+
+    if (status != ZT_OK)
         return status;
-    }
     fields->component->digest = fields->digest.bytes;
     fields->component->digest_length = (uint32_t)fields->digest.length;
     status = settle_type(fields, error);
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = settle_encoding(fields, error);
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         status = zt_blob_check(fields->component, reading->builder.model, &zt1_rules, error);
-    }
     return status;
 }
 
 static enum zt_status take_component(void *context, struct zt_text name, struct zt_error *error)
 {
     struct object_fields *object = context;
-    struct component_fields fields = {.reading = object->reading, .uncompressed_offset = ZT_NO_OFFSET};
-    enum zt_status status = zt_builder_component(&object->reading->builder, &fields.component, error);
-    if (status != ZT_OK) {
+    struct component_fields fields = {.reading = object->reading,
+                                      .uncompressed_offset = ZT_NO_OFFSET};
+    enum zt_status status =
+        zt_builder_component(&object->reading->builder, &fields.component, error);
+
+    if (status != ZT_OK)
         return status;
-    }
     fields.component->name = name.bytes;
     fields.component->name_length = (uint32_t)name.length;
     status = read_component(&fields, error);
-    if (status != ZT_OK) {
+    if (status != ZT_OK)
         zt_error_within(error, zt_object_name(object->object), name);
-    }
     return status;
 }
 
@@ -241,10 +256,11 @@ static enum zt_status take_attributes(struct object_fields *fields, const struct
                                       struct zt_error *error)
 {
     struct zt_text span;
-    if (zt_field_null(&fields->reading->reader)) {
+    enum zt_status status;
+
+    if (zt_field_null(&fields->reading->reader))
         return ZT_OK;
-    }
-    enum zt_status status = zt_field_attributes(&fields->reading->reader, field, &span, error);
+    status = zt_field_attributes(&fields->reading->reader, field, &span, error);
     if (status == ZT_OK) {
         fields->object->attributes = (const uint8_t *)span.bytes;
         fields->object->attributes_length = (uint32_t)span.length;
@@ -252,13 +268,15 @@ static enum zt_status take_attributes(struct object_fields *fields, const struct
     return status;
 }
 
-static enum zt_status take_object_field(void *context, const struct zt_field *field, struct zt_error *error)
+static enum zt_status take_object_field(void *context, const struct zt_field *field,
+                                        struct zt_error *error)
 {
     struct object_fields *fields = context;
     struct zt1_reading *reading = fields->reading;
     struct zt_named_entries components = {.take = take_component, .context = fields};
     struct zt_text text;
     enum zt_status status;
+
     switch (field->number) {
     case SHAPE:
         return zt_field_shape(&reading->reader, field, &reading->builder, error);
@@ -304,38 +322,41 @@ static enum zt_status settle_dtypes_1_0(const struct object_fields *fields, stru
     const struct zt_object *object = fields->object;
     bool sparse = object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
     enum zt_dtype dtype;
-    if (!zt_dtype_from_long_name(fields->dtype.text, &dtype)) {
+
+    if (!zt_dtype_from_long_name(fields->dtype.text, &dtype))
         return fail_dtype(fields->dtype.offset, error);
-    }
     for (uint32_t i = 0; i < object->component_count; i++) {
         struct zt_component *component = &builder->components[object->first_component + i];
         struct zt_text name = zt_component_name(component);
-        bool index = zt_text_is(name, "indices") || zt_text_is(name, "indptr") || zt_text_is(name, "coords");
+        bool index =
+            zt_text_is(name, "indices") || zt_text_is(name, "indptr") || zt_text_is(name, "coords");
+
         component->dtype = (uint8_t)(sparse && index ? ZT_U64 : dtype);
     }
     return ZT_OK;
 }
 
-/* A dense component's decoded length follows from shape and type where the file does not tell it: 1.0 and 1.1 never do.
- */
+/* A dense component's decoded length follows from shape and type where the file does not tell it:
+ * 1.0 and 1.1 never do. */
 static void settle_dense_lengths(const struct object_fields *fields)
 {
     struct zt_builder *builder = &fields->reading->builder;
     const struct zt_object *object = fields->object;
     uint64_t elements;
+
     if (object->layout != ZT_LAYOUT_DENSE ||
-        !zt_shape_product(builder->dimensions + object->first_dimension, object->rank, &elements)) {
+        !zt_shape_product(builder->dimensions + object->first_dimension, object->rank, &elements))
         return;
-    }
     for (uint32_t i = 0; i < object->component_count; i++) {
         struct zt_component *component = &builder->components[object->first_component + i];
         uint64_t bytes;
-        if (component->encoding == ZT_ENCODING_ZSTD && component->decoded_length == ZT_LENGTH_UNKNOWN &&
+
+        if (component->encoding == ZT_ENCODING_ZSTD &&
+            component->decoded_length == ZT_LENGTH_UNKNOWN &&
             zt_text_is(zt_component_name(component), "data") &&
-            zt_element_bytes((enum zt_dtype)component->dtype, (enum zt_logical)component->logical, elements, &bytes) ==
-                ZT_OK) {
+            zt_element_bytes((enum zt_dtype)component->dtype, (enum zt_logical)component->logical,
+                             elements, &bytes) == ZT_OK)
             component->decoded_length = bytes;
-        }
     }
 }
 
@@ -344,12 +365,11 @@ static enum zt_status read_object(struct object_fields *fields, struct zt_error 
     struct zt1_reading *reading = fields->reading;
     const struct zt_map_schema *schema = reading->is_1_0 ? &object_schema_1_0 : &object_schema;
     enum zt_status status = zt_map_read(&reading->reader, schema, fields, error);
-    if (status == ZT_OK && reading->is_1_0) {
+
+    if (status == ZT_OK && reading->is_1_0)
         status = settle_dtypes_1_0(fields, error);
-    }
-    if (status == ZT_OK) {
+    if (status == ZT_OK)
         settle_dense_lengths(fields);
-    }
     return status;
 }
 
@@ -357,14 +377,13 @@ enum zt_status zt1_object_read(void *context, struct zt_text name, struct zt_err
 {
     struct object_fields fields = {.reading = context};
     enum zt_status status = zt_builder_object(&fields.reading->builder, &fields.object, error);
-    if (status != ZT_OK) {
+
+    if (status != ZT_OK)
         return status;
-    }
     fields.object->name = name.bytes;
     fields.object->name_length = (uint32_t)name.length;
     status = read_object(&fields, error);
-    if (status != ZT_OK) {
+    if (status != ZT_OK)
         zt_error_within(error, name, (struct zt_text){NULL, 0});
-    }
     return status;
 }

@@ -15,7 +15,8 @@ struct zt1_reading {
     uint64_t dtype_1_1_offset;
 };
 
-/* Reads the value of one entry of "objects" ("tensors" in 1.0). An entry's take function; context is zt1_reading. */
+/* Reads the value of one entry of "objects" ("tensors" in 1.0). An entry's take function; context
+ * is zt1_reading. */
 enum zt_status zt1_object_read(void *context, struct zt_text name, struct zt_error *error);
 
 #endif

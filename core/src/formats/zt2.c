@@ -1,7 +1,8 @@
 /* zTensor 2 (footer version 2): the container, and the rules that need the model as a whole.
  *
- * The order of checks is the format's own: sizes and magics, the footer's numbers, the manifest's hash before any of
- * its bytes is believed, CBOR and schema, shards, then each object by name, and overlap last. */
+ * The order of checks is the format's own: sizes and magics, the footer's numbers, the manifest's
+ * hash before any of its bytes is believed, CBOR and schema, shards, then each object by name, and
+ * overlap last. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -44,27 +45,30 @@ static bool fits(uint64_t offset, uint64_t length, uint64_t limit)
 
 /* --- head and footer --- */
 
-static enum zt_status read_footer(struct zt_source *source, uint64_t size, struct footer *out_footer,
-                                  struct zt_error *error)
+static enum zt_status read_footer(struct zt_source *source, uint64_t size,
+                                  struct footer *out_footer, struct zt_error *error)
 {
     uint8_t head[MAGIC_LENGTH];
     uint8_t tail[FOOTER_LENGTH];
+    enum zt_status status;
 
     if (size < SIZE_MIN)
         return zt_fail(error, ZT_INVALID, "zt2 §1 FileTooSmall", 0,
                        "%" PRIu64 " bytes, fewer than the %d of an "
                        "empty container",
                        size, SIZE_MIN);
-    enum zt_status status = zt_source_read_at(source, 0, head, sizeof(head), error);
+    status = zt_source_read_at(source, 0, head, sizeof(head), error);
     if (status == ZT_OK)
         status = zt_source_read_at(source, size - FOOTER_LENGTH, tail, sizeof(tail), error);
     if (status != ZT_OK)
         return status;
     if (memcmp(head, MAGIC, MAGIC_LENGTH) != 0)
-        return zt_fail(error, ZT_INVALID, "zt2 §1 HeaderMagic", 0, "the file does not begin as zTensor 2 does");
+        return zt_fail(error, ZT_INVALID, "zt2 §1 HeaderMagic", 0,
+                       "the file does not begin as zTensor 2 does");
     if (memcmp(tail + 32, MAGIC, MAGIC_LENGTH) != 0)
-        return zt_fail(error, ZT_INVALID, "zt2 §1 FooterMagic", size - MAGIC_LENGTH,
-                       "the file does not end as zTensor 2 does: cut short, or something was appended");
+        return zt_fail(
+            error, ZT_INVALID, "zt2 §1 FooterMagic", size - MAGIC_LENGTH,
+            "the file does not end as zTensor 2 does: cut short, or something was appended");
     *out_footer = (struct footer){.manifest_offset = little_endian(tail, 8),
                                   .manifest_length = little_endian(tail + 8, 8),
                                   .manifest_hash = little_endian(tail + 16, 8),
@@ -72,29 +76,33 @@ static enum zt_status read_footer(struct zt_source *source, uint64_t size, struc
     return ZT_OK;
 }
 
-static enum zt_status check_footer(const struct footer *footer, uint64_t size, struct zt_error *error)
+static enum zt_status check_footer(const struct footer *footer, uint64_t size,
+                                   struct zt_error *error)
 {
     const uint64_t at = size - FOOTER_LENGTH;
 
     if (footer->version != FOOTER_VERSION)
-        return zt_fail(error, ZT_INVALID, "zt2 §1 Version", at + 24, "footer version %" PRIu32 " is not %d",
-                       footer->version, FOOTER_VERSION);
+        return zt_fail(error, ZT_INVALID, "zt2 §1 Version", at + 24,
+                       "footer version %" PRIu32 " is not %d", footer->version, FOOTER_VERSION);
     if (footer->manifest_length == 0) {
         if (footer->manifest_offset != 0 || footer->manifest_hash != 0)
-            return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestBounds", footer->manifest_offset != 0 ? at : at + 16,
+            return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestBounds",
+                           footer->manifest_offset != 0 ? at : at + 16,
                            "no manifest, yet an offset or a hash of one");
-        return zt_fail(error, ZT_DATA_SHARD, NULL, ZT_NO_OFFSET, "a data shard: it has no manifest");
+        return zt_fail(error, ZT_DATA_SHARD, NULL, ZT_NO_OFFSET,
+                       "a data shard: it has no manifest");
     }
     if (footer->manifest_length > MANIFEST_MAX)
         return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestTooLarge", at + 8,
                        "a manifest of %" PRIu64 " bytes, more than 1 GiB", footer->manifest_length);
     if (footer->manifest_offset % ALIGNMENT != 0 || footer->manifest_offset < ALIGNMENT)
         return zt_fail(error, ZT_INVALID, "zt2 §1 BlobAlignment", at,
-                       "manifest offset %" PRIu64 " is not a multiple of %d past the header", footer->manifest_offset,
-                       ALIGNMENT);
+                       "manifest offset %" PRIu64 " is not a multiple of %d past the header",
+                       footer->manifest_offset, ALIGNMENT);
     if (!fits(footer->manifest_offset, footer->manifest_length, at))
         return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestBounds", at,
-                       "manifest at %" PRIu64 "+%" PRIu64 " does not lie before the footer at %" PRIu64,
+                       "manifest at %" PRIu64 "+%" PRIu64
+                       " does not lie before the footer at %" PRIu64,
                        footer->manifest_offset, footer->manifest_length, at);
     return ZT_OK;
 }
@@ -107,10 +115,9 @@ static bool is_shard_name(const struct zt_shard *shard)
 
     if (shard->name_length == 0 || shard->name_length > SHARD_NAME_MAX || shard->name[0] == '.')
         return false;
-    for (uint32_t i = 0; i < shard->name_length; i++) {
-        if (!memchr(set, shard->name[i], sizeof(set) - 1))
+    for (uint32_t i = 0; i < shard->name_length; i++)
+        if (memchr(set, shard->name[i], sizeof(set) - 1) == NULL)
             return false;
-    }
     return true;
 }
 
@@ -119,12 +126,15 @@ static enum zt_status check_shards(const struct zt_model *model, struct zt_error
     for (uint32_t i = 0; i < model->shard_count; i++) {
         const struct zt_shard *shard = &model->shards[i];
         uint64_t at = zt_manifest_position(model, shard->name);
+
         if (!is_shard_name(shard))
             return zt_fail(error, ZT_INVALID, "zt2 §9 ShardName", at,
-                           "a shard's name is 1 to %d of A-Z a-z 0-9 . _ - and begins with no dot", SHARD_NAME_MAX);
+                           "a shard's name is 1 to %d of A-Z a-z 0-9 . _ - and begins with no dot",
+                           SHARD_NAME_MAX);
         if (shard->size_bytes < SIZE_MIN)
-            return zt_fail(error, ZT_INVALID, "zt2 §3 Schema", at, "a shard of %" PRIu64 " bytes: fewer than %d",
-                           shard->size_bytes, SIZE_MIN);
+            return zt_fail(error, ZT_INVALID, "zt2 §3 Schema", at,
+                           "a shard of %" PRIu64 " bytes: fewer than %d", shard->size_bytes,
+                           SIZE_MIN);
     }
     return ZT_OK;
 }
@@ -133,17 +143,20 @@ static enum zt_status check_placement(const struct zt_model *model, const struct
                                       struct zt_error *error)
 {
     const uint64_t at = zt_manifest_position(model, part->name);
+    uint64_t size;
 
     if (part->offset % ALIGNMENT != 0 || part->offset < ALIGNMENT)
         return zt_fail(error, ZT_INVALID, "zt2 §1 BlobAlignment", at,
-                       "offset %" PRIu64 " is not a multiple of %d past the header", part->offset, ALIGNMENT);
+                       "offset %" PRIu64 " is not a multiple of %d past the header", part->offset,
+                       ALIGNMENT);
     if (part->shard == ZT2_SHARD_UNDECLARED)
-        return zt_fail(error, ZT_INVALID, "zt2 §9 ShardRef", at, "the part's shard is not in the table of shards");
-    uint64_t size = part->shard == 0 ? model->file_size : model->shards[part->shard - 1].size_bytes;
+        return zt_fail(error, ZT_INVALID, "zt2 §9 ShardRef", at,
+                       "the part's shard is not in the table of shards");
+    size = part->shard == 0 ? model->file_size : model->shards[part->shard - 1].size_bytes;
     if (!fits(part->offset, part->length, size - FOOTER_LENGTH))
         return zt_fail(error, ZT_INVALID, "zt2 §1 BlobBounds", at,
-                       "bytes %" PRIu64 "+%" PRIu64 " do not lie before the footer at %" PRIu64, part->offset,
-                       part->length, size - FOOTER_LENGTH);
+                       "bytes %" PRIu64 "+%" PRIu64 " do not lie before the footer at %" PRIu64,
+                       part->offset, part->length, size - FOOTER_LENGTH);
     return ZT_OK;
 }
 
@@ -153,16 +166,19 @@ static enum zt_status check_part(const struct zt_model *model, const struct zt_o
     enum zt_status status = check_placement(model, part, error);
     bool known = part->logical != ZT_LOGICAL_NONE && part->logical != ZT_LOGICAL_UNKNOWN;
 
-    if (status == ZT_OK && known && zt_logical_storage((enum zt_logical)part->logical) != part->dtype)
-        status = zt_fail(error, ZT_INVALID, "zt2 §3 Schema", zt_manifest_position(model, part->name),
-                         "type %s does not lie on %s", zt_logical_name((enum zt_logical)part->logical),
-                         zt_dtype_name((enum zt_dtype)part->dtype));
+    if (status == ZT_OK && known &&
+        zt_logical_storage((enum zt_logical)part->logical) != part->dtype)
+        status =
+            zt_fail(error, ZT_INVALID, "zt2 §3 Schema", zt_manifest_position(model, part->name),
+                    "type %s does not lie on %s", zt_logical_name((enum zt_logical)part->logical),
+                    zt_dtype_name((enum zt_dtype)part->dtype));
     if (status != ZT_OK)
         zt_error_at(error, zt_object_name(object), zt_component_name(part));
     return status;
 }
 
-static enum zt_status check_object(const struct zt_model *model, const struct zt_object *object, struct zt_error *error)
+static enum zt_status check_object(const struct zt_model *model, const struct zt_object *object,
+                                   struct zt_error *error)
 {
     const struct zt_component *parts = zt_object_components(model, object);
     uint64_t elements;
@@ -190,25 +206,28 @@ static enum zt_status check_model(const struct zt_model *model, struct zt_error 
 
 /* --- opening --- */
 
-static enum zt_status build_model(struct zt_builder *builder, const struct footer *footer, struct zt_model **out_model,
-                                  struct zt_error *error)
+static enum zt_status build_model(struct zt_builder *builder, const struct footer *footer,
+                                  struct zt_model **out_model, struct zt_error *error)
 {
     struct zt_model *model = builder->model;
+    enum zt_status status;
 
     if (model->manifest_hash != footer->manifest_hash)
-        return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestHash", model->file_size - FOOTER_LENGTH + 16,
-                       "the manifest hashes to %016" PRIx64 ", the footer says %016" PRIx64, model->manifest_hash,
-                       footer->manifest_hash);
+        return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestHash",
+                       model->file_size - FOOTER_LENGTH + 16,
+                       "the manifest hashes to %016" PRIx64 ", the footer says %016" PRIx64,
+                       model->manifest_hash, footer->manifest_hash);
     model->format = ZT_FORMAT_ZT2;
     model->format_name = "zt";
     model->version = (struct zt_text){"2", 1};
-    enum zt_status status = zt2_manifest_read(builder, error);
+    status = zt2_manifest_read(builder, error);
     if (status != ZT_OK)
         return status;
     return zt_builder_finish(builder, "zt2 §2 CborDuplicateKey", out_model, error);
 }
 
-enum zt_status zt2_open(struct zt_source *source, struct zt_model **out_model, struct zt_error *error)
+enum zt_status zt2_open(struct zt_source *source, struct zt_model **out_model,
+                        struct zt_error *error)
 {
     const uint64_t size = zt_source_size(source);
     struct zt_builder builder;
@@ -216,10 +235,12 @@ enum zt_status zt2_open(struct zt_source *source, struct zt_model **out_model, s
     struct zt_model *model = NULL;
 
     enum zt_status status = read_footer(source, size, &footer, error);
+
     if (status == ZT_OK)
         status = check_footer(&footer, size, error);
     if (status == ZT_OK)
-        status = zt_builder_init(&builder, source, footer.manifest_offset, footer.manifest_length, error);
+        status = zt_builder_init(&builder, source, footer.manifest_offset, footer.manifest_length,
+                                 error);
     if (status != ZT_OK)
         return status;
     status = build_model(&builder, &footer, &model, error);

@@ -1,6 +1,8 @@
-/* Encoding of a zTensor 2 model's objects (deterministic CBOR: keys ascend by their encoded bytes, shorter first).
+/* Encoding of a zTensor 2 model's objects (deterministic CBOR: keys ascend by their encoded bytes,
+ * shorter first).
  *
- * Attributes are copied as they are: the reader has checked that they are deterministic CBOR already. */
+ * Attributes are copied as they are: the reader has checked that they are deterministic CBOR
+ * already. */
 #include "zt2_encode.h"
 
 #include <stdlib.h>
@@ -23,22 +25,25 @@ static int compare_objects(const void *a, const void *b, void *objects)
 {
     const struct zt_object *all = *(const struct zt_object *const *)objects;
 
-    return compare_keys(zt_object_name(&all[*(const uint32_t *)a]), zt_object_name(&all[*(const uint32_t *)b]));
+    return compare_keys(zt_object_name(&all[*(const uint32_t *)a]),
+                        zt_object_name(&all[*(const uint32_t *)b]));
 }
 
 static int compare_parts(const void *a, const void *b, void *parts)
 {
     const struct zt_component *all = *(const struct zt_component *const *)parts;
 
-    return compare_keys(zt_component_name(&all[*(const uint32_t *)a]), zt_component_name(&all[*(const uint32_t *)b]));
+    return compare_keys(zt_component_name(&all[*(const uint32_t *)a]),
+                        zt_component_name(&all[*(const uint32_t *)b]));
 }
 
 /* 0 to count - 1 in the order that compare gives, which gets context. NULL without memory. */
-static uint32_t *make_order(uint32_t count, int (*compare)(const void *, const void *, void *), void *context)
+static uint32_t *make_order(uint32_t count, int (*compare)(const void *, const void *, void *),
+                            void *context)
 {
     uint32_t *order = calloc(count + (size_t)1, sizeof(*order));
 
-    if (!order)
+    if (order == NULL)
         return NULL;
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
@@ -59,14 +64,15 @@ static void put_part(struct encoding *encoding, const struct zt_component *part)
     const bool encoded = with_blob && part->encoding != ZT_ENCODING_RAW;
 
     zt_cbor_put_text(buffer, zt_component_name(part));
-    zt_cbor_put_map(buffer, 2 + (with_blob ? 1 : 0) + (part->type ? 1 : 0) + (encoded ? 2 : 0));
+    zt_cbor_put_map(buffer,
+                    2 + (with_blob ? 1 : 0) + (part->type != NULL ? 1 : 0) + (encoded ? 2 : 0));
     if (with_blob) {
         zt_cbor_put_string(buffer, "blob");
         zt_cbor_put_array(buffer, 2);
         zt_cbor_put_uint(buffer, part->offset);
         zt_cbor_put_uint(buffer, part->length);
     }
-    if (part->type) {
+    if (part->type != NULL) {
         zt_cbor_put_string(buffer, "type");
         put_span(buffer, part->type, part->type_length);
     }
@@ -87,7 +93,7 @@ static enum zt_status put_parts(struct encoding *encoding, const struct zt_objec
     const struct zt_component *parts = zt_object_components(encoding->model, object);
     uint32_t *order = make_order(object->component_count, compare_parts, &parts);
 
-    if (!order)
+    if (order == NULL)
         return ZT_NO_MEMORY;
     zt_cbor_put_string(&encoding->buffer, "parts");
     zt_cbor_put_map(&encoding->buffer, object->component_count);
@@ -101,10 +107,11 @@ static enum zt_status put_object(struct encoding *encoding, const struct zt_obje
 {
     struct zt_buffer *buffer = &encoding->buffer;
     const uint64_t *shape = zt_object_shape(encoding->model, object);
+    enum zt_status status;
 
     zt_cbor_put_text(buffer, zt_object_name(object));
-    zt_cbor_put_map(buffer, object->attributes ? 4 : 3);
-    enum zt_status status = put_parts(encoding, object);
+    zt_cbor_put_map(buffer, object->attributes != NULL ? 4 : 3);
+    status = put_parts(encoding, object);
     if (status != ZT_OK)
         return status;
     zt_cbor_put_string(buffer, "shape");
@@ -113,7 +120,7 @@ static enum zt_status put_object(struct encoding *encoding, const struct zt_obje
         zt_cbor_put_uint(buffer, shape[i]);
     zt_cbor_put_string(buffer, "layout");
     put_span(buffer, object->format, object->format_length);
-    if (object->attributes) {
+    if (object->attributes != NULL) {
         zt_cbor_put_string(buffer, "attributes");
         zt_buffer_append(buffer, object->attributes, object->attributes_length);
     }
@@ -123,22 +130,24 @@ static enum zt_status put_object(struct encoding *encoding, const struct zt_obje
 /* Hands over what the buffer holds, and empties it. */
 static enum zt_status flush(struct encoding *encoding, const struct zt2_sink *sink)
 {
-    enum zt_status status = encoding->buffer.failed
-                                ? ZT_NO_MEMORY
-                                : sink->take(sink->context, encoding->buffer.bytes, encoding->buffer.length);
+    enum zt_status status =
+        encoding->buffer.failed
+            ? ZT_NO_MEMORY
+            : sink->take(sink->context, encoding->buffer.bytes, encoding->buffer.length);
 
     encoding->buffer.length = 0;
     return status;
 }
 
-enum zt_status zt2_encode_objects(const struct zt_model *model, enum zt2_view view, const struct zt2_sink *sink)
+enum zt_status zt2_encode_objects(const struct zt_model *model, enum zt2_view view,
+                                  const struct zt2_sink *sink)
 {
     struct encoding encoding = {.model = model, .view = view};
     const struct zt_object *objects = model->objects;
     uint32_t *order = make_order(model->object_count, compare_objects, &objects);
     enum zt_status status;
 
-    if (!order)
+    if (order == NULL)
         return ZT_NO_MEMORY;
     zt_cbor_put_map(&encoding.buffer, model->object_count);
     status = flush(&encoding, sink);

@@ -1,6 +1,8 @@
-/* zTensor 2's manifest and content digest input, encoded from a model, piece by piece (deterministic CBOR).
+/* zTensor 2's manifest and content digest input, encoded from a model, piece by piece
+ * (deterministic CBOR).
  *
- * The pieces are an object's own, so that a manifest of any length is compared or hashed without holding it twice. */
+ * The pieces are an object's own, so that a manifest of any length is compared or hashed without
+ * holding it twice. */
 #ifndef ZT2_ENCODE_H
 #define ZT2_ENCODE_H
 
@@ -16,8 +18,10 @@ struct zt2_sink {
     void *context;
 };
 
-/* Encodes the map of objects, in the order of deterministic CBOR. Every part must have a digest, and for the
- * manifest's view lie in the model's own file. ZT_NO_MEMORY, or what the sink gives back. */
-enum zt_status zt2_encode_objects(const struct zt_model *model, enum zt2_view view, const struct zt2_sink *sink);
+/* Encodes the map of objects, in the order of deterministic CBOR. Every part must have a digest,
+ * and for the manifest's view lie in the model's own file. ZT_NO_MEMORY, or what the sink gives
+ * back. */
+enum zt_status zt2_encode_objects(const struct zt_model *model, enum zt2_view view,
+                                  const struct zt2_sink *sink);
 
 #endif

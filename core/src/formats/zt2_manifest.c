@@ -1,5 +1,5 @@
-/* zTensor 2's manifest: root, shards and objects (deterministic CBOR; the manifest's schema). Parts are in zt2_part.c.
- */
+/* zTensor 2's manifest: root, shards and objects (deterministic CBOR; the manifest's schema). Parts
+ * are in zt2_part.c. */
 #include "zt2_manifest.h"
 
 #include <stdlib.h>
@@ -16,13 +16,15 @@ static enum zt_status read_attribute(struct zt2_walk *walk, const struct zt_cbor
 }
 
 /* Keeps an attributes map as the bytes it is encoded in. */
-static enum zt_status read_attributes(struct zt2_walk *walk, const struct zt_cbor_item *map, struct zt_text *out_span)
+static enum zt_status read_attributes(struct zt2_walk *walk, const struct zt_cbor_item *map,
+                                      struct zt_text *out_span)
 {
     const uint8_t *start = walk->reader.bytes + (map->offset - walk->reader.base_offset);
     enum zt_status status = zt2_read_entries(walk, map, read_attribute);
 
     if (status == ZT_OK)
-        *out_span = (struct zt_text){(const char *)start, (size_t)(walk->reader.bytes + walk->reader.position - start)};
+        *out_span = (struct zt_text){(const char *)start,
+                                     (size_t)(walk->reader.bytes + walk->reader.position - start)};
     return status;
 }
 
@@ -33,12 +35,14 @@ static enum zt_status read_shape(struct zt2_walk *walk, const struct zt_cbor_ite
     struct zt_cbor_walk items;
     struct zt_cbor_item extent;
     bool more;
+    enum zt_status status;
 
     if (value->kind != ZT_CBOR_ARRAY)
         return zt2_refuse(walk, value, "\"shape\" is not an array");
     if (value->value > ZT2_RANK_MAX)
-        return zt_fail(walk->error, ZT_INVALID, "zt2 §3 Shape", value->offset, "more than %d dimensions", ZT2_RANK_MAX);
-    enum zt_status status = zt_cbor_enter(&walk->reader, value, &items, walk->error);
+        return zt_fail(walk->error, ZT_INVALID, "zt2 §3 Shape", value->offset,
+                       "more than %d dimensions", ZT2_RANK_MAX);
+    status = zt_cbor_enter(&walk->reader, value, &items, walk->error);
     while (status == ZT_OK) {
         status = zt_cbor_more(&walk->reader, &items, &more, walk->error);
         if (status != ZT_OK || !more)
@@ -58,8 +62,8 @@ static enum zt_status read_layout(struct zt2_walk *walk, const struct zt_cbor_it
     enum zt_status status = zt2_read_text(walk, value, &object->format, &object->format_length);
 
     if (status == ZT_OK)
-        object->layout =
-            (uint8_t)zt_layout_from_name(ZT_LAYOUTS_ZT2, (struct zt_text){object->format, object->format_length});
+        object->layout = (uint8_t)zt_layout_from_name(
+            ZT_LAYOUTS_ZT2, (struct zt_text){object->format, object->format_length});
     return status;
 }
 
@@ -70,7 +74,8 @@ static enum zt_status read_parts(struct zt2_walk *walk, const struct zt_cbor_ite
     return zt2_read_entries(walk, value, zt2_read_part);
 }
 
-static enum zt_status read_object_attributes(struct zt2_walk *walk, const struct zt_cbor_item *value)
+static enum zt_status read_object_attributes(struct zt2_walk *walk,
+                                             const struct zt_cbor_item *value)
 {
     struct zt_text span;
     enum zt_status status = read_attributes(walk, value, &span);
@@ -141,16 +146,19 @@ static enum zt_status read_shard(struct zt2_walk *walk, const struct zt_cbor_ite
     walk->shard->name = (const char *)key->bytes;
     walk->shard->name_length = (uint32_t)key->value;
     status = zt_cbor_next(&walk->reader, &map, walk->error);
-    return status == ZT_OK ? zt2_read_fields(walk, &map, fields, sizeof(fields) / sizeof(fields[0])) : status;
+    return status == ZT_OK ? zt2_read_fields(walk, &map, fields, sizeof(fields) / sizeof(fields[0]))
+                           : status;
 }
 
 static enum zt_status read_shards(struct zt2_walk *walk, const struct zt_cbor_item *value)
 {
     enum zt_status status = zt2_read_entries(walk, value, read_shard);
 
-    /* Shorter names come first in the file; in their final order they can be looked up, and numbered, at once. */
+    /* Shorter names come first in the file; in their final order they can be looked up, and
+     * numbered, at once. */
     if (status == ZT_OK && walk->builder->model->shard_count > 0)
-        qsort(walk->builder->shards, walk->builder->model->shard_count, sizeof(struct zt_shard), zt2_compare_shards);
+        qsort(walk->builder->shards, walk->builder->model->shard_count, sizeof(struct zt_shard),
+              zt2_compare_shards);
     return status;
 }
 
@@ -161,24 +169,27 @@ static enum zt_status read_root_attributes(struct zt2_walk *walk, const struct z
 
 static void start_reader(struct zt_cbor_reader *reader, const struct zt_model *model)
 {
-    zt_cbor_reader_init(reader, model->storage->manifest, (size_t)model->manifest_length, model->manifest_offset,
-                        ZT_CBOR_ZT2, NULL);
+    zt_cbor_reader_init(reader, model->storage->manifest, (size_t)model->manifest_length,
+                        model->manifest_offset, ZT_CBOR_ZT2, NULL);
 }
 
-/* A manifest is CBOR before it is anything else: a fault of encoding anywhere is told before one of the schema. */
+/* A manifest is CBOR before it is anything else: a fault of encoding anywhere is told before one of
+ * the schema. */
 static enum zt_status prefer_cbor_fault(const struct zt_model *model, struct zt_error *error)
 {
     struct zt_cbor_reader reader;
     struct zt_error fault;
+    enum zt_status status;
 
     start_reader(&reader, model);
-    enum zt_status status = zt_cbor_skip(&reader, &fault);
+    status = zt_cbor_skip(&reader, &fault);
     if (status == ZT_OK)
         status = zt_cbor_end(&reader, &fault);
-    if (status == ZT_OK || !error)
+    if (status == ZT_OK || error == NULL)
         return ZT_INVALID;
     /* The walk met it itself, and knows in which object. */
-    if (!error->rule || strcmp(error->rule, fault.rule) != 0 || error->offset != fault.offset)
+    if (error->rule == NULL || strcmp(error->rule, fault.rule) != 0 ||
+        error->offset != fault.offset)
         *error = fault;
     return status;
 }
@@ -192,9 +203,10 @@ enum zt_status zt2_manifest_read(struct zt_builder *builder, struct zt_error *er
     };
     struct zt2_walk walk = {.builder = builder, .error = error};
     struct zt_cbor_item root;
+    enum zt_status status;
 
     start_reader(&walk.reader, builder->model);
-    enum zt_status status = zt_cbor_next(&walk.reader, &root, error);
+    status = zt_cbor_next(&walk.reader, &root, error);
     if (status == ZT_OK)
         status = zt2_read_fields(&walk, &root, fields, sizeof(fields) / sizeof(fields[0]));
     if (status == ZT_OK)

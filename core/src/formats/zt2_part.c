@@ -1,6 +1,7 @@
 /* One part of an object in zTensor 2's manifest: where its bytes are, and what they mean.
  *
- * Shards stand before objects in deterministic CBOR, so a part's shard is looked up as it is read. */
+ * Shards stand before objects in deterministic CBOR, so a part's shard is looked up as it is read.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,16 +13,18 @@ static enum zt_status read_blob(struct zt2_walk *walk, const struct zt_cbor_item
     struct zt_cbor_walk items;
     struct zt_cbor_item numbers[2];
     bool more;
+    enum zt_status status;
 
     if (value->kind != ZT_CBOR_ARRAY || value->value != 2)
         return zt2_refuse(walk, value, "\"blob\" is not [offset, length]");
-    enum zt_status status = zt_cbor_enter(&walk->reader, value, &items, walk->error);
+    status = zt_cbor_enter(&walk->reader, value, &items, walk->error);
     for (int i = 0; i < 2 && status == ZT_OK; i++) {
         status = zt_cbor_more(&walk->reader, &items, &more, walk->error);
         if (status == ZT_OK)
             status = zt_cbor_next(&walk->reader, &numbers[i], walk->error);
         if (status == ZT_OK && numbers[i].kind != ZT_CBOR_UINT)
-            status = zt2_refuse(walk, &numbers[i], "\"blob\" holds something else than unsigned integers");
+            status = zt2_refuse(walk, &numbers[i],
+                                "\"blob\" holds something else than unsigned integers");
     }
     if (status == ZT_OK)
         status = zt_cbor_more(&walk->reader, &items, &more, walk->error); /* leaves the array */
@@ -37,8 +40,8 @@ static enum zt_status read_type(struct zt2_walk *walk, const struct zt_cbor_item
     enum zt_status status = zt2_read_text(walk, value, &walk->part->type, &walk->part->type_length);
 
     if (status == ZT_OK)
-        walk->part->logical =
-            (uint8_t)zt_logical_from_name((struct zt_text){walk->part->type, walk->part->type_length});
+        walk->part->logical = (uint8_t)zt_logical_from_name(
+            (struct zt_text){walk->part->type, walk->part->type_length});
     return status;
 }
 
@@ -62,9 +65,10 @@ static enum zt_status read_shard_reference(struct zt2_walk *walk, const struct z
     if (status != ZT_OK)
         return status;
     if (walk->builder->model->shard_count > 0)
-        found = bsearch(&wanted, walk->builder->shards, walk->builder->model->shard_count, sizeof(wanted),
-                        zt2_compare_shards);
-    walk->part->shard = found ? 1 + (uint32_t)(found - walk->builder->shards) : ZT2_SHARD_UNDECLARED;
+        found = bsearch(&wanted, walk->builder->shards, walk->builder->model->shard_count,
+                        sizeof(wanted), zt2_compare_shards);
+    walk->part->shard =
+        found != NULL ? 1 + (uint32_t)(found - walk->builder->shards) : ZT2_SHARD_UNDECLARED;
     return ZT_OK;
 }
 
@@ -77,7 +81,8 @@ static enum zt_status read_encoding(struct zt2_walk *walk, const struct zt_cbor_
 {
     static const char seekable[] = "zt.zstd-seekable/1";
     struct zt_component *part = walk->part;
-    enum zt_status status = zt2_read_text(walk, value, &part->encoding_name, &part->encoding_length);
+    enum zt_status status =
+        zt2_read_text(walk, value, &part->encoding_name, &part->encoding_length);
 
     if (status != ZT_OK)
         return status;
@@ -118,7 +123,8 @@ static enum zt_status read_part_fields(struct zt2_walk *walk)
     if (status != ZT_OK)
         return status;
     if (walk->has_encoding != walk->has_decoded_length)
-        return zt2_refuse(walk, &map, "\"encoding\" and \"decoded_length\" come together or not at all");
+        return zt2_refuse(walk, &map,
+                          "\"encoding\" and \"decoded_length\" come together or not at all");
     if (!walk->has_encoding)
         walk->part->decoded_length = walk->part->length;
     return ZT_OK;

@@ -1,6 +1,7 @@
 /* Walking zTensor 2's manifest: maps with named fields, maps from names, texts.
  *
- * Each map is a table of its fields; what the table does not name is skipped, after the CBOR reader checked it. */
+ * Each map is a table of its fields; what the table does not name is skipped, after the CBOR reader
+ * checked it. */
 #include "zt2_walk.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@
 #define SCHEMA "zt2 §3 Schema"
 #define NAME   "zt2 §3 Name"
 
-enum zt_status zt2_refuse(struct zt2_walk *walk, const struct zt_cbor_item *value, const char *message)
+enum zt_status zt2_refuse(struct zt2_walk *walk, const struct zt_cbor_item *value,
+                          const char *message)
 {
     return zt_fail(walk->error, ZT_INVALID, SCHEMA, value->offset, "%s", message);
 }
@@ -17,7 +19,7 @@ void zt2_name_failure(const struct zt2_walk *walk, bool in_part)
 {
     struct zt_text part = {"", 0};
 
-    if (!walk->error || walk->error->has_object)
+    if (walk->error == NULL || walk->error->has_object)
         return;
     if (in_part)
         part = zt_component_name(walk->part);
@@ -29,10 +31,10 @@ void zt2_name_failure(const struct zt2_walk *walk, bool in_part)
 static const struct zt2_field *find_field(const struct zt2_field *fields, unsigned count,
                                           const struct zt_cbor_item *key)
 {
-    for (unsigned i = 0; i < count && key->kind == ZT_CBOR_TEXT; i++) {
-        if (strlen(fields[i].key) == key->value && memcmp(fields[i].key, key->bytes, key->value) == 0)
+    for (unsigned i = 0; i < count && key->kind == ZT_CBOR_TEXT; i++)
+        if (strlen(fields[i].key) == key->value &&
+            memcmp(fields[i].key, key->bytes, key->value) == 0)
             return &fields[i];
-    }
     return NULL;
 }
 
@@ -41,32 +43,36 @@ static enum zt_status check_required(struct zt2_walk *walk, const struct zt_cbor
 {
     for (unsigned i = 0; i < count; i++) {
         if (fields[i].required && !(seen & (1u << i)))
-            return zt_fail(walk->error, ZT_INVALID, SCHEMA, map->offset, "\"%s\" is missing", fields[i].key);
+            return zt_fail(walk->error, ZT_INVALID, SCHEMA, map->offset, "\"%s\" is missing",
+                           fields[i].key);
     }
     return ZT_OK;
 }
 
-enum zt_status zt2_read_fields(struct zt2_walk *walk, const struct zt_cbor_item *map, const struct zt2_field *fields,
-                               unsigned count)
+enum zt_status zt2_read_fields(struct zt2_walk *walk, const struct zt_cbor_item *map,
+                               const struct zt2_field *fields, unsigned count)
 {
     struct zt_cbor_walk pairs;
     struct zt_cbor_item key;
     struct zt_cbor_item value;
     unsigned seen = 0;
     bool more;
+    enum zt_status status;
 
     if (map->kind != ZT_CBOR_MAP)
         return zt2_refuse(walk, map, "a map is needed here");
-    enum zt_status status = zt_cbor_enter(&walk->reader, map, &pairs, walk->error);
+    status = zt_cbor_enter(&walk->reader, map, &pairs, walk->error);
     while (status == ZT_OK) {
+        const struct zt2_field *field;
+
         status = zt_cbor_more(&walk->reader, &pairs, &more, walk->error);
         if (status != ZT_OK || !more)
             break;
         status = zt_cbor_key(&walk->reader, &pairs, &key, walk->error);
         if (status != ZT_OK)
             break;
-        const struct zt2_field *field = find_field(fields, count, &key);
-        if (!field) {
+        field = find_field(fields, count, &key);
+        if (field == NULL) {
             status = zt_cbor_skip(&walk->reader, walk->error);
             continue;
         }
@@ -79,15 +85,17 @@ enum zt_status zt2_read_fields(struct zt2_walk *walk, const struct zt_cbor_item 
 }
 
 enum zt_status zt2_read_entries(struct zt2_walk *walk, const struct zt_cbor_item *map,
-                                enum zt_status (*read)(struct zt2_walk *walk, const struct zt_cbor_item *key))
+                                enum zt_status (*read)(struct zt2_walk *walk,
+                                                       const struct zt_cbor_item *key))
 {
     struct zt_cbor_walk pairs;
     struct zt_cbor_item key;
     bool more;
+    enum zt_status status;
 
     if (map->kind != ZT_CBOR_MAP)
         return zt2_refuse(walk, map, "a map is needed here");
-    enum zt_status status = zt_cbor_enter(&walk->reader, map, &pairs, walk->error);
+    status = zt_cbor_enter(&walk->reader, map, &pairs, walk->error);
     while (status == ZT_OK) {
         status = zt_cbor_more(&walk->reader, &pairs, &more, walk->error);
         if (status != ZT_OK || !more)
@@ -104,16 +112,17 @@ enum zt_status zt2_read_entries(struct zt2_walk *walk, const struct zt_cbor_item
 enum zt_status zt2_check_name(struct zt2_walk *walk, const struct zt_cbor_item *name)
 {
     if (name->value == 0 || name->value > ZT2_NAME_MAX)
-        return zt_fail(walk->error, ZT_INVALID, NAME, name->offset, "a name has 1 to %d bytes", ZT2_NAME_MAX);
-    if (memchr(name->bytes, '\0', name->value))
+        return zt_fail(walk->error, ZT_INVALID, NAME, name->offset, "a name has 1 to %d bytes",
+                       ZT2_NAME_MAX);
+    if (memchr(name->bytes, '\0', name->value) != NULL)
         return zt_fail(walk->error, ZT_INVALID, NAME, name->offset, "a name has a NUL character");
     return ZT_OK;
 }
 
 /* --- texts --- */
 
-enum zt_status zt2_read_text(struct zt2_walk *walk, const struct zt_cbor_item *value, const char **out_text,
-                             uint32_t *out_length)
+enum zt_status zt2_read_text(struct zt2_walk *walk, const struct zt_cbor_item *value,
+                             const char **out_text, uint32_t *out_length)
 {
     if (value->kind != ZT_CBOR_TEXT)
         return zt2_refuse(walk, value, "text is needed here");
@@ -136,15 +145,14 @@ static bool is_digest(const char *text, size_t length)
         colon++;
     if (colon == 0 || colon + 1 >= length || text[colon] != ':')
         return false;
-    for (size_t i = colon + 1; i < length; i++) {
+    for (size_t i = colon + 1; i < length; i++)
         if (!is_one_of(text[i], "0123456789abcdef"))
             return false;
-    }
     return true;
 }
 
-enum zt_status zt2_read_digest(struct zt2_walk *walk, const struct zt_cbor_item *value, const char **out_text,
-                               uint32_t *out_length)
+enum zt_status zt2_read_digest(struct zt2_walk *walk, const struct zt_cbor_item *value,
+                               const char **out_text, uint32_t *out_length)
 {
     if (value->kind == ZT_CBOR_TEXT && !is_digest((const char *)value->bytes, value->value))
         return zt2_refuse(walk, value, "a digest is lower-case \"algorithm:hex\"");
@@ -155,7 +163,8 @@ int zt2_compare_shards(const void *a, const void *b)
 {
     const struct zt_shard *left = a;
     const struct zt_shard *right = b;
-    uint32_t shorter = left->name_length < right->name_length ? left->name_length : right->name_length;
+    uint32_t shorter =
+        left->name_length < right->name_length ? left->name_length : right->name_length;
     int order = memcmp(left->name, right->name, shorter);
 
     if (order != 0)

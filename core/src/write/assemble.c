@@ -1,5 +1,5 @@
-/* Assembling: an outline grown entry by entry, its components placed from the first, encoded by the writers of the two
- * zTensors. */
+/* Assembling: an outline grown entry by entry, its components placed from the first, encoded by the
+ * writers of the two zTensors. */
 #include "zt/assemble.h"
 
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static void *add(struct entries *entries, size_t size)
     if (entries->count == entries->capacity) {
         size_t capacity = entries->capacity == 0 ? SMALLEST_CAPACITY : entries->capacity * 2;
         void *list = reallocarray(entries->list, capacity, size);
-        if (!list)
+
+        if (list == NULL)
             return NULL;
         entries->list = list;
         entries->capacity = capacity;
@@ -68,13 +69,13 @@ static void show(struct zt_assembly *assembly)
     assembly->model.dimensions = assembly->dimensions.list;
 }
 
-enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes, struct zt_assembly **out_assembly,
-                               struct zt_error *error)
+enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes,
+                               struct zt_assembly **out_assembly, struct zt_error *error)
 {
     struct zt_assembly *assembly = calloc(1, sizeof(*assembly));
     const char *version = target == ZT_TARGET_ZT1 ? "1.2.0" : "2";
 
-    if (!assembly)
+    if (assembly == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a file's layout");
     assembly->container = container_of(target);
     assembly->model.format = target == ZT_TARGET_ZT1 ? ZT_FORMAT_ZT1 : ZT_FORMAT_ZT2;
@@ -94,15 +95,16 @@ static int compare(struct zt_text a, struct zt_text b)
     return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-static enum zt_status check_name(const struct zt_assembly *assembly, struct zt_text name, const struct zt_text *before,
-                                 struct zt_error *error)
+static enum zt_status check_name(const struct zt_assembly *assembly, struct zt_text name,
+                                 const struct zt_text *before, struct zt_error *error)
 {
-    if (before && compare(*before, name) >= 0)
+    if (before != NULL && compare(*before, name) >= 0)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "names are to ascend");
     if (assembly->container == &zt2_container &&
-        (name.length == 0 || name.length > NAME_MAX_BYTES || memchr(name.bytes, 0, name.length)))
-        return zt_fail(error, ZT_INVALID, "zt2 §3 Name", ZT_NO_OFFSET, "a name has 1 to %d bytes and no NUL",
-                       NAME_MAX_BYTES);
+        (name.length == 0 || name.length > NAME_MAX_BYTES ||
+         memchr(name.bytes, 0, name.length) != NULL))
+        return zt_fail(error, ZT_INVALID, "zt2 §3 Name", ZT_NO_OFFSET,
+                       "a name has 1 to %d bytes and no NUL", NAME_MAX_BYTES);
     return ZT_OK;
 }
 
@@ -117,33 +119,37 @@ static struct zt_component *last_component(const struct zt_assembly *assembly)
 {
     struct zt_component *components = assembly->components.list;
 
-    return last_object(assembly)->component_count > 0 ? &components[assembly->components.count - 1] : NULL;
+    return last_object(assembly)->component_count > 0 ? &components[assembly->components.count - 1]
+                                                      : NULL;
 }
 
 /* --- entries --- */
 
-static enum zt_status check_object(const struct zt_assembly *assembly, const struct zt_assembly_object *object,
-                                   struct zt_error *error)
+static enum zt_status check_object(const struct zt_assembly *assembly,
+                                   const struct zt_assembly_object *object, struct zt_error *error)
 {
     const struct zt_object *last = last_object(assembly);
-    struct zt_text before = last ? zt_object_name(last) : (struct zt_text){NULL, 0};
-    enum zt_status status = check_name(assembly, object->name, last ? &before : NULL, error);
+    struct zt_text before = last != NULL ? zt_object_name(last) : (struct zt_text){NULL, 0};
+    enum zt_status status =
+        check_name(assembly, object->name, last != NULL ? &before : NULL, error);
 
     if (status != ZT_OK)
         zt_error_at(error, object->name, (struct zt_text){"", 0});
     return status;
 }
 
-enum zt_status zt_assembly_object(struct zt_assembly *assembly, const struct zt_assembly_object *object,
-                                  struct zt_error *error)
+enum zt_status zt_assembly_object(struct zt_assembly *assembly,
+                                  const struct zt_assembly_object *object, struct zt_error *error)
 {
-    enum zt_layout_family family = assembly->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
+    enum zt_layout_family family =
+        assembly->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
     enum zt_status status = check_object(assembly, object, error);
+    struct zt_object *entry;
 
     if (status != ZT_OK)
         return status;
-    struct zt_object *entry = add(&assembly->objects, sizeof(*entry));
-    if (!entry)
+    entry = add(&assembly->objects, sizeof(*entry));
+    if (entry == NULL)
         return zt_write_no_memory(error);
     *entry = (struct zt_object){.name = object->name.bytes,
                                 .name_length = (uint32_t)object->name.length,
@@ -159,7 +165,8 @@ enum zt_status zt_assembly_object(struct zt_assembly *assembly, const struct zt_
     }
     for (unsigned i = 0; i < object->shape->rank; i++) {
         uint64_t *extent = add(&assembly->dimensions, sizeof(*extent));
-        if (!extent)
+
+        if (extent == NULL)
             return zt_write_no_memory(error);
         *extent = object->shape->extents[i];
     }
@@ -167,19 +174,22 @@ enum zt_status zt_assembly_object(struct zt_assembly *assembly, const struct zt_
     return ZT_OK;
 }
 
-static enum zt_status check_component(const struct zt_assembly *assembly, const struct zt_assembly_component *component,
+static enum zt_status check_component(const struct zt_assembly *assembly,
+                                      const struct zt_assembly_component *component,
                                       struct zt_error *error)
 {
     const struct zt_component *last = last_component(assembly);
-    struct zt_text before = last ? zt_component_name(last) : (struct zt_text){NULL, 0};
-    enum zt_status status = check_name(assembly, component->name, last ? &before : NULL, error);
+    struct zt_text before = last != NULL ? zt_component_name(last) : (struct zt_text){NULL, 0};
+    enum zt_status status =
+        check_name(assembly, component->name, last != NULL ? &before : NULL, error);
 
     if (status != ZT_OK)
         zt_error_at(error, zt_object_name(last_object(assembly)), component->name);
     return status;
 }
 
-static struct zt_component outlined(const struct zt_container *container, const struct zt_assembly_component *component)
+static struct zt_component outlined(const struct zt_container *container,
+                                    const struct zt_assembly_component *component)
 {
     const char *type = zt_logical_name(component->logical);
     const char *encoding = component->compressed ? container->encoding_name : "raw";
@@ -188,7 +198,7 @@ static struct zt_component outlined(const struct zt_container *container, const 
         .name = component->name.bytes,
         .name_length = (uint32_t)component->name.length,
         .type = type,
-        .type_length = type ? (uint32_t)strlen(type) : 0,
+        .type_length = type != NULL ? (uint32_t)strlen(type) : 0,
         .encoding_name = encoding,
         .encoding_length = (uint32_t)strlen(encoding),
         .encoding = (uint8_t)(component->compressed ? container->encoding : ZT_ENCODING_RAW),
@@ -200,17 +210,22 @@ static struct zt_component outlined(const struct zt_container *container, const 
     };
 }
 
-enum zt_status zt_assembly_component(struct zt_assembly *assembly, const struct zt_assembly_component *component,
+enum zt_status zt_assembly_component(struct zt_assembly *assembly,
+                                     const struct zt_assembly_component *component,
                                      struct zt_error *error)
 {
-    if (!last_object(assembly))
+    enum zt_status status;
+    struct zt_component *entry;
+    struct zt_digest *digest;
+
+    if (last_object(assembly) == NULL)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "a component without an object");
-    enum zt_status status = check_component(assembly, component, error);
+    status = check_component(assembly, component, error);
     if (status != ZT_OK)
         return status;
-    struct zt_component *entry = add(&assembly->components, sizeof(*entry));
-    struct zt_digest *digest = add(&assembly->digests, sizeof(*digest));
-    if (!entry || !digest)
+    entry = add(&assembly->components, sizeof(*entry));
+    digest = add(&assembly->digests, sizeof(*digest));
+    if (entry == NULL || digest == NULL)
         return zt_write_no_memory(error);
     *entry = outlined(assembly->container, component);
     *digest = component->digest;
@@ -219,27 +234,32 @@ enum zt_status zt_assembly_component(struct zt_assembly *assembly, const struct 
     return ZT_OK;
 }
 
-/* zTensor 1.2 has its indices as u64; other types are read, as older files have them, but not written. */
-static enum zt_status check_index(const struct zt_assembly *assembly, const struct zt_object *object,
+/* zTensor 1.2 has its indices as u64; other types are read, as older files have them, but not
+ * written. */
+static enum zt_status check_index(const struct zt_assembly *assembly,
+                                  const struct zt_object *object,
                                   const struct zt_component *component, struct zt_error *error)
 {
     static const char *const names[] = {"indices", "indptr", "coords"};
-    bool is_sparse = object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
+    bool is_sparse =
+        object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
 
     if (assembly->container != &zt1_container || !is_sparse || component->dtype == ZT_U64)
         return ZT_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (component->name_length != strlen(names[i]) || memcmp(component->name, names[i], strlen(names[i])) != 0)
+        if (component->name_length != strlen(names[i]) ||
+            memcmp(component->name, names[i], strlen(names[i])) != 0)
             continue;
-        zt_fail(error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET, "%s of a sparse object are u64", names[i]);
+        zt_fail(error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET,
+                "%s of a sparse object are u64", names[i]);
         zt_error_at(error, zt_object_name(object), zt_component_name(component));
         return ZT_INVALID;
     }
     return ZT_OK;
 }
 
-static enum zt_status check_indices(const struct zt_assembly *assembly, const struct zt_object *object,
-                                    struct zt_error *error)
+static enum zt_status check_indices(const struct zt_assembly *assembly,
+                                    const struct zt_object *object, struct zt_error *error)
 {
     const struct zt_component *components = zt_object_components(&assembly->model, object);
     enum zt_status status = ZT_OK;
@@ -249,19 +269,23 @@ static enum zt_status check_indices(const struct zt_assembly *assembly, const st
     return status;
 }
 
-enum zt_status zt_assembly_check_component(enum zt_target target, const struct zt_assembly_object *object,
-                                           const struct zt_assembly_component *component, struct zt_error *error)
+enum zt_status zt_assembly_check_component(enum zt_target target,
+                                           const struct zt_assembly_object *object,
+                                           const struct zt_assembly_component *component,
+                                           struct zt_error *error)
 {
     struct zt_assembly *assembly = NULL;
     enum zt_status status = zt_assembly_new(target, (struct zt_text){"", 0}, &assembly, error);
+    struct zt_component part;
 
     if (status != ZT_OK)
         return status;
-    struct zt_component part = outlined(assembly->container, component);
+    part = outlined(assembly->container, component);
     status = zt_assembly_object(assembly, object, error);
     if (status == ZT_OK)
-        status = zt_layout_check_part(&assembly->model, assembly->model.objects, &part,
-                                      target == ZT_TARGET_ZT1 ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2, error);
+        status =
+            zt_layout_check_part(&assembly->model, assembly->model.objects, &part,
+                                 target == ZT_TARGET_ZT1 ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2, error);
     if (status == ZT_OK)
         status = check_index(assembly, assembly->model.objects, &part, error);
     zt_assembly_free(assembly);
@@ -272,11 +296,13 @@ enum zt_status zt_assembly_check_component(enum zt_target target, const struct z
 
 enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_error *error)
 {
-    enum zt_layout_family family = assembly->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
+    enum zt_layout_family family =
+        assembly->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < assembly->model.object_count && status == ZT_OK; i++) {
         const struct zt_object *object = &assembly->model.objects[i];
+
         if (object->component_count == 0) {
             status = zt_fail(error, ZT_INVALID, NULL, ZT_NO_OFFSET, "an object without components");
             zt_error_at(error, zt_object_name(object), (struct zt_text){"", 0});
@@ -289,8 +315,8 @@ enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_e
     return status;
 }
 
-enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, uint8_t **out_bytes, size_t *out_length,
-                               struct zt_error *error)
+enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, uint8_t **out_bytes,
+                               size_t *out_length, struct zt_error *error)
 {
     const struct zt_digest *digests = assembly->digests.list;
     struct zt_buffer end = {0};
@@ -314,7 +340,7 @@ enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, ui
 
 void zt_assembly_free(struct zt_assembly *assembly)
 {
-    if (!assembly)
+    if (assembly == NULL)
         return;
     free(assembly->objects.list);
     free(assembly->components.list);

@@ -1,5 +1,5 @@
-/* The writers: one file a target. Each says which types it has and lays out a file; those that can do without knowing
- * lengths ahead also write as they go (write/stream.h). */
+/* The writers: one file a target. Each says which types it has and lays out a file; those that can
+ * do without knowing lengths ahead also write as they go (write/stream.h). */
 #ifndef ZT_WRITE_FORMATS_H
 #define ZT_WRITE_FORMATS_H
 
@@ -24,12 +24,17 @@ struct zt_imaging {
     struct zt_error *error;
 };
 
-/* Adds bytes of the format's own at offset, which is not before the end of what was added so far. */
-enum zt_status zt_imaging_add(struct zt_imaging *imaging, uint64_t offset, const void *bytes, size_t length);
+/* Adds bytes of the format's own at offset, which is not before the end of what was added so far.
+ */
+enum zt_status zt_imaging_add(struct zt_imaging *imaging, uint64_t offset, const void *bytes,
+                              size_t length);
 /* Adds a whole component. */
-enum zt_status zt_imaging_component(struct zt_imaging *imaging, uint64_t offset, uint32_t component);
-/* ZT_ARGUMENT (a length that is not known) or ZT_LIMIT (a file past 2^63 bytes), naming the component. */
-enum zt_status zt_imaging_place(struct zt_imaging *imaging, uint64_t *offset, uint32_t component, uint64_t alignment);
+enum zt_status zt_imaging_component(struct zt_imaging *imaging, uint64_t offset,
+                                    uint32_t component);
+/* ZT_ARGUMENT (a length that is not known) or ZT_LIMIT (a file past 2^63 bytes), naming the
+ * component. */
+enum zt_status zt_imaging_place(struct zt_imaging *imaging, uint64_t *offset, uint32_t component,
+                                uint64_t alignment);
 
 enum zt_status zt_write_no_memory(struct zt_error *error);
 
@@ -41,7 +46,8 @@ enum zt_status npz_image(struct zt_imaging *imaging);
 enum zt_status npy_image(struct zt_imaging *imaging);
 
 /* An NPY head of version 1 for a dense object; a multiple of 64 bytes. */
-void npy_put_head(const struct zt_model *outline, const struct zt_object *object, struct zt_buffer *buffer);
+void npy_put_head(const struct zt_model *outline, const struct zt_object *object,
+                  struct zt_buffer *buffer);
 
 /* --- numbers, little-endian --- */
 

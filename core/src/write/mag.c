@@ -1,8 +1,9 @@
 /* .mag as its specification lays it out: header, metadata, tensor records, data at multiples of 64.
  *
- * What the specification leaves open: version 1; the checksum is CRC-32C from the field after it to the last record;
- * unused dimensions are 1; padding is zero. Every aux is 0, but that a tensor whose shape ends in a 1 has its rank in
- * the second byte, where magnetron's own code has it: nothing else would tell it from a shorter shape. */
+ * What the specification leaves open: version 1; the checksum is CRC-32C from the field after it to
+ * the last record; unused dimensions are 1; padding is zero. Every aux is 0, but that a tensor
+ * whose shape ends in a 1 has its rank in the second byte, where magnetron's own code has it:
+ * nothing else would tell it from a shorter shape. */
 #include <string.h>
 
 #include "cbor_read.h"
@@ -41,7 +42,8 @@ static void put_key(struct zt_buffer *buffer, struct zt_text key)
 }
 
 /* The projection has made the model's attributes a map of numbers. */
-static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes, struct zt_error *error)
+static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes,
+                                   struct zt_error *error)
 {
     struct zt_cbor_reader reader;
     struct zt_cbor_item map = {.value = 0};
@@ -67,8 +69,8 @@ static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attr
     return status;
 }
 
-static void put_record(struct zt_buffer *buffer, const struct zt_model *model, const struct zt_object *object,
-                       uint64_t offset)
+static void put_record(struct zt_buffer *buffer, const struct zt_model *model,
+                       const struct zt_object *object, uint64_t offset)
 {
     const struct zt_component *data = zt_object_components(model, object);
     const uint64_t *shape = zt_object_shape(model, object);
@@ -100,6 +102,7 @@ static enum zt_status put_records(struct zt_imaging *imaging, struct zt_buffer *
 
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++) {
         const struct zt_object *object = &model->objects[i];
+
         status = zt_imaging_place(imaging, &offset, object->first_component, ALIGNMENT);
         if (status == ZT_OK)
             put_record(head, model, object, offset);
@@ -113,17 +116,19 @@ static enum zt_status put_records(struct zt_imaging *imaging, struct zt_buffer *
 static enum zt_status put_head(struct zt_imaging *imaging, struct zt_buffer *head)
 {
     const struct zt_model *model = imaging->projection->model;
+    enum zt_status status;
+    uint32_t checksum;
 
     zt_buffer_append(head, "MAG!", 4);
     zt_put_le32(head, VERSION);
     zt_put_le32(head, 0);
     zt_put_le32(head, model->object_count);
-    enum zt_status status = put_metadata(head, model->attributes, imaging->error);
+    status = put_metadata(head, model->attributes, imaging->error);
     if (status == ZT_OK)
         status = put_records(imaging, head);
     if (status != ZT_OK)
         return status;
-    uint32_t checksum = zt_crc32c(0, head->bytes + COVERED_FROM, head->length - COVERED_FROM);
+    checksum = zt_crc32c(0, head->bytes + COVERED_FROM, head->length - COVERED_FROM);
     for (unsigned i = 0; i < 4; i++)
         head->bytes[CHECKSUM_AT + i] = (uint8_t)(checksum >> (8 * i));
     return ZT_OK;

@@ -1,4 +1,5 @@
-/* NPY version 1: a Python dictionary of type, order and shape, padded to 64 bytes, and the data row by row. */
+/* NPY version 1: a Python dictionary of type, order and shape, padded to 64 bytes, and the data row
+ * by row. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +15,9 @@
 static const char *exact_type(enum zt_dtype dtype, enum zt_logical logical)
 {
     static const char *const names[ZT_DTYPE_COUNT] = {
-        [ZT_F64] = "<f8", [ZT_F32] = "<f4", [ZT_F16] = "<f2", [ZT_I64] = "<i8", [ZT_I32] = "<i4", [ZT_I16] = "<i2",
-        [ZT_I8] = "|i1",  [ZT_U64] = "<u8", [ZT_U32] = "<u4", [ZT_U16] = "<u2", [ZT_U8] = "|u1",  [ZT_BOOL] = "|b1",
+        [ZT_F64] = "<f8", [ZT_F32] = "<f4", [ZT_F16] = "<f2", [ZT_I64] = "<i8",
+        [ZT_I32] = "<i4", [ZT_I16] = "<i2", [ZT_I8] = "|i1",  [ZT_U64] = "<u8",
+        [ZT_U32] = "<u4", [ZT_U16] = "<u2", [ZT_U8] = "|u1",  [ZT_BOOL] = "|b1",
     };
 
     if (logical == ZT_LOGICAL_COMPLEX64)
@@ -25,7 +27,8 @@ static const char *exact_type(enum zt_dtype dtype, enum zt_logical logical)
     return logical == ZT_LOGICAL_NONE ? names[dtype] : NULL;
 }
 
-/* And for what NumPy has no type for, an unsigned integer as wide, so that the bits can be looked at. */
+/* And for what NumPy has no type for, an unsigned integer as wide, so that the bits can be looked
+ * at. */
 static const char *readable_type(enum zt_dtype dtype, enum zt_logical logical)
 {
     const char *exact = exact_type(dtype, logical);
@@ -66,9 +69,11 @@ static void put_shape(struct zt_buffer *buffer, const uint64_t *shape, unsigned 
     put(buffer, ")");
 }
 
-static void put_head(const char *type, const uint64_t *shape, unsigned rank, struct zt_buffer *buffer)
+static void put_head(const char *type, const uint64_t *shape, unsigned rank,
+                     struct zt_buffer *buffer)
 {
     size_t begin = buffer->length;
+    size_t length;
 
     zt_buffer_append(buffer, "\x93NUMPY\x01\x00", 8);
     zt_put_le16(buffer, 0);
@@ -83,24 +88,27 @@ static void put_head(const char *type, const uint64_t *shape, unsigned rank, str
     if (buffer->failed)
         return;
     /* 64 dimensions of 20 digits fit in 16 bits. */
-    size_t length = buffer->length - begin - PREFIX_LENGTH;
+    length = buffer->length - begin - PREFIX_LENGTH;
     buffer->bytes[begin + 8] = (uint8_t)length;
     buffer->bytes[begin + 9] = (uint8_t)(length >> 8);
 }
 
-void npy_put_head(const struct zt_model *outline, const struct zt_object *object, struct zt_buffer *buffer)
+void npy_put_head(const struct zt_model *outline, const struct zt_object *object,
+                  struct zt_buffer *buffer)
 {
-    put_head(npy_type(zt_object_components(outline, object)), zt_object_shape(outline, object), object->rank, buffer);
+    put_head(npy_type(zt_object_components(outline, object)), zt_object_shape(outline, object),
+             object->rank, buffer);
 }
 
-enum zt_status zt_npy_head(const struct zt_slice_tensor *tensor, uint8_t **out_head, size_t *out_length,
-                           struct zt_error *error)
+enum zt_status zt_npy_head(const struct zt_slice_tensor *tensor, uint8_t **out_head,
+                           size_t *out_length, struct zt_error *error)
 {
     const char *type = readable_type(tensor->dtype, tensor->logical);
     struct zt_buffer head = {0};
 
     if (type == NULL)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "NumPy has no elements like these");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                       "NumPy has no elements like these");
     put_head(type, tensor->shape, tensor->rank, &head);
     if (head.failed) {
         zt_buffer_free(&head);
@@ -117,11 +125,12 @@ enum zt_status npy_image(struct zt_imaging *imaging)
     uint32_t component = model->objects[0].first_component;
     struct zt_buffer head = {0};
     uint64_t offset;
+    enum zt_status status;
 
     npy_put_head(model, &model->objects[0], &head);
     offset = head.length;
-    enum zt_status status =
-        head.failed ? zt_write_no_memory(imaging->error) : zt_imaging_place(imaging, &offset, component, 1);
+    status = head.failed ? zt_write_no_memory(imaging->error)
+                         : zt_imaging_place(imaging, &offset, component, 1);
     if (status == ZT_OK)
         status = zt_imaging_add(imaging, 0, head.bytes, head.length);
     if (status == ZT_OK)

@@ -1,7 +1,9 @@
-/* NPZ: a ZIP archive (APPNOTE 6.3) of NPY files that are stored as they are, so that each can be read in place.
+/* NPZ: a ZIP archive (APPNOTE 6.3) of NPY files that are stored as they are, so that each can be
+ * read in place.
  *
- * A field in front of each puts its data at a multiple of 64. CRCs are known ahead, so that no descriptor follows the
- * data. Times are the earliest there is: the same model gives the same archive. */
+ * A field in front of each puts its data at a multiple of 64. CRCs are known ahead, so that no
+ * descriptor follows the data. Times are the earliest there is: the same model gives the same
+ * archive. */
 #include <string.h>
 
 #include "write/formats.h"
@@ -42,7 +44,8 @@ struct entry {
 
 static bool is_hex(char digit)
 {
-    return (digit >= '0' && digit <= '9') || (digit >= 'A' && digit <= 'F') || (digit >= 'a' && digit <= 'f');
+    return (digit >= '0' && digit <= '9') || (digit >= 'A' && digit <= 'F') ||
+           (digit >= 'a' && digit <= 'f');
 }
 
 static bool must_encode(struct zt_text name, size_t at)
@@ -54,8 +57,8 @@ static bool must_encode(struct zt_text name, size_t at)
     return byte < 0x20 || byte == 0x7F || byte == '/' || byte == '\\' || byte == ':';
 }
 
-/* Characters that an archive's names cannot have, or that could lead out of a folder, as %XX; and percent signs that
- * would be taken for the start of one, so that reading gives the name back. */
+/* Characters that an archive's names cannot have, or that could lead out of a folder, as %XX; and
+ * percent signs that would be taken for the start of one, so that reading gives the name back. */
 static void put_name(struct zt_buffer *buffer, struct zt_text name)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -63,6 +66,7 @@ static void put_name(struct zt_buffer *buffer, struct zt_text name)
     for (size_t i = 0; i < name.length; i++) {
         unsigned char byte = (unsigned char)name.bytes[i];
         char encoded[3] = {'%', digits[byte >> 4], digits[byte & 15]};
+
         if (must_encode(name, i))
             zt_buffer_append(buffer, encoded, sizeof(encoded));
         else
@@ -78,7 +82,8 @@ static bool is_large(const struct entry *entry)
     return entry->length >= LIMIT32;
 }
 
-/* What the headers of an entry have in common: from the version that is needed to the length of the name. */
+/* What the headers of an entry have in common: from the version that is needed to the length of the
+ * name. */
 static void put_facts(struct zt_buffer *buffer, const struct entry *entry, bool zip64)
 {
     uint32_t length = is_large(entry) ? LIMIT32 : (uint32_t)entry->length;
@@ -188,11 +193,12 @@ static void put_end(struct zt_buffer *buffer, uint64_t count, uint64_t offset)
 
 static uint32_t digest_word(const struct zt_digest *digest)
 {
-    return (uint32_t)digest->bytes[0] << 24 | (uint32_t)digest->bytes[1] << 16 | (uint32_t)digest->bytes[2] << 8 |
-           digest->bytes[3];
+    return (uint32_t)digest->bytes[0] << 24 | (uint32_t)digest->bytes[1] << 16 |
+           (uint32_t)digest->bytes[2] << 8 | digest->bytes[3];
 }
 
-static enum zt_status describe_entry(struct zt_imaging *imaging, const struct zt_object *object, struct entry *entry)
+static enum zt_status describe_entry(struct zt_imaging *imaging, const struct zt_object *object,
+                                     struct entry *entry)
 {
     const struct zt_fact *fact = &imaging->facts[object->first_component];
 
@@ -201,12 +207,13 @@ static enum zt_status describe_entry(struct zt_imaging *imaging, const struct zt
     if (entry->name.failed || entry->head.failed)
         return zt_write_no_memory(imaging->error);
     entry->length = entry->head.length + fact->length;
-    entry->crc =
-        zt_crc32_combine(zt_crc32(0, entry->head.bytes, entry->head.length), digest_word(&fact->digest), fact->length);
+    entry->crc = zt_crc32_combine(zt_crc32(0, entry->head.bytes, entry->head.length),
+                                  digest_word(&fact->digest), fact->length);
     return ZT_OK;
 }
 
-static enum zt_status add_entry(struct zt_imaging *imaging, const struct zt_object *object, struct zt_buffer *central)
+static enum zt_status add_entry(struct zt_imaging *imaging, const struct zt_object *object,
+                                struct zt_buffer *central)
 {
     struct entry entry = {.offset = imaging->image->length};
     struct zt_buffer local = {0};
@@ -244,7 +251,8 @@ enum zt_status npz_image(struct zt_imaging *imaging)
     if (status == ZT_OK) {
         put_end(&central, model->object_count, imaging->image->length);
         status = central.failed ? zt_write_no_memory(imaging->error)
-                                : zt_imaging_add(imaging, imaging->image->length, central.bytes, central.length);
+                                : zt_imaging_add(imaging, imaging->image->length, central.bytes,
+                                                 central.length);
     }
     zt_buffer_free(&central);
     return status;

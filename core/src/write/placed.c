@@ -9,7 +9,8 @@
 /* zTensor 1.2 section 5, zTensor 2 section 1. */
 #define MANIFEST_MAX_BYTES (UINT64_C(1) << 30)
 
-enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *outline, struct zt_error *error)
+enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *outline,
+                              struct zt_error *error)
 {
     size_t count = outline->component_count;
 
@@ -17,7 +18,7 @@ enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *o
     placed->model = *outline;
     placed->components = malloc((count + 1) * sizeof(*placed->components));
     placed->digests = malloc((count + 1) * DIGEST_TEXT_MAX);
-    if (!placed->components || !placed->digests) {
+    if (placed->components == NULL || placed->digests == NULL) {
         zt_placed_free(placed);
         return zt_write_no_memory(error);
     }
@@ -27,13 +28,15 @@ enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *o
     return ZT_OK;
 }
 
-void zt_placed_set_digest(struct zt_placed *placed, uint32_t component, const struct zt_digest *digest)
+void zt_placed_set_digest(struct zt_placed *placed, uint32_t component,
+                          const struct zt_digest *digest)
 {
     char text[ZT_DIGEST_TEXT_SIZE];
     char *kept = placed->digests + (size_t)component * DIGEST_TEXT_MAX;
+    size_t length;
 
     zt_digest_format(digest, text);
-    size_t length = strnlen(text, DIGEST_TEXT_MAX);
+    length = strnlen(text, DIGEST_TEXT_MAX);
     memcpy(kept, text, length);
     placed->components[component].digest = kept;
     placed->components[component].digest_length = (uint32_t)length;
@@ -51,7 +54,8 @@ enum zt_status zt_check_manifest_length(uint64_t length, struct zt_error *error)
 {
     if (length <= MANIFEST_MAX_BYTES)
         return ZT_OK;
-    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "zTensor cannot hold a manifest of more than 1 GiB");
+    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                   "zTensor cannot hold a manifest of more than 1 GiB");
 }
 
 static enum zt_status place_all(const struct zt_container *container, struct zt_imaging *imaging,
@@ -62,6 +66,7 @@ static enum zt_status place_all(const struct zt_container *container, struct zt_
 
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
+
         for (uint32_t j = 0; j < object->component_count && status == ZT_OK; j++)
             status = container->place(imaging, placed, object->first_component + j, offset);
     }

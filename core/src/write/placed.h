@@ -1,5 +1,5 @@
-/* An outline whose components get places and digests: what the manifests of zTensor are encoded from, and how its two
- * versions put data and manifest into a file. */
+/* An outline whose components get places and digests: what the manifests of zTensor are encoded
+ * from, and how its two versions put data and manifest into a file. */
 #ifndef ZT_WRITE_PLACED_H
 #define ZT_WRITE_PLACED_H
 
@@ -11,8 +11,10 @@ struct zt_placed {
     char *digests; /* room for one text each */
 };
 
-enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *outline, struct zt_error *error);
-void zt_placed_set_digest(struct zt_placed *placed, uint32_t component, const struct zt_digest *digest);
+enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *outline,
+                              struct zt_error *error);
+void zt_placed_set_digest(struct zt_placed *placed, uint32_t component,
+                          const struct zt_digest *digest);
 void zt_placed_free(struct zt_placed *placed);
 
 /* How a version of zTensor lies in a file. */
@@ -26,10 +28,11 @@ struct zt_container {
     enum zt_encoding encoding;
     const char *encoding_name;
     /* In an image: gives one component its place and digest, and moves offset on. */
-    enum zt_status (*place)(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t component, uint64_t *offset);
+    enum zt_status (*place)(struct zt_imaging *imaging, struct zt_placed *placed,
+                            uint32_t component, uint64_t *offset);
     /* Appends manifest and footer; offset is where they will stand. */
-    enum zt_status (*put_end)(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
-                              struct zt_error *error);
+    enum zt_status (*put_end)(const struct zt_model *model, uint64_t offset,
+                              struct zt_buffer *buffer, struct zt_error *error);
 };
 
 /* The image of a whole file: magic, components in order, manifest and footer. */

@@ -1,7 +1,7 @@
 /* safetensors: the length of a JSON header, the header, and the data without a gap.
  *
- * The order is that of the reference's writer: types from wide to narrow as it lists them, then names; the header is
- * padded with spaces to a multiple of eight bytes. */
+ * The order is that of the reference's writer: types from wide to narrow as it lists them, then
+ * names; the header is padded with spaces to a multiple of eight bytes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static const struct {
     const char *name;
     enum zt_dtype dtype;
     enum zt_logical logical;
-    /* The type's text where it is ZT_LOGICAL_UNKNOWN: no zTensor type says this, safetensors' own reader gives it. */
+    /* The type's text where it is ZT_LOGICAL_UNKNOWN: no zTensor type says this, safetensors' own
+     * reader gives it. */
     const char *text;
 } types[] = {
     {"U64", ZT_U64, ZT_LOGICAL_NONE, NULL},
@@ -53,8 +54,8 @@ static bool is_type(size_t rank, const struct zt_component *component)
 
     if (types[rank].dtype != component->dtype || types[rank].logical != component->logical)
         return false;
-    return text == NULL ||
-           (component->type_length == strlen(text) && memcmp(component->type, text, component->type_length) == 0);
+    return text == NULL || (component->type_length == strlen(text) &&
+                            memcmp(component->type, text, component->type_length) == 0);
 }
 
 /* TYPE_COUNT where there is none. */
@@ -93,7 +94,7 @@ static uint32_t *make_order(const struct zt_model *model)
 {
     uint32_t *order = calloc(model->object_count + (size_t)1, sizeof(*order));
 
-    if (!order)
+    if (order == NULL)
         return NULL;
     for (uint32_t i = 0; i < model->object_count; i++)
         order[i] = i;
@@ -123,7 +124,7 @@ static const char *escape(unsigned char character, char scratch[8])
     static const char *const escapes[] = {"\\b", "\\f", "\\n", "\\r", "\\t", "\\\"", "\\\\"};
     const char *letter = character != 0 ? strchr(letters, character) : NULL;
 
-    if (letter)
+    if (letter != NULL)
         return escapes[letter - letters];
     if (character >= 0x20)
         return NULL;
@@ -139,7 +140,8 @@ static void put_text(struct zt_buffer *buffer, struct zt_text text)
     put(buffer, "\"");
     for (size_t i = 0; i < text.length; i++) {
         const char *escaped = escape((unsigned char)text.bytes[i], scratch);
-        if (!escaped)
+
+        if (escaped == NULL)
             continue;
         zt_buffer_append(buffer, text.bytes + plain, i - plain);
         put(buffer, escaped);
@@ -150,7 +152,8 @@ static void put_text(struct zt_buffer *buffer, struct zt_text text)
 }
 
 /* The projection has made the model's attributes a map of texts. */
-static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes, struct zt_error *error)
+static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes,
+                                   struct zt_error *error)
 {
     struct zt_cbor_reader reader;
     struct zt_cbor_item map;
@@ -173,8 +176,8 @@ static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attr
     return status;
 }
 
-static void put_entry(struct zt_buffer *buffer, const struct zt_model *model, const struct zt_object *object,
-                      uint64_t begin)
+static void put_entry(struct zt_buffer *buffer, const struct zt_model *model,
+                      const struct zt_object *object, uint64_t begin)
 {
     const struct zt_component *data = zt_object_components(model, object);
     const uint64_t *shape = zt_object_shape(model, object);
@@ -197,16 +200,20 @@ static void put_entry(struct zt_buffer *buffer, const struct zt_model *model, co
 
 /* --- the whole --- */
 
-static enum zt_status put_header(struct zt_imaging *imaging, const uint32_t *order, struct zt_buffer *header)
+static enum zt_status put_header(struct zt_imaging *imaging, const uint32_t *order,
+                                 struct zt_buffer *header)
 {
     const struct zt_model *model = imaging->projection->model;
     uint64_t begin = 0;
+    enum zt_status status;
+    uint64_t length;
 
     zt_put_le64(header, 0);
     put(header, "{");
-    enum zt_status status = put_metadata(header, model->attributes, imaging->error);
+    status = put_metadata(header, model->attributes, imaging->error);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++) {
         const struct zt_object *object = &model->objects[order[i]];
+
         status = zt_imaging_place(imaging, &begin, object->first_component, 1);
         if (status == ZT_OK)
             put_entry(header, model, object, begin);
@@ -217,7 +224,7 @@ static enum zt_status put_header(struct zt_imaging *imaging, const uint32_t *ord
         put(header, " ");
     if (status != ZT_OK || header->failed)
         return status != ZT_OK ? status : zt_write_no_memory(imaging->error);
-    uint64_t length = header->length - LENGTH_BYTES;
+    length = header->length - LENGTH_BYTES;
     if (length > HEADER_MAX_BYTES)
         return zt_fail(imaging->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                        "safetensors cannot hold a header of more than 100 MB");
@@ -231,14 +238,16 @@ enum zt_status safetensors_image(struct zt_imaging *imaging)
     const struct zt_model *model = imaging->projection->model;
     struct zt_buffer header = {0};
     uint32_t *order = make_order(model);
+    enum zt_status status;
 
-    if (!order)
+    if (order == NULL)
         return zt_write_no_memory(imaging->error);
-    enum zt_status status = put_header(imaging, order, &header);
+    status = put_header(imaging, order, &header);
     if (status == ZT_OK)
         status = zt_imaging_add(imaging, 0, header.bytes, header.length);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
-        status = zt_imaging_component(imaging, imaging->image->length, model->objects[order[i]].first_component);
+        status = zt_imaging_component(imaging, imaging->image->length,
+                                      model->objects[order[i]].first_component);
     zt_buffer_free(&header);
     free(order);
     return status;

@@ -1,5 +1,5 @@
-/* zTensor written as the data comes. A component's bytes are hashed, compressed where that is asked for, and handed on
- * at once. */
+/* zTensor written as the data comes. A component's bytes are hashed, compressed where that is asked
+ * for, and handed on at once. */
 #include "write/stream.h"
 
 #include <inttypes.h>
@@ -25,11 +25,14 @@ struct zt_stream {
     struct zt_compressor *compressor;
 };
 
-static enum zt_status put(struct zt_stream *stream, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status put(struct zt_stream *stream, const void *bytes, size_t length,
+                          struct zt_error *error)
 {
+    enum zt_status status;
+
     if (length == 0)
         return ZT_OK;
-    enum zt_status status = stream->out->take(stream->out->context, bytes, length, error);
+    status = stream->out->take(stream->out->context, bytes, length, error);
     if (status == ZT_OK)
         stream->offset += length;
     return status;
@@ -39,15 +42,17 @@ static enum zt_status pad(struct zt_stream *stream, uint64_t alignment, struct z
 {
     static const uint8_t zeros[PADDING_MAX] = {0};
 
-    return put(stream, zeros, (size_t)(zt_align(stream->offset, alignment) - stream->offset), error);
+    return put(stream, zeros, (size_t)(zt_align(stream->offset, alignment) - stream->offset),
+               error);
 }
 
 /* Bytes as they will be stored. */
-static enum zt_status put_stored(void *context, const void *bytes, size_t length, struct zt_error *error)
+static enum zt_status put_stored(void *context, const void *bytes, size_t length,
+                                 struct zt_error *error)
 {
     struct zt_stream *stream = context;
 
-    if (stream->hasher && stream->container->digest_covers_stored)
+    if (stream->hasher != NULL && stream->container->digest_covers_stored)
         zt_hasher_update(stream->hasher, bytes, length);
     return put(stream, bytes, length, error);
 }
@@ -57,21 +62,24 @@ static const struct zt_container *container_of(const struct zt_projection *proje
     return projection->target == ZT_TARGET_ZT1 ? &zt1_container : &zt2_container;
 }
 
-enum zt_status zt_stream_begin(const struct zt_projection *projection, const struct zt_writer_options *options,
-                               const struct zt_sink *out, struct zt_stream **out_stream, struct zt_error *error)
+enum zt_status zt_stream_begin(const struct zt_projection *projection,
+                               const struct zt_writer_options *options, const struct zt_sink *out,
+                               struct zt_stream **out_stream, struct zt_error *error)
 {
     struct zt_stream *stream = calloc(1, sizeof(*stream));
+    enum zt_status status;
 
-    if (!stream)
+    if (stream == NULL)
         return zt_write_no_memory(error);
     stream->container = container_of(projection);
     stream->out = out;
     stream->packed = (struct zt_sink){put_stored, stream};
     /* In zTensor 2 every part that is written has one. */
     stream->with_digests = !options->without_digests || projection->target != ZT_TARGET_ZT1;
-    enum zt_status status = zt_placed_init(&stream->placed, projection->model, error);
+    status = zt_placed_init(&stream->placed, projection->model, error);
     if (status == ZT_OK && options->zstd)
-        status = zt_compressor_new(options->zstd_level, stream->container->encoding == ZT_ENCODING_ZSTD_SEEKABLE,
+        status = zt_compressor_new(options->zstd_level,
+                                   stream->container->encoding == ZT_ENCODING_ZSTD_SEEKABLE,
                                    &stream->packed, &stream->compressor, error);
     if (status == ZT_OK)
         status = put(stream, stream->container->magic, sizeof(stream->container->magic), error);
@@ -83,12 +91,14 @@ enum zt_status zt_stream_begin(const struct zt_projection *projection, const str
     return ZT_OK;
 }
 
-enum zt_status zt_stream_component(struct zt_stream *stream, uint32_t component, struct zt_error *error)
+enum zt_status zt_stream_component(struct zt_stream *stream, uint32_t component,
+                                   struct zt_error *error)
 {
     struct zt_component *placed = &stream->placed.components[component];
     enum zt_status status = pad(stream, stream->container->data_alignment, error);
 
-    if (status == ZT_OK && stream->with_digests && zt_hasher_new(stream->container->digest, &stream->hasher) != ZT_OK)
+    if (status == ZT_OK && stream->with_digests &&
+        zt_hasher_new(stream->container->digest, &stream->hasher) != ZT_OK)
         status = zt_write_no_memory(error);
     if (status != ZT_OK)
         return status;
@@ -96,7 +106,7 @@ enum zt_status zt_stream_component(struct zt_stream *stream, uint32_t component,
     stream->current = component;
     placed->offset = stream->offset;
     placed->decoded_length = 0;
-    if (stream->compressor) {
+    if (stream->compressor != NULL) {
         placed->encoding = (uint8_t)stream->container->encoding;
         placed->encoding_name = stream->container->encoding_name;
         placed->encoding_length = (uint32_t)strlen(placed->encoding_name);
@@ -104,12 +114,13 @@ enum zt_status zt_stream_component(struct zt_stream *stream, uint32_t component,
     return ZT_OK;
 }
 
-enum zt_status zt_stream_append(struct zt_stream *stream, const void *bytes, size_t length, struct zt_error *error)
+enum zt_status zt_stream_append(struct zt_stream *stream, const void *bytes, size_t length,
+                                struct zt_error *error)
 {
     stream->placed.components[stream->current].decoded_length += length;
-    if (stream->hasher && !stream->container->digest_covers_stored)
+    if (stream->hasher != NULL && !stream->container->digest_covers_stored)
         zt_hasher_update(stream->hasher, bytes, length);
-    if (stream->compressor)
+    if (stream->compressor != NULL)
         return zt_compressor_append(stream->compressor, bytes, length, error);
     return put_stored(stream, bytes, length, error);
 }
@@ -118,12 +129,13 @@ enum zt_status zt_stream_end(struct zt_stream *stream, struct zt_error *error)
 {
     struct zt_component *placed = &stream->placed.components[stream->current];
     struct zt_digest digest;
-    enum zt_status status = stream->compressor ? zt_compressor_end(stream->compressor, error) : ZT_OK;
+    enum zt_status status =
+        stream->compressor != NULL ? zt_compressor_end(stream->compressor, error) : ZT_OK;
 
     if (status != ZT_OK)
         return status;
     placed->length = stream->offset - placed->offset;
-    if (!stream->hasher)
+    if (stream->hasher == NULL)
         return ZT_OK;
     zt_hasher_finish(stream->hasher, &digest);
     zt_placed_set_digest(&stream->placed, stream->current, &digest);
@@ -136,7 +148,8 @@ enum zt_status zt_stream_end(struct zt_stream *stream, struct zt_error *error)
 static enum zt_status check_layouts(const struct zt_stream *stream, struct zt_error *error)
 {
     const struct zt_model *model = &stream->placed.model;
-    enum zt_layout_family family = stream->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
+    enum zt_layout_family family =
+        stream->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
@@ -161,10 +174,10 @@ enum zt_status zt_stream_finish(struct zt_stream *stream, struct zt_error *error
 
 void zt_stream_free(struct zt_stream *stream)
 {
-    if (!stream)
+    if (stream == NULL)
         return;
     zt_compressor_free(stream->compressor);
-    if (stream->hasher)
+    if (stream->hasher != NULL)
         zt_hasher_free(stream->hasher);
     zt_placed_free(&stream->placed);
     free(stream);

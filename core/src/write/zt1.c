@@ -1,14 +1,15 @@
-/* zTensor 1.2: data at multiples of 64, the manifest right after it, its size, the magic again (sections 1, 4, 5).
+/* zTensor 1.2: data at multiples of 64, the manifest right after it, its size, the magic again
+ * (sections 1, 4, 5).
  *
  * Keys are in the order in which the reference writes them, names ascend bytewise. */
 #include <string.h>
 
 #include "write/placed.h"
 
-static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
-                                      uint64_t *offset);
-static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
-                              struct zt_error *error);
+static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed,
+                                      uint32_t number, uint64_t *offset);
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
+                              struct zt_buffer *buffer, struct zt_error *error);
 
 const struct zt_container zt1_container = {
     .magic = {'Z', 'T', 'E', 'N', '1', '0', '0', '0'},
@@ -22,7 +23,8 @@ const struct zt_container zt1_container = {
     .put_end = put_end,
 };
 
-static void put_pair_text(struct zt_buffer *buffer, const char *key, const char *text, uint32_t length)
+static void put_pair_text(struct zt_buffer *buffer, const char *key, const char *text,
+                          uint32_t length)
 {
     zt_cbor_put_string(buffer, key);
     zt_cbor_put_text(buffer, (struct zt_text){text, length});
@@ -39,10 +41,11 @@ static void put_component(struct zt_buffer *buffer, const struct zt_component *c
     bool encoded = component->encoding != ZT_ENCODING_RAW;
 
     zt_cbor_put_text(buffer, zt_component_name(component));
-    zt_cbor_put_map(buffer, 3 + (component->type ? 1 : 0) + (encoded ? 2 : 0) + (component->digest ? 1 : 0));
+    zt_cbor_put_map(buffer, 3 + (component->type != NULL ? 1 : 0) + (encoded ? 2 : 0) +
+                                (component->digest != NULL ? 1 : 0));
     zt_cbor_put_string(buffer, "dtype");
     zt_cbor_put_string(buffer, zt_dtype_name((enum zt_dtype)component->dtype));
-    if (component->type)
+    if (component->type != NULL)
         put_pair_text(buffer, "type", component->type, component->type_length);
     put_pair_uint(buffer, "offset", component->offset);
     put_pair_uint(buffer, "length", component->length);
@@ -50,23 +53,24 @@ static void put_component(struct zt_buffer *buffer, const struct zt_component *c
         put_pair_uint(buffer, "uncompressed_length", component->decoded_length);
         put_pair_text(buffer, "encoding", component->encoding_name, component->encoding_length);
     }
-    if (component->digest)
+    if (component->digest != NULL)
         put_pair_text(buffer, "digest", component->digest, component->digest_length);
 }
 
-static void put_object(struct zt_buffer *buffer, const struct zt_model *model, const struct zt_object *object)
+static void put_object(struct zt_buffer *buffer, const struct zt_model *model,
+                       const struct zt_object *object)
 {
     const struct zt_component *components = zt_object_components(model, object);
     const uint64_t *shape = zt_object_shape(model, object);
 
     zt_cbor_put_text(buffer, zt_object_name(object));
-    zt_cbor_put_map(buffer, object->attributes ? 4 : 3);
+    zt_cbor_put_map(buffer, object->attributes != NULL ? 4 : 3);
     zt_cbor_put_string(buffer, "shape");
     zt_cbor_put_array(buffer, object->rank);
     for (unsigned i = 0; i < object->rank; i++)
         zt_cbor_put_uint(buffer, shape[i]);
     put_pair_text(buffer, "format", object->format, object->format_length);
-    if (object->attributes) {
+    if (object->attributes != NULL) {
         zt_cbor_put_string(buffer, "attributes");
         zt_buffer_append(buffer, object->attributes, object->attributes_length);
     }
@@ -91,21 +95,22 @@ static void put_manifest(struct zt_buffer *buffer, const struct zt_model *model)
         put_object(buffer, model, &model->objects[i]);
 }
 
-static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
-                              struct zt_error *error)
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
+                              struct zt_buffer *buffer, struct zt_error *error)
 {
     size_t begin = buffer->length;
+    uint64_t length;
 
     (void)offset;
     put_manifest(buffer, model);
-    uint64_t length = buffer->length - begin;
+    length = buffer->length - begin;
     zt_put_le64(buffer, length);
     zt_buffer_append(buffer, zt1_container.magic, sizeof(zt1_container.magic));
     return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
 }
 
-static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
-                                      uint64_t *offset)
+static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed,
+                                      uint32_t number, uint64_t *offset)
 {
     struct zt_component *component = &placed->components[number];
     enum zt_status status = zt_imaging_place(imaging, offset, number, zt1_container.data_alignment);

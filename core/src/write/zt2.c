@@ -1,7 +1,8 @@
-/* zTensor 2: data at multiples of 64 KiB, the manifest at the next one, the footer right after it (sections 1, 7).
+/* zTensor 2: data at multiples of 64 KiB, the manifest at the next one, the footer right after it
+ * (sections 1, 7).
  *
- * In its canonical form parts that are the same bytes share one blob, and parts of no bytes take no space: they state
- * the place of the next blob. */
+ * In its canonical form parts that are the same bytes share one blob, and parts of no bytes take no
+ * space: they state the place of the next blob. */
 #include <string.h>
 
 #include "formats/zt2_encode.h"
@@ -10,10 +11,10 @@
 #define PACKING 65536
 #define VERSION 2
 
-static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
-                                 uint64_t *offset);
-static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
-                              struct zt_error *error);
+static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed,
+                                 uint32_t number, uint64_t *offset);
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
+                              struct zt_buffer *buffer, struct zt_error *error);
 
 const struct zt_container zt2_container = {
     .magic = {0x89, 'Z', 'T', '2', '\r', '\n', 0x1A, '\n'},
@@ -35,12 +36,15 @@ static enum zt_status take_piece(void *context, const void *bytes, size_t length
     return buffer->failed ? ZT_NO_MEMORY : ZT_OK;
 }
 
-static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffer *buffer, struct zt_error *error)
+static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffer *buffer,
+                                   struct zt_error *error)
 {
+    enum zt_status status;
+
     zt_cbor_put_map(buffer, model->attributes.length > 0 ? 2 : 1);
     zt_cbor_put_string(buffer, "objects");
-    enum zt_status status =
-        zt2_encode_objects(model, ZT2_VIEW_MANIFEST, &(struct zt2_sink){.take = take_piece, .context = buffer});
+    status = zt2_encode_objects(model, ZT2_VIEW_MANIFEST,
+                                &(struct zt2_sink){.take = take_piece, .context = buffer});
     if (model->attributes.length > 0) {
         zt_cbor_put_string(buffer, "attributes");
         zt_buffer_append(buffer, model->attributes.bytes, model->attributes.length);
@@ -48,16 +52,18 @@ static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffe
     return status != ZT_OK || buffer->failed ? zt_write_no_memory(error) : ZT_OK;
 }
 
-static enum zt_status put_end(const struct zt_model *model, uint64_t offset, struct zt_buffer *buffer,
-                              struct zt_error *error)
+static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
+                              struct zt_buffer *buffer, struct zt_error *error)
 {
     size_t begin = buffer->length;
     enum zt_status status = put_manifest(model, buffer, error);
+    uint64_t length;
+    uint64_t hash;
 
     if (status != ZT_OK)
         return status;
-    uint64_t length = buffer->length - begin;
-    uint64_t hash = zt_xxh3(buffer->bytes + begin, (size_t)length);
+    length = buffer->length - begin;
+    hash = zt_xxh3(buffer->bytes + begin, (size_t)length);
     zt_put_le64(buffer, offset);
     zt_put_le64(buffer, length);
     zt_put_le64(buffer, hash);
@@ -67,8 +73,8 @@ static enum zt_status put_end(const struct zt_model *model, uint64_t offset, str
     return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
 }
 
-static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed, uint32_t number,
-                                 uint64_t *offset)
+static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed,
+                                 uint32_t number, uint64_t *offset)
 {
     const struct zt_fact *fact = &imaging->facts[number];
     struct zt_component *part = &placed->components[number];

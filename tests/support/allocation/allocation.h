@@ -1,5 +1,6 @@
-/* Memory that runs out on demand: a program that links this has its C library's allocator replaced by one that counts,
- * and fails the n-th call. Not under sanitizers, which replace it themselves: ZT_SANITIZED is defined there. */
+/* Memory that runs out on demand: a program that links this has its C library's allocator replaced
+ * by one that counts, and fails the n-th call. Not under sanitizers, which replace it themselves:
+ * ZT_SANITIZED is defined there. */
 #ifndef ZT_TEST_ALLOCATION_H
 #define ZT_TEST_ALLOCATION_H
 

@@ -27,7 +27,8 @@ static int remove_file(void **state)
     return unlink(path);
 }
 
-static bool load_bytes(const void *bytes, size_t length, struct config *config, struct config_message *message)
+static bool load_bytes(const void *bytes, size_t length, struct config *config,
+                       struct config_message *message)
 {
     FILE *file = fopen(path, "wb");
 
@@ -62,10 +63,11 @@ static void nested_keys_are_set(void **state)
     struct config_message message;
 
     (void)state;
-    assert_true(load("{\"root\": \"/srv/m\", \"listen\": \"[::1]:0\", \"writable\": true, \"verify\": \"eager\","
-                     " \"upload\": {\"max_bytes\": 5, \"reserve_bytes\": 0}, \"log\": {\"level\": \"debug\"},"
-                     " \"limits\": {\"connections\": 12}, \"state\": {\"dir\": \"/var/s\"}}",
-                     &config, &message));
+    assert_true(load(
+        "{\"root\": \"/srv/m\", \"listen\": \"[::1]:0\", \"writable\": true, \"verify\": \"eager\","
+        " \"upload\": {\"max_bytes\": 5, \"reserve_bytes\": 0}, \"log\": {\"level\": \"debug\"},"
+        " \"limits\": {\"connections\": 12}, \"state\": {\"dir\": \"/var/s\"}}",
+        &config, &message));
     assert_string_equal(config.root, "/srv/m");
     assert_string_equal(config.listen, "[::1]:0");
     assert_true(config.writable);
@@ -119,10 +121,13 @@ static void a_repeated_key_is_named_by_its_full_path(void **state)
     (void)state;
     assert_refused("{\"listen\": \"a:1\", \"threads\": 1,\n \"listen\": \"b:1\"}",
                    "key \"listen\" stands there twice (line 2)");
-    assert_refused("{\"log\": {\"level\": \"in}fo\\\"{\"}, \"upload\": {\"max_bytes\": 1, \"max_bytes\": 2}}",
-                   "key \"upload.max_bytes\" stands there twice (line 1)");
-    assert_refused("{\"upload\": {}, \"log\": {}, \"upload\": {}}", "key \"upload\" stands there twice (line 1)");
-    assert_refused("{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":1,\"e\":2}}}}}", "key \"a.b.c.d\" stands there twice (line 1)");
+    assert_refused(
+        "{\"log\": {\"level\": \"in}fo\\\"{\"}, \"upload\": {\"max_bytes\": 1, \"max_bytes\": 2}}",
+        "key \"upload.max_bytes\" stands there twice (line 1)");
+    assert_refused("{\"upload\": {}, \"log\": {}, \"upload\": {}}",
+                   "key \"upload\" stands there twice (line 1)");
+    assert_refused("{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":1,\"e\":2}}}}}",
+                   "key \"a.b.c.d\" stands there twice (line 1)");
 }
 
 static void a_value_of_another_type_is_refused(void **state)
@@ -173,7 +178,8 @@ static void what_is_no_json_is_told_by_line(void **state)
 
 static void every_prefix_of_a_file_is_refused_cleanly(void **state)
 {
-    static const char text[] = "{\"upload\": {\"max_bytes\": 5, \"max_bytes\": 6}, \"root\": \"\\u00e9\"}";
+    static const char text[] =
+        "{\"upload\": {\"max_bytes\": 5, \"max_bytes\": 6}, \"root\": \"\\u00e9\"}";
     struct config config;
     struct config_message message;
 
@@ -243,5 +249,6 @@ int main(void)
         cmocka_unit_test(a_file_that_cannot_be_read_is_one_line),
         cmocka_unit_test(what_is_printed_loads_as_the_same),
     };
+
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

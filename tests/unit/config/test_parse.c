@@ -19,7 +19,8 @@ static void say(void *context, const char *line)
     snprintf(said->last, sizeof(said->last), "%s", line);
 }
 
-static bool load(char **environment, struct config *config, struct said *said, struct config_message *message)
+static bool load(char **environment, struct config *config, struct said *said,
+                 struct config_message *message)
 {
     struct config_warnings warnings = {.say = say, .context = said};
 
@@ -173,7 +174,8 @@ static void a_wrong_argument_is_one_line(void **state)
     assert_false(config_set_argument(&config, "--listen", NULL, &message));
     assert_string_equal(message.text, "--listen: needs a value");
     assert_false(config_set_argument(&config, "--listen", "127.0.0.1:70000", &message));
-    assert_string_equal(message.text, "--listen: \"127.0.0.1:70000\" must end in a port from 0 to 65535");
+    assert_string_equal(message.text,
+                        "--listen: \"127.0.0.1:70000\" must end in a port from 0 to 65535");
 }
 
 static void addresses_are_taken_apart(void **state)
@@ -184,12 +186,18 @@ static void addresses_are_taken_apart(void **state)
         unsigned port;
         bool loopback;
     } good[] = {
-        {"127.0.0.1:8080", "127.0.0.1", 8080, true}, {"127.9.9.9:0", "127.9.9.9", 0, true},
-        {"[::1]:65535", "::1", 65535, true},         {"localhost:1", "localhost", 1, true},
-        {"0.0.0.0:80", "0.0.0.0", 80, false},        {"[::]:80", "::", 80, false},
-        {"128.0.0.1:80", "128.0.0.1", 80, false},    {"[::ffff:127.0.0.1]:80", "::ffff:127.0.0.1", 80, true},
-        {"host.local:80", "host.local", 80, false},  {"[fe80::1%eth0]:80", "fe80::1%eth0", 80, false},
-        {"LocalHost:80", "LocalHost", 80, true},     {"localhost.example:80", "localhost.example", 80, false},
+        {"127.0.0.1:8080", "127.0.0.1", 8080, true},
+        {"127.9.9.9:0", "127.9.9.9", 0, true},
+        {"[::1]:65535", "::1", 65535, true},
+        {"localhost:1", "localhost", 1, true},
+        {"0.0.0.0:80", "0.0.0.0", 80, false},
+        {"[::]:80", "::", 80, false},
+        {"128.0.0.1:80", "128.0.0.1", 80, false},
+        {"[::ffff:127.0.0.1]:80", "::ffff:127.0.0.1", 80, true},
+        {"host.local:80", "host.local", 80, false},
+        {"[fe80::1%eth0]:80", "fe80::1%eth0", 80, false},
+        {"LocalHost:80", "LocalHost", 80, true},
+        {"localhost.example:80", "localhost.example", 80, false},
     };
     struct config_listen listen;
     struct config_message message;
@@ -261,8 +269,10 @@ static void writable_is_refused_off_loopback(void **state)
     assert_true(config_validate(&config, &message));
     snprintf(config.listen, sizeof(config.listen), "0.0.0.0:8080");
     assert_false(config_validate(&config, &message));
-    assert_string_equal(message.text, "writable on 0.0.0.0:8080 is refused: it is not a loopback address, so anybody "
-                                      "could write there");
+    assert_string_equal(
+        message.text,
+        "writable on 0.0.0.0:8080 is refused: it is not a loopback address, so anybody "
+        "could write there");
     config.writable = false;
     assert_true(config_validate(&config, &message));
 }
@@ -298,5 +308,6 @@ int main(void)
         cmocka_unit_test(writable_is_refused_off_loopback),
         cmocka_unit_test(pieces_to_be_found_are_not_small),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

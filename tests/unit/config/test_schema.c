@@ -1,5 +1,5 @@
-/* The table of keys, and the two files that are written after it: config/ztserve.json and config/ztserve.schema.json.
- */
+/* The table of keys, and the two files that are written after it: config/ztserve.json and
+ * config/ztserve.schema.json. */
 #include "support.h"
 
 #include <jansson.h>
@@ -22,7 +22,8 @@ static json_t *load(const char *name)
     return document;
 }
 
-/* The value a dotted name leads to; between is put between group and key ("properties" in the schema). */
+/* The value a dotted name leads to; between is put between group and key ("properties" in the
+ * schema). */
 static json_t *find(json_t *document, const char *name, const char *between)
 {
     const char *dot = strchr(name, '.');
@@ -78,7 +79,8 @@ static void every_default_stands_in_the_defaults_file(void **state)
         json_t *expected = expected_default(&config_keys[i]);
 
         if (!json_equal(find(document, config_keys[i].name, NULL), expected))
-            fail_msg("config/ztserve.json: %s is not the default of the table", config_keys[i].name);
+            fail_msg("config/ztserve.json: %s is not the default of the table",
+                     config_keys[i].name);
         json_decref(expected);
     }
     assert_int_equal(count_leaves(document), config_keys_count);
@@ -109,7 +111,8 @@ static void check_schema_of(json_t *property, const struct config_key *key)
     assert_true(json_equal(json_object_get(property, "default"), expected));
     if (key->nullable)
         assert_string_equal(json_string_value(json_array_get(type, 1)), "null");
-    assert_string_equal(json_string_value(key->nullable ? json_array_get(type, 0) : type), expected_type(key));
+    assert_string_equal(json_string_value(key->nullable ? json_array_get(type, 0) : type),
+                        expected_type(key));
     if (config_type_is_number(key->type)) {
         assert_true(json_integer_value(json_object_get(property, "minimum")) == key->minimum);
         assert_true(json_integer_value(json_object_get(property, "maximum")) == key->maximum);
@@ -169,7 +172,8 @@ static void every_key_has_a_default_within_its_bounds(void **state)
 static void a_variable_is_the_path_in_capitals(void **state)
 {
     (void)state;
-    assert_ptr_equal(config_key_find_variable("ZTSERVE_UPLOAD_MAX_BYTES", 24), config_key_find("upload.max_bytes"));
+    assert_ptr_equal(config_key_find_variable("ZTSERVE_UPLOAD_MAX_BYTES", 24),
+                     config_key_find("upload.max_bytes"));
     assert_ptr_equal(config_key_find_variable("ZTSERVE_LISTEN", 14), config_key_find("listen"));
     assert_null(config_key_find_variable("ZTSERVE_LISTENS", 15));
     assert_null(config_key_find_variable("ztserve_listen", 14));
@@ -185,7 +189,8 @@ static void a_slip_gets_the_nearest_key_and_another_word_none(void **state)
     longest[sizeof(longest) - 1] = '\0';
     assert_string_equal(config_key_suggest("upload.max_byte")->name, "upload.max_bytes");
     assert_string_equal(config_key_suggest("lisen")->name, "listen");
-    assert_string_equal(config_key_suggest("limits.conections_per_adress")->name, "limits.connections_per_address");
+    assert_string_equal(config_key_suggest("limits.conections_per_adress")->name,
+                        "limits.connections_per_address");
     assert_null(config_key_suggest("qqqqqqq"));
     assert_null(config_key_suggest(longest));
     assert_null(config_key_suggest(""));
@@ -201,5 +206,6 @@ int main(void)
         cmocka_unit_test(a_variable_is_the_path_in_capitals),
         cmocka_unit_test(a_slip_gets_the_nearest_key_and_another_word_none),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
-/* Memory that runs out: every n-th allocation of decoding and checking fails once, and nothing is leaked.
+/* Memory that runs out: every n-th allocation of decoding and checking fails once, and nothing is
+ * leaked.
  *
- * The C library's allocator is replaced in this program, so it tests nothing under sanitizers, which do the same. */
+ * The C library's allocator is replaced in this program, so it tests nothing under sanitizers,
+ * which do the same. */
 #include "support.h"
 
 #include <stdbool.h>
@@ -55,7 +57,7 @@ static enum zt_status read_frames_source(struct handmade *made)
 
     if (status != ZT_OK)
         return status;
-    status = zt_source_read_at(source, 0, out, sizeof out, &error);
+    status = zt_source_read_at(source, 0, out, sizeof(out), &error);
     if (status == ZT_OK)
         status = zt_source_read_at(source, 5000, out, 100, &error);
     zt_source_close(source);
@@ -78,7 +80,7 @@ static enum zt_status read_slice(struct handmade *made)
     status = zt_slice_source(&slice, made->source, made->parts[1].offset, &source, &error);
     if (status != ZT_OK)
         return status;
-    status = zt_source_read_at(source, 0, out, sizeof out, &error);
+    status = zt_source_read_at(source, 0, out, sizeof(out), &error);
     if (status == ZT_OK)
         status = zt_npy_head(&tensor, &head, &length, &error);
     if (status == ZT_OK)
@@ -88,8 +90,8 @@ static enum zt_status read_slice(struct handmade *made)
 }
 
 /* *out_met: the call came as far as its n-th allocation, which failed. */
-static enum zt_status call_failing(enum zt_status (*call)(struct handmade *made), struct handmade *made, long n,
-                                   bool *out_met)
+static enum zt_status call_failing(enum zt_status (*call)(struct handmade *made),
+                                   struct handmade *made, long n, bool *out_met)
 {
     enum zt_status status;
 
@@ -102,7 +104,8 @@ static enum zt_status call_failing(enum zt_status (*call)(struct handmade *made)
 /* Fails allocation after allocation until the call gets through without meeting the failure. */
 static void assert_survives(enum zt_status (*call)(struct handmade *made), struct handmade *made)
 {
-    /* Once unhindered, and each failure twice: libraries keep what they allocate on first use, for errors too. */
+    /* Once unhindered, and each failure twice: libraries keep what they allocate on first use, for
+     * errors too. */
     assert_int_equal(call(made), ZT_OK);
     for (long n = 0; n < CALLS_MAX; n++) {
         enum zt_status status;
@@ -130,17 +133,18 @@ static void every_allocation_may_fail(void **state)
     uint32_t coords[2048];
     struct bytes stream = {NULL, 0};
     struct handmade made;
+    struct zt_component *part;
 
     (void)state;
     for (uint32_t i = 0; i < 1024; i++) {
         coords[i] = i / 16;
         coords[1024 + i] = i % 16 ^ 1;
     }
-    bytes_append_seekable(&stream, coords, sizeof coords, 4096);
+    bytes_append_seekable(&stream, coords, sizeof(coords), 4096);
     handmade_init(&made, ZT_FORMAT_ZT2, ZT_LAYOUT_SPARSE_COO, 2, shape);
-    struct zt_component *part = handmade_add(&made, "coords", ZT_U32, stream.at, stream.length);
+    part = handmade_add(&made, "coords", ZT_U32, stream.at, stream.length);
     part->encoding = ZT_ENCODING_ZSTD_SEEKABLE;
-    part->decoded_length = sizeof coords;
+    part->decoded_length = sizeof(coords);
     /* Not SHA-256: OpenSSL keeps blocks of its own when its caches cannot grow. */
     part->digest = "xxh3:0000000000000000";
     part->digest_length = 21;
@@ -153,8 +157,8 @@ static void every_allocation_may_fail(void **state)
     assert_survives(read_frames_source, &made);
     assert_survives(read_slice, &made);
 #else
-    (void)assert_survives, (void)check_digest, (void)check_content, (void)read_frames, (void)read_frames_source,
-        (void)read_slice;
+    (void)assert_survives, (void)check_digest, (void)check_content, (void)read_frames,
+        (void)read_frames_source, (void)read_slice;
 #endif
     handmade_free(&made);
     bytes_free(&stream);

@@ -1,4 +1,5 @@
-/* Arrays in Fortran order, of the other byte order, deflated, and all of that at once, against a plain loop. */
+/* Arrays in Fortran order, of the other byte order, deflated, and all of that at once, against a
+ * plain loop. */
 #include "support.h"
 
 #include <stdio.h>
@@ -15,8 +16,9 @@ struct kind {
     unsigned words; /* in an element */
 };
 
-static const struct kind kinds[] = {{"'|u1'", 1, 1}, {"'<u2'", 2, 1}, {"'>u2'", 2, 1},  {"'>i4'", 4, 1},
-                                    {"'>f8'", 8, 1}, {"'>c8'", 4, 2}, {"'<c16'", 8, 2}, {"'>c16'", 8, 2}};
+static const struct kind kinds[] = {{"'|u1'", 1, 1},  {"'<u2'", 2, 1}, {"'>u2'", 2, 1},
+                                    {"'>i4'", 4, 1},  {"'>f8'", 8, 1}, {"'>c8'", 4, 2},
+                                    {"'<c16'", 8, 2}, {"'>c16'", 8, 2}};
 
 static const struct {
     const char *text;
@@ -35,8 +37,8 @@ static const struct {
     {"(61, 67)", 2, {61, 67}},
 };
 
-#define SHAPE_COUNT (sizeof shapes / sizeof *shapes)
-#define KIND_COUNT  (sizeof kinds / sizeof *kinds)
+#define SHAPE_COUNT (sizeof(shapes) / sizeof(*shapes))
+#define KIND_COUNT  (sizeof(kinds) / sizeof(*kinds))
 
 static uint64_t elements_of(size_t number)
 {
@@ -81,7 +83,10 @@ static uint8_t *stored(size_t number, const struct kind *kind, bool is_fortran)
         uint64_t at = is_fortran ? fortran_position(number, i) : i;
 
         for (unsigned j = 0; j < element; j++) {
-            unsigned to = kind->descr[1] == '>' ? j / kind->width * kind->width + kind->width - 1 - j % kind->width : j;
+            unsigned to = kind->descr[1] == '>'
+                              ? j / kind->width * kind->width + kind->width - 1 - j % kind->width
+                              : j;
+
             bytes[at * element + to] = meant(i * element + j);
         }
     }
@@ -109,8 +114,10 @@ static void assert_decodes(const struct bytes *file, size_t bytes, size_t capaci
         total += length;
     }
     assert_int_equal(total, bytes);
-    assert_int_equal(zt_component_check(model, &model->components[0], source, NULL, &check, &error), ZT_OK);
-    assert_int_equal(check.verdict, model->format == ZT_FORMAT_NPZ ? ZT_VERDICT_VERIFIED : ZT_VERDICT_UNDIGESTED);
+    assert_int_equal(zt_component_check(model, &model->components[0], source, NULL, &check, &error),
+                     ZT_OK);
+    assert_int_equal(check.verdict,
+                     model->format == ZT_FORMAT_NPZ ? ZT_VERDICT_VERIFIED : ZT_VERDICT_UNDIGESTED);
     zt_decoder_close(decoder);
     zt_model_free(model);
     zt_source_close(source);
@@ -124,10 +131,10 @@ static void try_array(size_t number, const struct kind *kind, bool is_fortran)
     uint8_t *data = stored(number, kind, is_fortran);
     char dict[160];
 
-    snprintf(dict, sizeof dict, "{'descr': %s, 'fortran_order': %s, 'shape': %s}", kind->descr,
+    snprintf(dict, sizeof(dict), "{'descr': %s, 'fortran_order': %s, 'shape': %s}", kind->descr,
              is_fortran ? "True" : "False", shapes[number].text);
     npy_append(&array, dict, data, bytes);
-    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+    for (size_t i = 0; i < sizeof(capacities) / sizeof(*capacities); i++) {
         assert_decodes(&array, bytes, capacities[i]);
         for (enum zip_file_kind how = ZIP_FILE_STORED; how <= ZIP_FILE_DEFLATED; how++) {
             struct zip_file zip = {0};
@@ -188,26 +195,24 @@ static void check_large(const char *shape, uint64_t rows, uint64_t columns, enum
     uint64_t total = 0;
     size_t got = 1;
     char dict[160];
+    struct zt_source *source;
 
     assert_non_null(data);
-    for (uint64_t column = 0; column < columns; column++) {
+    for (uint64_t column = 0; column < columns; column++)
         for (uint64_t row = 0; row < rows; row++)
             data[column * rows + row] = (uint8_t)((row * columns + column) % 251);
-    }
-    snprintf(dict, sizeof dict, "{'descr': '|u1', 'fortran_order': True, 'shape': %s}", shape);
+    snprintf(dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': True, 'shape': %s}", shape);
     npy_append(&array, dict, data, length);
     zip_file_add(&zip, "a.npy", how, &array);
     zip_file_end(&zip, "", false);
-    struct zt_source *source;
     assert_int_equal(zt_source_from_memory(zip.bytes.at, zip.bytes.length, &source, NULL), ZT_OK);
     assert_int_equal(zt_model_open(source, &model, NULL), ZT_OK);
     assert_int_equal(zt_decoder_open(&model->components[0], source, &decoder, NULL), ZT_OK);
     while (got > 0) {
-        assert_int_equal(zt_decoder_read(decoder, buffer, sizeof buffer, &got, NULL), ZT_OK);
-        for (size_t i = 0; i < got; i++) {
+        assert_int_equal(zt_decoder_read(decoder, buffer, sizeof(buffer), &got, NULL), ZT_OK);
+        for (size_t i = 0; i < got; i++)
             if (buffer[i] != (total + i) % 251)
                 fail_msg("%s: byte %d", shape, (int)(total + i));
-        }
         total += got;
     }
     assert_int_equal(total, length);

@@ -25,8 +25,8 @@ static struct zt_shape shape_of(const char *string)
     return shape;
 }
 
-static struct zt_assembly_component part(const char *name, uint64_t offset, const struct zt_buffer *data,
-                                         enum zt_target target)
+static struct zt_assembly_component part(const char *name, uint64_t offset,
+                                         const struct zt_buffer *data, enum zt_target target)
 {
     struct zt_assembly_component component = {.name = text(name),
                                               .dtype = ZT_U8,
@@ -57,12 +57,14 @@ static void make_file(enum zt_target target, struct zt_buffer *out_file)
     uint8_t *end;
     size_t end_length;
 
-    assert_int_equal(zt_declare_file(text("{\"version\":\"2\",\"attributes\":{\"x\":[1,\"y\"]}}"), &file, &error),
+    assert_int_equal(zt_declare_file(text("{\"version\":\"2\",\"attributes\":{\"x\":[1,\"y\"]}}"),
+                                     &file, &error),
                      ZT_OK);
     assert_int_equal(zt_assembly_new(target, file.attributes, &assembly, &error), ZT_OK);
     zt_buffer_append(out_file, places.head, sizeof(places.head));
     for (int i = 0; i < 2; i++) {
-        struct zt_assembly_object object = {.name = text(names[i]), .format = text("dense"), .shape = &shapes[i]};
+        struct zt_assembly_object object = {
+            .name = text(names[i]), .format = text("dense"), .shape = &shapes[i]};
         struct zt_assembly_component component = part("data", offset, &data[i], target);
 
         assert_int_equal(zt_assembly_object(assembly, &object, &error), ZT_OK);
@@ -105,9 +107,9 @@ static void assert_whole(enum zt_target target)
     for (uint32_t i = 0; i < written.model->component_count; i++) {
         struct zt_component_check check;
 
-        assert_int_equal(
-            zt_component_check(written.model, &written.model->components[i], written.source, NULL, &check, &error),
-            ZT_OK);
+        assert_int_equal(zt_component_check(written.model, &written.model->components[i],
+                                            written.source, NULL, &check, &error),
+                         ZT_OK);
         assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
     }
     assert_int_equal(zt_gaps_walk(written.model, written.source, refuse_gap, NULL, &error), ZT_OK);
@@ -137,7 +139,8 @@ static struct zt_assembly *begin(enum zt_target target)
     return assembly;
 }
 
-static enum zt_status add_object(struct zt_assembly *assembly, struct zt_text name, const char *format)
+static enum zt_status add_object(struct zt_assembly *assembly, struct zt_text name,
+                                 const char *format)
 {
     static struct zt_shape shape;
     struct zt_assembly_object object = {.name = name, .format = text(format), .shape = &shape};
@@ -214,17 +217,19 @@ static void check_tells_sizes_that_do_not_fit(void **state)
     zt_assembly_free(assembly);
 }
 
-static enum zt_status check_part_of(enum zt_target target, const char *format, const char *name, enum zt_dtype dtype,
-                                    uint64_t length)
+static enum zt_status check_part_of(enum zt_target target, const char *format, const char *name,
+                                    enum zt_dtype dtype, uint64_t length)
 {
     const struct zt_shape shape = shape_of("2,3");
     struct zt_assembly_object object = {.name = text("o"), .format = text(format), .shape = &shape};
-    struct zt_assembly_component component = {.name = text(name), .dtype = dtype, .decoded_length = length};
+    struct zt_assembly_component component = {
+        .name = text(name), .dtype = dtype, .decoded_length = length};
 
     return zt_assembly_check_component(target, &object, &component, &error);
 }
 
-static enum zt_status check_part(const char *format, const char *name, enum zt_dtype dtype, uint64_t length)
+static enum zt_status check_part(const char *format, const char *name, enum zt_dtype dtype,
+                                 uint64_t length)
 {
     return check_part_of(ZT_TARGET_ZT2, format, name, dtype, length);
 }
@@ -255,7 +260,8 @@ static void zt1_writes_indices_as_u64_alone(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U64, 24), ZT_OK);
-        assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U32, 12), ZT_INVALID);
+        assert_int_equal(check_part_of(ZT_TARGET_ZT1, "sparse_csr", parts[i], ZT_U32, 12),
+                         ZT_INVALID);
         assert_failure(&error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET);
         assert_string_equal(error.component, parts[i]);
     }
@@ -280,17 +286,20 @@ static void encoder_gives_what_the_decoder_takes(void **state)
         struct zt_source *source;
         char buffer[64];
         size_t length;
+        struct zt_component component;
 
         assert_int_equal(zt_encoder_open(targets[i], 0, &sink, &encoder, &error), ZT_OK);
         assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
         assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
         assert_int_equal(zt_encoder_finish(encoder, &error), ZT_OK);
         zt_encoder_close(encoder);
-        struct zt_component component = {.name = "",
-                                         .encoding = i == 0 ? ZT_ENCODING_ZSTD : ZT_ENCODING_ZSTD_SEEKABLE,
-                                         .length = packed.bytes.length,
-                                         .decoded_length = 12};
-        assert_int_equal(zt_source_from_memory(packed.bytes.bytes, packed.bytes.length, &source, &error), ZT_OK);
+        component =
+            (struct zt_component){.name = "",
+                                  .encoding = i == 0 ? ZT_ENCODING_ZSTD : ZT_ENCODING_ZSTD_SEEKABLE,
+                                  .length = packed.bytes.length,
+                                  .decoded_length = 12};
+        assert_int_equal(
+            zt_source_from_memory(packed.bytes.bytes, packed.bytes.length, &source, &error), ZT_OK);
         assert_int_equal(zt_decoder_open(&component, source, &decoder, &error), ZT_OK);
         assert_int_equal(zt_decoder_read(decoder, buffer, sizeof(buffer), &length, &error), ZT_OK);
         assert_int_equal(length, 12);

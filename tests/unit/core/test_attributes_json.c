@@ -1,4 +1,5 @@
-/* CBOR values as JSON: each line of RFC 8949 section 6.1's advice, and diagnostic notation in keys. */
+/* CBOR values as JSON: each line of RFC 8949 section 6.1's advice, and diagnostic notation in keys.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@ struct output {
 static void emit(void *context, const char *text, size_t length)
 {
     struct output *output = context;
-    assert_true(length < sizeof output->text - output->length);
+
+    assert_true(length < sizeof(output->text) - output->length);
     memcpy(output->text + output->length, text, length);
     output->length += length;
     output->text[output->length] = '\0';
@@ -23,7 +25,9 @@ static void check(const char *cbor, size_t length, const char *json)
 {
     struct output output = {{0}, 0};
     struct zt_error error;
-    assert_int_equal(zt_attributes_write_json((struct zt_text){cbor, length}, emit, &output, &error), ZT_OK);
+
+    assert_int_equal(
+        zt_attributes_write_json((struct zt_text){cbor, length}, emit, &output, &error), ZT_OK);
     assert_string_equal(output.text, json);
 }
 
@@ -135,12 +139,14 @@ static void keys_that_are_no_text_are_diagnostic_notation(void **state)
 
 static void nesting_is_bounded(void **state)
 {
-    (void)state;
     char deep[100000];
     struct output output = {{0}, 0};
     struct zt_error error;
-    memset(deep, '\xC1', sizeof deep);
-    enum zt_status status = zt_attributes_write_json((struct zt_text){deep, sizeof deep}, emit, &output, &error);
+    enum zt_status status;
+
+    (void)state;
+    memset(deep, '\xC1', sizeof(deep));
+    status = zt_attributes_write_json((struct zt_text){deep, sizeof(deep)}, emit, &output, &error);
     assert_int_equal(status, ZT_INVALID);
     assert_string_equal(error.rule, "zt1 §1 CborDepth");
 }
@@ -161,5 +167,6 @@ int main(void)
         cmocka_unit_test(keys_that_are_no_text_are_diagnostic_notation),
         cmocka_unit_test(nesting_is_bounded),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

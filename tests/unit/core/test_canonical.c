@@ -19,12 +19,13 @@ static enum zt_status check(void)
 {
     struct zt_model *model;
     struct zt_source *source;
+    enum zt_status status;
 
     zt2_file_seal(&file);
     zt_error_clear(&error);
     assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
     assert_int_equal(zt_source_from_memory(file.bytes, file.length, &source, &error), ZT_OK);
-    enum zt_status status = zt_canonical_check(model, source, &error);
+    status = zt_canonical_check(model, source, &error);
     zt_source_close(source);
     zt_model_free(model);
     return status;
@@ -73,7 +74,8 @@ static void orders_blobs_by_bytes_and_manifest_by_length(void **state)
 {
     (void)state;
     /* "b" comes first in the manifest, being shorter; "aa" comes first in the file */
-    make_two("{\"objects\":{\"b\":" OBJECT("131072", TWOS) ",\"aa\":" OBJECT("65536", ONES) "}}", 1, 2);
+    make_two("{\"objects\":{\"b\":" OBJECT("131072", TWOS) ",\"aa\":" OBJECT("65536", ONES) "}}", 1,
+             2);
     assert_int_equal(check(), ZT_OK);
 }
 
@@ -89,7 +91,9 @@ static void accepts_an_empty_model_and_attributes(void **state)
 static void accepts_one_blob_for_the_same_bytes(void **state)
 {
     (void)state;
-    zt2_file_make(&file, 2 * BLOB, "{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("65536", ONES) "}}");
+    zt2_file_make(
+        &file, 2 * BLOB,
+        "{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("65536", ONES) "}}");
     memset(file.bytes + BLOB, 1, 8);
     assert_int_equal(check(), ZT_OK);
 }
@@ -97,12 +101,12 @@ static void accepts_one_blob_for_the_same_bytes(void **state)
 static void parts_of_no_bytes_may_lie_anywhere(void **state)
 {
     (void)state;
-    zt2_file_make(
-        &file, 2 * BLOB,
-        "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[4096,0],\"dtype\":\"f32\",\"digest\":\"" EMPTY
-        "\"}},\"shape\":[0],\"layout\":\"dense\"},\"b\":" OBJECT(
-            "65536", ONES) ",\"c\":{\"parts\":{\"data\":{\"blob\":[65536,0],\"dtype\":\"f32\",\"digest\":\"" EMPTY
-                           "\"}},\"shape\":[0],\"layout\":\"dense\"}}}");
+    zt2_file_make(&file, 2 * BLOB,
+                  "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[4096,0],\"dtype\":\"f32\","
+                  "\"digest\":\"" EMPTY "\"}},\"shape\":[0],\"layout\":\"dense\"},\"b\":" OBJECT(
+                      "65536", ONES) ",\"c\":{\"parts\":{\"data\":{\"blob\":[65536,0],\"dtype\":"
+                                     "\"f32\",\"digest\":\"" EMPTY
+                                     "\"}},\"shape\":[0],\"layout\":\"dense\"}}}");
     memset(file.bytes + BLOB, 1, 8);
     assert_int_equal(check(), ZT_OK);
 }
@@ -110,19 +114,22 @@ static void parts_of_no_bytes_may_lie_anywhere(void **state)
 static void refuses_a_wrong_digest_of_nothing(void **state)
 {
     (void)state;
-    zt2_file_make(&file, BLOB,
-                  "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[65536,0],\"dtype\":\"f32\",\"digest\":"
-                  "\"xxh3:0000000000000000\"}},\"shape\":[0],\"layout\":\"dense\"}}}");
+    zt2_file_make(
+        &file, BLOB,
+        "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[65536,0],\"dtype\":\"f32\",\"digest\":"
+        "\"xxh3:0000000000000000\"}},\"shape\":[0],\"layout\":\"dense\"}}}");
     refused("zt2 §7 Digest", position_of("data", 0));
 }
 
 static void refuses_blobs_out_of_order_or_place(void **state)
 {
     (void)state;
-    make_two("{\"objects\":{\"a\":" OBJECT("131072", ONES) ",\"b\":" OBJECT("65536", TWOS) "}}", 1, 2);
+    make_two("{\"objects\":{\"a\":" OBJECT("131072", ONES) ",\"b\":" OBJECT("65536", TWOS) "}}", 1,
+             2);
     refused("zt2 §7 Placement", position_of("data", 0));
     assert_string_equal(error.object, "a");
-    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("135168", TWOS) "}}", 1, 2);
+    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("135168", TWOS) "}}", 1,
+             2);
     refused("zt2 §7 Placement", position_of("data", 1));
     assert_string_equal(error.object, "b");
 }
@@ -130,7 +137,8 @@ static void refuses_blobs_out_of_order_or_place(void **state)
 static void refuses_a_blob_before_the_first_place(void **state)
 {
     (void)state;
-    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("4096", ONES) "}}", 1, 0);
+    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("4096", ONES) "}}", 1,
+             0);
     refused("zt2 §7 Placement", position_of("data", 1));
 }
 
@@ -144,17 +152,20 @@ static void refuses_a_blob_that_nothing_refers_to(void **state)
 
 static void refuses_bytes_between_manifest_and_footer(void **state)
 {
-    (void)state;
-    zt2_file_make(&file, BLOB, "{\"objects\":{}} 0"); /* the footer is made to leave out the last byte */
-    file.bytes[file.length - 32]--;
     uint8_t hash[8];
-    uint64_t value = zt_xxh3(file.bytes + BLOB, file.length - ZT2_FILE_FOOTER - BLOB - 1);
+    uint64_t value;
+    struct zt_model *model;
+    struct zt_source *source;
+
+    (void)state;
+    zt2_file_make(&file, BLOB,
+                  "{\"objects\":{}} 0"); /* the footer is made to leave out the last byte */
+    file.bytes[file.length - 32]--;
+    value = zt_xxh3(file.bytes + BLOB, file.length - ZT2_FILE_FOOTER - BLOB - 1);
     for (int i = 0; i < 8; i++)
         hash[i] = (uint8_t)(value >> (8 * i));
     memcpy(file.bytes + file.length - 24, hash, 8);
 
-    struct zt_model *model;
-    struct zt_source *source;
     assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
     assert_int_equal(zt_source_from_memory(file.bytes, file.length, &source, &error), ZT_OK);
     assert_int_equal(zt_canonical_check(model, source, &error), ZT_INVALID);
@@ -166,7 +177,8 @@ static void refuses_bytes_between_manifest_and_footer(void **state)
 static void refuses_the_same_bytes_twice(void **state)
 {
     (void)state;
-    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("131072", ONES) "}}", 1, 1);
+    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("131072", ONES) "}}", 1,
+             1);
     refused("zt2 §7 Sharing", position_of("data", 1));
     assert_string_equal(error.object, "b");
 }
@@ -175,8 +187,8 @@ static void refuses_the_same_bytes_twice_with_others_between(void **state)
 {
     (void)state;
     zt2_file_make(&file, 4 * BLOB,
-                  "{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("131072", TWOS) ",\"c\":" OBJECT(
-                      "196608", ONES) "}}");
+                  "{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT(
+                      "131072", TWOS) ",\"c\":" OBJECT("196608", ONES) "}}");
     memset(file.bytes + BLOB, 1, 8);
     memset(file.bytes + 2L * BLOB, 2, 8);
     memset(file.bytes + 3L * BLOB, 1, 8);
@@ -209,7 +221,8 @@ static void refuses_data_that_is_not_its_digest(void **state)
 static void refuses_two_digests_of_one_blob(void **state)
 {
     (void)state;
-    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("65536", TWOS) "}}", 1, 2);
+    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES) ",\"b\":" OBJECT("65536", TWOS) "}}", 1,
+             2);
     refused("zt2 §7 Digest", position_of("data", 1));
 }
 
@@ -218,25 +231,29 @@ static void refuses_digests_missing_or_by_another_algorithm(void **state)
     (void)state;
     zt2_file_make(&file, 2 * BLOB, "{\"objects\":{\"a\":" OBJECT("65536", "") "}}");
     refused("zt2 §7 Digest", position_of("data", 0));
-    zt2_file_make(&file, 2 * BLOB, "{\"objects\":{\"a\":" OBJECT("65536", ",\"digest\":\"crc32c:00000000\"") "}}");
+    zt2_file_make(&file, 2 * BLOB,
+                  "{\"objects\":{\"a\":" OBJECT("65536", ",\"digest\":\"crc32c:00000000\"") "}}");
     refused("zt2 §7 Digest", position_of("data", 0));
-    zt2_file_make(&file, 2 * BLOB, "{\"objects\":{\"a\":" OBJECT("65536", ",\"digest\":\"xxh3:00\"") "}}");
+    zt2_file_make(&file, 2 * BLOB,
+                  "{\"objects\":{\"a\":" OBJECT("65536", ",\"digest\":\"xxh3:00\"") "}}");
     refused("zt2 §7 Digest", position_of("data", 0));
 }
 
 static void refuses_encoded_parts(void **state)
 {
     (void)state;
-    zt2_file_make(&file, 2 * BLOB,
-                  "{\"objects\":{\"a\":" OBJECT("65536", ",\"digest\":\"xxh3:0000000000000000\",\"encoding\":"
-                                                         "\"zt.zstd-seekable/1\",\"decoded_length\":8") "}}");
+    zt2_file_make(
+        &file, 2 * BLOB,
+        "{\"objects\":{\"a\":" OBJECT("65536", ",\"digest\":\"xxh3:0000000000000000\",\"encoding\":"
+                                               "\"zt.zstd-seekable/1\",\"decoded_length\":8") "}}");
     refused("zt2 §7 Encoding", position_of("data", 0));
 }
 
 static void refuses_shards(void **state)
 {
     (void)state;
-    zt2_file_make(&file, BLOB, "{\"shards\":{@\"s\":{\"size\":48,\"digest\":\"xxh3:00\"}},\"objects\":{}}");
+    zt2_file_make(&file, BLOB,
+                  "{\"shards\":{@\"s\":{\"size\":48,\"digest\":\"xxh3:00\"}},\"objects\":{}}");
     refused("zt2 §7 Shards", file.mark);
 }
 
@@ -247,8 +264,11 @@ static void refuses_what_a_fresh_manifest_would_not_hold(void **state)
     refused("zt2 §7 Manifest", BLOB);
     zt2_file_make(&file, BLOB, "{\"shards\":{},\"objects\":{}}");
     refused("zt2 §7 Manifest", BLOB);
-    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES ",\"future\":1") ",\"b\":" OBJECT("131072", TWOS) "}}", 1, 2);
-    refused("zt2 §7 Manifest", position_of("data", 0) + 4); /* the head of the part's map counts one more */
+    make_two("{\"objects\":{\"a\":" OBJECT("65536", ONES
+                                           ",\"future\":1") ",\"b\":" OBJECT("131072", TWOS) "}}",
+             1, 2);
+    refused("zt2 §7 Manifest",
+            position_of("data", 0) + 4); /* the head of the part's map counts one more */
 }
 
 static void refuses_names_that_are_not_composed(void **state)
@@ -259,7 +279,8 @@ static void refuses_names_that_are_not_composed(void **state)
     zt2_file_make(&file, BLOB, "{\"objects\":{},\"attributes\":{\"\xc3\xa9\":{\"e\xcc\x81\":1}}}");
     assert_int_equal(check(), ZT_OK); /* composed; what is nested is not a name */
     zt2_file_make(&file, 2 * BLOB,
-                  "{\"objects\":{@\"e\xcc\x81\":" OBJECT("65536", ",\"digest\":\"xxh3:0000000000000000\"") "}}");
+                  "{\"objects\":{@\"e\xcc\x81\":" OBJECT(
+                      "65536", ",\"digest\":\"xxh3:0000000000000000\"") "}}");
     refused("zt2 §7 Name", file.mark);
 }
 

@@ -8,21 +8,25 @@
 #define BASE 1000 /* absolute position of the first byte */
 
 /* Skips one whole value given in hexadecimal. */
-static enum zt_status skip_hex(enum zt_cbor_profile profile, const char *hex, struct zt_error *error)
+static enum zt_status skip_hex(enum zt_cbor_profile profile, const char *hex,
+                               struct zt_error *error)
 {
     size_t length = strlen(hex) / 2;
     uint8_t *bytes = malloc(length > 0 ? length : 1);
     struct zt_cbor_reader reader;
     struct zt_arena arena;
+    enum zt_status status;
+
     assert_non_null(bytes);
     for (size_t i = 0; i < length; i++) {
         char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+
         bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
     }
     zt_error_clear(error);
     zt_arena_init(&arena, 1 << 16);
     zt_cbor_reader_init(&reader, bytes, length, BASE, profile, &arena);
-    enum zt_status status = zt_cbor_skip(&reader, error);
+    status = zt_cbor_skip(&reader, error);
     if (status == ZT_OK) {
         assert_int_equal(reader.depth, 0);
         status = zt_cbor_end(&reader, error);
@@ -42,19 +46,18 @@ static void assert_refused(enum zt_cbor_profile profile, const struct refused *l
 {
     for (size_t i = 0; i < count; i++) {
         struct zt_error error;
+
         skip_hex(profile, list[i].hex, &error);
-        if (error.rule == NULL) {
+        if (error.rule == NULL)
             print_error("%s: not refused\n", list[i].hex);
-        }
         assert_failure(&error, ZT_INVALID, list[i].rule, BASE + list[i].position);
     }
 }
 
-#define ASSERT_REFUSED(profile, list) assert_refused(profile, list, sizeof list / sizeof list[0])
+#define ASSERT_REFUSED(profile, list) assert_refused(profile, list, sizeof(list) / sizeof(list[0]))
 
 static void zt2_accepts_deterministic_items(void **state)
 {
-    (void)state;
     static const char *const accepted[] = {
         "00",
         "17",
@@ -89,17 +92,18 @@ static void zt2_accepts_deterministic_items(void **state)
         "fa33000000",
         "a182010203",
     };
-    for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
         struct zt_error error;
-        if (skip_hex(ZT_CBOR_ZT2, accepted[i], &error) != ZT_OK) {
+
+        if (skip_hex(ZT_CBOR_ZT2, accepted[i], &error) != ZT_OK)
             fail_msg("%s: %s %s", accepted[i], error.rule, error.message);
-        }
     }
 }
 
 static void zt2_refuses_what_is_not_deterministic(void **state)
 {
-    (void)state;
     static const char determinism[] = "zt2 §2 CborDeterminism";
     const struct refused list[] = {
         {determinism, 0, "1817"},
@@ -123,12 +127,13 @@ static void zt2_refuses_what_is_not_deterministic(void **state)
         {determinism, 5, "a262616101616202"},
         {"zt2 §2 CborDuplicateKey", 3, "a201020103"},
     };
+
+    (void)state;
     ASSERT_REFUSED(ZT_CBOR_ZT2, list);
 }
 
 static void zt2_refuses_items_outside_its_set(void **state)
 {
-    (void)state;
     static const char syntax[] = "zt2 §2 CborSyntax";
     const struct refused list[] = {
         {syntax, 0, "c000"},
@@ -163,12 +168,13 @@ static void zt2_refuses_items_outside_its_set(void **state)
         {syntax, 0, "62c3"},
         {syntax, 0, "a101"},
     };
+
+    (void)state;
     ASSERT_REFUSED(ZT_CBOR_ZT2, list);
 }
 
 static void lenient_profiles_accept_any_encoding(void **state)
 {
-    (void)state;
     static const char *const accepted[] = {
         "1817",
         "9fff",
@@ -197,17 +203,18 @@ static void lenient_profiles_accept_any_encoding(void **state)
         "a241010062010100",
         "a220000000",
     };
-    for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
         struct zt_error error;
-        if (skip_hex(ZT_CBOR_ZT1, accepted[i], &error) != ZT_OK) {
+
+        if (skip_hex(ZT_CBOR_ZT1, accepted[i], &error) != ZT_OK)
             fail_msg("%s: %s %s", accepted[i], error.rule, error.message);
-        }
     }
 }
 
 static void lenient_profiles_refuse_broken_items(void **state)
 {
-    (void)state;
     static const char syntax[] = "zt0.1 §Metadata CborSyntax";
     static const char duplicate[] = "zt0.1 §Metadata CborDuplicateKey";
     const struct refused list[] = {
@@ -233,6 +240,8 @@ static void lenient_profiles_refuse_broken_items(void **state)
         {duplicate, 3, "a2e000e000"},
         {duplicate, 4, "a2f82000f82000"},
     };
+
+    (void)state;
     ASSERT_REFUSED(ZT_CBOR_ZT01, list);
 }
 
@@ -242,6 +251,7 @@ static enum zt_status skip_keys(const uint16_t *keys, size_t count, struct zt_er
     uint8_t bytes[3 + 4 * 1024];
     struct zt_cbor_reader reader;
     size_t length = 0;
+
     assert_in_range(count, 0, 1024);
     bytes[length++] = 0xB9;
     bytes[length++] = (uint8_t)(count >> 8);
@@ -259,18 +269,20 @@ static enum zt_status skip_keys(const uint16_t *keys, size_t count, struct zt_er
 
 static void equal_keys_are_found_in_any_order(void **state)
 {
-    (void)state;
     uint16_t keys[1024];
     uint32_t random = 1;
+
+    (void)state;
     for (size_t count = 2; count <= 1000; count += 1 + count / 16) {
         struct zt_error error;
+        size_t first;
+
         /* Odd multipliers permute the 16-bit numbers. */
         random = random * 1664525 + 1013904223;
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; i++)
             keys[i] = (uint16_t)((i + 1) * (random >> 8 | 1));
-        }
         assert_int_equal(skip_keys(keys, count, &error), ZT_OK);
-        size_t first = random % count;
+        first = random % count;
         keys[count] = keys[first];
         skip_keys(keys, count + 1, &error);
         assert_failure(&error, ZT_INVALID, "zt1 §1 CborDuplicateKey", 3 + 4 * count);
@@ -279,12 +291,12 @@ static void equal_keys_are_found_in_any_order(void **state)
 
 static void depth_is_counted_for_keys_and_values(void **state)
 {
-    (void)state;
     char hex[2 * 40 + 1];
     struct zt_error error;
-    for (unsigned i = 0; i < 40; i++) {
+
+    (void)state;
+    for (unsigned i = 0; i < 40; i++)
         memcpy(hex + 2 * i, "81", 3);
-    }
     memcpy(hex + 2 * 32, "00", 3);
     assert_int_equal(skip_hex(ZT_CBOR_ZT2, hex, &error), ZT_OK);
     memcpy(hex + 2 * 32, "8100", 5);
@@ -299,53 +311,57 @@ static void depth_is_counted_for_keys_and_values(void **state)
 
 static void next_joins_a_text_in_pieces(void **state)
 {
-    (void)state;
     static const uint8_t bytes[] = "\x7F\x62ze\x60\x63nso\xFF\x01";
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_arena arena;
     struct zt_error error;
+
+    (void)state;
     zt_arena_init(&arena, 4096);
-    zt_cbor_reader_init(&reader, bytes, sizeof bytes - 1, 0, ZT_CBOR_ZT1, &arena);
+    zt_cbor_reader_init(&reader, bytes, sizeof(bytes) - 1, 0, ZT_CBOR_ZT1, &arena);
     assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
     assert_int_equal(item.kind, ZT_CBOR_TEXT);
     assert_int_equal(item.value, 5);
     assert_memory_equal(item.bytes, "zenso", 5);
     assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
     assert_int_equal(item.value, 1);
-    zt_cbor_reader_init(&reader, bytes, sizeof bytes - 1, 0, ZT_CBOR_ZT1, NULL);
+    zt_cbor_reader_init(&reader, bytes, sizeof(bytes) - 1, 0, ZT_CBOR_ZT1, NULL);
     assert_int_equal(zt_cbor_next(&reader, &item, &error), ZT_UNSUPPORTED);
     zt_arena_free(&arena);
 }
 
 static void next_untagged_counts_tags_as_levels(void **state)
 {
-    (void)state;
     uint8_t bytes[130];
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_error error;
-    memset(bytes, 0xC1, sizeof bytes);
+
+    (void)state;
+    memset(bytes, 0xC1, sizeof(bytes));
     bytes[128] = 0x07;
-    zt_cbor_reader_init(&reader, bytes, sizeof bytes, 0, ZT_CBOR_ZT1, NULL);
+    zt_cbor_reader_init(&reader, bytes, sizeof(bytes), 0, ZT_CBOR_ZT1, NULL);
     assert_int_equal(zt_cbor_next_untagged(&reader, &item, NULL), ZT_OK);
     assert_int_equal(item.value, 7);
     assert_int_equal(reader.depth, 0);
     bytes[128] = 0xC1;
     bytes[129] = 0x07;
-    zt_cbor_reader_init(&reader, bytes, sizeof bytes, 0, ZT_CBOR_ZT1, NULL);
+    zt_cbor_reader_init(&reader, bytes, sizeof(bytes), 0, ZT_CBOR_ZT1, NULL);
     zt_cbor_next_untagged(&reader, &item, &error);
     assert_failure(&error, ZT_INVALID, "zt1 §1 CborDepth", 129);
 }
 
 static void map_find_gives_the_value_of_a_text_key(void **state)
 {
-    (void)state;
-    /* {1: 2, "a": {"b": 0}, (_ "b", "c"): 7} */
     static const char map[] = "\xA3\x01\x02\x61\x61\xA1\x61\x62\x00\x7F\x61\x62\x61\x63\xFF\x07";
-    struct zt_text text = {map, sizeof map - 1};
+    struct zt_text text;
     struct zt_cbor_reader value;
     struct zt_cbor_item item;
+
+    (void)state;
+    /* {1: 2, "a": {"b": 0}, (_ "b", "c"): 7} */
+    text = (struct zt_text){map, sizeof(map) - 1};
     assert_true(zt_cbor_map_find(text, "bc", &value));
     assert_int_equal(zt_cbor_next(&value, &item, NULL), ZT_OK);
     assert_int_equal(item.value, 7);
@@ -358,13 +374,14 @@ static void map_find_gives_the_value_of_a_text_key(void **state)
 
 static void key_of_items_is_read_whole(void **state)
 {
-    (void)state;
     static const uint8_t bytes[] = {0xA1, 0x82, 0x01, 0x02, 0x03};
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
     bool more;
-    zt_cbor_reader_init(&reader, bytes, sizeof bytes, 0, ZT_CBOR_ZT2, NULL);
+
+    (void)state;
+    zt_cbor_reader_init(&reader, bytes, sizeof(bytes), 0, ZT_CBOR_ZT2, NULL);
     assert_int_equal(zt_cbor_next(&reader, &item, NULL), ZT_OK);
     assert_int_equal(zt_cbor_enter(&reader, &item, &walk, NULL), ZT_OK);
     assert_int_equal(zt_cbor_more(&reader, &walk, &more, NULL), ZT_OK);
@@ -391,5 +408,6 @@ int main(void)
         cmocka_unit_test(map_find_gives_the_value_of_a_text_key),
         cmocka_unit_test(key_of_items_is_read_whole),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

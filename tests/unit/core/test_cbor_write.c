@@ -9,19 +9,19 @@
 static void assert_hex(struct zt_buffer *buffer, const char *wanted)
 {
     char hex[128];
+
     assert_false(buffer->failed);
-    assert_in_range(buffer->length, 0, sizeof hex / 2 - 1);
+    assert_in_range(buffer->length, 0, sizeof(hex) / 2 - 1);
     hex[0] = '\0';
-    for (size_t i = 0; i < buffer->length; i++) {
+    for (size_t i = 0; i < buffer->length; i++)
         snprintf(hex + 2 * i, 3, "%02x", buffer->bytes[i]);
-    }
     assert_string_equal(hex, wanted);
     buffer->length = 0;
 }
 
 static void heads_are_the_shortest(void **state)
 {
-    (void)state;
+    struct zt_buffer buffer = {0};
     static const struct {
         uint64_t value;
         const char *hex;
@@ -37,8 +37,9 @@ static void heads_are_the_shortest(void **state)
         {1ull << 32, "1b0000000100000000"},
         {UINT64_MAX, "1bffffffffffffffff"},
     };
-    struct zt_buffer buffer = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         zt_cbor_put_uint(&buffer, cases[i].value);
         assert_hex(&buffer, cases[i].hex);
     }
@@ -47,8 +48,9 @@ static void heads_are_the_shortest(void **state)
 
 static void every_kind_is_written(void **state)
 {
-    (void)state;
     struct zt_buffer buffer = {0};
+
+    (void)state;
     zt_cbor_put_map(&buffer, 1);
     zt_cbor_put_string(&buffer, "a");
     zt_cbor_put_array(&buffer, 2);
@@ -70,7 +72,7 @@ static void every_kind_is_written(void **state)
 
 static void floats_are_as_short_as_their_value_allows(void **state)
 {
-    (void)state;
+    struct zt_buffer buffer = {0};
     static const struct {
         double value;
         const char *hex;
@@ -97,8 +99,9 @@ static void floats_are_as_short_as_their_value_allows(void **state)
         {-NAN, "f97e00"},
         {2049.0, "fa45001000"},
     };
-    struct zt_buffer buffer = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         zt_cbor_put_float(&buffer, cases[i].value);
         assert_hex(&buffer, cases[i].hex);
     }
@@ -107,8 +110,9 @@ static void floats_are_as_short_as_their_value_allows(void **state)
 
 static void a_buffer_that_failed_stays_failed(void **state)
 {
-    (void)state;
     struct zt_buffer buffer = {0};
+
+    (void)state;
     zt_buffer_append(&buffer, "x", SIZE_MAX);
     assert_true(buffer.failed);
     zt_buffer_append(&buffer, "x", 1);
@@ -126,5 +130,6 @@ int main(void)
         cmocka_unit_test(floats_are_as_short_as_their_value_allows),
         cmocka_unit_test(a_buffer_that_failed_stays_failed),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

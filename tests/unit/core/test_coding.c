@@ -54,7 +54,8 @@ static void gzip_gives_the_text_back(void **state)
 
         assert_int_equal(zt_encode(ZT_CODING_GZIP, text, size, &coded, &length, NULL), ZT_OK);
         assert_memory_equal(coded, "\x1f\x8b\x08\0", 4);
-        assert_int_equal(coded[length - 4] | coded[length - 3] << 8 | coded[length - 2] << 16, size);
+        assert_int_equal(coded[length - 4] | coded[length - 3] << 8 | coded[length - 2] << 16,
+                         size);
         assert_int_equal(zt_source_from_memory(coded, length, &source, NULL), ZT_OK);
         assert_int_equal(zt_inflate_stream_new(source, &stream, NULL), ZT_OK);
         assert_int_equal(zt_inflate_stream_start(stream, 10, length - frame, size, NULL), ZT_OK);
@@ -78,7 +79,8 @@ static void encoding_shrinks(void **state)
         uint8_t *coded;
         size_t length;
 
-        assert_int_equal(zt_encode((enum zt_coding)coding, text, TEXT_BYTES, &coded, &length, NULL), ZT_OK);
+        assert_int_equal(zt_encode((enum zt_coding)coding, text, TEXT_BYTES, &coded, &length, NULL),
+                         ZT_OK);
         assert_true(length < TEXT_BYTES / 10);
         free(coded);
     }
@@ -100,7 +102,8 @@ static bool fits_in(const void *bytes, size_t all, const struct zt_component *st
 
 static bool fits_at(const void *bytes, size_t all, size_t offset, size_t length)
 {
-    const struct zt_component stored = {.offset = offset, .length = length, .decoded_length = ZT_LENGTH_UNKNOWN};
+    const struct zt_component stored = {
+        .offset = offset, .length = length, .decoded_length = ZT_LENGTH_UNKNOWN};
 
     return fits_in(bytes, all, &stored);
 }
@@ -116,12 +119,13 @@ struct made {
 };
 
 /* Adds a frame; 0 leaves a parameter as it is. */
-static void add_frame(struct made *made, size_t decoded, int window_log, bool checksum, bool content_size)
+static void add_frame(struct made *made, size_t decoded, int window_log, bool checksum,
+                      bool content_size)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
     uint8_t *data = malloc(decoded + 1);
     ZSTD_inBuffer input = {data, decoded, 0};
-    ZSTD_outBuffer output = {made->bytes, sizeof made->bytes, made->length};
+    ZSTD_outBuffer output = {made->bytes, sizeof(made->bytes), made->length};
 
     assert_non_null(data);
     for (size_t i = 0; i < decoded; i++)
@@ -141,7 +145,7 @@ static void add_frame(struct made *made, size_t decoded, int window_log, bool ch
 
 static struct made *new_made(void)
 {
-    struct made *made = calloc(1, sizeof *made);
+    struct made *made = calloc(1, sizeof(*made));
 
     assert_non_null(made);
     return made;
@@ -189,10 +193,10 @@ static void large_windows_do_not_fit(void **state)
     static const uint8_t single_more[] = {0x28, 0xB5, 0x2F, 0xFD, 0xA0, 1, 0, 0x80, 0, 1, 0, 0};
 
     (void)state;
-    assert_true(fits(eight, sizeof eight));
-    assert_false(fits(more, sizeof more));
-    assert_true(fits(single, sizeof single));
-    assert_false(fits(single_more, sizeof single_more));
+    assert_true(fits(eight, sizeof(eight)));
+    assert_false(fits(more, sizeof(more)));
+    assert_true(fits(single, sizeof(single)));
+    assert_false(fits(single_more, sizeof(single_more)));
 }
 
 static bool windows_fit(const void *bytes, size_t length)
@@ -210,13 +214,14 @@ static bool windows_fit(const void *bytes, size_t length)
 static void windows_are_judged_whatever_else_is_wrong(void **state)
 {
     /* A frame of 8 MiB, then one of 9, cut behind its header. */
-    static const uint8_t frames[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x68, 1, 0, 0, 0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x69};
+    static const uint8_t frames[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x68, 1,   0,
+                                     0,    0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x69};
 
     (void)state;
     assert_true(windows_fit(frames, 9));
     assert_true(windows_fit(frames, 8));
     assert_true(windows_fit(frames, 14));
-    assert_false(windows_fit(frames, sizeof frames));
+    assert_false(windows_fit(frames, sizeof(frames)));
     assert_false(windows_fit(frames + 9, 6));
     assert_true(windows_fit("no frame at all", 15));
     assert_true(windows_fit("", 0));
@@ -229,9 +234,9 @@ static void dictionaries_do_not_fit(void **state)
     static const uint8_t wide[] = {0x28, 0xB5, 0x2F, 0xFD, 0x23, 0, 0, 0, 9, 1, 1, 0, 0};
 
     (void)state;
-    assert_true(fits(none, sizeof none));
-    assert_false(fits(named, sizeof named));
-    assert_false(fits(wide, sizeof wide));
+    assert_true(fits(none, sizeof(none)));
+    assert_false(fits(named, sizeof(named)));
+    assert_false(fits(wide, sizeof(wide)));
 }
 
 static void what_is_no_run_of_whole_frames_does_not_fit(void **state)
@@ -248,8 +253,8 @@ static void what_is_no_run_of_whole_frames_does_not_fit(void **state)
     assert_false(fits(made->bytes, made->length + 1));
     assert_false(fits("not a frame", 11));
     assert_false(fits("\x5A\x2A\x4D\x18\x03\0\0\0ab", 10));
-    assert_false(fits(reserved_bit, sizeof reserved_bit));
-    assert_false(fits(reserved_block, sizeof reserved_block));
+    assert_false(fits(reserved_bit, sizeof(reserved_bit)));
+    assert_false(fits(reserved_block, sizeof(reserved_block)));
     free(made);
 }
 
@@ -267,7 +272,7 @@ static void frames_that_state_another_length_do_not_fit(void **state)
     uint64_t sum = 0;
 
     (void)state;
-    for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
         add_frame(made, lengths[i], 0, false, true);
         sum += lengths[i];
         assert_true(fits_as(made, sum));
@@ -285,12 +290,13 @@ static void frames_that_state_another_length_do_not_fit(void **state)
 static void stated_lengths_do_not_overflow(void **state)
 {
     /* Magic, descriptor, window, content size of all ones, and an empty last block; twice. */
-    static const uint8_t twice[] = {0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 0,
-                                    0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 0};
-    const struct zt_component stored = {.length = sizeof twice, .decoded_length = UINT64_MAX - 1};
+    static const uint8_t twice[] = {
+        0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 0,
+        0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 0};
+    const struct zt_component stored = {.length = sizeof(twice), .decoded_length = UINT64_MAX - 1};
 
     (void)state;
-    assert_false(fits_in(twice, sizeof twice, &stored));
+    assert_false(fits_in(twice, sizeof(twice), &stored));
 }
 
 int main(void)
@@ -308,5 +314,6 @@ int main(void)
         cmocka_unit_test(frames_that_state_another_length_do_not_fit),
         cmocka_unit_test(stated_lengths_do_not_overflow),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,10 +14,12 @@
 
 static enum zt_status check(struct handmade *made, struct zt_error *error)
 {
+    struct zt_files files;
+
     zt_error_clear(error);
     zt_source_close(made->source);
     handmade_open(made);
-    const struct zt_files files = {made->source, NULL};
+    files = (struct zt_files){made->source, NULL};
     return zt_object_check(&made->model, &made->object, &files, error);
 }
 
@@ -43,8 +45,8 @@ static void assert_refused(struct handmade *made, const char *rule, unsigned par
 
 /* --- types --- */
 
-static void make_dense(struct handmade *made, enum zt_format format, enum zt_dtype dtype, const void *bytes,
-                       size_t length)
+static void make_dense(struct handmade *made, enum zt_format format, enum zt_dtype dtype,
+                       const void *bytes, size_t length)
 {
     const uint64_t shape[] = {length};
 
@@ -79,10 +81,10 @@ static void bools_are_checked_when_encoded(void **state)
 
     (void)state;
     bools[199999] = 2;
-    bytes_append_zstd(&frame, bools, sizeof bools, false);
+    bytes_append_zstd(&frame, bools, sizeof(bools), false);
     make_dense(&made, ZT_FORMAT_ZT1, ZT_BOOL, frame.at, frame.length);
     made.parts[0].encoding = ZT_ENCODING_ZSTD;
-    made.parts[0].decoded_length = sizeof bools;
+    made.parts[0].decoded_length = sizeof(bools);
     assert_refused(&made, ZT1_RULE, 0);
     bytes_free(&frame);
 }
@@ -185,7 +187,8 @@ static void pack(const uint64_t *words, size_t count, enum zt_dtype dtype, struc
     }
 }
 
-static void add_words(struct handmade *made, const char *name, enum zt_dtype dtype, const uint64_t *words, size_t count)
+static void add_words(struct handmade *made, const char *name, enum zt_dtype dtype,
+                      const uint64_t *words, size_t count)
 {
     struct bytes packed = {NULL, 0};
 
@@ -195,8 +198,8 @@ static void add_words(struct handmade *made, const char *name, enum zt_dtype dty
 }
 
 /* Parts: 0 indices, 1 indptr, 2 values. */
-static void make_csr(struct handmade *made, enum zt_format format, enum zt_dtype dtype, const uint64_t *indptr,
-                     const uint64_t *indices)
+static void make_csr(struct handmade *made, enum zt_format format, enum zt_dtype dtype,
+                     const uint64_t *indptr, const uint64_t *indices)
 {
     static const uint64_t shape[] = {3, 4};
 
@@ -221,7 +224,8 @@ static void csr_passes_with_indices_of_any_integers(void **state)
 
 static void csr_refuses_row_pointers_that_make_no_rows(void **state)
 {
-    static const uint64_t nonzero[] = {1, 2, 2, 4}, falling[] = {0, 2, 1, 4}, short_of[] = {0, 2, 2, 3};
+    static const uint64_t nonzero[] = {1, 2, 2, 4}, falling[] = {0, 2, 1, 4},
+                          short_of[] = {0, 2, 2, 3};
     static const enum zt_format formats[] = {ZT_FORMAT_ZT1, ZT_FORMAT_ZT2};
     static const char *const rules[] = {ZT1_RULE, ZT2_RULE};
     struct handmade made;
@@ -303,10 +307,11 @@ static void csr_of_untold_lengths_is_counted(void **state)
         handmade_init(&made, ZT_FORMAT_ZT1, ZT_LAYOUT_SPARSE_CSR, 2, shape);
         add_words(&made, "indices", ZT_U64, good_indices, 4);
         bytes_append_zstd(&indptr, words.at, words.length - (surplus == 1 ? 8 : 0), false);
-        handmade_add(&made, "indptr", ZT_U64, indptr.at, indptr.length)->encoding = ZT_ENCODING_ZSTD;
-        made.parts[1].decoded_length = ZT_LENGTH_UNKNOWN;
-        handmade_add(&made, "values", surplus == 2 ? ZT_F64 : ZT_F32, frame.at, frame.length)->encoding =
+        handmade_add(&made, "indptr", ZT_U64, indptr.at, indptr.length)->encoding =
             ZT_ENCODING_ZSTD;
+        made.parts[1].decoded_length = ZT_LENGTH_UNKNOWN;
+        handmade_add(&made, "values", surplus == 2 ? ZT_F64 : ZT_F32, frame.at, frame.length)
+            ->encoding = ZT_ENCODING_ZSTD;
         made.parts[2].decoded_length = ZT_LENGTH_UNKNOWN;
         if (surplus == 0)
             assert_passes(&made);
@@ -423,7 +428,7 @@ static void keys_are_told_apart_whatever_their_order(void **state)
         keys[i] = i % 2 ? i : COUNT - i;
     keys[777] = keys[19000];
     assert_false(zt_keys_unique(keys, COUNT));
-    memset(keys, 0, sizeof keys);
+    memset(keys, 0, sizeof(keys));
     assert_false(zt_keys_unique(keys, COUNT));
     assert_true(zt_keys_unique(keys, 1));
     assert_true(zt_keys_unique(NULL, 0));
@@ -456,14 +461,16 @@ static void zt01_coo_records_lie_inside_the_shape(void **state)
     make_zt01_coo(&made, 0, "", 0);
     assert_passes(&made);
     /* A record that is not whole is no record, whatever it says. */
-    make_zt01_coo(&made, 0, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 19);
+    make_zt01_coo(&made, 0,
+                  "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF",
+                  19);
     assert_passes(&made);
     make_zt01_coo(&made, 3, "", 0);
     assert_refused(&made, ZT01_RULE, 0);
 }
 
-static void make_zt01_csr(struct handmade *made, const uint64_t *indptr, const uint64_t *indices, enum zt_dtype dtype,
-                          const char *values, size_t length)
+static void make_zt01_csr(struct handmade *made, const uint64_t *indptr, const uint64_t *indices,
+                          enum zt_dtype dtype, const char *values, size_t length)
 {
     static const uint64_t shape[] = {3, 4};
     struct bytes blob = {NULL, 0};
@@ -490,7 +497,8 @@ static void zt01_csr_passes_with_bytes_after_the_last_value(void **state)
 
 static void zt01_csr_refuses_what_is_not_there_or_outside(void **state)
 {
-    static const uint64_t nonzero[] = {1, 2, 2, 4}, falling[] = {0, 3, 2, 4}, far[] = {0, 2, 2, UINT64_MAX};
+    static const uint64_t nonzero[] = {1, 2, 2, 4}, falling[] = {0, 3, 2, 4},
+                          far[] = {0, 2, 2, UINT64_MAX};
     static const uint64_t outside[] = {0, 4, 1, 2};
     struct handmade made;
 

@@ -1,4 +1,5 @@
-/* The files of $ZT_CORPUS, each with what its folder's expected.tsv says of it; those of golden/ are valid. */
+/* The files of $ZT_CORPUS, each with what its folder's expected.tsv says of it; those of golden/
+ * are valid. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +16,21 @@ static bool fails_verification(const struct zt_model *model, struct zt_source *s
 {
     const struct zt_files files = {source, NULL};
     struct zt_error error;
+
     for (uint32_t i = 0; i < model->object_count; i++) {
         enum zt_status status = zt_object_check(model, &model->objects[i], &files, &error);
-        if (status == ZT_INVALID || status == ZT_CORRUPT) {
+
+        if (status == ZT_INVALID || status == ZT_CORRUPT)
             return true;
-        }
     }
     for (uint32_t i = 0; i < model->component_count; i++) {
         struct zt_component_check check;
+
         if (model->components[i].shard == 0 &&
-            zt_component_check(model, &model->components[i], source, NULL, &check, &error) == ZT_OK &&
-            check.verdict == ZT_VERDICT_FAILED) {
+            zt_component_check(model, &model->components[i], source, NULL, &check, &error) ==
+                ZT_OK &&
+            check.verdict == ZT_VERDICT_FAILED)
             return true;
-        }
     }
     return false;
 }
@@ -37,10 +40,13 @@ static const char *outcome_of(const char *path, struct zt_error *error)
 {
     struct zt_source *source;
     struct zt_model *model = NULL;
+    enum zt_status status;
+    const char *outcome;
+
     zt_error_clear(error);
     assert_int_equal(zt_source_open_file(path, &source, error), ZT_OK);
-    enum zt_status status = zt_model_open(source, &model, error);
-    const char *outcome = "reject";
+    status = zt_model_open(source, &model, error);
+    outcome = "reject";
     if (status == ZT_DATA_SHARD) {
         outcome = "data-shard";
     } else if (status == ZT_OK) {
@@ -59,12 +65,12 @@ static bool ends_as(const char *path, const char *wanted)
 {
     struct zt_error error;
     const char *outcome = outcome_of(path, &error);
+
     tried++;
-    if (strcmp(outcome, wanted) == 0) {
+    if (strcmp(outcome, wanted) == 0)
         return true;
-    }
-    print_error("%s: wanted %s, got %s (%s, %s)\n", path, wanted, outcome, error.rule != NULL ? error.rule : "no rule",
-                error.message);
+    print_error("%s: wanted %s, got %s (%s, %s)\n", path, wanted, outcome,
+                error.rule != NULL ? error.rule : "no rule", error.message);
     return false;
 }
 
@@ -73,16 +79,18 @@ static unsigned folder_faults(const char *folder)
     char path[4096];
     char line[1024];
     unsigned faults = 0;
-    snprintf(path, sizeof path, "%s/%s/expected.tsv", corpus, folder);
-    FILE *list = fopen(path, "r");
+    FILE *list;
+
+    snprintf(path, sizeof(path), "%s/%s/expected.tsv", corpus, folder);
+    list = fopen(path, "r");
     assert_non_null(list);
-    while (fgets(line, sizeof line, list) != NULL) {
+    while (fgets(line, sizeof(line), list) != NULL) {
         const char *file = strtok(line, "\t\n");
         const char *outcome = strtok(NULL, "\t\n");
-        if (file == NULL || outcome == NULL) {
+
+        if (file == NULL || outcome == NULL)
             continue;
-        }
-        snprintf(path, sizeof path, "%s/%s/%s", corpus, folder, file);
+        snprintf(path, sizeof(path), "%s/%s/%s", corpus, folder, file);
         faults += !ends_as(path, outcome);
     }
     fclose(list);
@@ -94,17 +102,20 @@ static unsigned golden_faults(const char *version)
     char folder[2048];
     char path[4096];
     unsigned faults = 0;
-    snprintf(folder, sizeof folder, "%s/golden/%s", corpus, version);
-    DIR *directory = opendir(folder);
+    DIR *directory;
+
+    snprintf(folder, sizeof(folder), "%s/golden/%s", corpus, version);
+    directory = opendir(folder);
     assert_non_null(directory);
     for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        bool refused;
+
         /* The stream that went before magnetron's first release is known and not read. */
-        if (entry->d_name[0] == '.' || strstr(entry->d_name, "MAGamp") != NULL) {
+        if (entry->d_name[0] == '.' || strstr(entry->d_name, "MAGamp") != NULL)
             continue;
-        }
         /* A real file, with one name twice: refused by us. */
-        bool refused = strcmp(entry->d_name, "dup-names.zt") == 0;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        refused = strcmp(entry->d_name, "dup-names.zt") == 0;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         faults += !ends_as(path, refused ? "reject" : "accept");
     }
     closedir(directory);
@@ -113,24 +124,24 @@ static unsigned golden_faults(const char *version)
 
 static void corpus_files_end_as_expected(void **state)
 {
-    (void)state;
     static const char *const folders[] = {"zt01-zt1", "zt2-conformance", "zt2-probe"};
     unsigned faults = 0;
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         faults += folder_faults(folders[i]);
-    }
     assert_int_equal(faults, 0);
     assert_true(tried > 0);
 }
 
 static void golden_files_open_and_verify(void **state)
 {
-    (void)state;
     static const char *const versions[] = {"v0.1", "v1.0", "v1.1", "v1.2", "v2", "mag"};
     unsigned faults = 0;
-    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
         faults += golden_faults(versions[i]);
-    }
     assert_int_equal(faults, 0);
 }
 
@@ -140,6 +151,7 @@ int main(void)
         cmocka_unit_test(corpus_files_end_as_expected),
         cmocka_unit_test(golden_files_open_and_verify),
     };
+
     corpus = getenv("ZT_CORPUS");
     if (corpus == NULL || corpus[0] == '\0') {
         puts("skipped: no corpus");

@@ -20,7 +20,8 @@ static void assert_text(struct zt_text actual, const char *expected)
 
 static void file_of_nothing_is_zt1_without_attributes(void **state)
 {
-    static const char *const texts[] = {"", " \n", "{}", "\r\n\t{ }\r\n\t ", "{\"version\":\"1.2.0\"}"};
+    static const char *const texts[] = {"", " \n", "{}", "\r\n\t{ }\r\n\t ",
+                                        "{\"version\":\"1.2.0\"}"};
 
     (void)state;
     for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -38,15 +39,20 @@ static void attributes_become_cbor_in_the_order_of_the_version(void **state)
     struct zt_declaration declaration;
 
     (void)state;
-    /* Shorter keys come first in zTensor 2, and ascend by content in 1.2; the version may come last. */
+    /* Shorter keys come first in zTensor 2, and ascend by content in 1.2; the version may come
+     * last. */
     assert_int_equal(
-        zt_declare_file(text("{\"attributes\":{\"b\":1,\"aa\":true},\"version\":\"2\"}"), &declaration, &error), ZT_OK);
+        zt_declare_file(text("{\"attributes\":{\"b\":1,\"aa\":true},\"version\":\"2\"}"),
+                        &declaration, &error),
+        ZT_OK);
     assert_int_equal(declaration.target, ZT_TARGET_ZT2);
     assert_text(declaration.attributes, "\xA2\x61"
                                         "b\x01\x62"
                                         "aa\xF5");
     zt_declaration_free(&declaration);
-    assert_int_equal(zt_declare_file(text("{\"attributes\":{\"b\":1,\"aa\":true}}"), &declaration, &error), ZT_OK);
+    assert_int_equal(
+        zt_declare_file(text("{\"attributes\":{\"b\":1,\"aa\":true}}"), &declaration, &error),
+        ZT_OK);
     assert_text(declaration.attributes, "\xA2\x62"
                                         "aa\xF5\x61"
                                         "b\x01");
@@ -58,15 +64,17 @@ static void object_keeps_shape_format_and_attributes(void **state)
     struct zt_declaration declaration;
 
     (void)state;
-    assert_int_equal(zt_declare_object(ZT_TARGET_ZT1,
-                                       text("{\"format\":\"spars\\u0065\",\"shape\":[2,18446744073709551615,0],"
-                                            "\"attributes\":{}}"),
-                                       &declaration, &error),
-                     ZT_ARGUMENT);
-    assert_int_equal(zt_declare_object(ZT_TARGET_ZT1,
-                                       text("{\"format\":\"spars\\u0065\",\"shape\":[2,3,0],\"attributes\":{}}"),
-                                       &declaration, &error),
-                     ZT_OK);
+    assert_int_equal(
+        zt_declare_object(ZT_TARGET_ZT1,
+                          text("{\"format\":\"spars\\u0065\",\"shape\":[2,18446744073709551615,0],"
+                               "\"attributes\":{}}"),
+                          &declaration, &error),
+        ZT_ARGUMENT);
+    assert_int_equal(
+        zt_declare_object(ZT_TARGET_ZT1,
+                          text("{\"format\":\"spars\\u0065\",\"shape\":[2,3,0],\"attributes\":{}}"),
+                          &declaration, &error),
+        ZT_OK);
     assert_text(declaration.format, "sparse");
     assert_int_equal(declaration.shape.rank, 3);
     assert_int_equal(declaration.shape.extents[1], 3);
@@ -99,7 +107,8 @@ static void malformed_declarations_are_refused(void **state)
     for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct zt_declaration declaration;
 
-        assert_int_equal(zt_declare_object(ZT_TARGET_ZT2, text(texts[i]), &declaration, &error), ZT_ARGUMENT);
+        assert_int_equal(zt_declare_object(ZT_TARGET_ZT2, text(texts[i]), &declaration, &error),
+                         ZT_ARGUMENT);
         assert_int_equal(error.status, ZT_ARGUMENT);
         assert_null(error.rule);
         assert_true(error.message[0] != '\0');
@@ -118,14 +127,16 @@ static void zt2_refuses_attributes_that_are_too_deep(void **state)
     for (int i = 0; i < 31; i++)
         strcat(json, "}");
     strcat(json, "}");
-    assert_int_equal(zt_declare_object(ZT_TARGET_ZT2, text(json), &declaration, &error), ZT_ARGUMENT);
+    assert_int_equal(zt_declare_object(ZT_TARGET_ZT2, text(json), &declaration, &error),
+                     ZT_ARGUMENT);
     assert_int_equal(zt_declare_object(ZT_TARGET_ZT1, text(json), &declaration, &error), ZT_OK);
     zt_declaration_free(&declaration);
 }
 
 static void shapes_are_numbers_with_commas(void **state)
 {
-    static const char *const wrong[] = {",", "1,", ",1", "1,,2", "-1", "+1", "1 ", "x", "1x", "18446744073709551616"};
+    static const char *const wrong[] = {",",  "1,", ",1", "1,,2", "-1",
+                                        "+1", "1 ", "x",  "1x",   "18446744073709551616"};
     struct zt_shape shape;
 
     (void)state;
@@ -154,8 +165,8 @@ static void shapes_have_64_dimensions_at_most(void **state)
     assert_int_equal(zt_declare_shape(text(dimensions), &shape, &error), ZT_ARGUMENT);
 }
 
-static enum zt_status declare_type(enum zt_target target, const char *dtype, const char *type, enum zt_dtype *out_dtype,
-                                   enum zt_logical *out_logical)
+static enum zt_status declare_type(enum zt_target target, const char *dtype, const char *type,
+                                   enum zt_dtype *out_dtype, enum zt_logical *out_logical)
 {
     return zt_declare_type(target, text(dtype), text(type), out_dtype, out_logical, &error);
 }
@@ -179,7 +190,8 @@ static void types_are_those_of_the_version(void **state)
     assert_int_equal(declare_type(ZT_TARGET_ZT2, "u8", "f4_e2m1", &dtype, &logical), ZT_OK);
     assert_int_equal(declare_type(ZT_TARGET_ZT1, "float32", "", &dtype, &logical), ZT_UNSUPPORTED);
     assert_int_equal(declare_type(ZT_TARGET_ZT1, "u8", "f9", &dtype, &logical), ZT_UNSUPPORTED);
-    assert_int_equal(declare_type(ZT_TARGET_ZT1, "u16", "f8_e5m2", &dtype, &logical), ZT_UNSUPPORTED);
+    assert_int_equal(declare_type(ZT_TARGET_ZT1, "u16", "f8_e5m2", &dtype, &logical),
+                     ZT_UNSUPPORTED);
 }
 
 static void sizes_follow_from_shape_and_type(void **state)

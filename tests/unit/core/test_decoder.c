@@ -1,4 +1,5 @@
-/* Decoding from first byte to last: exact lengths, hostile streams, and no more memory than the stream earns. */
+/* Decoding from first byte to last: exact lengths, hostile streams, and no more memory than the
+ * stream earns. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static int fill_plain(void **state)
 }
 
 /* A component over all of stored, at offset 0. */
-static struct zt_component component_of(const struct bytes *stored, enum zt_encoding encoding, uint64_t decoded_length)
+static struct zt_component component_of(const struct bytes *stored, enum zt_encoding encoding,
+                                        uint64_t decoded_length)
 {
     return (struct zt_component){.name = "data",
                                  .name_length = 4,
@@ -35,10 +37,11 @@ static struct zt_component component_of(const struct bytes *stored, enum zt_enco
                                  .decoded_length = decoded_length};
 }
 
-/* Reads to the end in pieces of step bytes, after one of a single byte; *out_length counts what came before the end or
- * the failure. */
-static enum zt_status decode_all(const struct zt_component *component, const struct bytes *stored, size_t step,
-                                 uint8_t *out, size_t *out_length, struct zt_error *error)
+/* Reads to the end in pieces of step bytes, after one of a single byte; *out_length counts what
+ * came before the end or the failure. */
+static enum zt_status decode_all(const struct zt_component *component, const struct bytes *stored,
+                                 size_t step, uint8_t *out, size_t *out_length,
+                                 struct zt_error *error)
 {
     struct zt_source *source = NULL;
     struct zt_decoder *decoder = NULL;
@@ -50,7 +53,8 @@ static enum zt_status decode_all(const struct zt_component *component, const str
     assert_int_equal(zt_source_from_memory(stored->at, stored->length, &source, NULL), ZT_OK);
     status = zt_decoder_open(component, source, &decoder, error);
     while (status == ZT_OK && got > 0) {
-        status = zt_decoder_read(decoder, out + *out_length, *out_length == 0 ? 1 : step, &got, error);
+        status =
+            zt_decoder_read(decoder, out + *out_length, *out_length == 0 ? 1 : step, &got, error);
         if (status == ZT_OK)
             *out_length += got;
     }
@@ -61,7 +65,8 @@ static enum zt_status decode_all(const struct zt_component *component, const str
     return status;
 }
 
-static void assert_decodes(const struct bytes *stored, enum zt_encoding encoding, uint64_t declared, size_t length)
+static void assert_decodes(const struct bytes *stored, enum zt_encoding encoding, uint64_t declared,
+                           size_t length)
 {
     static const size_t steps[] = {1, 7, 4096, 65536, PLAIN_SIZE};
     struct zt_component component = component_of(stored, encoding, declared);
@@ -69,7 +74,7 @@ static void assert_decodes(const struct bytes *stored, enum zt_encoding encoding
     struct zt_error error;
     size_t got;
 
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         assert_int_equal(decode_all(&component, stored, steps[i], out, &got, &error), ZT_OK);
         assert_int_equal(got, length);
         assert_memory_equal(out, plain, length);
@@ -77,11 +82,12 @@ static void assert_decodes(const struct bytes *stored, enum zt_encoding encoding
     free(out);
 }
 
-static void assert_fails(const struct bytes *stored, enum zt_encoding encoding, uint64_t declared, const char *rule,
-                         uint64_t offset)
+static void assert_fails(const struct bytes *stored, enum zt_encoding encoding, uint64_t declared,
+                         const char *rule, uint64_t offset)
 {
     struct zt_component component = component_of(stored, encoding, declared);
-    size_t limit = declared == ZT_LENGTH_UNKNOWN || declared > 4 * PLAIN_SIZE ? 4 * PLAIN_SIZE : (size_t)declared;
+    size_t limit = declared == ZT_LENGTH_UNKNOWN || declared > 4 * PLAIN_SIZE ? 4 * PLAIN_SIZE
+                                                                              : (size_t)declared;
     uint8_t *out = malloc(limit + 65536);
     struct zt_error error;
     size_t got;
@@ -123,12 +129,14 @@ static void big_endian_words_are_swapped_in_steps_of_any_size(void **state)
     for (size_t k = 0; k < 4; k++) {
         for (size_t l = 0; l < 4; l++) {
             size_t width = kinds[k].width, words = lengths[l] / width * width;
+            struct zt_component component;
 
             bytes_free(&stored);
             bytes_append(&stored, plain, lengths[l]);
             for (size_t i = 0; i < lengths[l]; i++)
-                expected[i] = i < words ? plain[i / width * width + (width - 1 - i % width)] : plain[i];
-            struct zt_component component = component_of(&stored, ZT_ENCODING_RAW, lengths[l]);
+                expected[i] =
+                    i < words ? plain[i / width * width + (width - 1 - i % width)] : plain[i];
+            component = component_of(&stored, ZT_ENCODING_RAW, lengths[l]);
             component.dtype = (uint8_t)kinds[k].dtype;
             component.big_endian = 1;
             assert_int_equal(zt_component_is_plain(&component), width == 1);
@@ -259,7 +267,8 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Small hostile inputs: an error at once, at most 1 MiB more than before (what sanitizers add aside). */
+/* Small hostile inputs: an error at once, at most 1 MiB more than before (what sanitizers add
+ * aside). */
 static void assert_cheap_failure(const struct bytes *stored, uint64_t declared, const char *rule)
 {
     long before = resident_peak_kib();

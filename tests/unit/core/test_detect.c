@@ -8,9 +8,11 @@ static enum zt_status open_bytes(const void *bytes, size_t length, struct zt_err
 {
     struct zt_source *source;
     struct zt_model *model = NULL;
+    enum zt_status status;
+
     zt_error_clear(error);
     assert_int_equal(zt_source_from_memory(bytes, length, &source, error), ZT_OK);
-    enum zt_status status = zt_model_open(source, &model, error);
+    status = zt_model_open(source, &model, error);
     assert_null(model);
     zt_source_close(source);
     return status;
@@ -18,7 +20,6 @@ static enum zt_status open_bytes(const void *bytes, size_t length, struct zt_err
 
 static void open_names_formats_that_are_not_read(void **state)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t length;
@@ -28,8 +29,11 @@ static void open_names_formats_that_are_not_read(void **state)
         {"\x89HDF\r\n\x1a\n", 8, "HDF5"},
         {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, "PyTorch"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct zt_error error;
+
         assert_int_equal(open_bytes(cases[i].bytes, cases[i].length, &error), ZT_UNSUPPORTED);
         assert_non_null(strstr(error.message, cases[i].name));
     }
@@ -37,11 +41,14 @@ static void open_names_formats_that_are_not_read(void **state)
 
 static void open_refuses_unknown_content(void **state)
 {
-    (void)state;
-    static const char vectors[][16] = {"", "Z", "ZTEN000", "ZTEN0002", "hello, world", "12345678{}"};
+    static const char vectors[][16] = {"",          "Z", "ZTEN000", "ZTEN0002", "hello, world",
+                                       "12345678{}"};
     static const size_t lengths[] = {0, 1, 7, 8, 12, 10};
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct zt_error error;
+
         open_bytes(vectors[i], lengths[i], &error);
         assert_failure(&error, ZT_INVALID, "zt §Detection UnknownFormat", 0);
     }
@@ -53,5 +60,6 @@ int main(void)
         cmocka_unit_test(open_names_formats_that_are_not_read),
         cmocka_unit_test(open_refuses_unknown_content),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Digests: published vectors, the spellings of each format, and what can never be called verified. */
+/* Digests: published vectors, the spellings of each format, and what can never be called verified.
+ */
 #include "support.h"
 
 #include <stdio.h>
@@ -11,7 +12,8 @@ static struct zt_text text_of(const char *string)
     return (struct zt_text){string, strlen(string)};
 }
 
-static void digest_of(enum zt_digest_algorithm algorithm, const void *bytes, size_t length, char *out_text)
+static void digest_of(enum zt_digest_algorithm algorithm, const void *bytes, size_t length,
+                      char *out_text)
 {
     struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
@@ -27,7 +29,8 @@ static void digest_of(enum zt_digest_algorithm algorithm, const void *bytes, siz
     zt_digest_format(&digest, out_text);
 }
 
-static void assert_digest(enum zt_digest_algorithm algorithm, const char *input, const char *expected)
+static void assert_digest(enum zt_digest_algorithm algorithm, const char *input,
+                          const char *expected)
 {
     char text[ZT_DIGEST_TEXT_SIZE];
 
@@ -43,8 +46,10 @@ static void hashers_give_the_published_vectors(void **state)
     assert_digest(ZT_DIGEST_CRC32, "123456789", "crc32:cbf43926");
     assert_digest(ZT_DIGEST_XXH3, "", "xxh3:2d06800538d394c2");
     assert_digest(ZT_DIGEST_XXH3, "abc", "xxh3:78af5f94892f3950");
-    assert_digest(ZT_DIGEST_SHA256, "", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    assert_digest(ZT_DIGEST_SHA256, "abc", "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_digest(ZT_DIGEST_SHA256, "",
+                  "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_digest(ZT_DIGEST_SHA256, "abc",
+                  "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     assert_digest(ZT_DIGEST_SHA1, "abc", "sha1:a9993e364706816aba3e25717850c26c9cd0d89d");
     assert_digest(ZT_DIGEST_SHA512, "abc",
                   "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
@@ -58,15 +63,16 @@ static void one_shot_functions_agree_with_the_hashers(void **state)
     uint64_t words[2];
 
     (void)state;
-    for (size_t i = 0; i < sizeof bytes; i++)
+    for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)(i * 31 + i / 251);
-    snprintf(expected, sizeof expected, "crc32c:0x%08X", zt_crc32c(0, bytes, sizeof bytes));
-    digest_of(ZT_DIGEST_CRC32C, bytes, sizeof bytes, text);
+    snprintf(expected, sizeof(expected), "crc32c:0x%08X", zt_crc32c(0, bytes, sizeof(bytes)));
+    digest_of(ZT_DIGEST_CRC32C, bytes, sizeof(bytes), text);
     assert_string_equal(text, expected);
-    assert_int_equal(zt_crc32c(zt_crc32c(0, bytes, 777), bytes + 777, sizeof bytes - 777),
-                     zt_crc32c(0, bytes, sizeof bytes));
-    snprintf(expected, sizeof expected, "xxh3:%016llx", (unsigned long long)zt_xxh3(bytes, sizeof bytes));
-    digest_of(ZT_DIGEST_XXH3, bytes, sizeof bytes, text);
+    assert_int_equal(zt_crc32c(zt_crc32c(0, bytes, 777), bytes + 777, sizeof(bytes) - 777),
+                     zt_crc32c(0, bytes, sizeof(bytes)));
+    snprintf(expected, sizeof(expected), "xxh3:%016llx",
+             (unsigned long long)zt_xxh3(bytes, sizeof(bytes)));
+    digest_of(ZT_DIGEST_XXH3, bytes, sizeof(bytes), text);
     assert_string_equal(text, expected);
     zt_xxh3_128("", 0, words);
     assert_true(words[0] == 0x99aa06d3014798d8 && words[1] == 0x6001c324468d497f);
@@ -127,14 +133,14 @@ static void parse_calls_what_it_cannot_compare_unsupported(void **state)
     struct zt_error error;
 
     (void)state;
-    memset(&digest, 0x5a, sizeof digest);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    memset(&digest, 0x5a, sizeof(digest));
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct zt_digest before = digest;
 
         zt_error_clear(&error);
         assert_int_equal(zt_digest_parse(text_of(texts[i]), &digest, &error), ZT_UNSUPPORTED);
         assert_int_equal(error.status, ZT_UNSUPPORTED);
-        assert_memory_equal(&before, &digest, sizeof digest);
+        assert_memory_equal(&before, &digest, sizeof(digest));
     }
 }
 

@@ -15,6 +15,7 @@ static void every_dtype_is_found_by_its_own_name(void **state)
     (void)state;
     for (int i = 0; i < ZT_DTYPE_COUNT; i++) {
         enum zt_dtype dtype = ZT_DTYPE_COUNT;
+
         assert_true(zt_dtype_from_name(text(zt_dtype_name((enum zt_dtype)i)), &dtype));
         assert_int_equal(dtype, i);
     }
@@ -22,9 +23,9 @@ static void every_dtype_is_found_by_its_own_name(void **state)
 
 static void long_names_are_those_of_0_1_alone(void **state)
 {
-    static const char *const names[ZT_DTYPE_COUNT] = {"float64", "float32", "float16", "bfloat16", "int64",
-                                                      "int32",   "int16",   "int8",    "uint64",   "uint32",
-                                                      "uint16",  "uint8",   "bool"};
+    static const char *const names[ZT_DTYPE_COUNT] = {
+        "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16",
+        "int8",    "uint64",  "uint32",  "uint16",   "uint8", "bool"};
     enum zt_dtype dtype = ZT_DTYPE_COUNT;
 
     (void)state;
@@ -92,8 +93,10 @@ static void sizes_past_64_bits_are_a_limit(void **state)
     uint64_t bytes = 7;
 
     (void)state;
-    assert_int_equal(zt_element_bytes(ZT_F64, ZT_LOGICAL_NONE, UINT64_C(1) << 61, &bytes), ZT_LIMIT);
-    assert_int_equal(zt_element_bytes(ZT_F64, ZT_LOGICAL_COMPLEX128, UINT64_C(1) << 60, &bytes), ZT_LIMIT);
+    assert_int_equal(zt_element_bytes(ZT_F64, ZT_LOGICAL_NONE, UINT64_C(1) << 61, &bytes),
+                     ZT_LIMIT);
+    assert_int_equal(zt_element_bytes(ZT_F64, ZT_LOGICAL_COMPLEX128, UINT64_C(1) << 60, &bytes),
+                     ZT_LIMIT);
     assert_int_equal(bytes, 7);
     assert_int_equal(zt_element_bytes(ZT_U8, ZT_LOGICAL_F4_E2M1, UINT64_MAX, &bytes), ZT_OK);
     assert_true(bytes == UINT64_C(1) << 63);

@@ -27,8 +27,8 @@ static void fill(struct fixture *fixture, const struct range *ranges, uint32_t c
 {
     memset(fixture, 0, sizeof(*fixture));
     for (uint32_t i = 0; i < count; i++) {
-        fixture->objects[i] =
-            (struct zt_object){.name = &letters[i], .name_length = 1, .first_component = i, .component_count = 1};
+        fixture->objects[i] = (struct zt_object){
+            .name = &letters[i], .name_length = 1, .first_component = i, .component_count = 1};
         fixture->components[i] = (struct zt_component){.name = "data",
                                                        .name_length = 4,
                                                        .offset = ranges[i].offset,
@@ -43,7 +43,8 @@ static void fill(struct fixture *fixture, const struct range *ranges, uint32_t c
                                        .manifest_length = 100};
 }
 
-static enum zt_status check(const struct range *ranges, uint32_t count, bool include_manifest, struct zt_error *error)
+static enum zt_status check(const struct range *ranges, uint32_t count, bool include_manifest,
+                            struct zt_error *error)
 {
     struct fixture fixture;
 
@@ -55,7 +56,8 @@ static enum zt_status check(const struct range *ranges, uint32_t count, bool inc
 static void accepts_disjoint_ranges_in_any_order(void **state)
 {
     static const struct range ordered[] = {{0, 10, 0}, {10, 10, 0}, {30, 1, 0}};
-    static const struct range shuffled[] = {{30, 1, 0}, {0, 10, 0}, {20, 10, 0}, {10, 10, 0}, {31, 5, 0}};
+    static const struct range shuffled[] = {
+        {30, 1, 0}, {0, 10, 0}, {20, 10, 0}, {10, 10, 0}, {31, 5, 0}};
     struct zt_error error;
 
     (void)state;
@@ -66,7 +68,8 @@ static void accepts_disjoint_ranges_in_any_order(void **state)
 
 static void accepts_identical_ranges(void **state)
 {
-    static const struct range ranges[] = {{10, 10, 0}, {0, 10, 0}, {10, 10, 0}, {0, 10, 0}, {10, 10, 0}};
+    static const struct range ranges[] = {
+        {10, 10, 0}, {0, 10, 0}, {10, 10, 0}, {0, 10, 0}, {10, 10, 0}};
     struct zt_error error;
 
     (void)state;
@@ -117,7 +120,8 @@ static void sees_each_shard_by_itself(void **state)
 
 static void empty_ranges_overlap_nothing(void **state)
 {
-    static const struct range ranges[] = {{0, 10, 0}, {5, 0, 0}, {5, 0, 0}, {10, 10, 0}, {1050, 0, 0}};
+    static const struct range ranges[] = {
+        {0, 10, 0}, {5, 0, 0}, {5, 0, 0}, {10, 10, 0}, {1050, 0, 0}};
     struct zt_error error;
 
     (void)state;
@@ -155,7 +159,8 @@ static void ends_past_64_bits_do_not_wrap(void **state)
     assert_failure(&error, ZT_INVALID, RULE, UINT64_MAX - 1);
 }
 
-/* A million ranges in the order of a multiplicative shuffle; with one made longer, that one is found. */
+/* A million ranges in the order of a multiplicative shuffle; with one made longer, that one is
+ * found. */
 static void sorts_a_million_shuffled_ranges(void **state)
 {
     enum { COUNT = 1000003 }; /* prime, so that every place is met once */
@@ -166,7 +171,8 @@ static void sorts_a_million_shuffled_ranges(void **state)
     (void)state;
     assert_non_null(components);
     for (uint64_t i = 0; i < COUNT; i++)
-        components[i] = (struct zt_component){.name = "", .offset = i * 765432 % COUNT * 64, .length = 64};
+        components[i] =
+            (struct zt_component){.name = "", .offset = i * 765432 % COUNT * 64, .length = 64};
     assert_int_equal(zt_extents_check(&model, true, RULE, &error), ZT_OK);
     components[765].length = 65;
     assert_int_equal(zt_extents_check(&model, true, RULE, &error), ZT_INVALID);

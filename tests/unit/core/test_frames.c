@@ -37,14 +37,16 @@ static void finish(struct stream *stream, uint64_t decoded_length)
                                               .length = stream->stored.length - 64,
                                               .decoded_length = decoded_length};
     zt_source_close(stream->source);
-    assert_int_equal(zt_source_from_memory(stream->stored.at, stream->stored.length, &stream->source, NULL), ZT_OK);
+    assert_int_equal(
+        zt_source_from_memory(stream->stored.at, stream->stored.length, &stream->source, NULL),
+        ZT_OK);
 }
 
 static void make(struct stream *stream, size_t length)
 {
     static const uint8_t head[64] = {0};
 
-    memset(stream, 0, sizeof *stream);
+    memset(stream, 0, sizeof(*stream));
     bytes_append(&stream->stored, head, 64);
     bytes_append_seekable(&stream->stored, plain, length, CHUNK);
     finish(stream, length);
@@ -81,10 +83,12 @@ static void assert_table_fails(struct stream *stream, uint64_t offset)
 
     finish(stream, stream->component.decoded_length);
     zt_error_clear(&error);
-    assert_int_equal(zt_frames_read(&stream->component, stream->source, &frames, &error), ZT_CORRUPT);
+    assert_int_equal(zt_frames_read(&stream->component, stream->source, &frames, &error),
+                     ZT_CORRUPT);
     assert_failure(&error, ZT_CORRUPT, TABLE_RULE, offset);
     assert_true(frames.count == 77 && frames.frames == NULL);
-    assert_int_equal(zt_decoder_open(&stream->component, stream->source, &decoder, &error), ZT_CORRUPT);
+    assert_int_equal(zt_decoder_open(&stream->component, stream->source, &decoder, &error),
+                     ZT_CORRUPT);
     assert_failure(&error, ZT_CORRUPT, TABLE_RULE, offset);
     assert_null(decoder);
 }
@@ -122,7 +126,7 @@ static void streams_decode_in_steps_of_any_size(void **state)
     size_t got;
 
     (void)state;
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
         make(&stream, lengths[i]);
         for (size_t step = 1; step <= PLAIN_SIZE; step = step * 7 + 1) {
             assert_int_equal(decode(&stream, out, step, &got, &error), ZT_OK);
@@ -146,7 +150,8 @@ static void each_frame_decodes_on_its_own(void **state)
     assert_int_equal(frames.count, (PLAIN_SIZE + CHUNK - 1) / CHUNK);
     for (uint32_t i = frames.count; i-- > 0;) {
         assert_int_equal(zt_frame_decode(&frames.frames[i], stream.source, out, NULL), ZT_OK);
-        assert_memory_equal(out, plain + frames.frames[i].decoded_offset, frames.frames[i].decoded_length);
+        assert_memory_equal(out, plain + frames.frames[i].decoded_offset,
+                            frames.frames[i].decoded_length);
         total += frames.frames[i].decoded_length;
     }
     assert_true(total == PLAIN_SIZE);
@@ -179,7 +184,7 @@ static void table_may_have_checksums(void **state)
     struct zt_error error;
 
     (void)state;
-    memset(&stream, 0, sizeof stream);
+    memset(&stream, 0, sizeof(stream));
     bytes_append(&stream.stored, plain, 64);
     bytes_append_zstd(&stream.stored, plain, 100, true);
     before = stream.stored.length - before;
@@ -302,7 +307,8 @@ static void assert_decoding_fails(struct stream *stream, uint64_t offset)
     assert_failure(&error, ZT_CORRUPT, FRAME_RULE, offset);
 }
 
-/* Two frames that the table does not tell apart rightly, each side of the border wrong by what the other has. */
+/* Two frames that the table does not tell apart rightly, each side of the border wrong by what the
+ * other has. */
 static void frames_must_give_what_the_table_says(void **state)
 {
     struct stream stream;
@@ -336,7 +342,7 @@ static void entry_must_be_one_frame(void **state)
     size_t first, both;
 
     (void)state;
-    memset(&stream, 0, sizeof stream);
+    memset(&stream, 0, sizeof(stream));
     bytes_append(&stream.stored, plain, 64);
     bytes_append_zstd(&stream.stored, plain, 60, true);
     first = stream.stored.length;
@@ -381,7 +387,8 @@ static void frames_are_for_the_seekable_encoding_only(void **state)
     (void)state;
     make(&stream, 100);
     stream.component.encoding = ZT_ENCODING_ZSTD;
-    assert_int_equal(zt_frames_read(&stream.component, stream.source, &frames, NULL), ZT_UNSUPPORTED);
+    assert_int_equal(zt_frames_read(&stream.component, stream.source, &frames, NULL),
+                     ZT_UNSUPPORTED);
     drop(&stream);
 }
 

@@ -1,4 +1,5 @@
-/* Seekable frames as a source: every place to begin and end, what is decoded how often, and several threads. */
+/* Seekable frames as a source: every place to begin and end, what is decoded how often, and several
+ * threads. */
 #include "support.h"
 
 #include <pthread.h>
@@ -35,8 +36,8 @@ static uint64_t counting_size(const struct zt_source *source)
     return zt_source_size(((const struct counting_source *)source)->inner);
 }
 
-static enum zt_status counting_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                       struct zt_error *error)
+static enum zt_status counting_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                       size_t length, struct zt_error *error)
 {
     struct counting_source *counting = (struct counting_source *)source;
 
@@ -64,10 +65,11 @@ struct stream {
 /* The stream begins at 64, as components never begin at 0. */
 static void make(struct stream *stream, size_t length)
 {
-    static const struct zt_source_ops ops = {counting_size, counting_read_at, counting_map, counting_close};
+    static const struct zt_source_ops ops = {counting_size, counting_read_at, counting_map,
+                                             counting_close};
     static const uint8_t head[64] = {0};
 
-    memset(stream, 0, sizeof *stream);
+    memset(stream, 0, sizeof(*stream));
     bytes_append(&stream->stored, head, 64);
     bytes_append_seekable(&stream->stored, plain, length, CHUNK);
     stream->component = (struct zt_component){.encoding = ZT_ENCODING_ZSTD_SEEKABLE,
@@ -76,7 +78,9 @@ static void make(struct stream *stream, size_t length)
                                               .length = stream->stored.length - 64,
                                               .decoded_length = length};
     stream->file.base.ops = &ops;
-    assert_int_equal(zt_source_from_memory(stream->stored.at, stream->stored.length, &stream->file.inner, NULL), ZT_OK);
+    assert_int_equal(
+        zt_source_from_memory(stream->stored.at, stream->stored.length, &stream->file.inner, NULL),
+        ZT_OK);
 }
 
 static void drop(struct stream *stream)
@@ -89,7 +93,8 @@ static struct zt_source *open_frames(struct stream *stream)
 {
     struct zt_source *source = NULL;
 
-    assert_int_equal(zt_frames_source(&stream->component, &stream->file.base, &source, NULL), ZT_OK);
+    assert_int_equal(zt_frames_source(&stream->component, &stream->file.base, &source, NULL),
+                     ZT_OK);
     return source;
 }
 
@@ -120,10 +125,9 @@ static void every_border_of_frames_reads_right(void **state)
         for (int beside = -2; beside <= 2; beside++) {
             uint64_t offset = frame * CHUNK + (uint64_t)(int64_t)beside;
 
-            for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
                 if (offset < PLAIN_SIZE && lengths[i] <= PLAIN_SIZE - offset)
                     assert_reads(source, offset, lengths[i]);
-            }
         }
     }
     zt_source_close(source);
@@ -143,7 +147,8 @@ static void only_frames_touched_are_decoded(void **state)
     source = open_frames(&stream);
     before = stream.file.bytes;
     assert_reads(source, 3 * CHUNK + 5, CHUNK);
-    assert_true(stream.file.bytes - before == frames.frames[3].stored_length + frames.frames[4].stored_length);
+    assert_true(stream.file.bytes - before ==
+                frames.frames[3].stored_length + frames.frames[4].stored_length);
     /* The last one stays, whole or not. */
     before = stream.file.bytes;
     assert_reads(source, 4 * CHUNK + 5, CHUNK - 5);
@@ -156,17 +161,19 @@ static void only_frames_touched_are_decoded(void **state)
 
 static void reader_going_forward_decodes_each_frame_once(void **state)
 {
-    static const size_t steps[] = {1, 100, CHUNK / 2, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, PLAIN_SIZE};
+    static const size_t steps[] = {1,     100,       CHUNK / 2, CHUNK - 1,
+                                   CHUNK, CHUNK + 1, 3 * CHUNK, PLAIN_SIZE};
     struct stream stream;
 
     (void)state;
     make(&stream, PLAIN_SIZE);
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         struct zt_source *source = open_frames(&stream);
         uint64_t before = stream.file.bytes;
 
         for (uint64_t at = 0; at < PLAIN_SIZE; at += steps[i])
-            assert_reads(source, at, PLAIN_SIZE - at < steps[i] ? (size_t)(PLAIN_SIZE - at) : steps[i]);
+            assert_reads(source, at,
+                         PLAIN_SIZE - at < steps[i] ? (size_t)(PLAIN_SIZE - at) : steps[i]);
         /* All but the seek table. */
         assert_true(stream.file.bytes - before == stream.component.length - 17 - 8 * FRAMES);
         zt_source_close(source);
@@ -206,10 +213,12 @@ static void broken_table_makes_no_source(void **state)
     (void)state;
     make(&stream, PLAIN_SIZE);
     stream.stored.at[stream.stored.length - 1] ^= 1;
-    assert_int_equal(zt_frames_source(&stream.component, &stream.file.base, &source, &error), ZT_CORRUPT);
+    assert_int_equal(zt_frames_source(&stream.component, &stream.file.base, &source, &error),
+                     ZT_CORRUPT);
     assert_failure(&error, ZT_CORRUPT, "zt2 §6 SeekTable", stream.stored.length - 4);
     stream.component.encoding = ZT_ENCODING_ZSTD;
-    assert_int_equal(zt_frames_source(&stream.component, &stream.file.base, &source, &error), ZT_UNSUPPORTED);
+    assert_int_equal(zt_frames_source(&stream.component, &stream.file.base, &source, &error),
+                     ZT_UNSUPPORTED);
     assert_null(source);
     drop(&stream);
 }
@@ -256,7 +265,7 @@ static void *read_here_and_there(void *argument)
     reader->is_right = true;
     for (unsigned i = 0; i < 300; i++) {
         uint64_t offset = (reader->seed * 977 + i * 131) % PLAIN_SIZE;
-        size_t length = (i * 37 + reader->seed) % sizeof got;
+        size_t length = (i * 37 + reader->seed) % sizeof(got);
 
         if (length > PLAIN_SIZE - offset)
             length = (size_t)(PLAIN_SIZE - offset);

@@ -1,4 +1,5 @@
-/* What nothing in a file claims: which ranges are told, which of them are padding, and what padding holds. */
+/* What nothing in a file claims: which ranges are told, which of them are padding, and what padding
+ * holds. */
 #include "support.h"
 
 #include <string.h>
@@ -29,19 +30,23 @@ static void take(void *context, const struct zt_gap *gap)
 static enum zt_status walk(const struct zt_model *model, const uint8_t *bytes, size_t length)
 {
     struct zt_source *source = NULL;
+    enum zt_status status;
 
     told.count = 0;
     zt_error_clear(&error);
     assert_int_equal(zt_source_from_memory(bytes, length, &source, NULL), ZT_OK);
-    enum zt_status status = zt_gaps_walk(model, source, take, &told, &error);
+    status = zt_gaps_walk(model, source, take, &told, &error);
     zt_source_close(source);
     return status;
 }
 
-static void assert_gap(unsigned number, uint64_t offset, uint64_t length, bool is_padding, uint64_t dirty_at)
+static void assert_gap(unsigned number, uint64_t offset, uint64_t length, bool is_padding,
+                       uint64_t dirty_at)
 {
+    const struct zt_gap *gap;
+
     assert_true(number < told.count);
-    const struct zt_gap *gap = &told.gaps[number];
+    gap = &told.gaps[number];
     assert_true(gap->offset == offset);
     assert_true(gap->length == length);
     assert_int_equal(gap->is_padding, is_padding);
@@ -65,15 +70,16 @@ static void walk_zt2(const char *manifest, uint64_t dirty_at)
     zt2_file_free(&file);
 }
 
-#define PLACED(name, place) "\"" name "\":{\"parts\":{\"data\":{\"blob\":" place ",\"dtype\":\"u8\"}},"
-#define OF_EIGHT            "\"shape\":[8],\"layout\":\"dense\"}"
-#define OF_4096             "\"shape\":[4096],\"layout\":\"dense\"}"
+#define PLACED(name, place) \
+    "\"" name "\":{\"parts\":{\"data\":{\"blob\":" place ",\"dtype\":\"u8\"}},"
+#define OF_EIGHT "\"shape\":[8],\"layout\":\"dense\"}"
+#define OF_4096  "\"shape\":[4096],\"layout\":\"dense\"}"
 
 static void walk_tells_padding_before_aligned_ranges(void **state)
 {
     (void)state;
-    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]") OF_4096
-             "," PLACED("c", "[8192,4096]") OF_4096 "}}",
+    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]")
+                 OF_4096 "," PLACED("c", "[8192,4096]") OF_4096 "}}",
              ZT_NO_OFFSET);
     assert_int_equal(told.count, 2);
     assert_gap(0, 8, 4088, true, ZT_NO_OFFSET);
@@ -83,8 +89,8 @@ static void walk_tells_padding_before_aligned_ranges(void **state)
 static void walk_finds_the_first_byte_of_padding_that_is_not_zero(void **state)
 {
     (void)state;
-    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]") OF_4096
-             "," PLACED("c", "[8192,4096]") OF_4096 "}}",
+    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]")
+                 OF_4096 "," PLACED("c", "[8192,4096]") OF_4096 "}}",
              ZT2_MANIFEST_AT - 1);
     assert_int_equal(told.count, 2);
     assert_gap(0, 8, 4088, true, ZT_NO_OFFSET);
@@ -102,7 +108,8 @@ static void walk_tells_what_no_object_refers_to(void **state)
 static void walk_takes_a_blob_of_two_objects_once(void **state)
 {
     (void)state;
-    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[12288,8]") OF_EIGHT "}}",
+    walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[12288,8]")
+                 OF_EIGHT "}}",
              ZT_NO_OFFSET);
     assert_int_equal(told.count, 2);
     assert_gap(0, 8, 12280, false, ZT_NO_OFFSET);
@@ -112,7 +119,8 @@ static void walk_takes_a_blob_of_two_objects_once(void **state)
 static void walk_does_not_take_a_shard_s_ranges_for_the_file_s(void **state)
 {
     (void)state;
-    walk_zt2("{\"shards\":{\"s\":{\"size\":9000,\"digest\":\"sha256:00\"}},\"objects\":{\"a\":{\"parts\":{\"data\":{"
+    walk_zt2("{\"shards\":{\"s\":{\"size\":9000,\"digest\":\"sha256:00\"}},\"objects\":{\"a\":{"
+             "\"parts\":{\"data\":{"
              "\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," OF_EIGHT "}}",
              ZT_NO_OFFSET);
     assert_int_equal(told.count, 1);
@@ -147,7 +155,8 @@ static void walk_container(const struct container *container)
 static void walk_tells_what_lies_before_a_manifest_of_version_1(void **state)
 {
     static const char manifest[] =
-        "{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],\"format\":\"dense\",\"components\":"
+        "{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],\"format\":\"dense\","
+        "\"components\":"
         "{\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":8,\"encoding\":\"raw\"}}}}}";
     struct container container = {0};
 
@@ -211,5 +220,6 @@ int main(void)
         cmocka_unit_test(walk_tells_what_lies_before_a_manifest_of_version_1),
         cmocka_unit_test(walk_takes_gguf_s_own_alignment),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

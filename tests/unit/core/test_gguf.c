@@ -13,16 +13,17 @@ static struct zt_model *open_file(const struct container *container)
 {
     struct zt_model *model = NULL;
     struct zt_error error;
+
     zt_error_clear(&error);
-    if (container_open(container, container->length, &model, &error) != ZT_OK) {
+    if (container_open(container, container->length, &model, &error) != ZT_OK)
         fail_msg("%s: %s", error.rule, error.message);
-    }
     return model;
 }
 
 static void refused(struct gguf_file *file, size_t data_length, const char *rule, uint64_t offset)
 {
     struct container container = {0};
+
     gguf_finish(file, 32, data_length, &container);
     container_assert_refused(&container, rule, offset);
     container_free(&container);
@@ -34,6 +35,11 @@ static void open_reads_tensors(void **state)
 {
     struct gguf_file file = {0};
     struct container container = {0};
+    struct zt_model *model;
+    uint64_t data;
+    const struct zt_object *object;
+    const struct zt_component *part;
+
     (void)state;
     gguf_begin(&file);
     gguf_put_tensor(&file, "w", 2, (const uint64_t[2]){3, 2}, 0);
@@ -45,8 +51,8 @@ static void open_reads_tensors(void **state)
     gguf_put_tensor(&file, "none", 1, (const uint64_t[1]){0}, 12);
     gguf_put_offset(&file, 32);
     gguf_finish(&file, 32, 56, &container);
-    struct zt_model *model = open_file(&container);
-    uint64_t data = container.length - 56;
+    model = open_file(&container);
+    data = container.length - 56;
     assert_int_equal(model->format, ZT_FORMAT_GGUF);
     assert_string_equal(model->format_name, "gguf");
     assert_memory_equal(model->version.bytes, "3", 1);
@@ -54,7 +60,7 @@ static void open_reads_tensors(void **state)
     assert_int_equal(model->manifest_length, container.manifest_length);
     assert_int_equal(model->attributes.length, 0);
     assert_int_equal(model->object_count, 4);
-    const struct zt_object *object = zt_model_find(model, (struct zt_text){"w", 1});
+    object = zt_model_find(model, (struct zt_text){"w", 1});
     assert_non_null(object);
     assert_string_equal(object->format, "dense");
     assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
@@ -62,7 +68,7 @@ static void open_reads_tensors(void **state)
     assert_int_equal(object->rank, 2);
     assert_int_equal(zt_object_shape(model, object)[0], 2);
     assert_int_equal(zt_object_shape(model, object)[1], 3);
-    const struct zt_component *part = zt_object_components(model, object);
+    part = zt_object_components(model, object);
     assert_string_equal(part->name, "data");
     assert_int_equal(part->dtype, ZT_F32);
     assert_int_equal(part->offset, data + 32);
@@ -83,6 +89,7 @@ static void open_reads_tensors(void **state)
 static void text_of_attributes(void *context, const char *text, size_t length)
 {
     char *out = context;
+
     strncat(out, text, length);
 }
 
@@ -93,20 +100,25 @@ static void check_type(uint32_t number, const char *layout, unsigned elements, u
     char wanted[64];
     char text[64] = "";
     uint64_t shape[2] = {elements, 3};
+    struct zt_model *model;
+    const struct zt_object *object;
+
     gguf_begin(&file);
     gguf_put_tensor(&file, "t", 2, shape, number);
     gguf_put_offset(&file, 0);
     gguf_finish(&file, 32, (size_t)3 * bytes, &container);
-    struct zt_model *model = open_file(&container);
-    const struct zt_object *object = &model->objects[0];
+    model = open_file(&container);
+    object = &model->objects[0];
     assert_string_equal(object->format, layout);
     assert_int_equal(model->components[0].length, 3 * bytes);
     assert_int_equal(zt_object_shape(model, object)[1], elements);
     if (object->layout == ZT_LAYOUT_GGUF) {
         assert_int_equal(model->components[0].dtype, ZT_U8);
-        snprintf(wanted, sizeof wanted, "{\"block_bytes\":%u,\"elems_per_block\":%u}", bytes, elements);
-        zt_attributes_write_json((struct zt_text){(const char *)object->attributes, object->attributes_length},
-                                 text_of_attributes, text, NULL);
+        snprintf(wanted, sizeof(wanted), "{\"block_bytes\":%u,\"elems_per_block\":%u}", bytes,
+                 elements);
+        zt_attributes_write_json(
+            (struct zt_text){(const char *)object->attributes, object->attributes_length},
+            text_of_attributes, text, NULL);
         assert_string_equal(text, wanted);
     }
     zt_model_free(model);
@@ -157,18 +169,20 @@ static void open_reads_every_type(void **state)
         {41, "gguf.q1_0/1", 128, 18},
         {42, "gguf.q2_0/1", 64, 18},
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         check_type(types[i].number, types[i].layout, types[i].elements, types[i].bytes);
-    }
 }
 
 static void open_refuses_types_that_were_removed(void **state)
 {
     static const uint32_t numbers[] = {4, 5, 31, 32, 33, 36, 37, 38, 43, 1000, UINT32_MAX};
+
     (void)state;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct gguf_file file = {0};
+
         gguf_begin(&file);
         gguf_put_tensor(&file, "t", 1, dims, numbers[i]);
         gguf_put_offset(&file, 0);
@@ -176,10 +190,12 @@ static void open_refuses_types_that_were_removed(void **state)
     }
 }
 
-/* Each begins a file anew, puts one tensor, and says how far before the end of its entry the fault is. */
+/* Each begins a file anew, puts one tensor, and says how far before the end of its entry the fault
+ * is. */
 static void refuse_tensor(unsigned rank, const uint64_t *shape, uint32_t type, const char *rule)
 {
     struct gguf_file file = {0};
+
     gguf_begin(&file);
     gguf_put_tensor(&file, "t", rank, shape, type);
     gguf_put_offset(&file, 0);
@@ -204,15 +220,19 @@ static void open_refuses_tensors_that_are_not_there(void **state)
         uint64_t offset;
         const char *rule;
     } cases[] = {
-        {4, "gguf §Data BlobAlignment"},       {16, "gguf §Data BlobAlignment"},  {64, "gguf §Data BlobBounds"},
-        {1ull << 63, "gguf §Data BlobBounds"}, {~31ull, "gguf §Data BlobBounds"},
+        {4, "gguf §Data BlobAlignment"},   {16, "gguf §Data BlobAlignment"},
+        {64, "gguf §Data BlobBounds"},     {1ull << 63, "gguf §Data BlobBounds"},
+        {~31ull, "gguf §Data BlobBounds"},
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gguf_file file = {0};
+        uint64_t at;
+
         gguf_begin(&file);
         gguf_put_tensor(&file, "t", 1, (const uint64_t[1]){32}, 24);
-        uint64_t at = file.bytes.length;
+        at = file.bytes.length;
         gguf_put_offset(&file, cases[i].offset);
         refused(&file, 95, cases[i].rule, at);
     }
@@ -222,6 +242,7 @@ static void open_refuses_tensors_that_overlap(void **state)
 {
     struct gguf_file file = {0};
     struct container container = {0};
+
     (void)state;
     gguf_begin(&file);
     gguf_put_tensor(&file, "b", 1, (const uint64_t[1]){33}, 24);
@@ -237,17 +258,20 @@ static void open_refuses_names(void **state)
 {
     static char long_name[1026];
     const char *const names[] = {"", "\xff", long_name};
+    struct gguf_file file;
+    uint64_t second;
+
     (void)state;
-    memset(long_name, 'n', sizeof long_name - 1);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct gguf_file file = {0};
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        file = (struct gguf_file){0};
         gguf_begin(&file);
         gguf_put_tensor(&file, names[i], 1, dims, 0);
         gguf_put_offset(&file, 0);
         refused(&file, 1024, "gguf §Tensor Name", 24);
     }
-    struct gguf_file file = {0};
-    uint64_t second = 0;
+    second = 0;
+    file = (struct gguf_file){0};
     gguf_begin(&file);
     for (unsigned i = 0; i < 2; i++) {
         second = file.bytes.length + 8;
@@ -264,6 +288,8 @@ static void open_reads_every_value(void **state)
     struct gguf_file file = {0};
     struct container container = {0};
     char text[512] = "";
+    struct zt_model *model;
+
     (void)state;
     gguf_begin(&file);
     gguf_put_key(&file, "u8", GGUF_U8), gguf_put(&file, 255, 1);
@@ -278,41 +304,49 @@ static void open_reads_every_value(void **state)
     gguf_put_key(&file, "u64", GGUF_U64), gguf_put(&file, UINT64_MAX, 8);
     gguf_put_key(&file, "i64", GGUF_I64), gguf_put(&file, 1ull << 63, 8);
     gguf_put_key(&file, "f64", GGUF_F64), gguf_put(&file, 0x3FB999999999999A, 8);
-    gguf_put_key(&file, "tokens", GGUF_ARRAY), gguf_put(&file, GGUF_STRING, 4), gguf_put(&file, 2, 8);
+    gguf_put_key(&file, "tokens", GGUF_ARRAY), gguf_put(&file, GGUF_STRING, 4),
+        gguf_put(&file, 2, 8);
     gguf_put_string(&file, "a"), gguf_put_string(&file, "\xff");
-    gguf_put_key(&file, "nested", GGUF_ARRAY), gguf_put(&file, GGUF_ARRAY, 4), gguf_put(&file, 2, 8);
+    gguf_put_key(&file, "nested", GGUF_ARRAY), gguf_put(&file, GGUF_ARRAY, 4),
+        gguf_put(&file, 2, 8);
     gguf_put(&file, GGUF_BOOL, 4), gguf_put(&file, 1, 8), gguf_put(&file, 0, 1);
     gguf_put(&file, GGUF_F64, 4), gguf_put(&file, 0, 8);
     gguf_finish(&file, 32, 0, &container);
-    struct zt_model *model = open_file(&container);
+    model = open_file(&container);
     assert_int_equal(model->manifest_length, container.length);
     zt_attributes_write_json(model->attributes, text_of_attributes, text, NULL);
-    assert_string_equal(text, "{\"u8\":255,\"i8\":-128,\"u16\":65535,\"i16\":-1,\"u32\":4294967295,\"i32\":5,\"f32\":"
-                              "0.10000000149011612,\"bool\":true,\"string\":\"\xc3\xa9\",\"u64\":18446744073709551615,"
-                              "\"i64\":-9223372036854775808,\"f64\":0.1,\"tokens\":[\"a\",\"_w\"],"
-                              "\"nested\":[[false],[]]}");
+    assert_string_equal(
+        text,
+        "{\"u8\":255,\"i8\":-128,\"u16\":65535,\"i16\":-1,\"u32\":4294967295,\"i32\":5,\"f32\":"
+        "0.10000000149011612,\"bool\":true,\"string\":\"\xc3\xa9\",\"u64\":18446744073709551615,"
+        "\"i64\":-9223372036854775808,\"f64\":0.1,\"tokens\":[\"a\",\"_w\"],"
+        "\"nested\":[[false],[]]}");
     zt_model_free(model);
     container_free(&container);
 }
 
-/* Names of every length, so that the header ends at every distance from the next multiple, also at one. */
+/* Names of every length, so that the header ends at every distance from the next multiple, also at
+ * one. */
 static void open_aligns_data_as_the_file_says(void **state)
 {
     char name[] = "12345678";
     struct container container = {0};
+
     (void)state;
     for (unsigned length = 1; length <= 8; length++) {
         struct gguf_file file = {0};
+        struct zt_model *model;
+
         name[length] = '\0';
         gguf_begin(&file);
         gguf_put_key(&file, "general.alignment", GGUF_U32), gguf_put(&file, 8, 4);
         gguf_put_tensor(&file, name, 1, (const uint64_t[1]){3}, 24);
         gguf_put_offset(&file, 8);
         gguf_finish(&file, 8, 11, &container);
-        struct zt_model *model = open_file(&container);
+        model = open_file(&container);
         assert_int_equal(model->components[0].offset, container.length - 3);
         zt_model_free(model);
-        memcpy(name, "12345678", sizeof name);
+        memcpy(name, "12345678", sizeof(name));
     }
     container_free(&container);
 }
@@ -324,12 +358,15 @@ static void open_refuses_alignments(void **state)
         uint64_t value;
     } cases[] = {{GGUF_U32, 0},  {GGUF_U32, 4},  {GGUF_U32, 24},         {GGUF_U32, 33},
                  {GGUF_U64, 32}, {GGUF_I32, 32}, {GGUF_U32, 0xFFFFFFFF}, {GGUF_F32, 0x42000000}};
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gguf_file file = {0};
+        uint64_t at;
+
         gguf_begin(&file);
         gguf_put_key(&file, "general.alignment", cases[i].type);
-        uint64_t at = file.bytes.length;
+        at = file.bytes.length;
         gguf_put(&file, cases[i].value, gguf_value_bytes(cases[i].type));
         refused(&file, 0, "gguf §Metadata Alignment", at);
     }
@@ -339,19 +376,22 @@ static void open_refuses_keys(void **state)
 {
     static char long_key[65537];
     const char *const keys[] = {"", "\xff", long_key};
+    struct gguf_file file;
+    uint64_t second;
+
     (void)state;
-    memset(long_key, 'k', sizeof long_key - 1);
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        struct gguf_file file = {0};
+    memset(long_key, 'k', sizeof(long_key) - 1);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        file = (struct gguf_file){0};
         gguf_begin(&file);
         gguf_put_key(&file, keys[i], GGUF_U64), gguf_put(&file, 0, 8);
         refused(&file, 0, "gguf §Metadata Key", 24);
     }
-    struct gguf_file file = {0};
+    file = (struct gguf_file){0};
     gguf_begin(&file);
     gguf_put_key(&file, "b", GGUF_U64), gguf_put(&file, 0, 8);
     gguf_put_key(&file, "a", GGUF_U64), gguf_put(&file, 0, 8);
-    uint64_t second = file.bytes.length + 8;
+    second = file.bytes.length + 8;
     gguf_put_key(&file, "b", GGUF_U64), gguf_put(&file, 0, 8);
     refused(&file, 0, "gguf §Metadata DuplicateKey", second);
 }
@@ -359,6 +399,7 @@ static void open_refuses_keys(void **state)
 static void open_refuses_values(void **state)
 {
     struct gguf_file file = {0};
+
     (void)state;
     gguf_begin(&file);
     gguf_put_key(&file, "k", GGUF_VALUE_COUNT), gguf_put(&file, 0, 8);
@@ -375,9 +416,8 @@ static void put_nested(struct gguf_file *file, unsigned levels)
 {
     gguf_begin(file);
     gguf_put_key(file, "k", GGUF_ARRAY);
-    for (unsigned i = 1; i < levels; i++) {
+    for (unsigned i = 1; i < levels; i++)
         gguf_put(file, GGUF_ARRAY, 4), gguf_put(file, 1, 8);
-    }
     gguf_put(file, GGUF_U8, 4), gguf_put(file, 0, 8);
 }
 
@@ -385,6 +425,7 @@ static void open_refuses_arrays_deeper_than_32(void **state)
 {
     struct gguf_file file = {0};
     struct container container = {0};
+
     (void)state;
     put_nested(&file, GGUF_DEPTH_MAX);
     gguf_finish(&file, 32, 0, &container);
@@ -409,18 +450,19 @@ static void open_refuses_versions(void **state)
                  {0x02000000, ZT_UNSUPPORTED, "big-endian"},
                  {0, ZT_INVALID, "version 0"},
                  {4, ZT_INVALID, "version 4"}};
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gguf_file file = {0};
         struct container container = {0};
         struct zt_model *model = NULL;
         struct zt_error error;
+
         zt_error_clear(&error);
         gguf_begin(&file);
         gguf_finish(&file, 32, 0, &container);
-        for (unsigned j = 0; j < 4; j++) {
+        for (unsigned j = 0; j < 4; j++)
             container.bytes[4 + j] = (uint8_t)(cases[i].version >> 8 * j);
-        }
         container_open(&container, container.length, &model, &error);
         assert_failure(&error, cases[i].status, "gguf §Header Version", 4);
         assert_non_null(strstr(error.message, cases[i].says));
@@ -433,6 +475,7 @@ static void open_refuses_versions(void **state)
 static void make_whole(struct container *container, uint64_t places[5])
 {
     struct gguf_file file = {0};
+
     gguf_begin(&file);
     places[0] = file.bytes.length;
     gguf_put_key(&file, "key", GGUF_STRING);
@@ -454,9 +497,8 @@ static void make_whole(struct container *container, uint64_t places[5])
 
 static void put_le64(uint8_t *bytes, uint64_t value)
 {
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(value >> 8 * i);
-    }
 }
 
 static void open_refuses_lengths_that_lie(void **state)
@@ -464,18 +506,22 @@ static void open_refuses_lengths_that_lie(void **state)
     static const uint64_t lies[] = {UINT64_MAX, 1ull << 63, 1ull << 40, 4096};
     uint64_t places[5];
     struct container container = {0};
+
     (void)state;
     make_whole(&container, places);
-    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
         for (unsigned j = 0; j < 5; j++) {
             uint8_t kept[8];
+
             memcpy(kept, container.bytes + places[j], 8);
             put_le64(container.bytes + places[j], lies[i]);
-            container_assert_refused(&container, j < 4 ? "gguf §Metadata Bounds" : "gguf §Tensor Bounds", places[j]);
+            container_assert_refused(
+                &container, j < 4 ? "gguf §Metadata Bounds" : "gguf §Tensor Bounds", places[j]);
             memcpy(container.bytes + places[j], kept, 8);
         }
         for (unsigned at = 8; at <= 16; at += 8) {
             uint8_t kept[8];
+
             memcpy(kept, container.bytes + at, 8);
             put_le64(container.bytes + at, lies[i]);
             container_assert_refused(&container, "gguf §Header Counts", at);
@@ -491,6 +537,7 @@ static void open_refuses_every_prefix(void **state)
     struct container container = {0};
     struct zt_model *model = NULL;
     struct zt_error error;
+
     (void)state;
     make_whole(&container, places);
     for (size_t length = 0; length < container.length; length++) {
@@ -508,18 +555,21 @@ static void open_survives_every_flipped_bit(void **state)
 {
     uint64_t places[5];
     struct container container = {0};
+
     (void)state;
     make_whole(&container, places);
     for (size_t bit = 0; bit < container.manifest_length * 8; bit++) {
         struct zt_model *model = NULL;
         struct zt_error error;
+
         zt_error_clear(&error);
         container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         if (container_open(&container, container.length, &model, &error) == ZT_OK) {
             for (uint32_t i = 0; i < model->component_count; i++) {
                 assert_true(model->components[i].offset >= model->manifest_length);
                 assert_true(model->components[i].offset <= container.length);
-                assert_true(model->components[i].length <= container.length - model->components[i].offset);
+                assert_true(model->components[i].length <=
+                            container.length - model->components[i].offset);
             }
             zt_model_free(model);
         } else {
@@ -532,8 +582,9 @@ static void open_survives_every_flipped_bit(void **state)
 }
 
 /* A source of 3 GiB that is a head, one key and its string's length, and zeros. */
-static const uint8_t huge_head[] = "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0k\10\0\0\0"
-                                   "\0\0\0\200\0\0\0\0";
+static const uint8_t huge_head[] =
+    "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0k\10\0\0\0"
+    "\0\0\0\200\0\0\0\0";
 
 static uint64_t huge_size(const struct zt_source *source)
 {
@@ -541,13 +592,14 @@ static uint64_t huge_size(const struct zt_source *source)
     return 3ull << 30;
 }
 
-static enum zt_status huge_read(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                struct zt_error *error)
+static enum zt_status huge_read(struct zt_source *source, uint64_t offset, void *buffer,
+                                size_t length, struct zt_error *error)
 {
     (void)source, (void)error;
     memset(buffer, 0, length);
-    if (offset < sizeof huge_head) {
-        size_t left = sizeof huge_head - (size_t)offset;
+    if (offset < sizeof(huge_head)) {
+        size_t left = sizeof(huge_head) - (size_t)offset;
+
         memcpy(buffer, huge_head + offset, left < length ? left : length);
     }
     return ZT_OK;
@@ -559,6 +611,7 @@ static void open_refuses_headers_above_1_gib(void **state)
     struct zt_source source = {&ops};
     struct zt_model *model = NULL;
     struct zt_error error;
+
     (void)state;
     zt_error_clear(&error);
     zt_model_open(&source, &model, &error);
@@ -572,18 +625,20 @@ static void open_reads_headers_larger_than_the_window(void **state)
     static char text[300001];
     struct gguf_file file = {0};
     struct container container = {0};
+    struct zt_model *model;
+
     (void)state;
-    memset(text, 't', sizeof text - 1);
+    memset(text, 't', sizeof(text) - 1);
     gguf_begin(&file);
     gguf_put_key(&file, "long", GGUF_STRING), gguf_put_string(&file, text);
-    gguf_put_key(&file, "many", GGUF_ARRAY), gguf_put(&file, GGUF_STRING, 4), gguf_put(&file, 100000, 8);
-    for (unsigned i = 0; i < 100000; i++) {
-        gguf_put_string(&file, text + sizeof text - 1 - i % 13);
-    }
+    gguf_put_key(&file, "many", GGUF_ARRAY), gguf_put(&file, GGUF_STRING, 4),
+        gguf_put(&file, 100000, 8);
+    for (unsigned i = 0; i < 100000; i++)
+        gguf_put_string(&file, text + sizeof(text) - 1 - i % 13);
     gguf_put_tensor(&file, "t", 1, dims, 24);
     gguf_put_offset(&file, 0);
     gguf_finish(&file, 32, 256, &container);
-    struct zt_model *model = open_file(&container);
+    model = open_file(&container);
     assert_int_equal(model->manifest_length, container.manifest_length);
     assert_int_equal(model->components[0].offset, container.length - 256);
     zt_model_free(model);
@@ -613,5 +668,6 @@ int main(void)
         cmocka_unit_test(open_refuses_headers_above_1_gib),
         cmocka_unit_test(open_reads_headers_larger_than_the_window),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

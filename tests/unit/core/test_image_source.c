@@ -7,18 +7,22 @@
 #include "container.h"
 #include "written.h"
 
-#define DENSE(dtype, at, length, shape)                                                                          \
-    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype "\",\"offset\":" at \
-    ",\"length\":" length "}}}"
+#define DENSE(dtype, at, length, shape)                                                      \
+    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
+    "\",\"offset\":" at ",\"length\":" length "}}}"
 /* "a" and "c" are the same bytes, "e" is none. */
-#define FIVE                                                                                                   \
-    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                                        \
-    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE("i32", "128", "300", "[75,1]") ",\"c\":" DENSE( \
-        "f32", "64", "24", "[6]") ",\"d\":" DENSE("f16", "448", "2", "[1]") ",\"e\":" DENSE("u8", "512", "0",  \
-                                                                                            "[0]") "}}"
+#define FIVE                                                                                      \
+    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                           \
+    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE(                                   \
+        "i32", "128", "300",                                                                      \
+        "[75,1]") ",\"c\":" DENSE("f32", "64", "24",                                              \
+                                  "[6]") ",\"d\":" DENSE("f16", "448", "2",                       \
+                                                         "[1]") ",\"e\":" DENSE("u8", "512", "0", \
+                                                                                "[0]") "}}"
 #define DATA_LENGTH 512
 
-static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL, ZT_TARGET_SAFETENSORS, ZT_TARGET_NPZ};
+static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL,
+                                         ZT_TARGET_SAFETENSORS, ZT_TARGET_NPZ};
 #define TARGETS (sizeof(targets) / sizeof(targets[0]))
 
 static struct zt_error error;
@@ -33,11 +37,12 @@ struct pair {
     unsigned reads; /* 0: as many as wanted; else the one that fails */
 };
 
-static enum zt_status read_component(void *context, uint32_t component, uint64_t offset, void *buffer, size_t length,
-                                     struct zt_error *failure)
+static enum zt_status read_component(void *context, uint32_t component, uint64_t offset,
+                                     void *buffer, size_t length, struct zt_error *failure)
 {
     struct pair *pair = context;
-    const struct zt_component *from = &pair->from.model->components[pair->projection->origins[component].component];
+    const struct zt_component *from =
+        &pair->from.model->components[pair->projection->origins[component].component];
 
     assert_true(length > 0);
     if (pair->reads > 0 && --pair->reads == 0)
@@ -49,10 +54,11 @@ static void pair_make(struct pair *pair, enum zt_target target)
 {
     struct zt_component_bytes bytes = {read_component, pair};
     struct zt_fact *facts = NULL;
+    struct zt_conversion conversion;
 
     written_from_text(&pair->from, DATA_LENGTH, FIVE);
     assert_int_equal(zt_model_project(pair->from.model, target, &pair->projection, &error), ZT_OK);
-    struct zt_conversion conversion = {
+    conversion = (struct zt_conversion){
         .projection = pair->projection, .source = pair->from.model, .files = &pair->from.source};
     assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_OK);
     assert_int_equal(zt_image_make(pair->projection, facts, &pair->image, &error), ZT_OK);
@@ -80,7 +86,8 @@ static void assert_range(struct pair *pair, uint64_t first, uint64_t end)
         return;
     bytes = malloc((size_t)(end - first));
     memset(bytes, 0xA5, (size_t)(end - first));
-    assert_int_equal(zt_source_read_at(pair->source, first, bytes, (size_t)(end - first), &error), ZT_OK);
+    assert_int_equal(zt_source_read_at(pair->source, first, bytes, (size_t)(end - first), &error),
+                     ZT_OK);
     assert_memory_equal(bytes, pair->file.bytes + first, (size_t)(end - first));
     free(bytes);
 }
@@ -99,6 +106,7 @@ static void every_range_is_the_written_files(void **state)
         for (size_t j = 0; j < pair.image->piece_count; j++) {
             const struct zt_piece *piece = &pair.image->pieces[j];
             const uint64_t borders[] = {piece->offset, piece->offset + piece->length};
+
             for (size_t k = 0; k < 2; k++)
                 for (uint64_t before = 0; before <= 2 && before <= borders[k]; before++)
                     for (uint64_t length = 1; length <= 70000; length += length / 2 + 1)
@@ -131,7 +139,7 @@ static void a_failing_component_fails_the_read(void **state)
     (void)state;
     pair_make(&pair, ZT_TARGET_ZT1);
     pair.reads = 2;
-    assert_int_equal(zt_source_read_at(pair.source, 0, bytes, sizeof bytes, &error), ZT_IO);
+    assert_int_equal(zt_source_read_at(pair.source, 0, bytes, sizeof(bytes), &error), ZT_IO);
     assert_string_equal(error.message, "no more");
     pair_free(&pair);
 }
@@ -143,13 +151,16 @@ static void digests_are_taken_over_only_from_the_trusted(void **state)
     struct zt_projection *projection = NULL;
     struct zt_fact taken;
     struct zt_fact read;
+    struct zt_conversion conversion;
 
     (void)state;
     written_from_text(&plain, DATA_LENGTH, FIVE);
     written_make(&digested, &plain, ZT_TARGET_ZT1, NULL);
     assert_int_equal(zt_model_project(digested.model, ZT_TARGET_ZT1, &projection, &error), ZT_OK);
-    struct zt_conversion conversion = {
-        .projection = projection, .source = digested.model, .files = &digested.source, .trusted = true};
+    conversion = (struct zt_conversion){.projection = projection,
+                                        .source = digested.model,
+                                        .files = &digested.source,
+                                        .trusted = true};
     assert_int_equal(zt_fact_gather(&conversion, 1, &taken, &error), ZT_OK);
     conversion.trusted = false;
     assert_int_equal(zt_fact_gather(&conversion, 1, &read, &error), ZT_OK);

@@ -14,11 +14,15 @@ static const struct zt_json_rules rules = {"json Syntax", "json Depth"};
 static enum zt_status read_whole(const char *text, size_t length, struct zt_error *error)
 {
     char *bytes = malloc(length > 0 ? length : 1);
+    struct zt_json_reader reader;
+    enum zt_status status;
+
     assert_non_null(bytes);
     memcpy(bytes, text, length);
-    struct zt_json_reader reader = {.bytes = bytes, .length = length, .base_offset = BASE, .rules = &rules};
+    reader = (struct zt_json_reader){
+        .bytes = bytes, .length = length, .base_offset = BASE, .rules = &rules};
     zt_error_clear(error);
-    enum zt_status status = zt_json_skip(&reader, error);
+    status = zt_json_skip(&reader, error);
     if (status == ZT_OK) {
         assert_int_equal(reader.depth, 0);
         status = zt_json_end(&reader, error);
@@ -53,9 +57,11 @@ static void skip_passes_over_json(void **state)
         "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
         "\"\xc3\xa9\x7f\"",
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct zt_error error;
+
         assert_int_equal(read_whole(texts[i], strlen(texts[i]), &error), ZT_OK);
     }
 }
@@ -115,27 +121,37 @@ static void skip_refuses_what_is_not_json(void **state)
         {"\xef\xbb\xbf{}", 0},
         {"\"\\\xc3\xa9\"", 1},
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct zt_error error;
+
         read_whole(cases[i].text, strlen(cases[i].text), &error);
         if (error.status != ZT_INVALID || error.offset != BASE + cases[i].at) {
-            print_error("%s: %d at %d\n", cases[i].text, (int)error.status, (int)(error.offset - BASE));
+            print_error("%s: %d at %d\n", cases[i].text, (int)error.status,
+                        (int)(error.offset - BASE));
         }
         assert_failure(&error, ZT_INVALID, "json Syntax", BASE + cases[i].at);
     }
 }
 
-static enum zt_status read_non_finite(const char *text, struct zt_json_item *item, struct zt_error *error)
+static enum zt_status read_non_finite(const char *text, struct zt_json_item *item,
+                                      struct zt_error *error)
 {
     /* Outlives the call, since the item's text points into it. */
     static char bytes[32];
     size_t length = strlen(text);
+    struct zt_json_reader reader;
+    enum zt_status status;
+
     memcpy(bytes, text, length);
-    struct zt_json_reader reader = {
-        .bytes = bytes, .length = length, .base_offset = BASE, .takes_non_finite = true, .rules = &rules};
+    reader = (struct zt_json_reader){.bytes = bytes,
+                                     .length = length,
+                                     .base_offset = BASE,
+                                     .takes_non_finite = true,
+                                     .rules = &rules};
     zt_error_clear(error);
-    enum zt_status status = zt_json_next(&reader, item, error);
+    status = zt_json_next(&reader, item, error);
     return status == ZT_OK ? zt_json_end(&reader, error) : status;
 }
 
@@ -145,8 +161,9 @@ static void next_takes_non_finite_numbers_where_it_is_told_to(void **state)
     struct zt_json_item item;
     struct zt_error error;
     uint64_t value;
+
     (void)state;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         assert_int_equal(read_whole(words[i], strlen(words[i]), &error), ZT_INVALID);
         assert_int_equal(read_non_finite(words[i], &item, &error), ZT_OK);
         assert_int_equal(item.kind, ZT_JSON_NUMBER);
@@ -154,6 +171,7 @@ static void next_takes_non_finite_numbers_where_it_is_told_to(void **state)
         assert_false(zt_json_uint(&item, &value));
         for (size_t length = 0; length < strlen(words[i]); length++) {
             char prefix[16] = "";
+
             memcpy(prefix, words[i], length);
             assert_int_equal(read_non_finite(prefix, &item, &error), ZT_INVALID);
         }
@@ -165,11 +183,13 @@ static void next_takes_no_other_spelling_of_them(void **state)
     static const struct {
         const char *text;
         uint64_t at;
-    } cases[] = {{"nan", 0}, {"-NaN", 1}, {"+Infinity", 0}, {"inf", 0}, {"NaN1", 3}, {"--Infinity", 1}, {"Inf", 0}};
+    } cases[] = {{"nan", 0},  {"-NaN", 1},       {"+Infinity", 0}, {"inf", 0},
+                 {"NaN1", 3}, {"--Infinity", 1}, {"Inf", 0}};
     struct zt_json_item item;
     struct zt_error error;
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         read_non_finite(cases[i].text, &item, &error);
         assert_failure(&error, ZT_INVALID, "json Syntax", BASE + cases[i].at);
     }
@@ -177,10 +197,13 @@ static void next_takes_no_other_spelling_of_them(void **state)
 
 static void skip_refuses_every_prefix(void **state)
 {
-    static const char text[] = "{\"a\\u00e9\":[1,-2.5e3,true,null,{\"b\":\"\\ud83d\\ude00\"}],\"c\":{}}";
+    static const char text[] =
+        "{\"a\\u00e9\":[1,-2.5e3,true,null,{\"b\":\"\\ud83d\\ude00\"}],\"c\":{}}";
+
     (void)state;
-    for (size_t length = 0; length < sizeof text - 1; length++) {
+    for (size_t length = 0; length < sizeof(text) - 1; length++) {
         struct zt_error error;
+
         assert_int_equal(read_whole(text, length, &error), ZT_INVALID);
         assert_non_null(error.rule);
     }
@@ -190,11 +213,14 @@ static void skip_refuses_more_than_64_levels(void **state)
 {
     char text[2 * (ZT_JSON_DEPTH_MAX + 1)];
     struct zt_error error;
+
     (void)state;
     for (unsigned levels = ZT_JSON_DEPTH_MAX; levels <= ZT_JSON_DEPTH_MAX + 1; levels++) {
+        enum zt_status status;
+
         memset(text, '[', levels);
         memset(text + levels, ']', levels);
-        enum zt_status status = read_whole(text, (size_t)2 * levels, &error);
+        status = read_whole(text, (size_t)2 * levels, &error);
         assert_int_equal(status, levels == ZT_JSON_DEPTH_MAX ? ZT_OK : ZT_INVALID);
     }
     assert_failure(&error, ZT_INVALID, "json Depth", BASE + ZT_JSON_DEPTH_MAX);
@@ -210,17 +236,21 @@ static void next_turns_escapes_into_characters(void **state)
         {"\"plain\"", "plain", 5},
         {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t", 8},
         {"\"a\\u0000b\"", "a\0b", 3},
-        {"\"\\u007f\\u0080\\u07FF\\u0800\\uFFFF\"", "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf", 11},
+        {"\"\\u007f\\u0080\\u07FF\\u0800\\uFFFF\"", "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf",
+         11},
         {"\"\\ud800\\udc00\\uDBFF\\uDFFF\"", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 8},
         {"\"\\u00e9\xc3\xa9\"", "\xc3\xa9\xc3\xa9", 4},
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char bytes[64];
         size_t length = strlen(cases[i].json);
         struct zt_json_item item;
+        struct zt_json_reader reader;
+
         memcpy(bytes, cases[i].json, length);
-        struct zt_json_reader reader = {.bytes = bytes, .length = length, .rules = &rules};
+        reader = (struct zt_json_reader){.bytes = bytes, .length = length, .rules = &rules};
         assert_int_equal(zt_json_next(&reader, &item, NULL), ZT_OK);
         assert_int_equal(item.kind, ZT_JSON_TEXT);
         assert_int_equal(item.text.length, cases[i].length);
@@ -248,13 +278,17 @@ static void uint_takes_whole_numbers_alone(void **state)
         {"\"1\"", false, 0},
         {"null", false, 0},
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char bytes[32];
         struct zt_json_item item;
         uint64_t value = 0;
+        struct zt_json_reader reader;
+
         memcpy(bytes, cases[i].text, strlen(cases[i].text));
-        struct zt_json_reader reader = {.bytes = bytes, .length = strlen(cases[i].text), .rules = &rules};
+        reader = (struct zt_json_reader){
+            .bytes = bytes, .length = strlen(cases[i].text), .rules = &rules};
         assert_int_equal(zt_json_next(&reader, &item, NULL), ZT_OK);
         assert_int_equal(zt_json_uint(&item, &value), cases[i].is_uint);
         assert_true(value == cases[i].value);
@@ -273,5 +307,6 @@ int main(void)
         cmocka_unit_test(next_turns_escapes_into_characters),
         cmocka_unit_test(uint_takes_whole_numbers_alone),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

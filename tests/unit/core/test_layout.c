@@ -13,12 +13,15 @@
 static struct zt_error error;
 
 /* A manifest of object "a". The mark is the object's name, unless a part bears one: "@" P(…). */
-static const char *object(const char *parts, const char *shape, const char *layout, const char *attributes)
+static const char *object(const char *parts, const char *shape, const char *layout,
+                          const char *attributes)
 {
     static char manifest[2000];
 
-    snprintf(manifest, sizeof(manifest), "{\"objects\":{%s\"a\":{\"parts\":{%s},\"shape\":%s,\"layout\":\"%s\"%s%s}}}",
-             strchr(parts, '@') ? "" : "@", parts, shape, layout, *attributes ? ",\"attributes\":" : "", attributes);
+    snprintf(manifest, sizeof(manifest),
+             "{\"objects\":{%s\"a\":{\"parts\":{%s},\"shape\":%s,\"layout\":\"%s\"%s%s}}}",
+             strchr(parts, '@') != NULL ? "" : "@", parts, shape, layout,
+             *attributes ? ",\"attributes\":" : "", attributes);
     return manifest;
 }
 
@@ -27,11 +30,13 @@ static void accepted(const char *manifest)
     enum zt_status status = zt2_text_try(manifest, &error);
 
     if (status != ZT_OK)
-        print_message("%s\n -> %s: %s\n", manifest, error.rule ? error.rule : "", error.message);
+        print_message("%s\n -> %s: %s\n", manifest, error.rule != NULL ? error.rule : "",
+                      error.message);
     assert_int_equal(status, ZT_OK);
 }
 
-#define P(name, at, length, dtype) "\"" name "\":{\"blob\":[" at "," length "],\"dtype\":\"" dtype "\"}"
+#define P(name, at, length, dtype) \
+    "\"" name "\":{\"blob\":[" at "," length "],\"dtype\":\"" dtype "\"}"
 #define T(name, at, length, dtype, type) \
     "\"" name "\":{\"blob\":[" at "," length "],\"type\":\"" type "\",\"dtype\":\"" dtype "\"}"
 
@@ -65,6 +70,7 @@ static void names_of_layouts_belong_to_their_family(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct zt_text name = {names[i].name, strlen(names[i].name)};
+
         assert_int_equal(zt_layout_from_name(ZT_LAYOUTS_ZT1, name), names[i].zt1);
         assert_int_equal(zt_layout_from_name(ZT_LAYOUTS_ZT2, name), names[i].zt2);
     }
@@ -84,7 +90,9 @@ static void dense_is_exactly_one_part_of_the_shapes_size(void **state)
     refused(object("@" T("data", "4096", "4", "f32", "complex64"), "[1]", "dense", ""), DENSE);
     refused(object("@" P("data", "4096", "0", "f64"), "[2305843009213693952]", "dense", ""), DENSE);
     refused(object(P("date", "4096", "4", "f32"), "[1]", "dense", ""), LAYOUT);
-    refused(object(P("b", "4096", "4", "f32") "," P("data", "4096", "4", "f32"), "[1]", "dense", ""), LAYOUT);
+    refused(
+        object(P("b", "4096", "4", "f32") "," P("data", "4096", "4", "f32"), "[1]", "dense", ""),
+        LAYOUT);
     refused(object("@" P("data", "4096", "16", "f32"), "[3]", "dense", ""), DENSE);
 }
 
@@ -111,9 +119,9 @@ static void csr_has_parts_that_fit_together(void **state)
     accepted(object(csr(T("values", "4096", "2", "u8", "f4_e2m1"), P("indptr", "8192", "12", "u32"),
                         P("indices", "12288", "12", "u32")),
                     "[2,3]", CSR, ""));
-    accepted(
-        object(csr(P("values", "4096", "0", "f32"), P("indptr", "8192", "4", "u32"), P("indices", "12288", "0", "u32")),
-               "[0,3]", CSR, ""));
+    accepted(object(csr(P("values", "4096", "0", "f32"), P("indptr", "8192", "4", "u32"),
+                        P("indices", "12288", "0", "u32")),
+                    "[0,3]", CSR, ""));
     refused(object(csr(values, indptr, indices), "[2]", CSR, ""), LAYOUT);
     refused(object(csr(values, indptr, indices), "[2,3,1]", CSR, ""), LAYOUT);
 }
@@ -126,31 +134,49 @@ static void csr_refuses_parts_that_do_not(void **state)
 
     (void)state;
     refused(object(P("values", "4096", "12", "f32"), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr(values, "@" P("indptr", "8192", "24", "i64"), indices), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr(values, "@" P("indptr", "8192", "12", "u32"), indices), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr(values, "@" P("indptr", "8192", "16", "u64"), indices), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr(values, "@" T("indptr", "8192", "24", "u64", "x"), indices), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr(values, indptr, "@" P("indices", "12288", "24", "f64")), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr(values, indptr, "@" P("indices", "12288", "23", "u64")), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr("@" P("values", "4096", "8", "f32"), indptr, indices), "[2,3]", CSR, ""), LAYOUT);
-    refused(object(csr(values, "@" P("indptr", "8192", "0", "u64"), indices), "[18446744073709551615,1]", CSR, ""),
+    refused(object(csr(values, "@" P("indptr", "8192", "24", "i64"), indices), "[2,3]", CSR, ""),
             LAYOUT);
-    refused(object(csr(values, "@" P("indptr", "8192", "0", "u64"), indices), "[18446744073709551614,1]", CSR, ""),
+    refused(object(csr(values, "@" P("indptr", "8192", "12", "u32"), indices), "[2,3]", CSR, ""),
+            LAYOUT);
+    refused(object(csr(values, "@" P("indptr", "8192", "16", "u64"), indices), "[2,3]", CSR, ""),
+            LAYOUT);
+    refused(
+        object(csr(values, "@" T("indptr", "8192", "24", "u64", "x"), indices), "[2,3]", CSR, ""),
+        LAYOUT);
+    refused(object(csr(values, indptr, "@" P("indices", "12288", "24", "f64")), "[2,3]", CSR, ""),
+            LAYOUT);
+    refused(object(csr(values, indptr, "@" P("indices", "12288", "23", "u64")), "[2,3]", CSR, ""),
+            LAYOUT);
+    refused(object(csr("@" P("values", "4096", "8", "f32"), indptr, indices), "[2,3]", CSR, ""),
+            LAYOUT);
+    refused(object(csr(values, "@" P("indptr", "8192", "0", "u64"), indices),
+                   "[18446744073709551615,1]", CSR, ""),
+            LAYOUT);
+    refused(object(csr(values, "@" P("indptr", "8192", "0", "u64"), indices),
+                   "[18446744073709551614,1]", CSR, ""),
             LAYOUT);
 }
 
 static void coo_has_a_coordinate_for_each_dimension_and_value(void **state)
 {
     (void)state;
-    accepted(object(P("coords", "4096", "48", "u64") "," P("values", "8192", "12", "f32"), "[5,5]", COO, ""));
-    accepted(object(P("coords", "4096", "0", "u32") "," P("values", "8192", "0", "f32"), "[5]", COO, ""));
-    refused(object(P("coords", "4096", "0", "u32") "," P("values", "8192", "0", "f32"), "[]", COO, ""), LAYOUT);
+    accepted(object(P("coords", "4096", "48", "u64") "," P("values", "8192", "12", "f32"), "[5,5]",
+                    COO, ""));
+    accepted(object(P("coords", "4096", "0", "u32") "," P("values", "8192", "0", "f32"), "[5]", COO,
+                    ""));
+    refused(
+        object(P("coords", "4096", "0", "u32") "," P("values", "8192", "0", "f32"), "[]", COO, ""),
+        LAYOUT);
     refused(object(P("values", "8192", "12", "f32"), "[5,5]", COO, ""), LAYOUT);
-    refused(object("@" P("coords", "4096", "48", "i32") "," P("values", "8192", "12", "f32"), "[5,5]", COO, ""),
+    refused(object("@" P("coords", "4096", "48", "i32") "," P("values", "8192", "12", "f32"),
+                   "[5,5]", COO, ""),
             LAYOUT);
-    refused(object("@" P("coords", "4096", "40", "u64") "," P("values", "8192", "12", "f32"), "[5,5]", COO, ""),
+    refused(object("@" P("coords", "4096", "40", "u64") "," P("values", "8192", "12", "f32"),
+                   "[5,5]", COO, ""),
             LAYOUT);
-    refused(object(P("coords", "4096", "48", "u64") ",@" P("values", "8192", "8", "f32"), "[5,5]", COO, ""), LAYOUT);
+    refused(object(P("coords", "4096", "48", "u64") ",@" P("values", "8192", "8", "f32"), "[5,5]",
+                   COO, ""),
+            LAYOUT);
 }
 
 #define MX        "zt.mx/1"
@@ -164,12 +190,19 @@ static void mx_has_a_scale_for_each_block(void **state)
     accepted(object(P("data", "4096", "64", "i8") "," MX_SCALES, "[1,64]", MX, MX_ATTR));
     accepted(object(T("data", "4096", "64", "u8", "f8_e5m2") "," MX_SCALES, "[32,2]", MX,
                     "{\"axis\":0,\"block_size\":32,\"scale_form\":\"e8m0_exponent\"}"));
-    refused(object("@" T("data", "4096", "31", "u8", "f4_e2m1") "," MX_SCALES, "[2,32]", MX, MX_ATTR), LAYOUT);
+    refused(
+        object("@" T("data", "4096", "31", "u8", "f4_e2m1") "," MX_SCALES, "[2,32]", MX, MX_ATTR),
+        LAYOUT);
     refused(object("@" P("data", "4096", "64", "u8") "," MX_SCALES, "[2,32]", MX, MX_ATTR), LAYOUT);
-    refused(object("@" T("data", "4096", "64", "u8", "f8_e4m3fnuz") "," MX_SCALES, "[2,32]", MX, MX_ATTR), LAYOUT);
-    refused(object(P("data", "4096", "64", "i8") ",@" T("scales", "8192", "1", "u8", "f8_e8m0"), "[2,32]", MX, MX_ATTR),
+    refused(object("@" T("data", "4096", "64", "u8", "f8_e4m3fnuz") "," MX_SCALES, "[2,32]", MX,
+                   MX_ATTR),
             LAYOUT);
-    refused(object(P("data", "4096", "64", "i8") ",@" P("scales", "8192", "2", "u8"), "[2,32]", MX, MX_ATTR), LAYOUT);
+    refused(object(P("data", "4096", "64", "i8") ",@" T("scales", "8192", "1", "u8", "f8_e8m0"),
+                   "[2,32]", MX, MX_ATTR),
+            LAYOUT);
+    refused(object(P("data", "4096", "64", "i8") ",@" P("scales", "8192", "2", "u8"), "[2,32]", MX,
+                   MX_ATTR),
+            LAYOUT);
     refused(object(P("data", "4096", "64", "i8"), "[2,32]", MX, MX_ATTR), LAYOUT);
 }
 
@@ -190,7 +223,8 @@ static void mx_refuses_attributes_that_do_not_fit(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
-        refused(object(P("data", "4096", "64", "i8") "," MX_SCALES, "[2,32]", MX, attributes[i]), LAYOUT);
+        refused(object(P("data", "4096", "64", "i8") "," MX_SCALES, "[2,32]", MX, attributes[i]),
+                LAYOUT);
     refused(object(P("data", "4096", "1", "i8") "," MX_SCALES, "[]", MX, MX_ATTR), LAYOUT);
 }
 
@@ -207,9 +241,11 @@ static void gguf_blocks_have_the_bytes_their_attributes_say(void **state)
     refused(object("@" T("data", "4096", "36", "u8", "x"), "[2,32]", layout, attributes), LAYOUT);
     refused(object(P("data", "4096", "36", "u8"), "[2,31]", layout, attributes), LAYOUT);
     refused(object(P("data", "4096", "36", "u8"), "[2,32]", layout, ""), LAYOUT);
-    refused(object(P("data", "4096", "36", "u8"), "[2,32]", layout, "{\"block_bytes\":0,\"elems_per_block\":32}"),
+    refused(object(P("data", "4096", "36", "u8"), "[2,32]", layout,
+                   "{\"block_bytes\":0,\"elems_per_block\":32}"),
             LAYOUT);
-    refused(object(P("data", "4096", "36", "u8"), "[2,32]", layout, "{\"block_bytes\":18,\"elems_per_block\":0}"),
+    refused(object(P("data", "4096", "36", "u8"), "[2,32]", layout,
+                   "{\"block_bytes\":18,\"elems_per_block\":0}"),
             LAYOUT);
     refused(object("@" P("data", "4096", "0", "u8"), "[9223372036854775808]", layout,
                    "{\"block_bytes\":2,\"elems_per_block\":1}"),
@@ -219,12 +255,13 @@ static void gguf_blocks_have_the_bytes_their_attributes_say(void **state)
 #define QUANT "zt.quant_group/1"
 
 /* Attributes in deterministic order, each as the test wants it. */
-static const char *quant(const char *axis_bits, const char *packing, const char *scale_form_group, const char *zero)
+static const char *quant(const char *axis_bits, const char *packing, const char *scale_form_group,
+                         const char *zero)
 {
     static char attributes[600];
 
-    snprintf(attributes, sizeof(attributes), "{%s,\"packing\":{%s},%s,\"zero_point\":{%s}}", axis_bits, packing,
-             scale_form_group, zero);
+    snprintf(attributes, sizeof(attributes), "{%s,\"packing\":{%s},%s,\"zero_point\":{%s}}",
+             axis_bits, packing, scale_form_group, zero);
     return attributes;
 }
 
@@ -235,25 +272,29 @@ static const char *quant(const char *axis_bits, const char *packing, const char 
 
 static void quant_groups_have_a_scale_for_each_group(void **state)
 {
-    const char *three =
-        P("data", "4096", "64", "i32") "," P("zeros", "12288", "16", "u8") "," P("scales", "8192", "32", "f16");
-    const char *packed =
-        P("data", "4096", "64", "i32") "," P("zeros", "12288", "8", "u8") "," P("scales", "8192", "32", "f16");
+    const char *three = P("data", "4096", "64", "i32") "," P("zeros", "12288", "16", "u8") "," P(
+        "scales", "8192", "32", "f16");
+    const char *packed = P("data", "4096", "64", "i32") "," P("zeros", "12288", "8", "u8") "," P(
+        "scales", "8192", "32", "f16");
 
     (void)state;
     accepted(object(QPARTS, "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"none\"")));
-    accepted(object(QPARTS, "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"implied\",\"value\":-8")));
+    accepted(object(QPARTS, "[16,8]", QUANT,
+                    quant(BITS, PACKING, SCALING, "\"form\":\"implied\",\"value\":-8")));
+    accepted(object(three, "[16,8]", QUANT,
+                    quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"plain\"")));
     accepted(
-        object(three, "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"plain\"")));
-    accepted(object(packed, "[16,8]", QUANT,
-                    quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"same_as_data\"")));
-    accepted(object(P("data", "4096", "64", "i32") "," T("scales", "8192", "128", "u8", "f8_e8m0"), "[16,8]", QUANT,
-                    quant(BITS, PACKING, "\"group_size\":0,\"scale_form\":\"e8m0_exponent\"", "\"form\":\"none\"")));
-    accepted(
-        object(QPARTS, "[16,8]", QUANT,
-               quant(BITS, "\"word\":\"u32\",\"order\":\"msb_first\",\"per_word\":8", SCALING, "\"form\":\"none\"")));
-    accepted(object(P("data", "4096", "0", "i32") "," P("scales", "8192", "0", "f16"), "[0,8]", QUANT,
-                    quant(BITS, PACKING, SCALING, "\"form\":\"none\"")));
+        object(packed, "[16,8]", QUANT,
+               quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"same_as_data\"")));
+    accepted(object(P("data", "4096", "64", "i32") "," T("scales", "8192", "128", "u8", "f8_e8m0"),
+                    "[16,8]", QUANT,
+                    quant(BITS, PACKING, "\"group_size\":0,\"scale_form\":\"e8m0_exponent\"",
+                          "\"form\":\"none\"")));
+    accepted(object(QPARTS, "[16,8]", QUANT,
+                    quant(BITS, "\"word\":\"u32\",\"order\":\"msb_first\",\"per_word\":8", SCALING,
+                          "\"form\":\"none\"")));
+    accepted(object(P("data", "4096", "0", "i32") "," P("scales", "8192", "0", "f16"), "[0,8]",
+                    QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"none\"")));
 }
 
 static void quant_groups_refuse_parts_that_do_not_fit(void **state)
@@ -262,30 +303,39 @@ static void quant_groups_refuse_parts_that_do_not_fit(void **state)
 
     (void)state;
     snprintf(plain, sizeof(plain), "%s", quant(BITS, PACKING, SCALING, "\"form\":\"none\""));
-    refused(object("@" P("data", "4096", "60", "i32") "," P("scales", "8192", "32", "f16"), "[16,8]", QUANT, plain),
+    refused(object("@" P("data", "4096", "60", "i32") "," P("scales", "8192", "32", "f16"),
+                   "[16,8]", QUANT, plain),
             LAYOUT);
-    refused(object(P("data", "4096", "64", "i32") ",@" P("scales", "8192", "30", "f16"), "[16,8]", QUANT, plain),
+    refused(object(P("data", "4096", "64", "i32") ",@" P("scales", "8192", "30", "f16"), "[16,8]",
+                   QUANT, plain),
             LAYOUT);
-    refused(object(P("data", "4096", "64", "i32") ",@" P("scales", "8192", "32", "i16"), "[16,8]", QUANT, plain),
+    refused(object(P("data", "4096", "64", "i32") ",@" P("scales", "8192", "32", "i16"), "[16,8]",
+                   QUANT, plain),
             LAYOUT);
-    refused(object("@" P("data", "4096", "64", "f32") "," P("scales", "8192", "32", "f16"), "[16,8]", QUANT, plain),
+    refused(object("@" P("data", "4096", "64", "f32") "," P("scales", "8192", "32", "f16"),
+                   "[16,8]", QUANT, plain),
             LAYOUT);
-    refused(object("@" P("data", "4096", "64", "i64") "," P("scales", "8192", "32", "f16"), "[16,8]", QUANT, plain),
+    refused(object("@" P("data", "4096", "64", "i64") "," P("scales", "8192", "32", "f16"),
+                   "[16,8]", QUANT, plain),
             LAYOUT);
-    refused(object("@" P("data", "4096", "8", "i32") "," P("scales", "8192", "10", "f16"), "[8,5]", QUANT,
-                   quant("\"axis\":0,\"bits\":2", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":16", SCALING,
+    refused(object("@" P("data", "4096", "8", "i32") "," P("scales", "8192", "10", "f16"), "[8,5]",
+                   QUANT,
+                   quant("\"axis\":0,\"bits\":2",
+                         "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":16", SCALING,
                          "\"form\":\"none\"")),
             LAYOUT); /* 40 codes do not fill words of 16 */
-    refused(object(QPARTS, "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"plain\"")),
+    refused(object(QPARTS, "[16,8]", QUANT,
+                   quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"plain\"")),
             LAYOUT);
-    refused(
-        object(P("data", "4096", "64", "i32") ",@" P("zeros", "12288", "15", "u8") "," P("scales", "8192", "32", "f16"),
-               "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"plain\"")),
-        LAYOUT);
-    refused(
-        object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "16", "u8") "," P("scales", "8192", "32", "f16"),
-               "[16,8]", QUANT, plain),
-        LAYOUT);
+    refused(object(P("data", "4096", "64", "i32") ",@" P("zeros", "12288", "15",
+                                                         "u8") "," P("scales", "8192", "32", "f16"),
+                   "[16,8]", QUANT,
+                   quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"plain\"")),
+            LAYOUT);
+    refused(object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "16",
+                                                        "u8") "," P("scales", "8192", "32", "f16"),
+                   "[16,8]", QUANT, plain),
+            LAYOUT);
 }
 
 static void quant_groups_refuse_attributes_that_do_not_fit(void **state)
@@ -296,13 +346,15 @@ static void quant_groups_refuse_attributes_that_do_not_fit(void **state)
         {"\"axis\":0,\"bits\":\"4\"", PACKING, SCALING, "\"form\":\"none\""},
         {"\"axis\":2,\"bits\":4", PACKING, SCALING, "\"form\":\"none\""},
         {"\"bits\":4", PACKING, SCALING, "\"form\":\"none\""},
-        {BITS, "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":4", SCALING, "\"form\":\"none\""},
+        {BITS, "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":4", SCALING,
+         "\"form\":\"none\""},
         {BITS, "\"word\":\"u32\",\"order\":\"first\",\"per_word\":8", SCALING, "\"form\":\"none\""},
-        {BITS, "\"word\":\"u32\",\"order\":h'6c73625f6669727374',\"per_word\":8", SCALING, "\"form\":\"none\""},
-        {"\"axis\":0,\"bits\":1", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":32", SCALING,
+        {BITS, "\"word\":\"u32\",\"order\":h'6c73625f6669727374',\"per_word\":8", SCALING,
          "\"form\":\"none\""},
-        {"\"axis\":0,\"bits\":16", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":2", SCALING,
-         "\"form\":\"none\""},
+        {"\"axis\":0,\"bits\":1", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":32",
+         SCALING, "\"form\":\"none\""},
+        {"\"axis\":0,\"bits\":16", "\"word\":\"u32\",\"order\":\"lsb_first\",\"per_word\":2",
+         SCALING, "\"form\":\"none\""},
         {BITS, PACKING, "\"group_size\":6,\"scale_form\":\"f16_factors\"", "\"form\":\"none\""},
         {BITS, PACKING, "\"scale_form\":\"f16_factors\"", "\"form\":\"none\""},
         {BITS, PACKING, "\"group_size\":8,\"scale_form\":\"f8_factors\"", "\"form\":\"none\""},
@@ -315,32 +367,41 @@ static void quant_groups_refuse_attributes_that_do_not_fit(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
         const char *const *a = attributes[i];
-        /* packing and data faults of bits are told at the data, for it is the word that does not fit */
-        refused(object(i == 0 ? "@" QPARTS : QPARTS, "[16,8]", QUANT, quant(a[0], a[1], a[2], a[3])), LAYOUT);
-    }
-    refused(
-        object("@" QPARTS, "[16,8]", QUANT,
-               quant(BITS, "\"word\":\"u16\",\"order\":\"lsb_first\",\"per_word\":4", SCALING, "\"form\":\"none\"")),
-        LAYOUT);
-    refused(
-        object("@" QPARTS, "[16,8]", QUANT,
-               quant(BITS, "\"word\":\"i32\",\"order\":\"lsb_first\",\"per_word\":8", SCALING, "\"form\":\"none\"")),
-        LAYOUT);
-    refused(
-        object("@" P("data", "4096", "64", "u8") "," P("scales", "8192", "32", "f16"), "[16,8]", QUANT,
-               quant(BITS, "\"word\":\"bool\",\"order\":\"lsb_first\",\"per_word\":2", SCALING, "\"form\":\"none\"")),
-        LAYOUT);
-    refused(object(P("data", "4096", "64", "i32") ",@" P("scales", "8192", "16", "u8"), "[16,8]", QUANT,
-                   quant(BITS, PACKING, "\"group_size\":8,\"scale_form\":\"e8m0_exponent\"", "\"form\":\"none\"")),
+
+        /* packing and data faults of bits are told at the data, for it is the word that does not
+         * fit */
+        refused(
+            object(i == 0 ? "@" QPARTS : QPARTS, "[16,8]", QUANT, quant(a[0], a[1], a[2], a[3])),
             LAYOUT);
-    refused(
-        object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "8", "u8") "," P("scales", "8192", "32", "f16"),
-               "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"loose\"")),
-        LAYOUT);
-    refused(
-        object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "16", "u8") "," P("scales", "8192", "32", "f16"),
-               "[16,8]", QUANT, quant(BITS, PACKING, SCALING, "\"form\":\"some\",\"packing\":\"plain\"")),
-        LAYOUT);
+    }
+    refused(object("@" QPARTS, "[16,8]", QUANT,
+                   quant(BITS, "\"word\":\"u16\",\"order\":\"lsb_first\",\"per_word\":4", SCALING,
+                         "\"form\":\"none\"")),
+            LAYOUT);
+    refused(object("@" QPARTS, "[16,8]", QUANT,
+                   quant(BITS, "\"word\":\"i32\",\"order\":\"lsb_first\",\"per_word\":8", SCALING,
+                         "\"form\":\"none\"")),
+            LAYOUT);
+    refused(object("@" P("data", "4096", "64", "u8") "," P("scales", "8192", "32", "f16"), "[16,8]",
+                   QUANT,
+                   quant(BITS, "\"word\":\"bool\",\"order\":\"lsb_first\",\"per_word\":2", SCALING,
+                         "\"form\":\"none\"")),
+            LAYOUT);
+    refused(object(P("data", "4096", "64", "i32") ",@" P("scales", "8192", "16", "u8"), "[16,8]",
+                   QUANT,
+                   quant(BITS, PACKING, "\"group_size\":8,\"scale_form\":\"e8m0_exponent\"",
+                         "\"form\":\"none\"")),
+            LAYOUT);
+    refused(object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "8",
+                                                        "u8") "," P("scales", "8192", "32", "f16"),
+                   "[16,8]", QUANT,
+                   quant(BITS, PACKING, SCALING, "\"form\":\"tensor\",\"packing\":\"loose\"")),
+            LAYOUT);
+    refused(object(P("data", "4096", "64", "i32") "," P("zeros", "12288", "16",
+                                                        "u8") "," P("scales", "8192", "32", "f16"),
+                   "[16,8]", QUANT,
+                   quant(BITS, PACKING, SCALING, "\"form\":\"some\",\"packing\":\"plain\"")),
+            LAYOUT);
     refused(object(QPARTS, "[16,8]", QUANT, ""), LAYOUT);
 }
 

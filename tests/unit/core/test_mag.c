@@ -54,12 +54,13 @@ struct mag_file {
 
 static void set_up(struct mag_file *file, enum layout layout)
 {
-    static const struct record records[2] = {{"a", {2, 3, 1, 1, 1, 1}, 0, 2, 0, 6, 24, DATA_AT},
-                                             {"b", {4, 1, 1, 1, 1, 1}, 2, 1, 0, 4, 4, DATA_AT + 64}};
+    static const struct record records[2] = {
+        {"a", {2, 3, 1, 1, 1, 1}, 0, 2, 0, 6, 24, DATA_AT},
+        {"b", {4, 1, 1, 1, 1, 1}, 2, 1, 0, 4, 4, DATA_AT + 64}};
 
-    memset(file, 0, sizeof *file);
+    memset(file, 0, sizeof(*file));
     file->layout = layout;
-    memcpy(file->records, records, sizeof records);
+    memcpy(file->records, records, sizeof(records));
     file->metadata_key = "lr";
     file->metadata_aux = 2;
     if (layout == M3) {
@@ -102,7 +103,7 @@ static void append_metadata(struct mag_file *file)
     double number = 0.5;
     uint64_t payload;
 
-    memcpy(&payload, &number, sizeof payload);
+    memcpy(&payload, &number, sizeof(payload));
     file->metadata_at = file->bytes.length;
     put(&file->bytes, file->metadata_aux, 4);
     put(&file->bytes, payload, 8);
@@ -126,7 +127,7 @@ static void append_data(struct mag_file *file)
 
     if (file->layout == M3) {
         bytes_append(&file->bytes, "BUF!", 4);
-        bytes_append(&file->bytes, data, sizeof data);
+        bytes_append(&file->bytes, data, sizeof(data));
         return;
     }
     while (file->bytes.length < DATA_AT)
@@ -222,8 +223,8 @@ static uint32_t crc32_of(const uint8_t *bytes, size_t length)
     zt_hasher_update(hasher, bytes, length);
     zt_hasher_finish(hasher, &digest);
     zt_hasher_free(hasher);
-    return (uint32_t)digest.bytes[0] << 24 | (uint32_t)digest.bytes[1] << 16 | (uint32_t)digest.bytes[2] << 8 |
-           digest.bytes[3];
+    return (uint32_t)digest.bytes[0] << 24 | (uint32_t)digest.bytes[1] << 16 |
+           (uint32_t)digest.bytes[2] << 8 | digest.bytes[3];
 }
 
 static void open_takes_every_reading_of_the_checksum(void **state)
@@ -233,12 +234,13 @@ static void open_takes_every_reading_of_the_checksum(void **state)
         struct mag_file file;
         struct zt_model *model = NULL;
         size_t from = reading % 2 == 0 ? 0 : 12;
+        uint32_t sum;
 
         set_up(&file, M1);
         make(&file);
         bytes_put_le(file.bytes.at + 8, 0, 4);
-        uint32_t sum = reading < 2 ? crc32_of(file.bytes.at + from, file.end - from)
-                                   : zt_crc32c(0, file.bytes.at + from, file.end - from);
+        sum = reading < 2 ? crc32_of(file.bytes.at + from, file.end - from)
+                          : zt_crc32c(0, file.bytes.at + from, file.end - from);
         bytes_put_le(file.bytes.at + 8, sum, 4);
         assert_int_equal(bytes_open(&file.bytes, file.bytes.length, &model, NULL), ZT_OK);
         zt_model_free(model);
@@ -254,18 +256,20 @@ static void open_tells_the_rank_of_the_specification_s_shapes(void **state)
         uint64_t length;
         unsigned rank;
     } cases[] = {
-        {{2, 3, 1, 1, 1, 1}, 0, 24, 2},     {{2, 3, 0, 0, 0, 0}, 0, 24, 2}, {{1, 1, 1, 1, 1, 1}, 0, 4, 1},
-        {{1, 6, 1, 1, 1, 1}, 0x300, 24, 3}, {{1, 2, 1, 1, 1, 3}, 0, 24, 6}, {{0, 0, 0, 0, 0, 0}, 0, 0, 1},
-        {{5, 0, 1, 1, 1, 1}, 0, 0, 2},      {{0, 7, 1, 1, 1, 1}, 0, 0, 2},  {{5, 0, 2, 1, 1, 1}, 0x400, 0, 4},
+        {{2, 3, 1, 1, 1, 1}, 0, 24, 2},    {{2, 3, 0, 0, 0, 0}, 0, 24, 2},
+        {{1, 1, 1, 1, 1, 1}, 0, 4, 1},     {{1, 6, 1, 1, 1, 1}, 0x300, 24, 3},
+        {{1, 2, 1, 1, 1, 3}, 0, 24, 6},    {{0, 0, 0, 0, 0, 0}, 0, 0, 1},
+        {{5, 0, 1, 1, 1, 1}, 0, 0, 2},     {{0, 7, 1, 1, 1, 1}, 0, 0, 2},
+        {{5, 0, 2, 1, 1, 1}, 0x400, 0, 4},
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct mag_file file;
         struct zt_model *model = NULL;
 
         set_up(&file, M1);
-        memcpy(file.records[0].shape, cases[i].shape, sizeof cases[i].shape);
+        memcpy(file.records[0].shape, cases[i].shape, sizeof(cases[i].shape));
         file.records[0].aux = cases[i].aux;
         file.records[0].length = cases[i].length;
         make(&file);
@@ -450,11 +454,10 @@ static void open_refuses_snapshots_whose_sections_are_wrong(void **state)
         {54, 4, 0, "mag §Snapshot Section", 54}, {58, 4, 0, "mag §Snapshot Section", 58},
         {52, 1, 0, "mag §Names Name", 52},       {53, 1, 'a', "mag §Names DuplicateName", 53},
     };
+    struct mag_file file;
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct mag_file file;
-
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         set_up(&file, M3);
         make(&file);
         bytes_put_le(file.bytes.at + cases[i].at, cases[i].value, cases[i].width);
@@ -462,7 +465,6 @@ static void open_refuses_snapshots_whose_sections_are_wrong(void **state)
         bytes_assert_refused(&file.bytes, cases[i].rule, cases[i].offset);
         bytes_free(&file.bytes);
     }
-    struct mag_file file;
     set_up(&file, M3);
     make(&file);
     file.bytes.at[24] = 1;
@@ -521,9 +523,11 @@ static void open_refuses_prefixes_and_survives_flipped_bits(void **state)
             file.bytes.at[bit / 8] ^= (uint8_t)(1u << bit % 8);
             /* As it is, and with the checksum repaired. */
             for (unsigned sealed = 0; sealed < 2; sealed++) {
+                enum zt_status status;
+
                 if (sealed)
                     seal(&file);
-                enum zt_status status = bytes_open(&file.bytes, file.bytes.length, &model, NULL);
+                status = bytes_open(&file.bytes, file.bytes.length, &model, NULL);
                 assert_true(sealed || status != ZT_OK || (layout == M3 && bit < 20 * 8));
                 zt_model_free(model);
                 model = NULL;

@@ -10,9 +10,11 @@
 #define HEADER  44
 #define DATA_AT 1024
 #define A       "\"a\":{\"shape\":[2,3],\"dtype\":\"float32\",\"dtype_id\":0,\"offset\":0,\"nbytes\":24}"
-#define B       "\"b\":{\"shape\":[],\"dtype\":\"float8_e4m3fn\",\"dtype_id\":3,\"offset\":64,\"nbytes\":1}"
-#define ROOT(tensors) \
-    "{\"manifest_ver\":1,\"usr_metadata\":{\"lr\":0.5,\"n\":-7,\"l\":[1,null,\"x\"]},\"tensor_map\":{" tensors "}}"
+#define B \
+    "\"b\":{\"shape\":[],\"dtype\":\"float8_e4m3fn\",\"dtype_id\":3,\"offset\":64,\"nbytes\":1}"
+#define ROOT(tensors)                                                                           \
+    "{\"manifest_ver\":1,\"usr_metadata\":{\"lr\":0.5,\"n\":-7,\"l\":[1,null,\"x\"]},\"tensor_" \
+    "map\":{" tensors "}}"
 
 static void make(struct bytes *bytes, const char *manifest)
 {
@@ -24,7 +26,7 @@ static void make(struct bytes *bytes, const char *manifest)
     bytes_put_le(head + 28, DATA_AT, 8);
     bytes_put_le(head + 36, 65, 8);
     bytes_free(bytes);
-    bytes_append(bytes, head, sizeof head);
+    bytes_append(bytes, head, sizeof(head));
     bytes_append(bytes, manifest, length);
     while (bytes->length < DATA_AT + 65)
         bytes_append(bytes, "", 1);
@@ -40,14 +42,16 @@ static void open_reads_tensors_and_metadata(void **state)
     struct bytes bytes = {NULL, 0};
     struct zt_model *model = NULL;
     char json[256] = "";
+    const struct zt_component *a;
+    const struct zt_component *b;
 
     (void)state;
     make(&bytes, ROOT(B "," A));
     assert_int_equal(bytes_open(&bytes, bytes.length, &model, NULL), ZT_OK);
     assert_string_equal(model->version.bytes, "300");
     assert_int_equal(model->object_count, 2);
-    const struct zt_component *a = zt_object_components(model, &model->objects[0]);
-    const struct zt_component *b = zt_object_components(model, &model->objects[1]);
+    a = zt_object_components(model, &model->objects[0]);
+    b = zt_object_components(model, &model->objects[1]);
     assert_int_equal(a->offset, DATA_AT);
     assert_int_equal(a->dtype, ZT_F32);
     assert_int_equal(model->objects[0].rank, 2);
@@ -70,11 +74,11 @@ static void metadata_may_hold_what_python_writes_for_non_finite_numbers(void **s
     char json[64] = "";
 
     (void)state;
-    make(&bytes, "{\"manifest_ver\":1,\"usr_metadata\":{\"a\":[NaN,Infinity,-Infinity]},\"seed\":NaN,\"tensor_map\":{" A
-                 "," B "}}");
+    make(&bytes, "{\"manifest_ver\":1,\"usr_metadata\":{\"a\":[NaN,Infinity,-Infinity]},\"seed\":"
+                 "NaN,\"tensor_map\":{" A "," B "}}");
     assert_int_equal(bytes_open(&bytes, bytes.length, &model, NULL), ZT_OK);
-    assert_int_equal(model->attributes.length, sizeof attributes - 1);
-    assert_memory_equal(model->attributes.bytes, attributes, sizeof attributes - 1);
+    assert_int_equal(model->attributes.length, sizeof(attributes) - 1);
+    assert_memory_equal(model->attributes.bytes, attributes, sizeof(attributes) - 1);
     assert_int_equal(zt_attributes_write_json(model->attributes, collect, json, NULL), ZT_OK);
     assert_string_equal(json, "{\"a\":[null,null,null]}");
     zt_model_free(model);
@@ -88,7 +92,7 @@ static void refused(const char *marked, const char *rule)
     char manifest[DATA_AT - HEADER];
     size_t mark = strcspn(marked, "^");
 
-    assert_true(strlen(marked) < sizeof manifest && marked[mark] == '^');
+    assert_true(strlen(marked) < sizeof(manifest) && marked[mark] == '^');
     strcpy(manifest, marked);
     memmove(manifest + mark, manifest + mark + 1, strlen(marked) - mark);
     make(&bytes, manifest);
@@ -118,25 +122,27 @@ static void open_refuses_manifests_that_are_wrong(void **state)
         {ROOT("\"a\":" ENTRY("[]", "^13", "0", "4")), "mag §Tensors Dtype"},
         {ROOT("\"a\":" ENTRY("[^-1]", "0", "0", "4")), "mag §Manifest Schema"},
         {ROOT("\"a\":" ENTRY("[]", "0", "^Infinity", "4")), "mag §Manifest Schema"},
-        {"{\"manifest_ver\":1,\"usr_metadata\":{\"a\":^nan},\"tensor_map\":{}}", "mag §Manifest JsonSyntax"},
+        {"{\"manifest_ver\":1,\"usr_metadata\":{\"a\":^nan},\"tensor_map\":{}}",
+         "mag §Manifest JsonSyntax"},
         {ROOT("^\"a\":" ENTRY("[4294967296,4294967296]", "0", "0", "0")), "mag §Tensors Shape"},
         {ROOT("^\"a\":" ENTRY("[]", "0", "62", "4")), "mag §Tensors DataBounds"},
         {ROOT("^\"a\":" ENTRY("[]", "0", "18446744073709551615", "4")), "mag §Tensors DataBounds"},
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         refused(cases[i][0], cases[i][1]);
 }
 
 static void open_refuses_names_and_data_that_meet(void **state)
 {
     struct bytes bytes = {NULL, 0};
+    struct zt_model *model;
+    struct zt_error error;
 
     (void)state;
     make(&bytes, ROOT(A "," A));
-    struct zt_model *model = NULL;
-    struct zt_error error;
+    model = NULL;
     assert_int_equal(bytes_open(&bytes, bytes.length, &model, &error), ZT_INVALID);
     assert_string_equal(error.rule, "mag §Names DuplicateName");
     make(&bytes, ROOT(A ",\"c\":" ENTRY("[]", "0", "20", "4")));
@@ -163,7 +169,7 @@ static void open_refuses_headers_that_lie(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct bytes bytes = {NULL, 0};
 
         make(&bytes, ROOT(A));
@@ -182,7 +188,7 @@ static void open_refuses_prefixes_and_survives_flipped_bits(void **state)
     make(&bytes, ROOT(A "," B));
     for (size_t length = 4; length < bytes.length; length++)
         assert_int_equal(bytes_open(&bytes, length, &model, NULL), ZT_INVALID);
-    for (size_t bit = 32; bit < (HEADER + sizeof ROOT(A "," B)) * 8; bit++) {
+    for (size_t bit = 32; bit < (HEADER + sizeof(ROOT(A "," B))) * 8; bit++) {
         bytes.at[bit / 8] ^= (uint8_t)(1u << bit % 8);
         bytes_open(&bytes, bytes.length, &model, NULL);
         for (uint32_t i = 0; model != NULL && i < model->component_count; i++)

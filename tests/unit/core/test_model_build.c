@@ -10,13 +10,14 @@ static const char manifest[] = "the manifest's bytes, long enough for a few name
 
 static void begin(struct zt_builder *builder, struct zt_source **source)
 {
-    assert_int_equal(zt_source_from_memory(manifest, sizeof manifest - 1, source, NULL), ZT_OK);
-    assert_int_equal(zt_builder_init(builder, *source, 4, sizeof manifest - 5, NULL), ZT_OK);
+    assert_int_equal(zt_source_from_memory(manifest, sizeof(manifest) - 1, source, NULL), ZT_OK);
+    assert_int_equal(zt_builder_init(builder, *source, 4, sizeof(manifest) - 5, NULL), ZT_OK);
 }
 
 static struct zt_object *add_object(struct zt_builder *builder, const char *name)
 {
     struct zt_object *object;
+
     assert_int_equal(zt_builder_object(builder, &object, NULL), ZT_OK);
     object->name = name;
     object->name_length = (uint32_t)strlen(name);
@@ -25,18 +26,21 @@ static struct zt_object *add_object(struct zt_builder *builder, const char *name
 
 static void finish_sorts_any_order_and_finds_every_name(void **state)
 {
-    (void)state;
     enum { COUNT = 10000 };
-    char(*names)[16] = calloc(COUNT, sizeof *names);
+    char(*names)[16] = calloc(COUNT, sizeof(*names));
     struct zt_builder builder;
     struct zt_source *source;
     struct zt_model *model;
+
+    (void)state;
     begin(&builder, &source);
     builder.budget_bytes = 16 << 20;
     for (unsigned i = 0; i < COUNT; i++) {
         struct zt_component *component;
-        /* Neither ascending nor descending, names of several lengths, and a dimension to know each one by. */
-        snprintf(names[i], sizeof names[i], "%u", i * 7919u % COUNT);
+
+        /* Neither ascending nor descending, names of several lengths, and a dimension to know each
+         * one by. */
+        snprintf(names[i], sizeof(names[i]), "%u", i * 7919u % COUNT);
         add_object(&builder, names[i]);
         assert_int_equal(zt_builder_dimension(&builder, i * 7919u % COUNT, NULL), ZT_OK);
         assert_int_equal(zt_builder_component(&builder, &component, NULL), ZT_OK);
@@ -46,7 +50,9 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
     }
     assert_int_equal(zt_builder_finish(&builder, "rule", &model, NULL), ZT_OK);
     for (unsigned i = 0; i < COUNT; i++) {
-        const struct zt_object *object = zt_model_find(model, (struct zt_text){names[i], strlen(names[i])});
+        const struct zt_object *object =
+            zt_model_find(model, (struct zt_text){names[i], strlen(names[i])});
+
         assert_non_null(object);
         assert_int_equal(zt_object_shape(model, object)[0], i * 7919u % COUNT);
         assert_int_equal(zt_object_components(model, object)[0].offset, i * 7919u % COUNT);
@@ -54,7 +60,9 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
     for (unsigned i = 1; i < COUNT; i++) {
         struct zt_text before = zt_object_name(&model->objects[i - 1]);
         struct zt_text name = zt_object_name(&model->objects[i]);
-        assert_true(strncmp(before.bytes, name.bytes, name.length) < 0 || before.length < name.length);
+
+        assert_true(strncmp(before.bytes, name.bytes, name.length) < 0 ||
+                    before.length < name.length);
     }
     zt_model_free(model);
     zt_source_close(source);
@@ -63,18 +71,21 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
 
 static void finish_refuses_a_name_twice_at_the_second(void **state)
 {
-    (void)state;
     struct zt_builder builder;
     struct zt_source *source;
     struct zt_model *model = NULL;
     struct zt_error error;
+    const char *copy;
+    size_t last;
+
+    (void)state;
     begin(&builder, &source);
-    const char *copy = (const char *)builder.model->storage->manifest;
-    size_t last = builder.model->manifest_length - 1;
-    const size_t places[] = {last, last - 2, last - 4};
+    copy = (const char *)builder.model->storage->manifest;
+    last = builder.model->manifest_length - 1;
     for (size_t i = 0; i < 3; i++) {
         struct zt_object *object = add_object(&builder, "a");
-        object->name = copy + places[i];
+
+        object->name = copy + last - 2 * i;
     }
     assert_int_equal(zt_builder_finish(&builder, "some rule", &model, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "some rule", 4 + last);
@@ -86,15 +97,18 @@ static void finish_refuses_a_name_twice_at_the_second(void **state)
 
 static void growing_past_the_budget_is_a_limit(void **state)
 {
-    (void)state;
     struct zt_builder builder;
     struct zt_source *source;
     struct zt_object *object;
     struct zt_error error;
-    enum zt_status status = ZT_OK;
-    unsigned count = 0;
+    enum zt_status status;
+    unsigned count;
+
+    (void)state;
+    status = ZT_OK;
+    count = 0;
     begin(&builder, &source);
-    builder.budget_bytes = builder.held_bytes + 64 * sizeof *object;
+    builder.budget_bytes = builder.held_bytes + 64 * sizeof(*object);
     while (status == ZT_OK && count < 1000) {
         status = zt_builder_object(&builder, &object, &error);
         count += status == ZT_OK;
@@ -107,14 +121,17 @@ static void growing_past_the_budget_is_a_limit(void **state)
 
 static void offset_of_knows_only_the_manifest(void **state)
 {
-    (void)state;
     struct zt_builder builder;
     struct zt_source *source;
+    const uint8_t *bytes;
+
+    (void)state;
     begin(&builder, &source);
-    const uint8_t *bytes = builder.model->storage->manifest;
+    bytes = builder.model->storage->manifest;
     assert_true(zt_builder_offset_of(&builder, bytes) == 4);
     assert_true(zt_builder_offset_of(&builder, bytes + 3) == 7);
-    assert_true(zt_builder_offset_of(&builder, bytes + builder.model->manifest_length) == ZT_NO_OFFSET);
+    assert_true(zt_builder_offset_of(&builder, bytes + builder.model->manifest_length) ==
+                ZT_NO_OFFSET);
     assert_true(zt_builder_offset_of(&builder, "elsewhere") == ZT_NO_OFFSET);
     assert_true(zt_builder_offset_of(&builder, NULL) == ZT_NO_OFFSET);
     zt_builder_abandon(&builder);
@@ -123,10 +140,11 @@ static void offset_of_knows_only_the_manifest(void **state)
 
 static void init_tells_a_source_that_cannot_be_read(void **state)
 {
-    (void)state;
     struct zt_builder builder;
     struct zt_source *source;
     struct zt_error error;
+
+    (void)state;
     assert_int_equal(zt_source_from_memory(manifest, 4, &source, NULL), ZT_OK);
     assert_int_equal(zt_builder_init(&builder, source, 0, 5, &error), ZT_IO);
     assert_null(builder.model);
@@ -135,12 +153,14 @@ static void init_tells_a_source_that_cannot_be_read(void **state)
 
 static void arena_keeps_its_budget(void **state)
 {
-    (void)state;
     struct zt_arena arena;
     struct zt_error error;
     void *bytes = NULL;
+    size_t taken;
+
+    (void)state;
     zt_arena_init(&arena, 100000);
-    size_t taken = 0;
+    taken = 0;
     while (zt_arena_take(&arena, 100, &bytes, &error) == ZT_OK) {
         memset(bytes, 0xAB, 100);
         assert_int_equal((uintptr_t)bytes % 16, 0);
@@ -157,9 +177,10 @@ static void arena_keeps_its_budget(void **state)
 
 static void fail_fills_the_whole_error(void **state)
 {
-    (void)state;
     struct zt_error error;
-    memset(&error, 0x55, sizeof error);
+
+    (void)state;
+    memset(&error, 0x55, sizeof(error));
     assert_int_equal(zt_fail(&error, ZT_CORRUPT, "rule", 7, "%d of %s", 3, "four"), ZT_CORRUPT);
     assert_failure(&error, ZT_CORRUPT, "rule", 7);
     assert_string_equal(error.message, "3 of four");
@@ -171,8 +192,9 @@ static void fail_fills_the_whole_error(void **state)
 
 static void fail_may_quote_the_error_that_it_replaces(void **state)
 {
-    (void)state;
     struct zt_error error;
+
+    (void)state;
     zt_fail(&error, ZT_INVALID, "rule", 7, "too long");
     zt_error_at(&error, (struct zt_text){"w", 1}, (struct zt_text){"data", 4});
     zt_fail(&error, ZT_CORRUPT, NULL, 0, "%s.%s: %s", error.object, error.component, error.message);
@@ -182,12 +204,12 @@ static void fail_may_quote_the_error_that_it_replaces(void **state)
 
 static void texts_of_errors_are_cut_between_characters(void **state)
 {
-    (void)state;
     struct zt_error error;
     char text[3000];
-    for (size_t i = 0; i + 1 < sizeof text; i += 2) {
+
+    (void)state;
+    for (size_t i = 0; i + 1 < sizeof(text); i += 2)
         memcpy(text + i, "\xC3\xA9", 2);
-    }
     text[2999] = '\0';
     text[2998] = '\0';
     zt_fail(&error, ZT_INVALID, NULL, 0, "x%s", text);
@@ -207,9 +229,8 @@ static void every_status_has_a_word(void **state)
     assert_string_equal(zt_status_name(ZT_OK), "ok");
     assert_string_equal(zt_status_name(ZT_INVALID), "invalid");
     assert_string_equal(zt_status_name(ZT_NOT_FOUND), "not-found");
-    for (int i = ZT_OK; i <= ZT_DATA_SHARD; i++) {
+    for (int i = ZT_OK; i <= ZT_DATA_SHARD; i++)
         assert_string_not_equal(zt_status_name((enum zt_status)i), "unknown");
-    }
     assert_string_equal(zt_status_name((enum zt_status)99), "unknown");
 }
 
@@ -227,5 +248,6 @@ int main(void)
         cmocka_unit_test(texts_of_errors_are_cut_between_characters),
         cmocka_unit_test(every_status_has_a_word),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

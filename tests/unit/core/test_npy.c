@@ -7,8 +7,9 @@
 #include "zip_file.h"
 #include "zt/decode.h"
 
-#define DICT(descr, order, shape) "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
-#define TEXT_AT                   10
+#define DICT(descr, order, shape) \
+    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
+#define TEXT_AT 10
 
 static void opens(const char *dict, size_t data_length, struct zt_model **out_model)
 {
@@ -25,14 +26,16 @@ static void opens(const char *dict, size_t data_length, struct zt_model **out_mo
 static void open_gives_one_object_of_the_array(void **state)
 {
     struct zt_model *model = NULL;
+    const struct zt_object *object;
+    const struct zt_component *component;
 
     (void)state;
     opens(DICT("'>f4'", "True", "(2, 3)"), 24, &model);
     assert_int_equal(model->format, ZT_FORMAT_NPY);
     assert_string_equal(model->format_name, "npy");
     assert_int_equal(model->object_count, 1);
-    const struct zt_object *object = zt_model_find(model, (struct zt_text){"data", 4});
-    const struct zt_component *component = zt_object_components(model, object);
+    object = zt_model_find(model, (struct zt_text){"data", 4});
+    component = zt_object_components(model, object);
     assert_int_equal(object->rank, 2);
     assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
     assert_int_equal(zt_object_shape(model, object)[1], 3);
@@ -66,11 +69,11 @@ static void open_takes_every_dtype_of_numbers(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct zt_model *model = NULL;
         char dict[128];
 
-        snprintf(dict, sizeof dict, DICT("%s", "False", "(3,)"), cases[i].descr);
+        snprintf(dict, sizeof(dict), DICT("%s", "False", "(3,)"), cases[i].descr);
         opens(dict, 3 * cases[i].bytes, &model);
         assert_int_equal(model->components[0].dtype, cases[i].dtype);
         assert_int_equal(model->components[0].logical, cases[i].logical);
@@ -93,7 +96,7 @@ static void open_takes_what_numpy_has_written(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct zt_model *model = NULL;
 
         opens(cases[i].dict, cases[i].bytes, &model);
@@ -128,7 +131,7 @@ static void refuses(const char *marked, size_t data_length, const char *rule)
     size_t mark = strcspn(marked, "^");
     char dict[2048];
 
-    assert_true(strlen(marked) < sizeof dict);
+    assert_true(strlen(marked) < sizeof(dict));
     strcpy(dict, marked);
     if (marked[mark] == '^')
         memmove(dict + mark, dict + mark + 1, strlen(marked) - mark);
@@ -155,7 +158,7 @@ static void open_refuses_headers_that_are_no_dict(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++)
+    for (size_t i = 0; i < sizeof(dicts) / sizeof(*dicts); i++)
         refuses(dicts[i], 0, "npy §Header Syntax");
 }
 
@@ -188,7 +191,7 @@ static void open_refuses_wrong_fields(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++)
+    for (size_t i = 0; i < sizeof(dicts) / sizeof(*dicts); i++)
         refuses(dicts[i], 0, "npy §Header Fields");
 }
 
@@ -205,7 +208,7 @@ static void open_refuses_shapes_that_do_not_fit(void **state)
     for (unsigned i = 0; i < 64; i++)
         strcat(shape, "1,");
     strcat(shape, "^1)");
-    snprintf(dict, sizeof dict, DICT("'<f4'", "False", "%s"), shape);
+    snprintf(dict, sizeof(dict), DICT("'<f4'", "False", "%s"), shape);
     refuses(dict, 0, "npy §Header Shape");
 }
 
@@ -250,16 +253,17 @@ static void open_refuses_preambles_that_lie(void **state)
 
 static void open_calls_other_kinds_of_arrays_unsupported(void **state)
 {
-    static const char *const descrs[] = {"'|O'",   "'|S3'",  "'<U2'",  "'<M8[D]'",       "'<m8'",         "'|V2'",
-                                         "'<f16'", "'<c32'", "'|f4'",  "[('a', '<f4')]", "('<f4', (2,))", "'<f3'",
-                                         "''",     "'<'",    "'\x01'", "'a\xFF'"};
+    static const char *const descrs[] = {
+        "'|O'",   "'|S3'",  "'<U2'",  "'<M8[D]'",       "'<m8'",         "'|V2'",
+        "'<f16'", "'<c32'", "'|f4'",  "[('a', '<f4')]", "('<f4', (2,))", "'<f3'",
+        "''",     "'<'",    "'\x01'", "'a\xFF'"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++) {
+    for (size_t i = 0; i < sizeof(descrs) / sizeof(*descrs); i++) {
         struct bytes bytes = {NULL, 0};
         char dict[128];
 
-        snprintf(dict, sizeof dict, DICT("%s", "False", "(0,)"), descrs[i]);
+        snprintf(dict, sizeof(dict), DICT("%s", "False", "(0,)"), descrs[i]);
         npy_append(&bytes, dict, NULL, 0);
         bytes_assert_unsupported(&bytes, "dtype");
         bytes_free(&bytes);
@@ -269,7 +273,8 @@ static void open_calls_other_kinds_of_arrays_unsupported(void **state)
 static void open_survives_prefixes_and_flipped_bits(void **state)
 {
     struct bytes bytes = {NULL, 0};
-    size_t header = npy_append(&bytes, DICT("'>f4'", "True", "(2, 3)"), "012345678901234567890123", 24);
+    size_t header =
+        npy_append(&bytes, DICT("'>f4'", "True", "(2, 3)"), "012345678901234567890123", 24);
 
     (void)state;
     for (size_t length = 6; length < bytes.length; length++) {

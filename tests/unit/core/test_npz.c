@@ -45,7 +45,8 @@ static void assert_verified(const struct zip_file *zip, const struct zt_model *m
     for (uint32_t i = 0; i < model->component_count; i++) {
         struct zt_component_check check;
 
-        assert_int_equal(zt_component_check(model, &model->components[i], source, NULL, &check, NULL), ZT_OK);
+        assert_int_equal(
+            zt_component_check(model, &model->components[i], source, NULL, &check, NULL), ZT_OK);
         assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
         assert_string_equal(check.expected, check.actual);
         assert_int_equal(check.hashed_bytes, model->components[i].length);
@@ -59,19 +60,23 @@ static void open_lists_entries_of_every_kind(void **state)
     for (enum zip_file_kind kind = ZIP_FILE_STORED; kind <= ZIP_FILE_DESCRIPTOR; kind++) {
         struct zip_file zip = {0};
         struct zt_model *model = NULL;
+        const struct zt_object *object;
+        const struct zt_component *component;
+        bool deflated;
 
         make(&zip, kind);
         assert_int_equal(bytes_open(&zip.bytes, zip.bytes.length, &model, NULL), ZT_OK);
         assert_int_equal(model->format, ZT_FORMAT_NPZ);
         assert_int_equal(model->object_count, 2);
         assert_int_equal(model->manifest_offset, zip.directory_at);
-        const struct zt_object *object = zt_model_find(model, (struct zt_text){"a", 1});
-        const struct zt_component *component = zt_object_components(model, object);
-        bool deflated = kind == ZIP_FILE_DEFLATED;
+        object = zt_model_find(model, (struct zt_text){"a", 1});
+        component = zt_object_components(model, object);
+        deflated = kind == ZIP_FILE_DEFLATED;
         assert_int_equal(component->decoded_length, 200);
         assert_string_equal(component->encoding_name, deflated ? "deflate" : "raw");
         assert_int_equal(component->offset,
-                         deflated ? zip.data_at[1] : zip.data_at[1] + component->arrangement->lead_bytes);
+                         deflated ? zip.data_at[1]
+                                  : zip.data_at[1] + component->arrangement->lead_bytes);
         assert_int_equal(component->length, deflated ? zip.data_length[1] : 200);
         assert_int_equal(zt_component_is_plain(component), !deflated);
         assert_verified(&zip, model);
@@ -82,9 +87,10 @@ static void open_lists_entries_of_every_kind(void **state)
 
 static void open_takes_archives_of_nothing_comments_and_zip64(void **state)
 {
-    (void)state;
     struct zip_file zip = {0};
     struct zt_model *model = NULL;
+
+    (void)state;
 
     zip_file_end(&zip, "", false);
     assert_int_equal(bytes_open(&zip.bytes, zip.bytes.length, &model, NULL), ZT_OK);
@@ -117,11 +123,11 @@ static void open_decodes_names_that_writers_encode(void **state)
     struct zt_model *model = NULL;
 
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         zip_file_add_u8(&zip, names[i][0], ZIP_FILE_STORED, 1);
     zip_file_end(&zip, "", false);
     assert_int_equal(bytes_open(&zip.bytes, zip.bytes.length, &model, NULL), ZT_OK);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         assert_non_null(zt_model_find(model, (struct zt_text){names[i][1], strlen(names[i][1])}));
     zt_model_free(model);
     zip_file_free(&zip);
@@ -132,7 +138,7 @@ static void open_refuses_names_that_are_none(void **state)
     static const char *const names[] = {".npy", "a%00.npy", "a\xFF.npy"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct zip_file zip = {0};
 
         zip_file_add_u8(&zip, names[i], ZIP_FILE_STORED, 1);
@@ -145,6 +151,8 @@ static void open_refuses_names_that_are_none(void **state)
 static void open_refuses_names_that_occur_twice(void **state)
 {
     struct zip_file zip = {0};
+    struct zt_model *model;
+    struct zt_error error;
 
     (void)state;
     zip_file_add_u8(&zip, "a.npy", ZIP_FILE_STORED, 1);
@@ -155,8 +163,7 @@ static void open_refuses_names_that_occur_twice(void **state)
     zip_file_add_u8(&zip, "a/b.npy", ZIP_FILE_STORED, 1);
     zip_file_add_u8(&zip, "a%2Fb.npy", ZIP_FILE_STORED, 1);
     zip_file_end(&zip, "", false);
-    struct zt_model *model = NULL;
-    struct zt_error error;
+    model = NULL;
     assert_int_equal(bytes_open(&zip.bytes, zip.bytes.length, &model, &error), ZT_INVALID);
     assert_string_equal(error.rule, "npz §Names DuplicateName");
     assert_string_equal(error.object, "a/b");
@@ -170,20 +177,19 @@ static void open_calls_what_it_does_not_read_unsupported(void **state)
         uint64_t value;
         const char *message;
     } cases[] = {
-        {RECORD_FLAGS, 2, 1, "encrypted"}, {RECORD_FLAGS, 2, 0x40, "encrypted"}, {RECORD_FLAGS, 2, 0x2000, "encrypted"},
-        {RECORD_FLAGS, 2, 0x20, "patch"},  {RECORD_METHOD, 2, 12, "method 12"},  {RECORD_DISK, 2, 1, "volumes"},
+        {RECORD_FLAGS, 2, 1, "encrypted"},      {RECORD_FLAGS, 2, 0x40, "encrypted"},
+        {RECORD_FLAGS, 2, 0x2000, "encrypted"}, {RECORD_FLAGS, 2, 0x20, "patch"},
+        {RECORD_METHOD, 2, 12, "method 12"},    {RECORD_DISK, 2, 1, "volumes"},
     };
+    struct zip_file zip = {0};
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct zip_file zip = {0};
-
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         make(&zip, ZIP_FILE_STORED);
         bytes_put_le(zip.bytes.at + zip.record_at[1] + cases[i].at, cases[i].value, cases[i].width);
         bytes_assert_unsupported(&zip.bytes, cases[i].message);
         zip_file_free(&zip);
     }
-    struct zip_file zip = {0};
     make(&zip, ZIP_FILE_STORED);
     zip.bytes.at[zip.end_at + 4] = 1;
     bytes_assert_unsupported(&zip.bytes, "volumes");
@@ -236,13 +242,14 @@ static void open_refuses_directories_that_lie(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct zip_file zip = {0};
 
         make(&zip, ZIP_FILE_STORED);
-        bytes_put_le(zip.bytes.at + (cases[i].in_end ? zip.end_at : zip.record_at[0]) + cases[i].at, cases[i].value,
-                     cases[i].width);
-        bytes_assert_refused(&zip.bytes, cases[i].rule, cases[i].at_record ? zip.record_at[0] : zip.end_at);
+        bytes_put_le(zip.bytes.at + (cases[i].in_end ? zip.end_at : zip.record_at[0]) + cases[i].at,
+                     cases[i].value, cases[i].width);
+        bytes_assert_refused(&zip.bytes, cases[i].rule,
+                             cases[i].at_record ? zip.record_at[0] : zip.end_at);
         zip_file_free(&zip);
     }
 }
@@ -322,7 +329,7 @@ static void open_refuses_local_headers_that_differ(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct zip_file zip = {0};
 
         make(&zip, ZIP_FILE_STORED);
@@ -377,14 +384,17 @@ static void open_refuses_entries_that_overlap(void **state)
     struct zip_file inner = {0};
     struct zip_file zip = {0};
     char dict[96];
+    size_t header;
+    size_t inner_at;
 
     /* The data of the first array are an archive, and the directory knows that one's entry too. */
     (void)state;
     make(&inner, ZIP_FILE_STORED);
-    snprintf(dict, sizeof dict, "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,)}", inner.directory_at);
-    size_t header = npy_append(&array, dict, inner.bytes.at, inner.directory_at);
+    snprintf(dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,)}",
+             inner.directory_at);
+    header = npy_append(&array, dict, inner.bytes.at, inner.directory_at);
     zip_file_add(&zip, "outer.npy", ZIP_FILE_STORED, &array);
-    size_t inner_at = zip.data_at[0] + header + inner.local_at[1];
+    inner_at = zip.data_at[0] + header + inner.local_at[1];
     zip_file_add_u8(&zip, "a.npy", ZIP_FILE_STORED, 200);
     zip_file_end(&zip, "", false);
     bytes_put_le(zip.bytes.at + zip.record_at[1] + RECORD_OFFSET, inner_at, 4);
@@ -404,12 +414,16 @@ static void check_finds_every_flipped_bit_of_an_entry(void **state)
 
         make(&zip, kind);
         assert_int_equal(bytes_open(&zip.bytes, zip.bytes.length, &model, NULL), ZT_OK);
-        assert_int_equal(zt_source_from_memory(zip.bytes.at, zip.bytes.length, &source, NULL), ZT_OK);
-        for (size_t bit = zip.data_at[0] * 8; bit < (zip.data_at[0] + zip.data_length[0]) * 8; bit++) {
+        assert_int_equal(zt_source_from_memory(zip.bytes.at, zip.bytes.length, &source, NULL),
+                         ZT_OK);
+        for (size_t bit = zip.data_at[0] * 8; bit < (zip.data_at[0] + zip.data_length[0]) * 8;
+             bit++) {
             struct zt_component_check check;
 
             zip.bytes.at[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            assert_int_equal(zt_component_check(model, &model->components[0], source, NULL, &check, NULL), ZT_OK);
+            assert_int_equal(
+                zt_component_check(model, &model->components[0], source, NULL, &check, NULL),
+                ZT_OK);
             /* Past the last symbol a deflated stream has up to seven bits that mean nothing. */
             if (bit < (zip.data_at[0] + zip.data_length[0]) * 8 - 7)
                 assert_int_equal(check.verdict, ZT_VERDICT_FAILED);
@@ -451,7 +465,8 @@ static void open_survives_prefixes_and_flipped_bits(void **state)
             bytes_open(&zip.bytes, zip.bytes.length, &model, NULL);
             for (uint32_t i = 0; model != NULL && i < model->component_count; i++) {
                 assert_true(model->components[i].offset <= zip.directory_at);
-                assert_true(model->components[i].length <= zip.directory_at - model->components[i].offset);
+                assert_true(model->components[i].length <=
+                            zip.directory_at - model->components[i].offset);
             }
             zt_model_free(model);
             model = NULL;

@@ -1,7 +1,8 @@
-/* What opening safetensors and GGUF takes from the heap: at most 16 bytes for each of the header's, and 1 MiB; and what
- * happens when it is not there.
+/* What opening safetensors and GGUF takes from the heap: at most 16 bytes for each of the header's,
+ * and 1 MiB; and what happens when it is not there.
  *
- * The C library's allocator is replaced in this program, so it tests nothing under sanitizers, which do the same. */
+ * The C library's allocator is replaced in this program, so it tests nothing under sanitizers,
+ * which do the same. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,11 +61,13 @@ void free(void *block)
 
 void *realloc(void *block, size_t size)
 {
-    if (fails_now()) {
+    size_t before;
+    void *larger;
+
+    if (fails_now())
         return NULL;
-    }
-    size_t before = block != NULL ? malloc_usable_size(block) : 0;
-    void *larger = __libc_realloc(block, size);
+    before = block != NULL ? malloc_usable_size(block) : 0;
+    larger = __libc_realloc(block, size);
     if (larger != NULL) {
         outstanding += block == NULL;
         held += malloc_usable_size(larger) - before;
@@ -78,11 +81,12 @@ static enum zt_status open_once(const struct container *container)
     struct zt_source *source;
     struct zt_model *model = NULL;
     struct zt_error error;
+    enum zt_status status;
+
     zt_error_clear(&error);
-    enum zt_status status = zt_source_from_memory(container->bytes, container->length, &source, &error);
-    if (status != ZT_OK) {
+    status = zt_source_from_memory(container->bytes, container->length, &source, &error);
+    if (status != ZT_OK)
         return status;
-    }
     status = zt_model_open(source, &model, &error);
     zt_model_free(model);
     zt_source_close(source);
@@ -92,22 +96,27 @@ static enum zt_status open_once(const struct container *container)
 static void assert_bounded(const struct container *container)
 {
     size_t before = held;
+    size_t taken;
+    size_t allowed;
+
     peak = held;
     assert_int_equal(open_once(container), ZT_OK);
-    size_t taken = peak - before;
-    size_t allowed = 16 * container->manifest_length + (1 << 20);
-    if (taken > allowed) {
+    taken = peak - before;
+    allowed = 16 * container->manifest_length + (1 << 20);
+    if (taken > allowed)
         fail_msg("%zu bytes for a header of %zu", taken, (size_t)container->manifest_length);
-    }
 }
 
 static void assert_survives(const struct container *container)
 {
     for (long n = 0; n < 500; n++) {
         long before = outstanding;
+        enum zt_status status;
+        bool met;
+
         countdown = n;
-        enum zt_status status = open_once(container);
-        bool met = countdown < 0;
+        status = open_once(container);
+        met = countdown < 0;
         countdown = -1;
         assert_int_equal(outstanding, before);
         if (!met) {
@@ -130,16 +139,19 @@ static void assert_survives(const struct container *container)
 
 #define ENTRIES 40000
 
-/* Appends "text<n>rest" for every n below ENTRIES, with commas between, inside the frame's two halves. */
+/* Appends "text<n>rest" for every n below ENTRIES, with commas between, inside the frame's two
+ * halves. */
 static char *make_header(const char *begin, const char *entry, const char *end)
 {
     size_t capacity = ENTRIES * (strlen(entry) + 16) + strlen(begin) + strlen(end);
     char *header = malloc(capacity);
+    size_t length;
+
     assert_non_null(header);
-    size_t length = (size_t)snprintf(header, capacity, "%s", begin);
+    length = (size_t)snprintf(header, capacity, "%s", begin);
     for (unsigned i = 0; i < ENTRIES; i++) {
-        length +=
-            (size_t)snprintf(header + length, capacity - length, "%s\"%x%s", i > 0 ? "," : "", i * 2654435761u, entry);
+        length += (size_t)snprintf(header + length, capacity - length, "%s\"%x%s", i > 0 ? "," : "",
+                                   i * 2654435761u, entry);
     }
     snprintf(header + length, capacity - length, "%s", end);
     return header;
@@ -149,21 +161,27 @@ static void safetensors_is_opened_within_bounds(void **state)
 {
     static const char *const frames[][3] = {
         {"{", "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", "}"},
-        {"{", "\":{\"dtype\":\"U8\",\"shape\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],\"data_offsets\":[0,0]}", "}"},
+        {"{",
+         "\":{\"dtype\":\"U8\",\"shape\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],\"data_"
+         "offsets\":[0,0]}",
+         "}"},
         {"{\"__metadata__\":{", "\":\"\"", "}}"},
     };
     struct container container = {0};
+
     (void)state;
-    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
+    for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
         char *header = make_header(frames[i][0], frames[i][1], frames[i][2]);
+
         safetensors_make(&container, header, 0);
         measured(assert_bounded, &container);
         free(header);
     }
-    safetensors_make(&container,
-                     "{\"__metadata__\":{\"b\":\"\",\"a\":\"\"},\"b\":{\"dtype\":\"U8\",\"shape\":[2],"
-                     "\"data_offsets\":[2,4]},\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}",
-                     4);
+    safetensors_make(
+        &container,
+        "{\"__metadata__\":{\"b\":\"\",\"a\":\"\"},\"b\":{\"dtype\":\"U8\",\"shape\":[2],"
+        "\"data_offsets\":[2,4]},\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}",
+        4);
     measured(assert_survives, &container);
     container_free(&container);
 }
@@ -178,6 +196,7 @@ static void gguf_is_opened_within_bounds(void **state)
     struct gguf_file file = {0};
     struct container container = {0};
     char name[16];
+
     (void)state;
     gguf_begin(&file);
     for (unsigned i = 0; i < ENTRIES; i++) {
@@ -197,9 +216,8 @@ static void gguf_is_opened_within_bounds(void **state)
     measured(assert_bounded, &container);
     gguf_begin(&file);
     gguf_put_key(&file, "k", GGUF_ARRAY), gguf_put(&file, GGUF_U8, 4), gguf_put(&file, 1000000, 8);
-    for (unsigned i = 0; i < 1000000; i++) {
+    for (unsigned i = 0; i < 1000000; i++)
         gguf_put(&file, 255, 1);
-    }
     gguf_finish(&file, 32, 0, &container);
     measured(assert_bounded, &container);
     container_free(&container);
@@ -209,6 +227,7 @@ static void gguf_survives_failing_allocations(void **state)
 {
     struct gguf_file file = {0};
     struct container container = {0};
+
     (void)state;
     gguf_begin(&file);
     gguf_put_key(&file, "b", GGUF_STRING), gguf_put_string(&file, "v");
@@ -229,5 +248,6 @@ int main(void)
         cmocka_unit_test(gguf_is_opened_within_bounds),
         cmocka_unit_test(gguf_survives_failing_allocations),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,52 +13,58 @@
 #define OFFSETS       "\"data_offsets\":[0,4]"
 #define AT(b, e)      "{\"dtype\":\"U8\",\"shape\":[" #e "],\"data_offsets\":[" #b "," #e "]}"
 
-static struct zt_model *open_header(struct container *container, const char *header, size_t data_length)
+static struct zt_model *open_header(struct container *container, const char *header,
+                                    size_t data_length)
 {
     struct zt_model *model = NULL;
     struct zt_error error;
+
     zt_error_clear(&error);
     safetensors_make(container, header, data_length);
-    if (container_open(container, container->length, &model, &error) != ZT_OK) {
+    if (container_open(container, container->length, &model, &error) != ZT_OK)
         fail_msg("%s: %s", error.rule, error.message);
-    }
     return model;
 }
 
 static void open_reads_tensors_and_metadata(void **state)
 {
     static const char header[] =
-        "{\"__metadata__\":{\"format\":\"pt\",\"\\u00e9\":\"\"},\"w\\n\":{\"shape\":[2,1],\"data_offsets\":[4,12],"
-        "\"dtype\":\"F32\",\"later\":[{}]},\"b\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[0,4]},"
+        "{\"__metadata__\":{\"format\":\"pt\",\"\\u00e9\":\"\"},\"w\\n\":{\"shape\":[2,1],\"data_"
+        "offsets\":[4,12],"
+        "\"dtype\":\"F32\",\"later\":[{}]},\"b\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":["
+        "0,4]},"
         "\"\":{\"dtype\":\"F64\",\"shape\":[3,0],\"data_offsets\":[12,12]},"
         "\"s\":{\"dtype\":\"I16\",\"shape\":[],\"data_offsets\":[12,14]}}   ";
     struct container container = {0};
     struct zt_model *model = open_header(&container, header, 14);
+    const struct zt_object *object;
+    const struct zt_component *data;
+
     (void)state;
     assert_int_equal(model->format, ZT_FORMAT_SAFETENSORS);
     assert_string_equal(model->format_name, "safetensors");
     assert_int_equal(model->version.length, 0);
     assert_int_equal(model->object_count, 4);
     assert_int_equal(model->manifest_offset, 8);
-    assert_int_equal(model->manifest_length, sizeof header - 1);
+    assert_int_equal(model->manifest_length, sizeof(header) - 1);
     assert_int_equal(model->attributes.length, 15);
     assert_memory_equal(model->attributes.bytes,
                         "\xa2\x66"
                         "format\x62pt\x62\xc3\xa9\x60",
                         15);
-    const struct zt_object *object = zt_model_find(model, (struct zt_text){"w\n", 2});
+    object = zt_model_find(model, (struct zt_text){"w\n", 2});
     assert_non_null(object);
     assert_string_equal(object->format, "dense");
     assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
     assert_int_equal(object->rank, 2);
     assert_int_equal(zt_object_shape(model, object)[0], 2);
     assert_int_equal(zt_object_shape(model, object)[1], 1);
-    const struct zt_component *data = zt_object_find(model, object, (struct zt_text){"data", 4});
+    data = zt_object_find(model, object, (struct zt_text){"data", 4});
     assert_non_null(data);
     assert_int_equal(data->dtype, ZT_F32);
     assert_int_equal(data->logical, ZT_LOGICAL_NONE);
     assert_int_equal(data->encoding, ZT_ENCODING_RAW);
-    assert_int_equal(data->offset, 8 + sizeof header - 1 + 4);
+    assert_int_equal(data->offset, 8 + sizeof(header) - 1 + 4);
     assert_int_equal(data->length, 8);
     assert_int_equal(data->decoded_length, 8);
     assert_null(data->type);
@@ -99,22 +105,27 @@ static void open_reads_every_dtype(void **state)
         {"C64", ZT_F32, ZT_LOGICAL_COMPLEX64, "complex64", 64},
     };
     struct container container = {0};
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char header[128];
-        snprintf(header, sizeof header, ENTRY("\"dtype\":\"%s\",\"shape\":[2,4],\"data_offsets\":[0,%u]"),
-                 cases[i].name, cases[i].bytes);
-        struct zt_model *model = open_header(&container, header, cases[i].bytes);
-        const struct zt_component *data = &model->components[0];
+        struct zt_model *model;
+        const struct zt_component *data;
+
+        snprintf(header, sizeof(header),
+                 ENTRY("\"dtype\":\"%s\",\"shape\":[2,4],\"data_offsets\":[0,%u]"), cases[i].name,
+                 cases[i].bytes);
+        model = open_header(&container, header, cases[i].bytes);
+        data = &model->components[0];
         assert_int_equal(data->dtype, cases[i].dtype);
         assert_int_equal(data->logical, cases[i].logical);
         assert_int_equal(data->type_length, cases[i].type != NULL ? strlen(cases[i].type) : 0);
-        if (cases[i].type != NULL) {
+        if (cases[i].type != NULL)
             assert_string_equal(data->type, cases[i].type);
-        }
         zt_model_free(model);
-        snprintf(header, sizeof header, ENTRY("\"dtype\":\"%s\",\"shape\":[2,4],\"data_offsets\":^[0,%u]"),
-                 cases[i].name, cases[i].bytes + 1);
+        snprintf(header, sizeof(header),
+                 ENTRY("\"dtype\":\"%s\",\"shape\":[2,4],\"data_offsets\":^[0,%u]"), cases[i].name,
+                 cases[i].bytes + 1);
         safetensors_refused(header, cases[i].bytes + 1, "safetensors §Header BlobSize");
     }
     container_free(&container);
@@ -124,6 +135,7 @@ static void open_reads_a_header_without_tensors(void **state)
 {
     struct container container = {0};
     struct zt_model *model = open_header(&container, "{}", 0);
+
     (void)state;
     assert_int_equal(model->object_count, 0);
     assert_int_equal(model->attributes.length, 0);
@@ -167,7 +179,8 @@ static void open_refuses_broken_headers(void **state)
         {ENTRY("\"dtype\":^\"F4_E2M1\""), "Dtype"},
         {ENTRY("\"dtype\":^\"u8\""), "Dtype"},
         {ENTRY("\"shape\":^[4294967296,4294967296,0]"), "Shape"},
-        {ENTRY("\"dtype\":\"F64\",\"shape\":^[288230376151711744],\"data_offsets\":[0,0]"), "Shape"},
+        {ENTRY("\"dtype\":\"F64\",\"shape\":^[288230376151711744],\"data_offsets\":[0,0]"),
+         "Shape"},
         {ENTRY("\"dtype\":\"F4\",\"shape\":^[7],\"data_offsets\":[0,4]"), "Shape"},
         {ENTRY("\"dtype\":\"F6_E2M3\",\"shape\":^[5],\"data_offsets\":[0,4]"), "Shape"},
         {ENTRY(DTYPE "," SHAPE ",\"data_offsets\":^[1,5]"), "BlobBounds"},
@@ -180,13 +193,16 @@ static void open_refuses_broken_headers(void **state)
         {"{\"a\":" AT(0, 4) "} ^{}", "JsonSyntax"},
         {"{\"a\":{\"x\":^01}}", "JsonSyntax"},
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char rule[64];
-        snprintf(rule, sizeof rule, "safetensors §Header %s", cases[i].rule);
+
+        snprintf(rule, sizeof(rule), "safetensors §Header %s", cases[i].rule);
         /* A number that is not JSON is told one byte further on: after its 0. */
         if (strstr(cases[i].header, "^01") != NULL) {
             struct container container = {0};
+
             safetensors_make(&container, cases[i].header, 4);
             container_assert_refused(&container, rule, container.mark + 1);
             container_free(&container);
@@ -200,14 +216,14 @@ static void open_refuses_deep_and_wide_headers(void **state)
 {
     char header[1024] = "{\"a\":{\"x\":";
     struct container container = {0};
+
     (void)state;
     memset(header + strlen(header), '[', 63);
     safetensors_make(&container, header, 0);
     container_assert_refused(&container, "safetensors §Header JsonDepth", container.length - 1);
     strcpy(header, "{\"a\":{\"shape\":^[");
-    for (unsigned i = 0; i < 65; i++) {
+    for (unsigned i = 0; i < 65; i++)
         strcat(header, i == 0 ? "1" : ",1");
-    }
     strcat(header, "]}}");
     safetensors_refused(header, 0, "safetensors §Header Shape");
     container_free(&container);
@@ -223,23 +239,27 @@ static void open_refuses_data_that_is_not_tiled(void **state)
         {"{}", 0, ""},
         {"{\"a\":" AT(0, 4) "}", 4, ""},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}", 0, "a"},
-        {"{\"b\":{\"dtype\":\"U8\",\"shape\":[6],\"data_offsets\":[2,8]},\"a\":" AT(0, 4) "}", 2, "b"},
+        {"{\"b\":{\"dtype\":\"U8\",\"shape\":[6],\"data_offsets\":[2,8]},\"a\":" AT(0, 4) "}", 2,
+         "b"},
         {"{\"b\":" AT(0, 8) ",\"a\":" AT(0, 8) "}", 0, NULL},
-        {"{\"b\":" AT(0, 8) ",\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[3,3]}}", 3, "a"},
+        {"{\"b\":" AT(0, 8) ",\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[3,3]}}", 3,
+         "a"},
     };
     struct container container = {0};
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct zt_model *model = NULL;
         struct zt_error error;
+
         zt_error_clear(&error);
         safetensors_make(&container, cases[i].header, 8);
         container_open(&container, container.length, &model, &error);
         assert_null(model);
-        assert_failure(&error, ZT_INVALID, "safetensors §Header Tiling", 8 + container.manifest_length + cases[i].at);
-        if (cases[i].object != NULL) {
+        assert_failure(&error, ZT_INVALID, "safetensors §Header Tiling",
+                       8 + container.manifest_length + cases[i].at);
+        if (cases[i].object != NULL)
             assert_string_equal(error.object, cases[i].object);
-        }
     }
     container_free(&container);
 }
@@ -258,16 +278,22 @@ static void open_refuses_lengths_that_cannot_be(void **state)
         {{3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, 10, "safetensors §Header HeaderBounds", 0},
         {{0, 0xe1, 0xf5, 5, 0, 0, 0, 0, '{', '}'}, 10, "safetensors §Header HeaderBounds", 0},
         {{1, 0xe1, 0xf5, 5, 0, 0, 0, 0, '{', '}'}, 10, "safetensors §Header HeaderTooLarge", 0},
-        {{255, 255, 255, 255, 255, 255, 255, 255, '{', '}'}, 10, "safetensors §Header HeaderTooLarge", 0},
+        {{255, 255, 255, 255, 255, 255, 255, 255, '{', '}'},
+         10,
+         "safetensors §Header HeaderTooLarge",
+         0},
         {{2, 0, 0, 0, 0, 0, 0, 0, ' ', '{'}, 10, "safetensors §Header HeaderStart", 8},
     };
+
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct zt_source *source;
         struct zt_model *model = NULL;
         struct zt_error error;
+
         zt_error_clear(&error);
-        assert_int_equal(zt_source_from_memory(cases[i].bytes, cases[i].length, &source, &error), ZT_OK);
+        assert_int_equal(zt_source_from_memory(cases[i].bytes, cases[i].length, &source, &error),
+                         ZT_OK);
         assert_int_equal(safetensors_open(source, &model, &error), ZT_INVALID);
         assert_failure(&error, ZT_INVALID, cases[i].rule, cases[i].offset);
         assert_null(model);
@@ -275,17 +301,20 @@ static void open_refuses_lengths_that_cannot_be(void **state)
     }
 }
 
-static const char whole[] = "{\"__metadata__\":{\"k\":\"v\\u00e9\"},\"b\":{\"dtype\":\"F32\",\"shape\":[2,2],"
-                            "\"data_offsets\":[4,20]},\"a\":" AT(0, 4) "} ";
+static const char whole[] =
+    "{\"__metadata__\":{\"k\":\"v\\u00e9\"},\"b\":{\"dtype\":\"F32\",\"shape\":[2,2],"
+    "\"data_offsets\":[4,20]},\"a\":" AT(0, 4) "} ";
 
 static void open_refuses_every_prefix(void **state)
 {
     struct container container = {0};
+
     (void)state;
     safetensors_make(&container, whole, 20);
     for (size_t length = 0; length < container.length; length++) {
         struct zt_model *model = NULL;
         struct zt_error error;
+
         zt_error_clear(&error);
         assert_int_equal(container_open(&container, length, &model, &error), ZT_INVALID);
         assert_non_null(error.rule);
@@ -297,17 +326,20 @@ static void open_refuses_every_prefix(void **state)
 static void open_survives_every_flipped_bit(void **state)
 {
     struct container container = {0};
+
     (void)state;
     safetensors_make(&container, whole, 20);
     for (size_t bit = 0; bit < (container.length - 20) * 8; bit++) {
         struct zt_model *model = NULL;
         struct zt_error error;
+
         zt_error_clear(&error);
         container.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         if (container_open(&container, container.length, &model, &error) == ZT_OK) {
             for (uint32_t i = 0; i < model->component_count; i++) {
                 assert_true(model->components[i].offset <= container.length);
-                assert_true(model->components[i].length <= container.length - model->components[i].offset);
+                assert_true(model->components[i].length <=
+                            container.length - model->components[i].offset);
             }
             zt_model_free(model);
         } else {
@@ -322,11 +354,16 @@ static void open_survives_every_flipped_bit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_reads_tensors_and_metadata),     cmocka_unit_test(open_reads_every_dtype),
-        cmocka_unit_test(open_reads_a_header_without_tensors), cmocka_unit_test(open_refuses_broken_headers),
-        cmocka_unit_test(open_refuses_deep_and_wide_headers),  cmocka_unit_test(open_refuses_data_that_is_not_tiled),
-        cmocka_unit_test(open_refuses_lengths_that_cannot_be), cmocka_unit_test(open_refuses_every_prefix),
+        cmocka_unit_test(open_reads_tensors_and_metadata),
+        cmocka_unit_test(open_reads_every_dtype),
+        cmocka_unit_test(open_reads_a_header_without_tensors),
+        cmocka_unit_test(open_refuses_broken_headers),
+        cmocka_unit_test(open_refuses_deep_and_wide_headers),
+        cmocka_unit_test(open_refuses_data_that_is_not_tiled),
+        cmocka_unit_test(open_refuses_lengths_that_cannot_be),
+        cmocka_unit_test(open_refuses_every_prefix),
         cmocka_unit_test(open_survives_every_flipped_bit),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

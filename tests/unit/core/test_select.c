@@ -1,4 +1,5 @@
-/* Selections: the objects that are wanted, whole or cut; and the parts that they are made of, from any position. */
+/* Selections: the objects that are wanted, whole or cut; and the parts that they are made of, from
+ * any position. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -9,13 +10,14 @@
 #include "zt/part.h"
 #include "zt/select.h"
 
-#define DENSE(dtype, at, length, shape)                                                                          \
-    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype "\",\"offset\":" at \
-    ",\"length\":" length "}}}"
-#define FILE_OF(objects) "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{" objects "}}"
-#define THREE                                                                                                    \
-    FILE_OF("\"a\":" DENSE("f32", "64", "96", "[4,6]") ",\"b\":" DENSE("u8", "192", "8", "[8]") ",\"c\":" DENSE( \
-        "i16", "256", "64", "[2,4,4]"))
+#define DENSE(dtype, at, length, shape)                                                      \
+    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
+    "\",\"offset\":" at ",\"length\":" length "}}}"
+#define FILE_OF(objects) \
+    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{" objects "}}"
+#define THREE                                                           \
+    FILE_OF("\"a\":" DENSE("f32", "64", "96", "[4,6]") ",\"b\":" DENSE( \
+        "u8", "192", "8", "[8]") ",\"c\":" DENSE("i16", "256", "64", "[2,4,4]"))
 #define DATA_LENGTH 512
 
 static struct zt_error error;
@@ -26,12 +28,14 @@ struct chosen {
     enum zt_slice_verdict verdict;
 };
 
-static enum zt_status choose(struct chosen *chosen, const char *manifest, const struct zt_choice *choice)
+static enum zt_status choose(struct chosen *chosen, const char *manifest,
+                             const struct zt_choice *choice)
 {
-    memset(chosen, 0, sizeof *chosen);
+    memset(chosen, 0, sizeof(*chosen));
     chosen->verdict = ZT_SLICE_MALFORMED;
     written_from_text(&chosen->from, DATA_LENGTH, manifest);
-    return zt_model_select(chosen->from.model, choice, &chosen->selection, &chosen->verdict, &error);
+    return zt_model_select(chosen->from.model, choice, &chosen->selection, &chosen->verdict,
+                           &error);
 }
 
 static void chosen_free(struct chosen *chosen)
@@ -61,14 +65,16 @@ static void only_wanted_objects_are_there(void **state)
     const bool wanted[] = {true, false, true};
     const struct zt_choice choice = {wanted, NULL};
     struct chosen chosen;
+    const struct zt_model *model;
+    const struct zt_object *last;
 
     (void)state;
     assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
-    const struct zt_model *model = chosen.selection.model;
+    model = chosen.selection.model;
     assert_int_equal(model->object_count, 2);
     assert_int_equal(model->component_count, 2);
     assert_null(zt_model_find(model, (struct zt_text){"b", 1}));
-    const struct zt_object *last = zt_model_find(model, (struct zt_text){"c", 1});
+    last = zt_model_find(model, (struct zt_text){"c", 1});
     assert_non_null(last);
     assert_int_equal(zt_object_shape(model, last)[2], 4);
     assert_int_equal(zt_object_components(model, last)->offset, 256);
@@ -98,10 +104,11 @@ static void one_run_stays_where_it_lies(void **state)
     const struct zt_cut cut = {1, 2, 0};
     const struct zt_choice choice = {NULL, &cut};
     struct chosen chosen;
+    const struct zt_component *parts;
 
     (void)state;
     assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
-    const struct zt_component *parts = chosen.selection.model->components;
+    parts = chosen.selection.model->components;
     assert_int_equal(chosen.verdict, ZT_SLICE_FITS);
     assert_int_equal(chosen.selection.cuts.piece_count, 0);
     assert_int_equal(parts[0].offset, 64 + 48);
@@ -120,10 +127,11 @@ static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
     const struct zt_cut cut = {1, 2, -1};
     const struct zt_choice choice = {wanted, &cut};
     struct chosen chosen;
+    const struct zt_component *parts;
 
     (void)state;
     assert_int_equal(choose(&chosen, THREE, &choice), ZT_OK);
-    const struct zt_component *parts = chosen.selection.model->components;
+    parts = chosen.selection.model->components;
     assert_int_equal(chosen.selection.cuts.piece_count, 2);
     assert_int_equal(chosen.selection.cuts.length, 48 + 32);
     assert_int_equal(parts[0].shard, 1);
@@ -135,18 +143,23 @@ static void many_runs_get_a_place_in_the_file_of_cuts(void **state)
 static void what_cannot_be_cut_is_named(void **state)
 {
     (void)state;
-    assert_refused(FILE_OF("\"a\":" DENSE("u8", "64", "6", "[6]") ",\"x\":" DENSE("u8", "128", "8", "[8]")),
-                   (struct zt_cut){0, 3, 0}, ZT_ARGUMENT, ZT_SLICE_NOT_DIVISIBLE);
-    assert_refused(FILE_OF("\"x\":" DENSE("u8", "64", "1", "[]")), (struct zt_cut){0, 1, 0}, ZT_ARGUMENT,
-                   ZT_SLICE_OUT_OF_RANGE);
-    assert_refused(FILE_OF("\"x\":" DENSE("u8", "64", "6", "[6]")), (struct zt_cut){0, 2, 1}, ZT_ARGUMENT,
-                   ZT_SLICE_OUT_OF_RANGE);
-    assert_refused(FILE_OF("\"x\":{\"shape\":[6],\"format\":\"own\",\"components\":{\"data\":{\"dtype\":\"u8\","
-                           "\"offset\":64,\"length\":6}}}"),
-                   (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
-    assert_refused(FILE_OF("\"x\":{\"shape\":[6],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\","
-                           "\"type\":\"own\",\"offset\":64,\"length\":6}}}"),
-                   (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
+    assert_refused(
+        FILE_OF("\"a\":" DENSE("u8", "64", "6", "[6]") ",\"x\":" DENSE("u8", "128", "8", "[8]")),
+        (struct zt_cut){0, 3, 0}, ZT_ARGUMENT, ZT_SLICE_NOT_DIVISIBLE);
+    assert_refused(FILE_OF("\"x\":" DENSE("u8", "64", "1", "[]")), (struct zt_cut){0, 1, 0},
+                   ZT_ARGUMENT, ZT_SLICE_OUT_OF_RANGE);
+    assert_refused(FILE_OF("\"x\":" DENSE("u8", "64", "6", "[6]")), (struct zt_cut){0, 2, 1},
+                   ZT_ARGUMENT, ZT_SLICE_OUT_OF_RANGE);
+    assert_refused(
+        FILE_OF(
+            "\"x\":{\"shape\":[6],\"format\":\"own\",\"components\":{\"data\":{\"dtype\":\"u8\","
+            "\"offset\":64,\"length\":6}}}"),
+        (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
+    assert_refused(
+        FILE_OF(
+            "\"x\":{\"shape\":[6],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\","
+            "\"type\":\"own\",\"offset\":64,\"length\":6}}}"),
+        (struct zt_cut){0, 2, 0}, ZT_UNSUPPORTED, ZT_SLICE_FITS);
 }
 
 /* --- parts --- */
@@ -157,7 +170,7 @@ static void assert_part(const struct zt_part *part, const uint8_t *expected, siz
 
     for (size_t first = 0; first < length; first++) {
         for (size_t end = first; end <= length; end++) {
-            memset(bytes, 0xA5, sizeof bytes);
+            memset(bytes, 0xA5, sizeof(bytes));
             assert_int_equal(zt_part_read(part, first, bytes, end - first, &error), ZT_OK);
             assert_memory_equal(bytes, expected + first, end - first);
             assert_int_equal(bytes[end - first], 0xA5);
@@ -171,15 +184,16 @@ static void a_cut_part_is_gathered_from_anywhere(void **state)
     struct written from = {0};
     struct zt_slice slice;
     uint8_t expected[48];
+    struct zt_part part;
 
     (void)state;
     written_from_text(&from, DATA_LENGTH, THREE);
     zt_object_cut(from.model, &from.model->objects[0], &cut, &slice);
-    const struct zt_part part = {.source = from.source, .base = 64, .cut = &slice};
+    part = (struct zt_part){.source = from.source, .base = 64, .cut = &slice};
     for (size_t row = 0; row < 4; row++)
         memcpy(expected + row * 12, from.bytes.bytes + 64 + row * 24 + 12, 12);
-    assert_int_equal(slice.length, sizeof expected);
-    assert_part(&part, expected, sizeof expected);
+    assert_int_equal(slice.length, sizeof(expected));
+    assert_part(&part, expected, sizeof(expected));
     written_free(&from);
 }
 
@@ -194,9 +208,9 @@ static void integers_become_wider_from_anywhere(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++)
         memcpy(expected + i * 8, words + i * 2, 2);
-    assert_int_equal(zt_source_from_memory(words, sizeof words, &part.source, &error), ZT_OK);
+    assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
     zt_part_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
-    assert_part(&part, expected, sizeof expected);
+    assert_part(&part, expected, sizeof(expected));
     zt_source_close(part.source);
 }
 
@@ -209,12 +223,12 @@ static void more_integers_than_a_block_become_wider(void **state)
     struct zt_part part = {.base = 0};
 
     (void)state;
-    for (size_t i = 0; i < sizeof words; i++)
+    for (size_t i = 0; i < sizeof(words); i++)
         words[i] = (uint8_t)(i * 7 + 1);
-    assert_int_equal(zt_source_from_memory(words, sizeof words, &part.source, &error), ZT_OK);
+    assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
     zt_part_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
-    assert_int_equal(zt_part_read(&part, 5, wide, sizeof wide, &error), ZT_OK);
-    for (size_t i = 0; i < sizeof wide; i++)
+    assert_int_equal(zt_part_read(&part, 5, wide, sizeof(wide), &error), ZT_OK);
+    for (size_t i = 0; i < sizeof(wide); i++)
         assert_int_equal(wide[i], (i + 5) % 4 == 0 ? words[(i + 5) / 4] : 0);
     zt_source_close(part.source);
 }
@@ -228,7 +242,7 @@ static void negative_integers_are_refused_when_met(void **state)
     struct zt_part part = {.base = 0};
 
     (void)state;
-    assert_int_equal(zt_source_from_memory(words, sizeof words, &part.source, &error), ZT_OK);
+    assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
     zt_part_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
     assert_int_equal(zt_part_read(&part, 0, wide, 4, &error), ZT_OK);
     assert_int_equal(zt_part_read(&part, 0, wide, 5, &error), ZT_INVALID);

@@ -12,7 +12,8 @@
 
 static struct zt_shard shard_of(const char *name, uint64_t size_bytes, const char *digest)
 {
-    return (struct zt_shard){name, digest, size_bytes, (uint32_t)strlen(name), (uint32_t)strlen(digest)};
+    return (struct zt_shard){name, digest, size_bytes, (uint32_t)strlen(name),
+                             (uint32_t)strlen(digest)};
 }
 
 static struct zt_source *source_of(const void *bytes, size_t length)
@@ -35,13 +36,15 @@ static struct zt2_file make_data_shard(const char *data)
     return file;
 }
 
-static enum zt_status check_as(const struct zt2_file *file, uint64_t stated_size, struct zt_error *error)
+static enum zt_status check_as(const struct zt2_file *file, uint64_t stated_size,
+                               struct zt_error *error)
 {
     const struct zt_shard shard = shard_of("w", stated_size, "xxh3:0");
     struct zt_source *source = source_of(file->bytes, file->length);
+    enum zt_status status;
 
     zt_error_clear(error);
-    enum zt_status status = zt_shard_check(&shard, source, error);
+    status = zt_shard_check(&shard, source, error);
     zt_source_close(source);
     return status;
 }
@@ -84,7 +87,8 @@ static void a_shard_is_a_valid_container_itself(void **state)
     assert_int_equal(check_as(&file, file.length, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt2 §1 HeaderMagic", 0);
     assert_string_equal(error.message, "shard w: the file does not begin as zTensor 2 does");
-    zt2_file_make(&file, ZT2_MANIFEST_AT, ZT2_OBJECT("{\"blob\":[4095,8],\"dtype\":\"u8\"}", ZT2_REST));
+    zt2_file_make(&file, ZT2_MANIFEST_AT,
+                  ZT2_OBJECT("{\"blob\":[4095,8],\"dtype\":\"u8\"}", ZT2_REST));
     assert_int_equal(check_as(&file, file.length, &error), ZT_INVALID);
     assert_string_equal(error.rule, "zt2 §1 BlobAlignment");
     assert_string_equal(error.object, "");
@@ -113,11 +117,12 @@ static void the_digest_covers_the_whole_shard(void **state)
     struct zt_error error;
     uint64_t hashed = 0;
     const struct zt_progress counting = {count_bytes, &hashed};
+    struct zt_shard shard;
 
     (void)state;
     assert_int_equal(zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, &error), ZT_OK);
     zt_digest_format(&digest, text);
-    const struct zt_shard shard = shard_of("w", file.length, text);
+    shard = shard_of("w", file.length, text);
     assert_int_equal(zt_shard_check_digest(&shard, source, &counting, &error), ZT_OK);
     assert_int_equal(hashed, file.length);
     file.bytes[8] ^= 1; /* padding counts too */
@@ -137,7 +142,8 @@ static void digests_nobody_knows_are_not_judged(void **state)
 
     (void)state;
     assert_int_equal(zt_shard_check_digest(&shard, source, NULL, &error), ZT_UNSUPPORTED);
-    assert_int_equal(zt_source_digest(source, ZT_DIGEST_XXH3, &stopping, &digest, &error), ZT_ARGUMENT);
+    assert_int_equal(zt_source_digest(source, ZT_DIGEST_XXH3, &stopping, &digest, &error),
+                     ZT_ARGUMENT);
     zt_source_close(source);
 }
 
@@ -150,7 +156,7 @@ static void siblings_are_named_after_the_stem(void **state)
     const struct zt_shard shard = shard_of("w", 48, "xxh3:0");
 
     (void)state;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
         char *path = zt_shard_sibling(paths[i][0], &shard);
 
         assert_string_equal(path, paths[i][1]);
@@ -165,10 +171,11 @@ static void make_csr(struct handmade *made, struct bytes *shard, const uint32_t 
 {
     static const uint64_t shape[] = {2, 2};
     static const uint32_t indices[] = {0, 1};
+    struct zt_component *pointers;
 
     handmade_init(made, ZT_FORMAT_ZT2, ZT_LAYOUT_SPARSE_CSR, 2, shape);
-    handmade_add(made, "indices", ZT_U32, indices, sizeof indices);
-    struct zt_component *pointers = handmade_add(made, "indptr", ZT_U32, indptr, 12);
+    handmade_add(made, "indices", ZT_U32, indices, sizeof(indices));
+    pointers = handmade_add(made, "indptr", ZT_U32, indptr, 12);
     handmade_add(made, "values", ZT_U8, "ab", 2);
     pointers->shard = 1;
     bytes_append(shard, "shard...", 8);
@@ -177,7 +184,8 @@ static void make_csr(struct handmade *made, struct bytes *shard, const uint32_t 
     handmade_open(made);
 }
 
-static enum zt_status check_with(struct handmade *made, struct zt_source *shard, struct zt_error *error)
+static enum zt_status check_with(struct handmade *made, struct zt_source *shard,
+                                 struct zt_error *error)
 {
     struct zt_source *const shards[] = {shard};
     const struct zt_files files = {made->source, shards};
@@ -193,12 +201,13 @@ static void content_rules_are_judged_across_files(void **state)
     struct handmade made;
     struct bytes data = {0};
     struct zt_error error;
+    struct zt_source *shard;
 
     (void)state;
     make_csr(&made, &data, good);
-    struct zt_source *shard = source_of(data.at, data.length);
+    shard = source_of(data.at, data.length);
     assert_int_equal(check_with(&made, shard, &error), ZT_OK);
-    memcpy(data.at + 8, bad, sizeof bad);
+    memcpy(data.at + 8, bad, sizeof(bad));
     assert_int_equal(check_with(&made, shard, &error), ZT_INVALID);
     assert_string_equal(error.rule, "zt2 §6 LayoutData");
     zt_source_close(shard);
@@ -212,12 +221,13 @@ static void content_in_a_shard_that_is_not_there_is_not_judged(void **state)
     struct handmade made;
     struct bytes data = {0};
     struct zt_error error;
+    struct zt_files files;
 
     (void)state;
     make_csr(&made, &data, good);
     assert_int_equal(check_with(&made, NULL, &error), ZT_UNSUPPORTED);
     assert_non_null(strstr(error.message, "not there"));
-    const struct zt_files files = {made.source, NULL};
+    files = (struct zt_files){made.source, NULL};
     assert_int_equal(zt_object_check(&made.model, &made.object, &files, &error), ZT_UNSUPPORTED);
     assert_ptr_equal(zt_files_source(&files, &made.parts[0]), made.source);
     assert_null(zt_files_source(&files, &made.parts[1]));
@@ -232,10 +242,11 @@ static void a_spare_nibble_in_a_shard_must_be_zero(void **state)
     struct zt_error error;
     struct zt_source *good = source_of("\x05", 1);
     struct zt_source *bad = source_of("\x15", 1);
+    struct zt_component *part;
 
     (void)state;
     handmade_init(&made, ZT_FORMAT_ZT2, ZT_LAYOUT_DENSE, 1, shape);
-    struct zt_component *part = handmade_add(&made, "data", ZT_U8, "\x15", 1);
+    part = handmade_add(&made, "data", ZT_U8, "\x15", 1);
     part->logical = ZT_LOGICAL_F4_E2M1;
     part->shard = 1;
     part->offset = 0;
@@ -261,5 +272,6 @@ int main(void)
         cmocka_unit_test(content_in_a_shard_that_is_not_there_is_not_judged),
         cmocka_unit_test(a_spare_nibble_in_a_shard_must_be_zero),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

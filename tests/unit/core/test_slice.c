@@ -33,11 +33,12 @@ struct choice {
     struct taken taken;
 };
 
-static void choose(const uint64_t *shape, unsigned rank, const struct choice *const *choices, struct chosen *chosen)
+static void choose(const uint64_t *shape, unsigned rank, const struct choice *const *choices,
+                   struct chosen *chosen)
 {
     unsigned at[RANK_TRIED] = {0};
 
-    memset(chosen, 0, sizeof *chosen);
+    memset(chosen, 0, sizeof(*chosen));
     for (unsigned i = 0; i < rank; i++) {
         if (!choices[i]->taken.is_index)
             chosen->shape[chosen->rank++] = choices[i]->taken.count;
@@ -72,25 +73,26 @@ static void add_span(struct choice *choice, int64_t first, int64_t end, int64_t 
     char from[8] = "", to[8] = "";
 
     if (first != BOUND_MISSING)
-        snprintf(from, sizeof from, "%d", (int)first);
+        snprintf(from, sizeof(from), "%d", (int)first);
     if (end != BOUND_MISSING)
-        snprintf(to, sizeof to, "%d", (int)end);
-    snprintf(choice->text, sizeof choice->text, "%s:%s", from, to);
+        snprintf(to, sizeof(to), "%d", (int)end);
+    snprintf(choice->text, sizeof(choice->text), "%s:%s", from, to);
     for (int64_t i = place(first, 0, extent); i < place(end, extent, extent); i++)
         choice->taken.indices[choice->taken.count++] = (unsigned)i;
 }
 
-/* All there is to say of a dimension: each index twice, each pair of bounds from before it to after it. */
+/* All there is to say of a dimension: each index twice, each pair of bounds from before it to after
+ * it. */
 static unsigned list_choices(uint64_t extent, struct choice *choices)
 {
     int64_t length = (int64_t)extent;
     unsigned count = 0;
 
-    memset(choices, 0, ITEMS_MAX * sizeof *choices);
+    memset(choices, 0, ITEMS_MAX * sizeof(*choices));
     for (int64_t i = -length; i < length; i++) {
         snprintf(choices[count].text, ITEM_LENGTH, "%d", (int)i);
-        choices[count].taken =
-            (struct taken){.is_index = true, .count = 1, .indices = {(unsigned)((i + length) % length)}};
+        choices[count].taken = (struct taken){
+            .is_index = true, .count = 1, .indices = {(unsigned)((i + length) % length)}};
         count++;
     }
     for (int64_t first = -length - 1; first <= length + 2; first++) {
@@ -134,7 +136,8 @@ static unsigned count_runs(const struct chosen *chosen)
     return runs;
 }
 
-/* The bytes of runs are those of the elements, in order, and there are no more runs than there must be. */
+/* The bytes of runs are those of the elements, in order, and there are no more runs than there must
+ * be. */
 static void assert_bytes(const struct zt_slice *slice, const struct chosen *chosen, unsigned width)
 {
     struct laid_out laid = {.count = 0};
@@ -152,10 +155,9 @@ static void assert_bytes(const struct zt_slice *slice, const struct chosen *chos
     }
     lay_out(slice, 0, slice->offset, &laid);
     assert_int_equal(laid.count, count_runs(chosen));
-    for (size_t i = 0; i < laid.count; i++) {
+    for (size_t i = 0; i < laid.count; i++)
         for (uint64_t byte = 0; byte < slice->run_bytes; byte += width)
             assert_true(laid.runs[i] + byte == (uint64_t)chosen->elements[at++] * width);
-    }
     assert_int_equal(at, chosen->count);
 }
 
@@ -165,11 +167,13 @@ static void assert_merged(const struct zt_slice *slice)
     for (unsigned i = 0; i < slice->loop_count; i++) {
         assert_true(slice->loops[i].count > 1);
         if (i > 0)
-            assert_true(slice->loops[i].count * slice->loops[i].stride_bytes < slice->loops[i - 1].stride_bytes);
+            assert_true(slice->loops[i].count * slice->loops[i].stride_bytes <
+                        slice->loops[i - 1].stride_bytes);
     }
 }
 
-/* Of f4_e2m1: whether the first and last half byte of each run are a byte's first and last, or the data's end. */
+/* Of f4_e2m1: whether the first and last half byte of each run are a byte's first and last, or the
+ * data's end. */
 static bool is_aligned(const struct chosen *chosen, unsigned elements)
 {
     for (size_t i = 0; i < chosen->count; i++) {
@@ -183,8 +187,8 @@ static bool is_aligned(const struct chosen *chosen, unsigned elements)
     return true;
 }
 
-static void assert_half_bytes(const struct zt_slice_tensor *tensor, struct zt_text text, const struct chosen *chosen,
-                              unsigned elements)
+static void assert_half_bytes(const struct zt_slice_tensor *tensor, struct zt_text text,
+                              const struct chosen *chosen, unsigned elements)
 {
     struct zt_slice_tensor halves = *tensor;
     struct zt_slice slice;
@@ -201,27 +205,29 @@ static void assert_half_bytes(const struct zt_slice_tensor *tensor, struct zt_te
     assert_true(slice.length == (chosen->count + 1) / 2);
     if (slice.length > 0)
         lay_out(&slice, 0, slice.offset, &laid);
-    for (size_t i = 0; i < laid.count; i++) {
+    for (size_t i = 0; i < laid.count; i++)
         for (uint64_t byte = 0; byte < slice.run_bytes; byte++, at += 2)
             assert_true(laid.runs[i] + byte == chosen->elements[at] / 2);
-    }
     assert_true(at == chosen->count || at == chosen->count + 1);
 }
 
-static void check(const uint64_t *shape, unsigned rank, const char *text, const struct choice *const *choices)
+static void check(const uint64_t *shape, unsigned rank, const char *text,
+                  const struct choice *const *choices)
 {
     static const struct {
         enum zt_dtype dtype;
         enum zt_logical logical;
         unsigned width;
-    } types[] = {{ZT_U8, ZT_LOGICAL_NONE, 1}, {ZT_BF16, ZT_LOGICAL_NONE, 2}, {ZT_F64, ZT_LOGICAL_COMPLEX128, 16}};
+    } types[] = {{ZT_U8, ZT_LOGICAL_NONE, 1},
+                 {ZT_BF16, ZT_LOGICAL_NONE, 2},
+                 {ZT_F64, ZT_LOGICAL_COMPLEX128, 16}};
     struct chosen chosen;
     unsigned elements = 1;
 
     choose(shape, rank, choices, &chosen);
     for (unsigned i = 0; i < rank; i++)
         elements *= (unsigned)shape[i];
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
         const struct zt_slice_tensor tensor = {shape, rank, types[i].dtype, types[i].logical};
         struct zt_slice slice;
 
@@ -243,12 +249,13 @@ static void check_all_choices(const uint64_t *shape, unsigned rank)
     for (unsigned a = 0; a < counts[0]; a++) {
         for (unsigned b = 0; b < counts[1]; b++) {
             for (unsigned c = 0; c < counts[2]; c++) {
-                const struct choice *const chosen[] = {&choices[0][a], &choices[1][b], &choices[2][c]};
+                const struct choice *const chosen[] = {&choices[0][a], &choices[1][b],
+                                                       &choices[2][c]};
                 char text[RANK_TRIED * ITEM_LENGTH] = "";
 
                 for (unsigned i = 0; i < rank; i++)
-                    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i > 0 ? "," : "",
-                             chosen[i]->text);
+                    snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+                             i > 0 ? "," : "", chosen[i]->text);
                 check(shape, rank, text, chosen);
             }
         }
@@ -257,10 +264,11 @@ static void check_all_choices(const uint64_t *shape, unsigned rank)
 
 static void every_slice_of_small_tensors_is_that_of_the_oracle(void **state)
 {
-    static const uint64_t shapes[][RANK_TRIED] = {{4, 3, 2}, {2, 3, 2}, {3, 1, 3}, {1, 2, 1}, {2, 0, 3}, {2, 2, 2}};
+    static const uint64_t shapes[][RANK_TRIED] = {{4, 3, 2}, {2, 3, 2}, {3, 1, 3},
+                                                  {1, 2, 1}, {2, 0, 3}, {2, 2, 2}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
         /* The whole product of the largest shape would take a minute; its rank 2 is tried whole. */
         for (unsigned rank = 1; rank <= (i == 0 ? 2 : 3); rank++)
             check_all_choices(shapes[i], rank);
@@ -275,13 +283,14 @@ static void every_box_of_the_largest_small_tensor_is_that_of_the_oracle(void **s
     unsigned counts[RANK_TRIED];
 
     (void)state;
-    memset(choices, 0, sizeof choices);
+    memset(choices, 0, sizeof(choices));
     for (unsigned i = 0; i < RANK_TRIED; i++) {
         unsigned count = 0;
 
         for (int64_t first = 0; first < (int64_t)shape[i]; first++) {
             snprintf(choices[i][count].text, ITEM_LENGTH, "%d", (int)first);
-            choices[i][count++].taken = (struct taken){.is_index = true, .count = 1, .indices = {(unsigned)first}};
+            choices[i][count++].taken =
+                (struct taken){.is_index = true, .count = 1, .indices = {(unsigned)first}};
             for (int64_t end = first; end <= (int64_t)shape[i]; end++)
                 add_span(&choices[i][count++], first, end, (int64_t)shape[i]);
         }
@@ -289,10 +298,11 @@ static void every_box_of_the_largest_small_tensor_is_that_of_the_oracle(void **s
     }
     for (unsigned n = 0; n < counts[0] * counts[1] * counts[2]; n++) {
         const struct choice *const chosen[] = {&choices[0][n / counts[1] / counts[2]],
-                                               &choices[1][n / counts[2] % counts[1]], &choices[2][n % counts[2]]};
+                                               &choices[1][n / counts[2] % counts[1]],
+                                               &choices[2][n % counts[2]]};
         char text[4 * ITEM_LENGTH];
 
-        snprintf(text, sizeof text, "%s,%s,%s", chosen[0]->text, chosen[1]->text, chosen[2]->text);
+        snprintf(text, sizeof(text), "%s,%s,%s", chosen[0]->text, chosen[1]->text, chosen[2]->text);
         check(shape, 3, text, chosen);
     }
 }

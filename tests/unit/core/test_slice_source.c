@@ -1,4 +1,5 @@
-/* Slices as sources: every position and length of small ones, large ones across windows, and what goes wrong. */
+/* Slices as sources: every position and length of small ones, large ones across windows, and what
+ * goes wrong. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -10,9 +11,11 @@
 /* The tensor's bytes begin here, in sources that have more. */
 #define BASE 24
 
-static void parse(const struct zt_slice_tensor *tensor, const char *text, struct zt_slice *out_slice)
+static void parse(const struct zt_slice_tensor *tensor, const char *text,
+                  struct zt_slice *out_slice)
 {
-    assert_int_equal(zt_slice_parse(tensor, (struct zt_text){text, strlen(text)}, out_slice, NULL), ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_parse(tensor, (struct zt_text){text, strlen(text)}, out_slice, NULL),
+                     ZT_SLICE_FITS);
 }
 
 static uint8_t *make_bytes(size_t length)
@@ -26,7 +29,8 @@ static uint8_t *make_bytes(size_t length)
 }
 
 /* The slice's bytes, run after run. */
-static void copy_loops(const struct zt_slice *slice, unsigned loop, const uint8_t *from, uint8_t **to)
+static void copy_loops(const struct zt_slice *slice, unsigned loop, const uint8_t *from,
+                       uint8_t **to)
 {
     if (loop == slice->loop_count) {
         memcpy(*to, from, slice->run_bytes);
@@ -48,7 +52,8 @@ static uint8_t *expect(const struct zt_slice *slice, const uint8_t *tensor)
     return expected;
 }
 
-static void assert_reads(struct zt_source *source, const uint8_t *expected, uint64_t offset, size_t length)
+static void assert_reads(struct zt_source *source, const uint8_t *expected, uint64_t offset,
+                         size_t length)
 {
     /* Of the exact size, so that a sanitizer sees a byte too many. */
     uint8_t *got = malloc(length + 1);
@@ -63,8 +68,8 @@ static void assert_reads(struct zt_source *source, const uint8_t *expected, uint
 
 /* --- small slices, read in every way --- */
 
-static void assert_every_read(const struct zt_slice_tensor *tensor, const char *text, struct zt_source *whole,
-                              const uint8_t *bytes)
+static void assert_every_read(const struct zt_slice_tensor *tensor, const char *text,
+                              struct zt_source *whole, const uint8_t *bytes)
 {
     struct zt_slice slice;
     struct zt_source *source = NULL;
@@ -76,10 +81,9 @@ static void assert_every_read(const struct zt_slice_tensor *tensor, const char *
     assert_true(zt_source_size(source) == slice.length);
     assert_null(zt_source_map(source));
     assert_int_equal(zt_source_descriptor(source), -1);
-    for (uint64_t offset = 0; offset <= slice.length; offset++) {
+    for (uint64_t offset = 0; offset <= slice.length; offset++)
         for (size_t length = 0; length <= slice.length - offset; length++)
             assert_reads(source, expected, offset, length);
-    }
     zt_source_close(source);
     free(expected);
 }
@@ -90,8 +94,9 @@ static void every_position_and_length_reads_right(void **state)
     static const struct {
         enum zt_dtype dtype;
         enum zt_logical logical;
-    } types[] = {{ZT_U8, ZT_LOGICAL_NONE},   {ZT_F16, ZT_LOGICAL_NONE},      {ZT_F32, ZT_LOGICAL_NONE},
-                 {ZT_I64, ZT_LOGICAL_NONE},  {ZT_F32, ZT_LOGICAL_COMPLEX64}, {ZT_F64, ZT_LOGICAL_COMPLEX128},
+    } types[] = {{ZT_U8, ZT_LOGICAL_NONE},       {ZT_F16, ZT_LOGICAL_NONE},
+                 {ZT_F32, ZT_LOGICAL_NONE},      {ZT_I64, ZT_LOGICAL_NONE},
+                 {ZT_F32, ZT_LOGICAL_COMPLEX64}, {ZT_F64, ZT_LOGICAL_COMPLEX128},
                  {ZT_U8, ZT_LOGICAL_F4_E2M1}};
     static const char *const texts[] = {
         "...",    "1:3",         "0:0",    "2,1,0,2:4", ":,1",         ":,:,1",
@@ -101,14 +106,14 @@ static void every_position_and_length_reads_right(void **state)
     struct zt_source *whole;
 
     (void)state;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
         const struct zt_slice_tensor tensor = {shape, 4, types[i].dtype, types[i].logical};
         uint64_t length;
 
         assert_int_equal(zt_element_bytes(tensor.dtype, tensor.logical, 96, &length), ZT_OK);
         /* Not a byte more than the tensor has: reading ahead must stop at its end. */
         assert_int_equal(zt_source_from_memory(bytes, BASE + (size_t)length, &whole, NULL), ZT_OK);
-        for (size_t j = 0; j < sizeof texts / sizeof *texts; j++)
+        for (size_t j = 0; j < sizeof(texts) / sizeof(*texts); j++)
             assert_every_read(&tensor, texts[j], whole, bytes);
         if (zt_element_bits(tensor.dtype, tensor.logical) >= 8)
             assert_every_read(&tensor, ":,1:,:,1:4", whole, bytes);
@@ -125,7 +130,8 @@ static void assert_steps(struct zt_source *source, const uint8_t *expected, size
     uint64_t length = zt_source_size(source);
 
     for (uint64_t offset = 0; offset < length; offset += step)
-        assert_reads(source, expected, offset, length - offset < step ? (size_t)(length - offset) : step);
+        assert_reads(source, expected, offset,
+                     length - offset < step ? (size_t)(length - offset) : step);
 }
 
 static void slices_across_windows_read_right(void **state)
@@ -134,18 +140,28 @@ static void slices_across_windows_read_right(void **state)
         uint64_t shape[3];
         const char *text;
     } cases[] = {
-        {{1000, 100, 10}, ":,:,3"},       {{1000, 100, 10}, ":,7:9,:"},      {{1000, 100, 10}, "1:999,1:99,1:9"},
-        {{1000, 100, 10}, ":,5,5"},       {{1000, 100, 10}, ":,3:90,2"},     {{10, 2, 50000}, ":,1,:40000"},
-        {{10, 2, 50000}, ":,1,100:5100"}, {{100, 10, 1000}, ":,2:8,10:900"}, {{100, 10, 1000}, ":,9,990:"},
-        {{2, 500000, 1}, ":,1:499999"},   {{500000, 1, 2}, ":,:,1"},         {{20, 5, 8192}, ":,1:4,:7"},
-        {{20, 5, 8192}, ":,:,4095:8191"}, {{20, 5, 8192}, ":,1:,1:8000"},    {{7, 11, 12289}, ":,3:9,4096:12289"},
+        {{1000, 100, 10}, ":,:,3"},
+        {{1000, 100, 10}, ":,7:9,:"},
+        {{1000, 100, 10}, "1:999,1:99,1:9"},
+        {{1000, 100, 10}, ":,5,5"},
+        {{1000, 100, 10}, ":,3:90,2"},
+        {{10, 2, 50000}, ":,1,:40000"},
+        {{10, 2, 50000}, ":,1,100:5100"},
+        {{100, 10, 1000}, ":,2:8,10:900"},
+        {{100, 10, 1000}, ":,9,990:"},
+        {{2, 500000, 1}, ":,1:499999"},
+        {{500000, 1, 2}, ":,:,1"},
+        {{20, 5, 8192}, ":,1:4,:7"},
+        {{20, 5, 8192}, ":,:,4095:8191"},
+        {{20, 5, 8192}, ":,1:,1:8000"},
+        {{7, 11, 12289}, ":,3:9,4096:12289"},
     };
     uint8_t *bytes = make_bytes(BASE + 1000000);
     struct zt_source *whole;
 
     (void)state;
     assert_int_equal(zt_source_from_memory(bytes, BASE + 1000000, &whole, NULL), ZT_OK);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const struct zt_slice_tensor tensor = {cases[i].shape, 3, ZT_U8, ZT_LOGICAL_NONE};
         struct zt_slice slice;
         struct zt_source *source;
@@ -180,8 +196,8 @@ static uint64_t counting_size(const struct zt_source *source)
     return zt_source_size(((const struct counting_source *)source)->inner);
 }
 
-static enum zt_status counting_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                       struct zt_error *error)
+static enum zt_status counting_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                       size_t length, struct zt_error *error)
 {
     struct counting_source *counting = (struct counting_source *)source;
 
@@ -206,7 +222,8 @@ static void counting_close(struct zt_source *source)
 
 static void count_over(struct counting_source *counting, const uint8_t *bytes, size_t length)
 {
-    static const struct zt_source_ops ops = {counting_size, counting_read_at, counting_map, counting_close};
+    static const struct zt_source_ops ops = {counting_size, counting_read_at, counting_map,
+                                             counting_close};
 
     *counting = (struct counting_source){.base = {&ops}, .failing_from = UINT64_MAX};
     assert_int_equal(zt_source_from_memory(bytes, length, &counting->inner, NULL), ZT_OK);
@@ -238,8 +255,8 @@ static void assert_cost(const uint64_t *shape, const char *text, uint64_t reads,
 
 static void near_runs_are_read_together_and_far_ones_alone(void **state)
 {
-    static const uint64_t near[] = {100000, 8, 1}, far[] = {100, 10000, 1}, large[] = {4, 200000, 1},
-                          clusters[] = {4, 400, 512};
+    static const uint64_t near[] = {100000, 8, 1}, far[] = {100, 10000, 1},
+                          large[] = {4, 200000, 1}, clusters[] = {4, 400, 512};
 
     (void)state;
     /* A window at a time, to the last run and no further. */

@@ -1,4 +1,5 @@
-/* Slices and shards in words: ways to say the same, and what is refused with which verdict. NPY heads beside them. */
+/* Slices and shards in words: ways to say the same, and what is refused with which verdict. NPY
+ * heads beside them. */
 #include "support.h"
 
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static void assert_same(const struct zt_slice_tensor *tensor, const char *text, 
 
     assert_int_equal(zt_slice_parse(tensor, text_of(text), &first, NULL), ZT_SLICE_FITS);
     assert_int_equal(zt_slice_parse(tensor, text_of(other), &second, NULL), ZT_SLICE_FITS);
-    assert_memory_equal(&first, &second, sizeof first);
+    assert_memory_equal(&first, &second, sizeof(first));
 }
 
 static void what_is_left_out_is_whole(void **state)
@@ -64,16 +65,17 @@ static void bounds_of_any_size_are_clipped(void **state)
 
 /* --- what is refused; the slice stays as it was --- */
 
-static void assert_refused(const struct zt_slice_tensor *tensor, const char *text, enum zt_slice_verdict verdict)
+static void assert_refused(const struct zt_slice_tensor *tensor, const char *text,
+                           enum zt_slice_verdict verdict)
 {
     struct zt_slice slice, before;
     struct zt_error error;
 
-    memset(&slice, 0xA5, sizeof slice);
+    memset(&slice, 0xA5, sizeof(slice));
     before = slice;
     if (zt_slice_parse(tensor, text_of(text), &slice, &error) != verdict)
         fail_msg("\"%s\" is taken otherwise", text);
-    assert_memory_equal(&slice, &before, sizeof slice);
+    assert_memory_equal(&slice, &before, sizeof(slice));
     assert_int_equal(error.status, ZT_ARGUMENT);
     assert_null(error.rule);
     assert_true(error.offset == ZT_NO_OFFSET);
@@ -101,10 +103,11 @@ static void malformed_texts_are_told(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_refused(&tensor, texts[i], ZT_SLICE_MALFORMED);
     /* A NUL ends nothing. */
-    assert_int_equal(zt_slice_parse(&tensor, (struct zt_text){"1\0", 2}, NULL, NULL), ZT_SLICE_MALFORMED);
+    assert_int_equal(zt_slice_parse(&tensor, (struct zt_text){"1\0", 2}, NULL, NULL),
+                     ZT_SLICE_MALFORMED);
 }
 
 static void integers_outside_are_told(void **state)
@@ -127,7 +130,7 @@ static void integers_outside_are_told(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_refused(&tensor, texts[i], ZT_SLICE_OUT_OF_RANGE);
 }
 
@@ -199,30 +202,33 @@ static void shards_are_the_slices_they_stand_for(void **state)
                 struct zt_slice shard, slice;
                 char text[32];
                 uint64_t each = shape[dimension] / parts;
-                enum zt_slice_verdict verdict = zt_slice_shard(&tensor, part, parts, axis, &shard, NULL);
+                enum zt_slice_verdict verdict =
+                    zt_slice_shard(&tensor, part, parts, axis, &shard, NULL);
 
-                assert_int_equal(verdict, shape[dimension] % parts == 0 ? ZT_SLICE_FITS : ZT_SLICE_NOT_DIVISIBLE);
+                assert_int_equal(verdict, shape[dimension] % parts == 0 ? ZT_SLICE_FITS
+                                                                        : ZT_SLICE_NOT_DIVISIBLE);
                 if (verdict != ZT_SLICE_FITS)
                     continue;
-                snprintf(text, sizeof text, "%.*s%" PRIu64 ":%" PRIu64, 2 * (int)dimension, ":,:,", part * each,
-                         (part + 1) * each);
-                assert_int_equal(zt_slice_parse(&tensor, text_of(text), &slice, NULL), ZT_SLICE_FITS);
-                assert_memory_equal(&shard, &slice, sizeof slice);
+                snprintf(text, sizeof(text), "%.*s%" PRIu64 ":%" PRIu64, 2 * (int)dimension, ":,:,",
+                         part * each, (part + 1) * each);
+                assert_int_equal(zt_slice_parse(&tensor, text_of(text), &slice, NULL),
+                                 ZT_SLICE_FITS);
+                assert_memory_equal(&shard, &slice, sizeof(slice));
             }
         }
     }
 }
 
-static void assert_no_shard(const struct zt_slice_tensor *tensor, uint64_t part, uint64_t parts, int64_t axis,
-                            enum zt_slice_verdict verdict)
+static void assert_no_shard(const struct zt_slice_tensor *tensor, uint64_t part, uint64_t parts,
+                            int64_t axis, enum zt_slice_verdict verdict)
 {
     struct zt_slice slice, before;
     struct zt_error error;
 
-    memset(&slice, 0xA5, sizeof slice);
+    memset(&slice, 0xA5, sizeof(slice));
     before = slice;
     assert_int_equal(zt_slice_shard(tensor, part, parts, axis, &slice, &error), verdict);
-    assert_memory_equal(&slice, &before, sizeof slice);
+    assert_memory_equal(&slice, &before, sizeof(slice));
     assert_int_equal(error.status, ZT_ARGUMENT);
     assert_null(error.rule);
     assert_true(error.offset == ZT_NO_OFFSET);
@@ -257,7 +263,8 @@ static void shards_that_cannot_be_are_told(void **state)
 
 /* --- NPY heads --- */
 
-static void assert_npy(enum zt_dtype dtype, enum zt_logical logical, unsigned rank, const char *dictionary)
+static void assert_npy(enum zt_dtype dtype, enum zt_logical logical, unsigned rank,
+                       const char *dictionary)
 {
     static const uint64_t shape[] = {2, UINT64_MAX, 0};
     const struct zt_slice_tensor tensor = {shape, rank, dtype, logical};
@@ -285,14 +292,19 @@ static void npy_heads_name_type_and_shape(void **state)
     struct zt_error error;
 
     (void)state;
-    assert_npy(ZT_F32, ZT_LOGICAL_NONE, 0, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }");
-    assert_npy(ZT_BF16, ZT_LOGICAL_NONE, 1, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }");
+    assert_npy(ZT_F32, ZT_LOGICAL_NONE, 0,
+               "{'descr': '<f4', 'fortran_order': False, 'shape': (), }");
+    assert_npy(ZT_BF16, ZT_LOGICAL_NONE, 1,
+               "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }");
     assert_npy(ZT_U8, ZT_LOGICAL_F8_E8M0, 2,
                "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 18446744073709551615), }");
-    assert_npy(ZT_F32, ZT_LOGICAL_COMPLEX64, 1, "{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }");
-    assert_npy(ZT_F64, ZT_LOGICAL_COMPLEX128, 3,
-               "{'descr': '<c16', 'fortran_order': False, 'shape': (2, 18446744073709551615, 0), }");
-    assert_npy(ZT_U8, ZT_LOGICAL_BOOL, 1, "{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }");
+    assert_npy(ZT_F32, ZT_LOGICAL_COMPLEX64, 1,
+               "{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }");
+    assert_npy(
+        ZT_F64, ZT_LOGICAL_COMPLEX128, 3,
+        "{'descr': '<c16', 'fortran_order': False, 'shape': (2, 18446744073709551615, 0), }");
+    assert_npy(ZT_U8, ZT_LOGICAL_BOOL, 1,
+               "{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }");
     assert_int_equal(zt_npy_head(&halves, &head, &length, &error), ZT_UNSUPPORTED);
     assert_int_equal(error.status, ZT_UNSUPPORTED);
     assert_int_equal(zt_npy_head(&unknown, &head, &length, &error), ZT_UNSUPPORTED);

@@ -89,14 +89,14 @@ static void file_source_tells_a_file_cut_short(void **state)
     char path[64];
     struct zt_source *source = NULL;
     int descriptor = make_file(path);
+    char buffer[16];
+    struct zt_error error;
 
     (void)state;
     assert_int_equal(zt_source_from_descriptor(descriptor, &source, NULL), ZT_OK);
     unlink(path);
     assert_int_equal(ftruncate(descriptor, 4), 0);
     assert_int_equal(zt_source_size(source), 16);
-    char buffer[16];
-    struct zt_error error;
     assert_int_equal(zt_source_read_at(source, 0, buffer, 16, &error), ZT_IO);
     assert_true(error.offset == 4);
     zt_source_close(source);

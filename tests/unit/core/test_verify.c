@@ -1,4 +1,5 @@
-/* Digests of components: the verdicts, which bytes are covered, and reading no more than is needed. */
+/* Digests of components: the verdicts, which bytes are covered, and reading no more than is needed.
+ */
 #include "support.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@ static int fill_plain(void **state)
     return 0;
 }
 
-static void digest_text(enum zt_digest_algorithm algorithm, const void *bytes, size_t length, char *out_text)
+static void digest_text(enum zt_digest_algorithm algorithm, const void *bytes, size_t length,
+                        char *out_text)
 {
     struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
@@ -43,16 +45,19 @@ static struct zt_component_check check(struct handmade *made, const struct zt_pr
 {
     struct zt_component_check result;
 
-    memset(&result, 0x5a, sizeof result);
+    memset(&result, 0x5a, sizeof(result));
     if (made->source == NULL)
         handmade_open(made);
-    assert_int_equal(zt_component_check(&made->model, &made->parts[0], made->source, progress, &result, NULL), ZT_OK);
+    assert_int_equal(
+        zt_component_check(&made->model, &made->parts[0], made->source, progress, &result, NULL),
+        ZT_OK);
     return result;
 }
 
 static void stored_bytes_are_hashed_up_to_1_2(void **state)
 {
-    static const enum zt_digest_algorithm algorithms[] = {ZT_DIGEST_SHA256, ZT_DIGEST_CRC32C, ZT_DIGEST_XXH3};
+    static const enum zt_digest_algorithm algorithms[] = {ZT_DIGEST_SHA256, ZT_DIGEST_CRC32C,
+                                                          ZT_DIGEST_XXH3};
     static const enum zt_format formats[] = {ZT_FORMAT_ZT01, ZT_FORMAT_ZT1};
     char text[ZT_DIGEST_TEXT_SIZE];
     struct bytes frame = {NULL, 0};
@@ -61,13 +66,16 @@ static void stored_bytes_are_hashed_up_to_1_2(void **state)
     (void)state;
     bytes_append_zstd(&frame, plain, PLAIN_SIZE, false);
     for (int i = 0; i < 6; i++) {
+        struct zt_component *part;
+        struct zt_component_check result;
+
         digest_text(algorithms[i % 3], frame.at, frame.length, text);
         handmade_init(&made, formats[i / 3], ZT_LAYOUT_DENSE, 1, shape);
-        struct zt_component *part = handmade_add(&made, "data", ZT_U8, frame.at, frame.length);
+        part = handmade_add(&made, "data", ZT_U8, frame.at, frame.length);
         part->encoding = ZT_ENCODING_ZSTD;
         part->decoded_length = PLAIN_SIZE;
         state_digest(part, text);
-        struct zt_component_check result = check(&made, NULL);
+        result = check(&made, NULL);
         assert_int_equal(result.verdict, ZT_VERDICT_VERIFIED);
         assert_true(result.hashed_bytes == frame.length);
         assert_string_equal(result.expected, text);
@@ -82,11 +90,12 @@ static void stored_digest_does_not_decode(void **state)
 {
     char text[ZT_DIGEST_TEXT_SIZE];
     struct handmade made;
+    struct zt_component *part;
 
     (void)state;
     digest_text(ZT_DIGEST_CRC32C, plain, 1000, text);
     handmade_init(&made, ZT_FORMAT_ZT1, ZT_LAYOUT_DENSE, 1, shape);
-    struct zt_component *part = handmade_add(&made, "data", ZT_U8, plain, 1000);
+    part = handmade_add(&made, "data", ZT_U8, plain, 1000);
     part->encoding = ZT_ENCODING_UNKNOWN;
     state_digest(part, text);
     assert_int_equal(check(&made, NULL).verdict, ZT_VERDICT_VERIFIED);
@@ -98,11 +107,12 @@ static void big_endian_data_is_hashed_as_it_is_stored(void **state)
     char text[ZT_DIGEST_TEXT_SIZE];
     uint8_t sha256[32];
     struct handmade made;
+    struct zt_component *part;
 
     (void)state;
     digest_text(ZT_DIGEST_SHA256, plain, 1000, text);
     handmade_init(&made, ZT_FORMAT_ZT01, ZT_LAYOUT_DENSE, 1, shape);
-    struct zt_component *part = handmade_add(&made, "data", ZT_F32, plain, 1000);
+    part = handmade_add(&made, "data", ZT_F32, plain, 1000);
     part->big_endian = 1;
     state_digest(part, text);
     assert_int_equal(check(&made, NULL).verdict, ZT_VERDICT_VERIFIED);
@@ -118,16 +128,18 @@ static void decoded_bytes_are_hashed_in_2(void **state)
     struct bytes stream = {NULL, 0};
     struct handmade made;
     uint8_t sha256[32];
+    struct zt_component *part;
+    struct zt_component_check result;
 
     (void)state;
     digest_text(ZT_DIGEST_SHA256, plain, PLAIN_SIZE, text);
     bytes_append_seekable(&stream, plain, PLAIN_SIZE, 65536);
     handmade_init(&made, ZT_FORMAT_ZT2, ZT_LAYOUT_DENSE, 1, shape);
-    struct zt_component *part = handmade_add(&made, "data", ZT_U8, stream.at, stream.length);
+    part = handmade_add(&made, "data", ZT_U8, stream.at, stream.length);
     part->encoding = ZT_ENCODING_ZSTD_SEEKABLE;
     part->decoded_length = PLAIN_SIZE;
     state_digest(part, text);
-    struct zt_component_check result = check(&made, NULL);
+    result = check(&made, NULL);
     assert_int_equal(result.verdict, ZT_VERDICT_VERIFIED);
     assert_true(result.hashed_bytes > 0 && result.hashed_bytes <= stream.length);
     assert_true(zt_component_decoded_sha256(&made.model, part, sha256));
@@ -141,10 +153,11 @@ static void decoded_sha256_is_told_only_when_it_covers_the_decoded_bytes(void **
     char text[ZT_DIGEST_TEXT_SIZE];
     struct handmade made;
     uint8_t sha256[32];
+    struct zt_component *part;
 
     (void)state;
     handmade_init(&made, ZT_FORMAT_ZT1, ZT_LAYOUT_DENSE, 1, shape);
-    struct zt_component *part = handmade_add(&made, "data", ZT_U8, plain, 1000);
+    part = handmade_add(&made, "data", ZT_U8, plain, 1000);
     assert_false(zt_component_decoded_sha256(&made.model, part, sha256));
     digest_text(ZT_DIGEST_SHA256, plain, 1000, text);
     state_digest(part, text);
@@ -164,12 +177,13 @@ static void wrong_digest_fails_with_both_texts(void **state)
 {
     char text[ZT_DIGEST_TEXT_SIZE];
     struct handmade made;
+    struct zt_component_check result;
 
     (void)state;
     digest_text(ZT_DIGEST_CRC32C, plain, 1000, text);
     handmade_init(&made, ZT_FORMAT_ZT1, ZT_LAYOUT_DENSE, 1, shape);
     state_digest(handmade_add(&made, "data", ZT_U8, plain, 1000), "crc32c:deadbeef");
-    struct zt_component_check result = check(&made, NULL);
+    result = check(&made, NULL);
     assert_int_equal(result.verdict, ZT_VERDICT_FAILED);
     assert_string_equal(result.expected, "crc32c:deadbeef");
     assert_string_equal(result.actual, text);
@@ -201,18 +215,20 @@ static void bytes_that_do_not_decode_fail_without_a_digest_of_their_own(void **s
     char text[ZT_DIGEST_TEXT_SIZE];
     struct bytes stream = {NULL, 0};
     struct handmade made;
+    struct zt_component *part;
+    struct zt_component_check result;
 
     (void)state;
     digest_text(ZT_DIGEST_XXH3, plain, 1000, text);
     bytes_append_seekable(&stream, plain, 1000, 512);
     handmade_init(&made, ZT_FORMAT_ZT2, ZT_LAYOUT_DENSE, 1, shape);
-    struct zt_component *part = handmade_add(&made, "data", ZT_U8, stream.at, stream.length);
+    part = handmade_add(&made, "data", ZT_U8, stream.at, stream.length);
     part->encoding = ZT_ENCODING_ZSTD_SEEKABLE;
     part->decoded_length = 1000;
     state_digest(part, text);
     assert_int_equal(check(&made, NULL).verdict, ZT_VERDICT_VERIFIED);
     made.data.at[64 + 20] ^= 0x40;
-    struct zt_component_check result = check(&made, NULL);
+    result = check(&made, NULL);
     assert_int_equal(result.verdict, ZT_VERDICT_FAILED);
     assert_string_equal(result.actual, "");
     assert_string_equal(result.expected, text);
@@ -242,20 +258,23 @@ static bool stop(void *context, uint64_t stored_bytes)
 
 static void what_cannot_be_judged_is_not_read(void **state)
 {
-    static const char *const texts[] = {"", "md5:00", "sha256:12", "sha512:00", "crc32c:0x", "nonsense"};
+    static const char *const texts[] = {"",          "md5:00",    "sha256:12",
+                                        "sha512:00", "crc32c:0x", "nonsense"};
     int calls = 0;
     const struct zt_progress progress = {stop, &calls};
     struct handmade made;
     char text[ZT_DIGEST_TEXT_SIZE];
+    struct zt_component *part;
+    struct zt_component_check result;
 
     (void)state;
     digest_text(ZT_DIGEST_SHA256, plain, 1000, text);
     handmade_init(&made, ZT_FORMAT_ZT2, ZT_LAYOUT_DENSE, 1, shape);
-    struct zt_component *part = handmade_add(&made, "data", ZT_U8, plain, 1000);
-    struct zt_component_check result = check(&made, &progress);
+    part = handmade_add(&made, "data", ZT_U8, plain, 1000);
+    result = check(&made, &progress);
     assert_int_equal(result.verdict, ZT_VERDICT_UNDIGESTED);
     assert_string_equal(result.expected, "");
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         state_digest(part, texts[i]);
         result = check(&made, &progress);
         assert_int_equal(result.verdict, ZT_VERDICT_UNSUPPORTED);
@@ -278,6 +297,7 @@ static void long_digest_texts_are_cut_between_characters(void **state)
 {
     char text[301];
     struct handmade made;
+    struct zt_component_check result;
 
     (void)state;
     text[0] = 'x';
@@ -286,7 +306,7 @@ static void long_digest_texts_are_cut_between_characters(void **state)
     text[300] = '\0';
     handmade_init(&made, ZT_FORMAT_ZT1, ZT_LAYOUT_DENSE, 1, shape);
     state_digest(handmade_add(&made, "data", ZT_U8, plain, 10), text);
-    struct zt_component_check result = check(&made, NULL);
+    result = check(&made, NULL);
     assert_int_equal(result.verdict, ZT_VERDICT_UNSUPPORTED);
     assert_int_equal(strlen(result.expected), ZT_DIGEST_TEXT_SIZE - 1);
     assert_memory_equal(result.expected, text, ZT_DIGEST_TEXT_SIZE - 1);
@@ -310,7 +330,9 @@ static void progress_adds_up_and_can_stop(void **state)
     assert_int_equal(check(&made, &progress).verdict, ZT_VERDICT_VERIFIED);
     assert_true(left == 0);
     progress = (struct zt_progress){stop, &calls};
-    assert_int_equal(zt_component_check(&made.model, made.parts, made.source, &progress, &result, &error), ZT_ARGUMENT);
+    assert_int_equal(
+        zt_component_check(&made.model, made.parts, made.source, &progress, &result, &error),
+        ZT_ARGUMENT);
     assert_string_equal(error.message, "stopped");
     assert_int_equal(calls, 1);
     assert_int_equal(result.verdict, ZT_VERDICT_FAILED);
@@ -330,7 +352,8 @@ static void source_that_ends_early_is_an_error_not_a_verdict(void **state)
     state_digest(handmade_add(&made, "data", ZT_U8, plain, 100), text);
     made.data.length -= 1;
     handmade_open(&made);
-    assert_int_equal(zt_component_check(&made.model, made.parts, made.source, NULL, &result, &error), ZT_IO);
+    assert_int_equal(
+        zt_component_check(&made.model, made.parts, made.source, NULL, &result, &error), ZT_IO);
     handmade_free(&made);
 }
 

@@ -1,4 +1,5 @@
-/* Writing: what is written reads equal, twice the same, and nothing else comes of sizes that lie or sinks that fail. */
+/* Writing: what is written reads equal, twice the same, and nothing else comes of sizes that lie or
+ * sinks that fail. */
 #include "support.h"
 
 #include <stdio.h>
@@ -10,19 +11,20 @@
 #include "written.h"
 #include "zt/verify.h"
 
-#define DENSE(dtype, at, length, shape)                                                                          \
-    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype "\",\"offset\":" at \
-    ",\"length\":" length "}}}"
+#define DENSE(dtype, at, length, shape)                                                      \
+    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
+    "\",\"offset\":" at ",\"length\":" length "}}}"
 /* Data that every target has a type for; "a" and "c" are the same bytes. */
-#define PLAIN                                                                                                      \
-    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                                            \
-    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE(                                                    \
-        "i32", "128", "300", "[75,1]") ","                                                                         \
-                                       "\"c\":" DENSE("f32", "64", "24", "[6]") ",\"d\":" DENSE("f16", "448", "2", \
-                                                                                                "[1]") "}}"
+#define PLAIN                                                                                    \
+    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                          \
+    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE(                                  \
+        "i32", "128", "300", "[75,1]") ","                                                       \
+                                       "\"c\":" DENSE("f32", "64", "24", "[6]") ",\"d\":" DENSE( \
+                                           "f16", "448", "2", "[1]") "}}"
 #define PLAIN_DATA 512
 
-#define FILE_OF_TWO(object) "{\"version\":\"1.2.0\",\"objects\":{\"x\":" object ",\"y\":" object "}}"
+#define FILE_OF_TWO(object) \
+    "{\"version\":\"1.2.0\",\"objects\":{\"x\":" object ",\"y\":" object "}}"
 
 static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL, ZT_TARGET_ZT2,
                                          ZT_TARGET_MAG, ZT_TARGET_SAFETENSORS,   ZT_TARGET_NPZ};
@@ -45,19 +47,22 @@ static int free_plain(void **state)
     return 0;
 }
 
-static void assert_same_object(const struct written *a, const struct written *b, const struct zt_object *object)
+static void assert_same_object(const struct written *a, const struct written *b,
+                               const struct zt_object *object)
 {
     const struct zt_object *other = zt_model_find(b->model, zt_object_name(object));
     uint8_t bytes[2][1024];
     char name[64] = {0};
+    size_t length;
 
     assert_non_null(other);
     assert_int_equal(object->rank, other->rank);
     assert_memory_equal(zt_object_shape(a->model, object), zt_object_shape(b->model, other),
                         object->rank * sizeof(uint64_t));
-    assert_int_equal(zt_object_components(a->model, object)->dtype, zt_object_components(b->model, other)->dtype);
+    assert_int_equal(zt_object_components(a->model, object)->dtype,
+                     zt_object_components(b->model, other)->dtype);
     memcpy(name, object->name, object->name_length);
-    size_t length = written_decode(a, name, "data", bytes[0], sizeof(bytes[0]));
+    length = written_decode(a, name, "data", bytes[0], sizeof(bytes[0]));
     assert_int_equal(written_decode(b, name, "data", bytes[1], sizeof(bytes[1])), length);
     assert_memory_equal(bytes[0], bytes[1], length);
 }
@@ -76,6 +81,7 @@ static void every_target_reads_equal(void **state)
     (void)state;
     for (size_t i = 0; i < TARGETS; i++) {
         struct written made = {0};
+
         written_make(&made, &plain, targets[i], NULL);
         assert_same_model(&plain, &made);
         written_free(&made);
@@ -87,10 +93,12 @@ static void every_pair_of_targets_goes_there_and_back(void **state)
     (void)state;
     for (size_t i = 0; i < TARGETS; i++) {
         struct written there = {0};
+
         written_make(&there, &plain, targets[i], NULL);
         for (size_t j = 0; j < TARGETS; j++) {
             struct written further = {0};
             struct written back = {0};
+
             written_make(&further, &there, targets[j], NULL);
             written_make(&back, &further, targets[i], NULL);
             assert_same_model(&plain, &back);
@@ -108,11 +116,15 @@ static void the_same_model_is_the_same_bytes(void **state)
     (void)state;
     for (size_t i = 0; i < TARGETS; i++) {
         bool compressed = targets[i] == ZT_TARGET_ZT1 || targets[i] == ZT_TARGET_ZT2;
+
         for (unsigned packed = 0; packed <= (compressed ? 1u : 0u); packed++) {
             struct zt_buffer once = {0};
             struct zt_buffer twice = {0};
-            assert_int_equal(written_convert(&plain, targets[i], packed ? &zstd : NULL, &once, &error), ZT_OK);
-            assert_int_equal(written_convert(&plain, targets[i], packed ? &zstd : NULL, &twice, &error), ZT_OK);
+
+            assert_int_equal(
+                written_convert(&plain, targets[i], packed ? &zstd : NULL, &once, &error), ZT_OK);
+            assert_int_equal(
+                written_convert(&plain, targets[i], packed ? &zstd : NULL, &twice, &error), ZT_OK);
             assert_int_equal(once.length, twice.length);
             assert_memory_equal(once.bytes, twice.bytes, once.length);
             zt_buffer_free(&once);
@@ -138,15 +150,18 @@ static void canonical_is_canonical_and_shares(void **state)
 static void zt1_through_zt2_is_equal_bytes(void **state)
 {
     static const char manifest[] =
-        "{\"version\":\"1.2.0\",\"attributes\":{\"b\":1,\"aa\":[1.5,null,{\"zz\":-1,\"y\":h'00'}]},\"objects\":{"
-        "\"q\":{\"shape\":[2,2],\"format\":\"sparse_csr\",\"attributes\":{\"long\":1,\"s\":true},\"components\":{"
+        "{\"version\":\"1.2.0\",\"attributes\":{\"b\":1,\"aa\":[1.5,null,{\"zz\":-1,\"y\":h'00'}]},"
+        "\"objects\":{"
+        "\"q\":{\"shape\":[2,2],\"format\":\"sparse_csr\",\"attributes\":{\"long\":1,\"s\":true},"
+        "\"components\":{"
         "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":0},"
         "\"indices\":{\"dtype\":\"u32\",\"offset\":64,\"length\":0},"
         "\"indptr\":{\"dtype\":\"i16\",\"offset\":512,\"length\":6}}},"
-        "\"flags\":" DENSE("bool", "64", "2", "[2]") ","
-                                                     "\"other\":{\"shape\":[3],\"format\":\"house.made/"
-                                                     "7\",\"components\":{\"x\":{\"dtype\":\"u8\",\"type\":\"my\","
-                                                     "\"offset\":192,\"length\":5}}}}}";
+        "\"flags\":" DENSE("bool", "64", "2",
+                           "[2]") ","
+                                  "\"other\":{\"shape\":[3],\"format\":\"house.made/"
+                                  "7\",\"components\":{\"x\":{\"dtype\":\"u8\",\"type\":\"my\","
+                                  "\"offset\":192,\"length\":5}}}}}";
     struct container container = {0};
     struct zt_buffer bytes = {0};
     struct written source = {0};
@@ -181,13 +196,16 @@ static void zstd_decodes_and_says_how_long_it_was(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct zt_component_check check;
         struct written made = {0};
+
         written_make(&made, &plain, i == 0 ? ZT_TARGET_ZT1 : ZT_TARGET_ZT2, &zstd);
         assert_same_model(&plain, &made);
         assert_int_equal(made.model->components[1].encoding, encodings[i]);
         assert_true(made.model->components[1].decoded_length == 300);
         /* no content size, one segment or not; a checksum in zTensor 2 */
-        assert_int_equal(made.bytes.bytes[made.model->components[1].offset + 4], i == 0 ? 0x00 : 0x04);
-        assert_int_equal(zt_component_check(made.model, &made.model->components[1], made.source, NULL, &check, &error),
+        assert_int_equal(made.bytes.bytes[made.model->components[1].offset + 4],
+                         i == 0 ? 0x00 : 0x04);
+        assert_int_equal(zt_component_check(made.model, &made.model->components[1], made.source,
+                                            NULL, &check, &error),
                          ZT_OK);
         assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
         written_free(&made);
@@ -237,10 +255,12 @@ static void refuses_more_bytes_than_declared(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct zt_writer *writer = begun(i == 0 ? ZT_TARGET_ZT1 : ZT_TARGET_SAFETENSORS);
         uint32_t next;
+        uint64_t length;
+
         assert_true(zt_writer_next(writer, &next));
         assert_int_equal(next, 0);
         assert_int_equal(zt_writer_component(writer, next, &error), ZT_OK);
-        uint64_t length = zt_writer_length(writer);
+        length = zt_writer_length(writer);
         assert_int_equal(zt_writer_append(writer, bytes, 25, &error), ZT_ARGUMENT);
         assert_string_equal(error.object, "a");
         assert_true(zt_writer_length(writer) == length);
@@ -259,11 +279,13 @@ static void refuses_fewer_bytes_than_declared(void **state)
     for (unsigned i = 0; i < 4; i++) {
         struct zt_writer *writer = begun(i < 2 ? ZT_TARGET_ZT1 : ZT_TARGET_SAFETENSORS);
         uint32_t next;
+
         assert_true(zt_writer_next(writer, &next));
         assert_int_equal(zt_writer_component(writer, next, &error), ZT_OK);
         assert_int_equal(zt_writer_append(writer, bytes, 23, &error), ZT_OK);
         assert_true(zt_writer_next(writer, &next));
-        assert_int_equal(i % 2 == 0 ? zt_writer_component(writer, next, &error) : zt_writer_finish(writer, &error),
+        assert_int_equal(i % 2 == 0 ? zt_writer_component(writer, next, &error)
+                                    : zt_writer_finish(writer, &error),
                          ZT_ARGUMENT);
         assert_string_equal(error.object, "a");
         abandon(writer);
@@ -312,7 +334,8 @@ static void refuses_options_that_the_target_has_not(void **state)
     sink = failing_sink(&state_);
     assert_int_equal(zt_model_project(plain.model, ZT_TARGET_NPZ, &projection, &error), ZT_OK);
     assert_int_equal(zt_writer_begin(projection, &zstd, &sink, &writer, &error), ZT_ARGUMENT);
-    assert_int_equal(zt_writer_begin(projection, NULL, &sink, &writer, &error), ZT_ARGUMENT); /* no CRCs */
+    assert_int_equal(zt_writer_begin(projection, NULL, &sink, &writer, &error),
+                     ZT_ARGUMENT); /* no CRCs */
     zt_projection_free(projection);
     assert_int_equal(zt_model_project(plain.model, ZT_TARGET_ZT1, &projection, &error), ZT_OK);
     assert_int_equal(zt_writer_begin(projection, &level, &sink, &writer, &error), ZT_ARGUMENT);
@@ -332,6 +355,7 @@ static void zt1_takes_components_in_any_order(void **state)
     for (unsigned i = 0; i < 4; i++) {
         char name[2] = {(char)('a' + order[i]), 0};
         size_t length = written_decode(&plain, name, "data", bytes, sizeof(bytes));
+
         assert_int_equal(zt_writer_component(writer, order[i], &error), ZT_OK);
         for (size_t at = 0; at < length; at++)
             assert_int_equal(zt_writer_append(writer, bytes + at, 1, &error), ZT_OK);
@@ -358,12 +382,14 @@ static void a_sink_that_fails_at_any_call_ends_it(void **state)
         struct zt_projection *made = NULL;
         enum zt_status status = ZT_IO;
         unsigned call = 0;
+
         assert_int_equal(zt_model_project(plain.model, targets[i], &made, &error), ZT_OK);
         conversion.projection = made;
         if (targets[i] == ZT_TARGET_ZT2)
             conversion.options = zstd;
         while (status != ZT_OK) {
             struct failing_sink failing = {.failing_call = ++call};
+
             sink = failing_sink(&failing);
             status = zt_model_convert(&conversion, &sink, &error);
             assert_true(status == ZT_OK || status == ZT_IO);
@@ -381,7 +407,8 @@ static void a_sink_that_fails_at_any_call_ends_it(void **state)
 static void open_unknown_length(struct written *written, size_t values_length)
 {
     static const char manifest[] =
-        "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\",\"components\":{"
+        "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\","
+        "\"components\":{"
         "\"coords\":{\"dtype\":\"u64\",\"offset\":64,\"length\":16},"
         "\"values\":{\"dtype\":\"u8\",\"offset\":128,\"length\":%zu,\"encoding\":\"zstd\"}}}}}";
     struct container container = {0};
@@ -411,6 +438,7 @@ static void a_length_nobody_told_is_found_and_checked(void **state)
     for (unsigned i = 0; i < 3; i++) {
         struct written made = {0};
         uint8_t values[8];
+
         open_unknown_length(&written, 2);
         assert_true(written.model->components[1].decoded_length == ZT_LENGTH_UNKNOWN);
         written_make(&made, &written, zt[i], NULL);
@@ -449,18 +477,18 @@ static void zt1_refuses_a_length_that_breaks_the_layout(void **state)
 /* Nobody asks a writer of safetensors for bytes that are none; they are decoded all the same. */
 static void a_damaged_component_of_no_bytes_is_told(void **state)
 {
-    static const char manifest[] = FILE_OF_TWO(
-        "{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":9,"
-        "\"encoding\":\"zstd\",\"uncompressed_length\":0}}}");
+    static const char manifest[] =
+        FILE_OF_TWO("{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":"
+                    "\"u8\",\"offset\":64,\"length\":9,"
+                    "\"encoding\":\"zstd\",\"uncompressed_length\":0}}}");
     struct written written = {0};
     struct zt_buffer out = {0};
 
     (void)state;
     written_from_text(&written, 64, manifest);
-    for (size_t i = 0; i < TARGETS; i++) {
+    for (size_t i = 0; i < TARGETS; i++)
         if (targets[i] != ZT_TARGET_MAG)
             assert_int_equal(written_convert(&written, targets[i], NULL, &out, &error), ZT_CORRUPT);
-    }
     written_free(&written);
 }
 
@@ -475,6 +503,7 @@ static void a_file_that_changes_between_two_readings_is_told(void **state)
         struct zt_projection *made = NULL;
         struct zt_fact *facts = NULL;
         struct failing_sink sunk = {0};
+
         assert_int_equal(zt_model_project(plain.model, twice[i], &made, &error), ZT_OK);
         conversion.projection = made;
         assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_OK);
@@ -494,15 +523,16 @@ static void a_negative_index_is_not_widened(void **state)
     struct written written = {0};
     struct zt_projection *made = NULL;
     struct zt_fact *facts = NULL;
+    struct zt_conversion conversion;
 
     (void)state;
     /* byte n of the data is n: the fourth word, of bytes 134 and 135, is negative */
-    written_from_text(&written, 256,
-                      "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\","
-                      "\"components\":{\"coords\":{\"dtype\":\"i16\",\"offset\":192,\"length\":8},"
-                      "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":4}}}}}");
-    struct zt_source *files[] = {written.source};
-    struct zt_conversion conversion = {.source = written.model, .files = files};
+    written_from_text(
+        &written, 256,
+        "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\","
+        "\"components\":{\"coords\":{\"dtype\":\"i16\",\"offset\":192,\"length\":8},"
+        "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":4}}}}}");
+    conversion = (struct zt_conversion){.source = written.model, .files = &written.source};
     assert_int_equal(zt_model_project(written.model, ZT_TARGET_ZT1, &made, &error), ZT_OK);
     conversion.projection = made;
     assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_INVALID);
@@ -519,12 +549,14 @@ static void content_that_only_the_target_forbids_is_not_written(void **state)
 
     (void)state;
     /* byte n of the data is n mod 251: the last coordinate is the first one again */
-    written_from_text(&written, 256,
-                      "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[251],\"format\":\"sparse_coo\","
-                      "\"components\":{\"coords\":{\"dtype\":\"u8\",\"offset\":64,\"length\":252},"
-                      "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":252}}}}}");
+    written_from_text(
+        &written, 256,
+        "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[251],\"format\":\"sparse_coo\","
+        "\"components\":{\"coords\":{\"dtype\":\"u8\",\"offset\":64,\"length\":252},"
+        "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":252}}}}}");
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(written_convert(&written, refusing[i], NULL, &bytes, &error), ZT_UNSUPPORTED);
+        assert_int_equal(written_convert(&written, refusing[i], NULL, &bytes, &error),
+                         ZT_UNSUPPORTED);
         assert_failure(&error, ZT_UNSUPPORTED, "zt2 §6 LayoutData", 64);
         assert_string_equal(error.object, "x");
         assert_string_equal(error.component, "coords");
@@ -547,9 +579,11 @@ static void an_image_finds_every_position(void **state)
     assert_int_equal(zt_image_make(made, NULL, &image, &error), ZT_OK);
     for (uint64_t offset = 0; offset < image->length; offset++) {
         size_t found = zt_image_find(image, offset);
+
         assert_true(found < image->piece_count);
         assert_true(offset < image->pieces[found].offset + image->pieces[found].length);
-        assert_true(found == 0 || image->pieces[found - 1].offset + image->pieces[found - 1].length <= offset);
+        assert_true(found == 0 ||
+                    image->pieces[found - 1].offset + image->pieces[found - 1].length <= offset);
     }
     assert_true(zt_image_find(image, image->length) == image->piece_count);
     zt_image_free(image);
@@ -559,8 +593,10 @@ static void an_image_finds_every_position(void **state)
 static void an_image_has_a_bound(void **state)
 {
     static const char manifest[] =
-        FILE_OF_TWO("{\"shape\":[4611686018427387904],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\","
-                    "\"offset\":64,\"length\":9,\"encoding\":\"zstd\",\"uncompressed_length\":4611686018427387904}}}");
+        FILE_OF_TWO("{\"shape\":[4611686018427387904],\"format\":\"dense\",\"components\":{"
+                    "\"data\":{\"dtype\":\"u8\","
+                    "\"offset\":64,\"length\":9,\"encoding\":\"zstd\",\"uncompressed_length\":"
+                    "4611686018427387904}}}");
     struct written written = {0};
     struct zt_projection *made = NULL;
     struct zt_image *image = NULL;
@@ -584,6 +620,7 @@ static void a_stream_and_an_image_of_zt1_are_the_same(void **state)
     struct zt_image *image = NULL;
     struct zt_fact *facts = NULL;
     struct zt_buffer bytes = {0};
+    const struct zt_piece *end;
 
     (void)state;
     assert_int_equal(zt_model_project(plain.model, ZT_TARGET_ZT1, &made, &error), ZT_OK);
@@ -592,8 +629,9 @@ static void a_stream_and_an_image_of_zt1_are_the_same(void **state)
     assert_int_equal(zt_image_make(made, facts, &image, &error), ZT_OK);
     assert_int_equal(written_convert(&plain, ZT_TARGET_ZT1, NULL, &bytes, &error), ZT_OK);
     assert_true(image->length == bytes.length);
-    const struct zt_piece *end = &image->pieces[image->piece_count - 1];
-    assert_memory_equal(bytes.bytes + end->offset, image->added + end->added_at, (size_t)end->length);
+    end = &image->pieces[image->piece_count - 1];
+    assert_memory_equal(bytes.bytes + end->offset, image->added + end->added_at,
+                        (size_t)end->length);
     zt_buffer_free(&bytes);
     free(facts);
     zt_image_free(image);

@@ -1,6 +1,8 @@
-/* Memory that runs out while a model is projected and written: every n-th allocation fails once; nothing is leaked.
+/* Memory that runs out while a model is projected and written: every n-th allocation fails once;
+ * nothing is leaked.
  *
- * The C library's allocator is replaced in this program, so it tests nothing under sanitizers, which do the same. */
+ * The C library's allocator is replaced in this program, so it tests nothing under sanitizers,
+ * which do the same. */
 #include "support.h"
 
 #include <stdbool.h>
@@ -47,23 +49,32 @@ static enum zt_status convert(const struct written *from, enum zt_target target,
     return status;
 }
 
-static enum zt_status convert_failing(const struct written *from, enum zt_target target, bool zstd, long n)
+static enum zt_status convert_failing(const struct written *from, enum zt_target target, bool zstd,
+                                      long n)
 {
+    enum zt_status status;
+
     allocation_fail(n);
-    enum zt_status status = convert(from, target, zstd);
+    status = convert(from, target, zstd);
     return status;
 }
 
 static void assert_survives(const struct written *from, enum zt_target target, bool zstd)
 {
+    size_t whole;
+
     /* Each failure twice: libraries keep what they allocate on first use, for errors too. */
     assert_int_equal(convert(from, target, zstd), ZT_OK);
-    size_t whole = output_length;
+    whole = output_length;
     for (long n = 0; n < CALLS_MAX; n++) {
+        long before;
+        enum zt_status status;
+        bool met;
+
         convert_failing(from, target, zstd, n);
-        long before = allocation_outstanding();
-        enum zt_status status = convert_failing(from, target, zstd, n);
-        bool met = allocation_end();
+        before = allocation_outstanding();
+        status = convert_failing(from, target, zstd, n);
+        met = allocation_end();
         assert_int_equal(allocation_outstanding(), before);
         assert_true(status == ZT_NO_MEMORY || (status == ZT_OK && output_length == whole));
         if (!met) {
@@ -74,10 +85,12 @@ static void assert_survives(const struct written *from, enum zt_target target, b
     fail_msg("a conversion makes more than %d allocations", CALLS_MAX);
 }
 
-#define MANIFEST                                                                                                  \
-    "{\"version\":\"1.2.0\",\"attributes\":{\"n\":7,\"text\":\"t\"},\"objects\":{"                                \
-    "\"e\u0301\":{\"shape\":[2,2],\"format\":\"dense\",\"attributes\":{\"b\":{\"y\":1,\"x\":2}},\"components\":{" \
-    "\"data\":{\"dtype\":\"f32\",\"offset\":64,\"length\":16}}},\"f\":{\"shape\":[4],\"format\":\"dense\","       \
+#define MANIFEST                                                                                  \
+    "{\"version\":\"1.2.0\",\"attributes\":{\"n\":7,\"text\":\"t\"},\"objects\":{"                \
+    "\"e\u0301\":{\"shape\":[2,2],\"format\":\"dense\",\"attributes\":{\"b\":{\"y\":1,\"x\":2}}," \
+    "\"components\":{"                                                                            \
+    "\"data\":{\"dtype\":\"f32\",\"offset\":64,\"length\":16}}},\"f\":{\"shape\":[4],\"format\":" \
+    "\"dense\","                                                                                  \
     "\"components\":{\"data\":{\"dtype\":\"f32\",\"offset\":64,\"length\":16}}}}}"
 
 static void every_allocation_may_fail(void **state)

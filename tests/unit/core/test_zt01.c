@@ -14,10 +14,10 @@ static struct zt_model *opened(const char *manifest)
     struct container container = {0};
     struct zt_model *model = NULL;
     struct zt_error error;
+
     container_make(&container, CONTAINER_ZT01, 128, manifest);
-    if (container_open(&container, container.length, &model, &error) != ZT_OK) {
+    if (container_open(&container, container.length, &model, &error) != ZT_OK)
         print_error("%s: %s\n", error.rule != NULL ? error.rule : "no rule", error.message);
-    }
     assert_non_null(model);
     container_free(&container);
     return model;
@@ -33,15 +33,19 @@ static void assert_text(const char *bytes, size_t length, const char *wanted)
 
 static void open_reads_every_field(void **state)
 {
+    struct zt_model *model;
+    const struct zt_object *object;
+    const struct zt_component *component;
+
     (void)state;
-    struct zt_model *model =
-        opened(TENSOR_AND("\"layout\":\"dense\",\"data_endianness\":\"big\",\"checksum\":\"crc32c:0x1\""));
-    const struct zt_object *object = zt_model_find(model, (struct zt_text){"x", 1});
+    model = opened(
+        TENSOR_AND("\"layout\":\"dense\",\"data_endianness\":\"big\",\"checksum\":\"crc32c:0x1\""));
+    object = zt_model_find(model, (struct zt_text){"x", 1});
     assert_int_equal(model->format, ZT_FORMAT_ZT01);
     assert_text(model->version.bytes, model->version.length, "0.1.0");
     assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
     assert_null(object->attributes);
-    const struct zt_component *component = zt_object_find(model, object, (struct zt_text){"data", 4});
+    component = zt_object_find(model, object, (struct zt_text){"data", 4});
     assert_non_null(component);
     assert_int_equal(component->dtype, ZT_F32);
     assert_int_equal(component->big_endian, 1);
@@ -54,8 +58,10 @@ static void open_reads_every_field(void **state)
 
 static void open_takes_absent_and_null_fields(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model = opened(TENSOR_AND("\"data_endianness\":null,\"checksum\":null"));
+    model = opened(TENSOR_AND("\"data_endianness\":null,\"checksum\":null"));
     assert_text(model->objects[0].format, model->objects[0].format_length, "dense");
     assert_int_equal(model->components[0].big_endian, 0);
     assert_null(model->components[0].digest);
@@ -64,13 +70,15 @@ static void open_takes_absent_and_null_fields(void **state)
 
 static void open_keeps_custom_fields_as_attributes(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model =
-        opened("[{\"a\":1," PLACE
-               "\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\",\"b\":[2]},{\"name\":\"y\",\"offset\":64,"
-               "\"size\":16,\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\",\"c\":3},{\"name\":\"z\","
-               "\"offset\":64,\"size\":16,"
-               "\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\"}]");
+    model = opened("[{\"a\":1," PLACE "\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\","
+                   "\"b\":[2]},{\"name\":\"y\",\"offset\":64,"
+                   "\"size\":16,\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\",\"c\":3},{"
+                   "\"name\":\"z\","
+                   "\"offset\":64,\"size\":16,"
+                   "\"dtype\":\"float32\",\"shape\":[4],\"encoding\":\"raw\"}]");
     assert_text((const char *)model->objects[0].attributes, model->objects[0].attributes_length,
                 "\xA2\x61"
                 "a\x01\x61"
@@ -84,12 +92,17 @@ static void open_keeps_custom_fields_as_attributes(void **state)
 
 static void open_reads_both_spellings_of_sparse(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model =
-        opened("[{\"name\":\"a\",\"offset\":64,\"size\":3,\"dtype\":\"float32\",\"shape\":[4,4],\"encoding\":\"raw\","
-               "\"layout\":\"sparse\",\"sparse_format\":\"csr\"},{\"name\":\"b\",\"offset\":128,\"size\":3,\"dtype\":"
-               "\"uint8\",\"shape\":[4],\"encoding\":\"raw\",\"layout\":\"sparsecoo\"},{\"name\":\"c\",\"offset\":128,"
-               "\"size\":3,\"dtype\":\"uint8\",\"shape\":[4],\"encoding\":\"zstd\",\"layout\":\"sparsecsr\"}]");
+    model = opened("[{\"name\":\"a\",\"offset\":64,\"size\":3,\"dtype\":\"float32\",\"shape\":[4,4]"
+                   ",\"encoding\":\"raw\","
+                   "\"layout\":\"sparse\",\"sparse_format\":\"csr\"},{\"name\":\"b\",\"offset\":"
+                   "128,\"size\":3,\"dtype\":"
+                   "\"uint8\",\"shape\":[4],\"encoding\":\"raw\",\"layout\":\"sparsecoo\"},{"
+                   "\"name\":\"c\",\"offset\":128,"
+                   "\"size\":3,\"dtype\":\"uint8\",\"shape\":[4],\"encoding\":\"zstd\",\"layout\":"
+                   "\"sparsecsr\"}]");
     assert_int_equal(model->objects[0].layout, ZT_LAYOUT_OTHER);
     assert_int_equal(model->objects[0].attributes_length, 1 + 14 + 4);
     assert_int_equal(model->objects[1].layout, ZT_LAYOUT_ZT01_COO);
@@ -100,8 +113,10 @@ static void open_reads_both_spellings_of_sparse(void **state)
 
 static void open_lists_unknown_encodings(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model = opened("[{" PLACE "\"dtype\":\"bool\",\"shape\":[4],\"encoding\":\"lz4\"}]");
+    model = opened("[{" PLACE "\"dtype\":\"bool\",\"shape\":[4],\"encoding\":\"lz4\"}]");
     assert_int_equal(model->components[0].encoding, ZT_ENCODING_UNKNOWN);
     assert_text(model->components[0].encoding_name, model->components[0].encoding_length, "lz4");
     assert_true(model->components[0].decoded_length == ZT_LENGTH_UNKNOWN);
@@ -110,17 +125,20 @@ static void open_lists_unknown_encodings(void **state)
 
 static void open_derives_the_decoded_length_of_dense_zstd(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model = opened("[{" PLACE "\"dtype\":\"float64\",\"shape\":[5,2],\"encoding\":\"zstd\"}]");
+    model = opened("[{" PLACE "\"dtype\":\"float64\",\"shape\":[5,2],\"encoding\":\"zstd\"}]");
     assert_int_equal(model->components[0].decoded_length, 80);
     zt_model_free(model);
 }
 
 static void open_reads_the_smallest_file(void **state)
 {
-    (void)state;
     struct container container = {0};
     struct zt_model *model = NULL;
+
+    (void)state;
     container_make(&container, CONTAINER_ZT01, 0, "[]");
     assert_int_equal(container.length, 17);
     assert_int_equal(container_open(&container, container.length, &model, NULL), ZT_OK);
@@ -133,10 +151,10 @@ static void open_reads_the_smallest_file(void **state)
 
 static void open_refuses_broken_metadata(void **state)
 {
-    (void)state;
-#define FIELDS(name, offset, size, dtype, shape, encoding)                                           \
-    "\"name\":" name ",\"offset\":" offset ",\"size\":" size ",\"dtype\":" dtype ",\"shape\":" shape \
-    ",\"encoding\":" encoding
+    struct container container = {0};
+#define FIELDS(name, offset, size, dtype, shape, encoding)                       \
+    "\"name\":" name ",\"offset\":" offset ",\"size\":" size ",\"dtype\":" dtype \
+    ",\"shape\":" shape ",\"encoding\":" encoding
     static const struct {
         const char *rule;
         const char *manifest;
@@ -161,9 +179,10 @@ static void open_refuses_broken_metadata(void **state)
         {"zt0.1 §Metadata Schema", TENSOR_AND("\"checksum\":^1")},
         {"zt0.1 §Metadata Schema", TENSOR_AND("^1:1")},
         {"zt0.1 §Metadata Endianness", TENSOR_AND("\"data_endianness\":^\"middle\"")},
-        {"zt0.1 §Metadata Endianness",
-         "[{" FIELDS("\"x\"", "64", "9", "\"int16\"", "[4]", "\"zstd\"") ",\"data_endianness\":^\"big\"}]"},
-        {"zt0.1 §Metadata Dtype", "[{" FIELDS("\"x\"", "64", "16", "^\"f32\"", "[4]", "\"raw\"") "}]"},
+        {"zt0.1 §Metadata Endianness", "[{" FIELDS("\"x\"", "64", "9", "\"int16\"", "[4]",
+                                                   "\"zstd\"") ",\"data_endianness\":^\"big\"}]"},
+        {"zt0.1 §Metadata Dtype",
+         "[{" FIELDS("\"x\"", "64", "16", "^\"f32\"", "[4]", "\"raw\"") "}]"},
         {"zt0.1 §Metadata Shape", "[{\"shape\":^[4294967296,4294967296]}]"},
         {"zt0.1 §Metadata Shape",
          "[{" FIELDS("@\"x\"", "64", "16", "\"float64\"", "[2305843009213693952]", "\"raw\"") "}]"},
@@ -174,8 +193,9 @@ static void open_refuses_broken_metadata(void **state)
         {"zt0.1 §Metadata DuplicateName",
          "[" TENSOR ",{" FIELDS("@\"x\"", "64", "16", "\"int8\"", "[16]", "\"raw\"") "}]"},
     };
-    struct container container = {0};
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
         container_make(&container, CONTAINER_ZT01, 128, list[i].manifest);
         container_assert_refused(&container, list[i].rule, container.mark);
     }
@@ -184,22 +204,27 @@ static void open_refuses_broken_metadata(void **state)
 
 static void open_refuses_misplaced_blobs(void **state)
 {
-    (void)state;
+    struct container container = {0};
     static const struct {
         const char *rule;
         uint64_t offset;
         const char *manifest;
     } list[] = {
-        {"zt0.1 §Layout BlobAlignment", 72, "[{" FIELDS("\"x\"", "72", "16", "\"int8\"", "[16]", "\"raw\"") "}]"},
-        {"zt0.1 §Layout BlobBounds", 0, "[{" FIELDS("\"x\"", "0", "16", "\"int8\"", "[16]", "\"raw\"") "}]"},
-        {"zt0.1 §Layout BlobBounds", 128, "[{" FIELDS("\"x\"", "128", "65", "\"int8\"", "[65]", "\"raw\"") "}]"},
-        {"zt0.1 §Metadata DenseSize", 64, "[{" FIELDS("\"x\"", "64", "15", "\"int8\"", "[16]", "\"raw\"") "}]"},
+        {"zt0.1 §Layout BlobAlignment", 72,
+         "[{" FIELDS("\"x\"", "72", "16", "\"int8\"", "[16]", "\"raw\"") "}]"},
+        {"zt0.1 §Layout BlobBounds", 0,
+         "[{" FIELDS("\"x\"", "0", "16", "\"int8\"", "[16]", "\"raw\"") "}]"},
+        {"zt0.1 §Layout BlobBounds", 128,
+         "[{" FIELDS("\"x\"", "128", "65", "\"int8\"", "[65]", "\"raw\"") "}]"},
+        {"zt0.1 §Metadata DenseSize", 64,
+         "[{" FIELDS("\"x\"", "64", "15", "\"int8\"", "[16]", "\"raw\"") "}]"},
         {"zt0.1 §Layout BlobOverlap", 128,
-         "[{" FIELDS("\"x\"", "64", "65", "\"int8\"", "[65]", "\"raw\"") "},{" FIELDS("\"y\"", "128", "1", "\"int8\"",
-                                                                                      "[1]", "\"raw\"") "}]"},
+         "[{" FIELDS("\"x\"", "64", "65", "\"int8\"", "[65]", "\"raw\"") "},{" FIELDS(
+             "\"y\"", "128", "1", "\"int8\"", "[1]", "\"raw\"") "}]"},
     };
-    struct container container = {0};
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
         container_make(&container, CONTAINER_ZT01, 128, list[i].manifest);
         container_assert_refused(&container, list[i].rule, list[i].offset);
     }
@@ -208,10 +233,12 @@ static void open_refuses_misplaced_blobs(void **state)
 
 static void open_refuses_a_broken_tail(void **state)
 {
-    (void)state;
     struct container container = {0};
+    uint64_t at;
+
+    (void)state;
     container_make(&container, CONTAINER_ZT01, 128, "[" TENSOR "]");
-    uint64_t at = container.length - 8;
+    at = container.length - 8;
     container.bytes[container.length - 1] = 1;
     container_assert_refused(&container, "zt0.1 §Layout MetadataBounds", at);
     memset(container.bytes + at, 0, 8);
@@ -223,9 +250,10 @@ static void open_refuses_a_broken_tail(void **state)
 
 static void open_refuses_bytes_after_the_array(void **state)
 {
-    (void)state;
     struct container container = {0};
     struct zt_buffer manifest = {0};
+
+    (void)state;
     cbor_text_append(&manifest, "[" TENSOR "]");
     zt_buffer_append(&manifest, "\x80", 1);
     container_make_bytes(&container, CONTAINER_ZT01, 128, &manifest);
@@ -241,27 +269,29 @@ static uint64_t vast_size(const struct zt_source *source)
     return 1ull << 32;
 }
 
-static enum zt_status vast_read(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                struct zt_error *error)
+static enum zt_status vast_read(struct zt_source *source, uint64_t offset, void *buffer,
+                                size_t length, struct zt_error *error)
 {
     (void)source;
     (void)error;
     memset(buffer, 0, length);
-    if (offset == 0) {
+    if (offset == 0)
         memcpy(buffer, "ZTEN0001", 8);
-    } else {
+    else
         memcpy(buffer, "\x01\x00\x00\x40", 4); /* 2^30 + 1 */
-    }
     return ZT_OK;
 }
 
 static void open_refuses_metadata_past_1_gib_before_reading_it(void **state)
 {
-    (void)state;
     static const struct zt_source_ops ops = {.size = vast_size, .read_at = vast_read};
-    struct zt_source source = {&ops};
-    struct zt_model *model = NULL;
+    struct zt_source source;
+    struct zt_model *model;
     struct zt_error error;
+
+    (void)state;
+    source = (struct zt_source){&ops};
+    model = NULL;
     zt_model_open(&source, &model, &error);
     assert_failure(&error, ZT_INVALID, "zt0.1 §Layout MetadataTooLarge", (1ull << 32) - 8);
 }
@@ -282,5 +312,6 @@ int main(void)
         cmocka_unit_test(open_refuses_bytes_after_the_array),
         cmocka_unit_test(open_refuses_metadata_past_1_gib_before_reading_it),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,19 +12,21 @@
 #define OBJECT_WITH(c)    "{\"shape\":[2,2],\"format\":\"dense\",\"components\":{\"data\":" c "}}"
 #define MANIFEST_WITH(o)  "{\"version\":\"1.2.0\",\"objects\":{\"x\":" o "}}"
 #define COMPONENT_FILE(c) MANIFEST_WITH(OBJECT_WITH(c))
-#define TENSOR_1_0                                                                                                    \
-    "{\"dtype\":\"float32\",\"shape\":[2,2],\"format\":\"dense\",\"components\":{\"data\":{\"offset\":64,\"length\":" \
+#define TENSOR_1_0                                                                           \
+    "{\"dtype\":\"float32\",\"shape\":[2,2],\"format\":\"dense\",\"components\":{\"data\":{" \
+    "\"offset\":64,\"length\":"                                                              \
     "16}}}"
 
-static struct zt_model *opened(enum container_version version, size_t data_length, const char *manifest)
+static struct zt_model *opened(enum container_version version, size_t data_length,
+                               const char *manifest)
 {
     struct container container = {0};
     struct zt_model *model = NULL;
     struct zt_error error;
+
     container_make(&container, version, data_length, manifest);
-    if (container_open(&container, container.length, &model, &error) != ZT_OK) {
+    if (container_open(&container, container.length, &model, &error) != ZT_OK)
         print_error("%s: %s\n", error.rule != NULL ? error.rule : "no rule", error.message);
-    }
     assert_non_null(model);
     container_free(&container);
     return model;
@@ -46,13 +48,19 @@ static void assert_text(const char *bytes, size_t length, const char *wanted)
 
 static void open_reads_every_field(void **state)
 {
+    struct zt_model *model;
+    const struct zt_object *object;
+    const struct zt_component *component;
+
     (void)state;
-    struct zt_model *model = opened(
-        CONTAINER_ZT1, 16,
-        "{\"version\":\"1.2.0\",\"attributes\":{\"a\":1},\"objects\":{\"x\":{\"shape\":[2,3],\"format\":\"dense\","
-        "\"attributes\":{\"b\":[2]},\"components\":{\"data\":{\"dtype\":\"u8\",\"type\":\"f8_e5m2\",\"offset\":64,"
-        "\"length\":9,\"uncompressed_length\":6,\"encoding\":\"zstd\",\"digest\":\"crc32c:0x1\"}}}}}");
-    const struct zt_object *object = zt_model_find(model, (struct zt_text){"x", 1});
+    model = opened(CONTAINER_ZT1, 16,
+                   "{\"version\":\"1.2.0\",\"attributes\":{\"a\":1},\"objects\":{\"x\":{\"shape\":["
+                   "2,3],\"format\":\"dense\","
+                   "\"attributes\":{\"b\":[2]},\"components\":{\"data\":{\"dtype\":\"u8\",\"type\":"
+                   "\"f8_e5m2\",\"offset\":64,"
+                   "\"length\":9,\"uncompressed_length\":6,\"encoding\":\"zstd\",\"digest\":"
+                   "\"crc32c:0x1\"}}}}}");
+    object = zt_model_find(model, (struct zt_text){"x", 1});
     assert_int_equal(model->format, ZT_FORMAT_ZT1);
     assert_text(model->version.bytes, model->version.length, "1.2.0");
     assert_text(model->attributes.bytes, model->attributes.length,
@@ -65,7 +73,7 @@ static void open_reads_every_field(void **state)
     assert_int_equal(zt_object_shape(model, object)[1], 3);
     assert_int_equal(zt_object_elements(model, object), 6);
     assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
-    const struct zt_component *component = zt_object_find(model, object, (struct zt_text){"data", 4});
+    component = zt_object_find(model, object, (struct zt_text){"data", 4});
     assert_non_null(component);
     assert_int_equal(component->dtype, ZT_U8);
     assert_int_equal(component->logical, ZT_LOGICAL_F8_E5M2);
@@ -83,13 +91,17 @@ static void open_reads_every_field(void **state)
 
 static void open_takes_null_for_absent(void **state)
 {
+    struct zt_model *model;
+    const struct zt_component *component;
+
     (void)state;
-    struct zt_model *model = opened(
-        CONTAINER_ZT1, 16,
-        "{\"version\":\"1.1.0\",\"attributes\":null,\"objects\":{\"x\":{\"shape\":[4],\"format\":\"dense\","
-        "\"attributes\":null,\"components\":{\"data\":{\"dtype\":\"f32\",\"type\":null,\"offset\":64,\"length\":16,"
-        "\"uncompressed_length\":null,\"digest\":null}}}}}");
-    const struct zt_component *component = only_component(model);
+    model = opened(CONTAINER_ZT1, 16,
+                   "{\"version\":\"1.1.0\",\"attributes\":null,\"objects\":{\"x\":{\"shape\":[4],"
+                   "\"format\":\"dense\","
+                   "\"attributes\":null,\"components\":{\"data\":{\"dtype\":\"f32\",\"type\":null,"
+                   "\"offset\":64,\"length\":16,"
+                   "\"uncompressed_length\":null,\"digest\":null}}}}}");
+    component = only_component(model);
     assert_null(component->type);
     assert_null(component->digest);
     assert_int_equal(component->decoded_length, 16);
@@ -101,17 +113,20 @@ static void open_takes_null_for_absent(void **state)
 
 static void open_sorts_names_in_any_order(void **state)
 {
+    struct zt_model *model;
+    const struct zt_component *components;
+
     (void)state;
-    struct zt_model *model = opened(CONTAINER_ZT1, 16,
-                                    "{\"objects\":{\"b\":" OBJECT_WITH(COMPONENT) ",\"aa\":" OBJECT_WITH(
-                                        COMPONENT) ",\"a\":{\"shape\":[],"
-                                                   "\"format\":\"x\",\"components\":{\"z\":" COMPONENT
-                                                   ",\"y\":" COMPONENT "}}},\"version\":\"1.1\"}");
+    model = opened(CONTAINER_ZT1, 16,
+                   "{\"objects\":{\"b\":" OBJECT_WITH(COMPONENT) ",\"aa\":" OBJECT_WITH(
+                       COMPONENT) ",\"a\":{\"shape\":[],"
+                                  "\"format\":\"x\",\"components\":{\"z\":" COMPONENT
+                                  ",\"y\":" COMPONENT "}}},\"version\":\"1.1\"}");
     assert_int_equal(model->object_count, 3);
     assert_text(model->objects[0].name, model->objects[0].name_length, "a");
     assert_text(model->objects[1].name, model->objects[1].name_length, "aa");
     assert_text(model->objects[2].name, model->objects[2].name_length, "b");
-    const struct zt_component *components = zt_object_components(model, &model->objects[0]);
+    components = zt_object_components(model, &model->objects[0]);
     assert_text(components[0].name, components[0].name_length, "y");
     assert_text(components[1].name, components[1].name_length, "z");
     assert_int_equal(zt_object_elements(model, &model->objects[0]), 1);
@@ -120,14 +135,19 @@ static void open_sorts_names_in_any_order(void **state)
 
 static void open_reads_indefinite_lengths_and_wide_heads(void **state)
 {
+    struct zt_model *model;
+    const struct zt_object *object;
+
     (void)state;
-    /* {_ "version": (_ "1.", "2.0"), "objects": {_ "x": {...}}} with "shape" in two pieces and wide integers. */
-    struct zt_model *model =
-        opened(CONTAINER_ZT1, 16,
-               "!bf6776657273696f6e7f62312e63322e30ff676f626a65637473bf7f61786179ffbf7f63736861627065ff9f18"
-               "021b0000000000000002ff66666f726d61747f6364656e627365ff6a636f6d706f6e656e7473bf6464617461bf"
-               "65647479706563663332666f66667365741a00000040666c656e677468190010ffffffffff");
-    const struct zt_object *object = zt_model_find(model, (struct zt_text){"xy", 2});
+    /* {_ "version": (_ "1.", "2.0"), "objects": {_ "x": {...}}} with "shape" in two pieces and wide
+     * integers. */
+    model = opened(
+        CONTAINER_ZT1, 16,
+        "!bf6776657273696f6e7f62312e63322e30ff676f626a65637473bf7f61786179ffbf7f63736861627065ff9f1"
+        "8"
+        "021b0000000000000002ff66666f726d61747f6364656e627365ff6a636f6d706f6e656e7473bf6464617461bf"
+        "65647479706563663332666f66667365741a00000040666c656e677468190010ffffffffff");
+    object = zt_model_find(model, (struct zt_text){"xy", 2});
     assert_text(model->version.bytes, model->version.length, "1.2.0");
     assert_non_null(object);
     assert_int_equal(object->layout, ZT_LAYOUT_DENSE);
@@ -138,7 +158,6 @@ static void open_reads_indefinite_lengths_and_wide_heads(void **state)
 
 static void open_knows_the_dtypes_that_only_1_1_has(void **state)
 {
-    (void)state;
     static const struct {
         const char *dtype;
         enum zt_dtype storage;
@@ -151,14 +170,20 @@ static void open_knows_the_dtypes_that_only_1_1_has(void **state)
         {"complex64", ZT_F32, ZT_LOGICAL_COMPLEX64, "complex64", 2},
         {"complex128", ZT_F64, ZT_LOGICAL_COMPLEX128, "complex128", 1},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char manifest[512];
-        snprintf(manifest, sizeof manifest,
-                 "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[%u],\"format\":\"dense\",\"components\":{"
+        struct zt_model *model;
+        const struct zt_component *component;
+
+        snprintf(manifest, sizeof(manifest),
+                 "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[%u],\"format\":\"dense\","
+                 "\"components\":{"
                  "\"data\":{\"dtype\":\"%s\",\"offset\":64,\"length\":16}}}}}",
                  cases[i].elements, cases[i].dtype);
-        struct zt_model *model = opened(CONTAINER_ZT1, 16, manifest);
-        const struct zt_component *component = only_component(model);
+        model = opened(CONTAINER_ZT1, 16, manifest);
+        component = only_component(model);
         assert_int_equal(component->dtype, cases[i].storage);
         assert_int_equal(component->logical, cases[i].logical);
         assert_text(component->type, component->type_length, cases[i].type);
@@ -168,11 +193,14 @@ static void open_knows_the_dtypes_that_only_1_1_has(void **state)
 
 static void open_leaves_unknown_types_and_encodings_to_others(void **state)
 {
+    struct zt_model *model;
+    const struct zt_component *component;
+
     (void)state;
-    struct zt_model *model =
-        opened(CONTAINER_ZT1, 16,
-               COMPONENT_FILE("{\"dtype\":\"u8\",\"type\":\"int3\",\"encoding\":\"lz4\",\"offset\":64,\"length\":5}"));
-    const struct zt_component *component = only_component(model);
+    model = opened(CONTAINER_ZT1, 16,
+                   COMPONENT_FILE("{\"dtype\":\"u8\",\"type\":\"int3\",\"encoding\":\"lz4\","
+                                  "\"offset\":64,\"length\":5}"));
+    component = only_component(model);
     assert_int_equal(component->logical, ZT_LOGICAL_UNKNOWN);
     assert_int_equal(component->encoding, ZT_ENCODING_UNKNOWN);
     assert_true(component->decoded_length == ZT_LENGTH_UNKNOWN);
@@ -181,58 +209,75 @@ static void open_leaves_unknown_types_and_encodings_to_others(void **state)
 
 static void open_derives_the_decoded_length_of_dense_zstd(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model = opened(
-        CONTAINER_ZT1, 16, COMPONENT_FILE("{\"dtype\":\"f64\",\"offset\":64,\"length\":9,\"encoding\":\"zstd\"}"));
+    model = opened(
+        CONTAINER_ZT1, 16,
+        COMPONENT_FILE("{\"dtype\":\"f64\",\"offset\":64,\"length\":9,\"encoding\":\"zstd\"}"));
     assert_int_equal(only_component(model)->decoded_length, 32);
     zt_model_free(model);
 }
 
 static void open_allows_identical_and_empty_ranges(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model =
-        opened(CONTAINER_ZT1, 64,
-               "{\"version\":\"1.2.0\",\"objects\":{\"x\":" OBJECT_WITH(COMPONENT) ",\"y\":" OBJECT_WITH(
-                   COMPONENT) ",\"z\":{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":"
-                              "\"f32\",\"offset\":128,\"length\":0}}}}}");
+    model = opened(
+        CONTAINER_ZT1, 64,
+        "{\"version\":\"1.2.0\",\"objects\":{\"x\":" OBJECT_WITH(COMPONENT) ",\"y\":" OBJECT_WITH(
+            COMPONENT) ",\"z\":{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{"
+                       "\"dtype\":"
+                       "\"f32\",\"offset\":128,\"length\":0}}}}}");
     assert_int_equal(model->object_count, 3);
     zt_model_free(model);
 }
 
 static void open_passes_over_unknown_fields_and_tags(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model =
-        opened(CONTAINER_ZT1, 16,
-               "{\"new\":{\"a\":[1,2.5,null]},\"version\":\"1.9\",\"objects\":{\"x\":{\"shape\":!c98104,\"format\":"
-               "\"dense\",\"more\":7,\"components\":{\"data\":" COMPONENT "}}}}");
+    model = opened(CONTAINER_ZT1, 16,
+                   "{\"new\":{\"a\":[1,2.5,null]},\"version\":\"1.9\",\"objects\":{\"x\":{"
+                   "\"shape\":!c98104,\"format\":"
+                   "\"dense\",\"more\":7,\"components\":{\"data\":" COMPONENT "}}}}");
     assert_int_equal(model->object_count, 1);
     zt_model_free(model);
 }
 
 static void attributes_are_the_map_without_tags_before_it(void **state)
 {
+    struct zt_model *model;
+
     (void)state;
-    struct zt_model *model =
+    model =
         opened(CONTAINER_ZT1, 16,
-               "{\"version\":\"1.2.0\",\"attributes\":!d2d9d9f7a1616101,\"objects\":{\"x\":{\"shape\":[4],\"format\":"
+               "{\"version\":\"1.2.0\",\"attributes\":!d2d9d9f7a1616101,\"objects\":{\"x\":{"
+               "\"shape\":[4],\"format\":"
                "\"dense\",\"attributes\":!c9a1616202,\"components\":{\"data\":" COMPONENT "}}}}");
     assert_text(model->attributes.bytes, model->attributes.length, "\xA1\x61\x61\x01");
-    assert_text((const char *)model->objects[0].attributes, model->objects[0].attributes_length, "\xA1\x61\x62\x02");
+    assert_text((const char *)model->objects[0].attributes, model->objects[0].attributes_length,
+                "\xA1\x61\x62\x02");
     zt_model_free(model);
 }
 
 static void open_reads_1_0_by_its_tail(void **state)
 {
+    struct zt_model *model;
+    const struct zt_object *sparse;
+
     (void)state;
-    struct zt_model *model =
-        opened(CONTAINER_ZT10, 256,
-               "{\"version\":\"1.0\",\"generator\":\"g\",\"attributes\":{},\"tensors\":{\"x\":" TENSOR_1_0
-               ",\"s\":{\"dtype\":\"float32\",\"shape\":[1,2],\"format\":\"sparse_csr\",\"components\":{\"values\":{"
-               "\"offset\":128,\"length\":4},\"indices\":{\"offset\":192,\"length\":8,\"encoding\":null},\"indptr\":{"
-               "\"offset\":256,\"length\":16,\"dtype\":1}}}}}");
-    const struct zt_object *sparse = zt_model_find(model, (struct zt_text){"s", 1});
+    model = opened(
+        CONTAINER_ZT10, 256,
+        "{\"version\":\"1.0\",\"generator\":\"g\",\"attributes\":{},\"tensors\":{\"x\":" TENSOR_1_0
+        ",\"s\":{\"dtype\":\"float32\",\"shape\":[1,2],\"format\":\"sparse_csr\",\"components\":{"
+        "\"values\":{"
+        "\"offset\":128,\"length\":4},\"indices\":{\"offset\":192,\"length\":8,\"encoding\":null},"
+        "\"indptr\":{"
+        "\"offset\":256,\"length\":16,\"dtype\":1}}}}}");
+    sparse = zt_model_find(model, (struct zt_text){"s", 1});
     assert_text(model->version.bytes, model->version.length, "1.0");
     assert_int_equal(sparse->component_count, 3);
     assert_int_equal(zt_object_find(model, sparse, (struct zt_text){"values", 6})->dtype, ZT_F32);
@@ -248,9 +293,11 @@ struct refusal {
     const char *manifest;
 };
 
-static void assert_all_refused(enum container_version version, const struct refusal *refusals, size_t count)
+static void assert_all_refused(enum container_version version, const struct refusal *refusals,
+                               size_t count)
 {
     struct container container = {0};
+
     for (size_t i = 0; i < count; i++) {
         container_make(&container, version, 128, refusals[i].manifest);
         container_assert_refused(&container, refusals[i].rule, container.mark);
@@ -258,11 +305,11 @@ static void assert_all_refused(enum container_version version, const struct refu
     container_free(&container);
 }
 
-#define ASSERT_ALL_REFUSED(version, list) assert_all_refused(version, list, sizeof list / sizeof list[0])
+#define ASSERT_ALL_REFUSED(version, list) \
+    assert_all_refused(version, list, sizeof(list) / sizeof(list[0]))
 
 static void open_refuses_a_broken_schema(void **state)
 {
-    (void)state;
     static const struct refusal list[] = {
         {"zt1 §1 Schema", "^[]"},
         {"zt1 §1 Schema", "^{\"objects\":{}}"},
@@ -294,61 +341,78 @@ static void open_refuses_a_broken_schema(void **state)
         {"zt1 §1 Schema", COMPONENT_FILE("{\"type\":^1}")},
         {"zt1 §1 Schema", COMPONENT_FILE("{\"uncompressed_length\":^1.0}")},
         {"zt1 §1 UncompressedLength",
-         COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":64,\"length\":16,\"uncompressed_length\":^17}")},
+         COMPONENT_FILE(
+             "{\"dtype\":\"f32\",\"offset\":64,\"length\":16,\"uncompressed_length\":^17}")},
         {"zt1 §1 Version", "{\"version\":^\"2.0.0\",\"objects\":{}}"},
         {"zt1 §1 Version", "{\"version\":^\"1\",\"objects\":{}}"},
         {"zt1 §1 Shape", MANIFEST_WITH("{\"shape\":^[18446744073709551615,2,0]}")},
         {"zt1 §2 Dtype", COMPONENT_FILE("{\"offset\":64,\"length\":16,\"dtype\":^\"float32\"}")},
         {"zt1 §2 Dtype", COMPONENT_FILE("{\"offset\":64,\"length\":16,\"dtype\":^\"complex64\"}")},
-        {"zt1 §2 LogicalType", COMPONENT_FILE("{\"offset\":64,\"length\":16,\"dtype\":\"f32\",\"type\":^\"f8_e5m2\"}")},
         {"zt1 §2 LogicalType",
-         COMPONENT_FILE("{\"offset\":64,\"length\":16,\"dtype\":\"complex64\",\"type\":^\"complex64\"}")},
+         COMPONENT_FILE("{\"offset\":64,\"length\":16,\"dtype\":\"f32\",\"type\":^\"f8_e5m2\"}")},
+        {"zt1 §2 LogicalType",
+         COMPONENT_FILE(
+             "{\"offset\":64,\"length\":16,\"dtype\":\"complex64\",\"type\":^\"complex64\"}")},
     };
+
+    (void)state;
     ASSERT_ALL_REFUSED(CONTAINER_ZT1, list);
 }
 
+#define ROOT_1_0 "\"version\":\"1.0\",\"generator\":\"g\",\"attributes\":{}"
+
 static void open_refuses_a_broken_1_0_schema(void **state)
 {
-    (void)state;
-#define ROOT_1_0 "\"version\":\"1.0\",\"generator\":\"g\",\"attributes\":{}"
     static const struct refusal list[] = {
         {"zt1 §1 Schema", "^{" ROOT_1_0 "}"},
         {"zt1 §1 Schema", "^{" ROOT_1_0 ",\"objects\":{}}"},
         {"zt1 §1 Schema", "^{\"version\":\"1.0\",\"attributes\":{},\"tensors\":{}}"},
         {"zt1 §1 Schema", "^{\"version\":\"1.0\",\"generator\":\"g\",\"tensors\":{}}"},
-        {"zt1 §1 Schema", "{" ROOT_1_0 ",\"tensors\":{\"x\":^{\"shape\":[],\"format\":\"a\",\"components\":{}}}}"},
-        {"zt1 §2 Dtype", "{" ROOT_1_0 ",\"tensors\":{\"x\":{\"dtype\":^\"f32\",\"shape\":[],\"format\":\"a\","
-                         "\"components\":{}}}}"},
+        {"zt1 §1 Schema",
+         "{" ROOT_1_0 ",\"tensors\":{\"x\":^{\"shape\":[],\"format\":\"a\",\"components\":{}}}}"},
+        {"zt1 §2 Dtype",
+         "{" ROOT_1_0 ",\"tensors\":{\"x\":{\"dtype\":^\"f32\",\"shape\":[],\"format\":\"a\","
+         "\"components\":{}}}}"},
     };
+
     ASSERT_ALL_REFUSED(CONTAINER_ZT10, list);
+
+    (void)state;
 }
 
 static void open_refuses_what_occurs_twice(void **state)
 {
-    (void)state;
     static const struct refusal list[] = {
-        {"zt1 §1 CborDuplicateKey", "{\"version\":\"1.2.0\",^\"version\":\"1.2.0\",\"objects\":{}}"},
-        {"zt1 §1 CborDuplicateKey", "{\"new\":1,\"version\":\"1.2.0\",^\"new\":1,\"objects\":{}}"},
-        {"zt1 §1 CborDuplicateKey", "{\"version\":\"1.2.0\",\"objects\":{},\"attributes\":{\"a\":1,^\"a\":2}}"},
         {"zt1 §1 CborDuplicateKey",
-         "{\"version\":\"1.2.0\",\"objects\":{},\"attributes\":{\"a\":[{\"b\":{\"c\":1,\"d\":2,^\"c\":3}}]}}"},
+         "{\"version\":\"1.2.0\",^\"version\":\"1.2.0\",\"objects\":{}}"},
+        {"zt1 §1 CborDuplicateKey", "{\"new\":1,\"version\":\"1.2.0\",^\"new\":1,\"objects\":{}}"},
+        {"zt1 §1 CborDuplicateKey",
+         "{\"version\":\"1.2.0\",\"objects\":{},\"attributes\":{\"a\":1,^\"a\":2}}"},
+        {"zt1 §1 CborDuplicateKey", "{\"version\":\"1.2.0\",\"objects\":{},\"attributes\":{\"a\":[{"
+                                    "\"b\":{\"c\":1,\"d\":2,^\"c\":3}}]}}"},
         /* 1 in two widths, and "a" whole and in pieces. */
-        {"zt1 §1 CborDuplicateKey", "{\"new\":{1:0,^!1801:0},\"version\":\"1.2.0\",\"objects\":{}}"},
-        {"zt1 §1 CborDuplicateKey", "{\"new\":{\"ab\":0,^!7f61616162ff:0},\"version\":\"1.2.0\",\"objects\":{}}"},
-        {"zt1 §1 CborDuplicateKey", "{\"new\":{h'01':0,^!580101:0},\"version\":\"1.2.0\",\"objects\":{}}"},
-        {"zt1 §1 CborDuplicateKey", "{\"new\":{[1]:0,null:1,^[1]:0},\"version\":\"1.2.0\",\"objects\":{}}"},
+        {"zt1 §1 CborDuplicateKey",
+         "{\"new\":{1:0,^!1801:0},\"version\":\"1.2.0\",\"objects\":{}}"},
+        {"zt1 §1 CborDuplicateKey",
+         "{\"new\":{\"ab\":0,^!7f61616162ff:0},\"version\":\"1.2.0\",\"objects\":{}}"},
+        {"zt1 §1 CborDuplicateKey",
+         "{\"new\":{h'01':0,^!580101:0},\"version\":\"1.2.0\",\"objects\":{}}"},
+        {"zt1 §1 CborDuplicateKey",
+         "{\"new\":{[1]:0,null:1,^[1]:0},\"version\":\"1.2.0\",\"objects\":{}}"},
         {"zt1 §1 CborDuplicateKey", COMPONENT_FILE("{\"dtype\":\"f32\",^\"dtype\":\"f32\"}")},
+        {"zt1 §1 DuplicateName", "{\"version\":\"1.2.0\",\"objects\":{\"x\":" OBJECT_WITH(
+                                     COMPONENT) ",@\"x\":" OBJECT_WITH(COMPONENT) "}}"},
         {"zt1 §1 DuplicateName",
-         "{\"version\":\"1.2.0\",\"objects\":{\"x\":" OBJECT_WITH(COMPONENT) ",@\"x\":" OBJECT_WITH(COMPONENT) "}}"},
-        {"zt1 §1 DuplicateName", MANIFEST_WITH("{\"shape\":[],\"format\":\"q\",\"components\":{\"a\":" COMPONENT
-                                               ",\"b\":" COMPONENT ",@\"a\":" COMPONENT "}}")},
+         MANIFEST_WITH("{\"shape\":[],\"format\":\"q\",\"components\":{\"a\":" COMPONENT
+                       ",\"b\":" COMPONENT ",@\"a\":" COMPONENT "}}")},
     };
+
+    (void)state;
     ASSERT_ALL_REFUSED(CONTAINER_ZT1, list);
 }
 
 static void open_refuses_broken_cbor(void **state)
 {
-    (void)state;
     static const struct refusal list[] = {
         {"zt1 §1 CborSyntax", "{\"version\":\"1.2.0\",\"objects\":{},\"a\":^!1c00}"},
         {"zt1 §1 CborSyntax", "{\"version\":\"1.2.0\",\"objects\":{},\"a\":^!61ff}"},
@@ -357,30 +421,39 @@ static void open_refuses_broken_cbor(void **state)
         {"zt1 §1 CborSyntax", "{\"version\":\"1.2.0\",\"objects\":{},\"a\":^!bbffffffffffffffff}"},
         {"zt1 §1 CborSyntax", "{\"version\":\"1.2.0\",\"objects\":{},\"a\":^!7bffffffffffffffff}"},
     };
+
+    (void)state;
     ASSERT_ALL_REFUSED(CONTAINER_ZT1, list);
 }
 
 static void open_refuses_misplaced_blobs(void **state)
 {
-    (void)state;
+    struct container container = {0};
     static const struct {
         const char *rule;
         uint64_t offset;
         const char *manifest;
     } list[] = {
-        {"zt1 §4 BlobAlignment", 65, COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":65,\"length\":16}")},
+        {"zt1 §4 BlobAlignment", 65,
+         COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":65,\"length\":16}")},
         {"zt1 §4 BlobBounds", 0, COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":0,\"length\":16}")},
-        {"zt1 §4 BlobBounds", 128, COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":128,\"length\":65}")},
-        {"zt1 §4 BlobBounds", 256, COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":256,\"length\":0}")},
-        {"zt1 §4 BlobBounds", 64, COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":64,\"length\":18446744073709551615}")},
+        {"zt1 §4 BlobBounds", 128,
+         COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":128,\"length\":65}")},
+        {"zt1 §4 BlobBounds", 256,
+         COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":256,\"length\":0}")},
+        {"zt1 §4 BlobBounds", 64,
+         COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":64,\"length\":18446744073709551615}")},
         {"zt1 §4 BlobBounds", 18446744073709551552u,
          COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":18446744073709551552,\"length\":128}")},
         {"zt1 §4 BlobOverlap", 128,
-         "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[],\"format\":\"q\",\"components\":{\"a\":{\"dtype\":"
-         "\"u8\",\"offset\":64,\"length\":65},\"b\":{\"dtype\":\"u8\",\"offset\":128,\"length\":8}}}}}"},
+         "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[],\"format\":\"q\",\"components\":{"
+         "\"a\":{\"dtype\":"
+         "\"u8\",\"offset\":64,\"length\":65},\"b\":{\"dtype\":\"u8\",\"offset\":128,\"length\":8}}"
+         "}}}"},
     };
-    struct container container = {0};
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
         container_make(&container, CONTAINER_ZT1, 128, list[i].manifest);
         container_assert_refused(&container, list[i].rule, list[i].offset);
     }
@@ -389,11 +462,13 @@ static void open_refuses_misplaced_blobs(void **state)
 
 static void open_refuses_a_dense_object_of_another_size(void **state)
 {
-    (void)state;
     struct container container = {0};
     struct zt_model *model = NULL;
     struct zt_error error;
-    container_make(&container, CONTAINER_ZT1, 128, COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":64,\"length\":15}"));
+
+    (void)state;
+    container_make(&container, CONTAINER_ZT1, 128,
+                   COMPONENT_FILE("{\"dtype\":\"f32\",\"offset\":64,\"length\":15}"));
     assert_int_equal(container_open(&container, container.length, &model, &error), ZT_INVALID);
     assert_string_equal(error.rule, "zt1 §3 DenseSize");
     assert_string_equal(error.object, "x");
@@ -403,13 +478,13 @@ static void open_refuses_a_dense_object_of_another_size(void **state)
 
 static void open_refuses_more_than_64_dimensions(void **state)
 {
-    (void)state;
     char manifest[512] = "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":^[1";
-    for (int i = 0; i < 64; i++) {
-        strcat(manifest, ",1");
-    }
-    strcat(manifest, "]}}}");
     struct container container = {0};
+
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        strcat(manifest, ",1");
+    strcat(manifest, "]}}}");
     container_make(&container, CONTAINER_ZT1, 0, manifest);
     container_assert_refused(&container, "zt1 §1 Shape", container.mark);
     container_free(&container);
@@ -419,18 +494,20 @@ static void open_refuses_more_than_64_dimensions(void **state)
 
 static void put_le64(uint8_t *bytes, uint64_t value)
 {
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(value >> 8 * i);
-    }
 }
 
 static void open_refuses_a_broken_tail(void **state)
 {
-    (void)state;
     struct container container = {0};
+    uint8_t *size;
+    uint64_t at;
+
+    (void)state;
     container_make(&container, CONTAINER_ZT1, 16, COMPONENT_FILE(COMPONENT));
-    uint8_t *size = container.bytes + container.length - 16;
-    uint64_t at = container.length - 16;
+    size = container.bytes + container.length - 16;
+    at = container.length - 16;
     put_le64(size, 0);
     container_assert_refused(&container, "zt1 §4 ManifestBounds", at);
     put_le64(size, container.length - 24 + 1);
@@ -446,10 +523,13 @@ static void open_refuses_a_broken_tail(void **state)
 
 static void open_refuses_a_file_that_is_too_small(void **state)
 {
-    (void)state;
-    struct zt_model *model = NULL;
+    struct zt_model *model;
     struct zt_error error;
-    struct container container = {.bytes = (uint8_t[]){"ZTEN1000\0\0\0\0\0\0\0\0ZTEN1000"}, .length = 24};
+    struct container container = {.bytes = (uint8_t[]){"ZTEN1000\0\0\0\0\0\0\0\0ZTEN1000"},
+                                  .length = 24};
+
+    (void)state;
+    model = NULL;
     assert_int_equal(container_open(&container, 16, &model, &error), ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt1 §4 FileTooSmall", 0);
     container_assert_refused(&container, "zt1 §4 FileTooSmall", 0);
@@ -457,9 +537,10 @@ static void open_refuses_a_file_that_is_too_small(void **state)
 
 static void open_refuses_bytes_after_the_manifest(void **state)
 {
-    (void)state;
     struct container container = {0};
     struct zt_buffer manifest = {0};
+
+    (void)state;
     cbor_text_append(&manifest, COMPONENT_FILE(COMPONENT));
     zt_buffer_append(&manifest, "", 1);
     container_make_bytes(&container, CONTAINER_ZT1, 16, &manifest);
@@ -493,5 +574,6 @@ int main(void)
         cmocka_unit_test(open_refuses_a_file_that_is_too_small),
         cmocka_unit_test(open_refuses_bytes_after_the_manifest),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,15 +19,19 @@ static uint8_t *footer(void)
 static void open_fills_the_model(void **state)
 {
     struct zt_model *model;
+    const struct zt_object *object;
+    const struct zt_component *part;
 
     (void)state;
-    zt2_file_make(&file, ZT2_MANIFEST_AT,
-                  "{\"shards\":{\"base\":{\"size\":9000,\"digest\":\"sha256:00\"}},\"objects\":{"
-                  "\"b\":{\"parts\":{\"data\":{\"blob\":[4096,2],\"type\":\"f4_e2m1\",\"dtype\":\"u8\","
-                  "\"digest\":\"xxh3:0011\"}},\"shape\":[3],\"layout\":\"dense\",\"attributes\":{\"k\":1}},"
-                  "\"aa\":{\"parts\":{\"x\":{\"blob\":[4096,7],\"dtype\":\"f32\",\"shard\":\"base\",\"encoding\":"
-                  "\"zt.zstd-seekable/1\",\"decoded_length\":16}},\"shape\":[2,2],\"layout\":\"x/1\"}},"
-                  "\"attributes\":{\"n\":-1}}");
+    zt2_file_make(
+        &file, ZT2_MANIFEST_AT,
+        "{\"shards\":{\"base\":{\"size\":9000,\"digest\":\"sha256:00\"}},\"objects\":{"
+        "\"b\":{\"parts\":{\"data\":{\"blob\":[4096,2],\"type\":\"f4_e2m1\",\"dtype\":\"u8\","
+        "\"digest\":\"xxh3:0011\"}},\"shape\":[3],\"layout\":\"dense\",\"attributes\":{\"k\":1}},"
+        "\"aa\":{\"parts\":{\"x\":{\"blob\":[4096,7],\"dtype\":\"f32\",\"shard\":\"base\","
+        "\"encoding\":"
+        "\"zt.zstd-seekable/1\",\"decoded_length\":16}},\"shape\":[2,2],\"layout\":\"x/1\"}},"
+        "\"attributes\":{\"n\":-1}}");
     assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
     assert_int_equal(model->format, ZT_FORMAT_ZT2);
     assert_string_equal(model->format_name, "zt");
@@ -38,8 +42,8 @@ static void open_fills_the_model(void **state)
     assert_memory_equal(model->attributes.bytes, "\xa1\x61n\x20", 4);
     assert_int_equal(model->object_count, 2);
 
-    const struct zt_object *object = zt_model_find(model, (struct zt_text){"b", 1});
-    const struct zt_component *part = zt_object_components(model, object);
+    object = zt_model_find(model, (struct zt_text){"b", 1});
+    part = zt_object_components(model, object);
     assert_ptr_equal(object, &model->objects[1]);
     assert_int_equal(object->rank, 1);
     assert_int_equal(zt_object_shape(model, object)[0], 3);
@@ -71,7 +75,9 @@ static void other_encodings_are_kept_but_unknown(void **state)
     (void)state;
     zt2_file_make(
         &file, ZT2_MANIFEST_AT,
-        ZT2_OBJECT("{\"blob\":[4096,2],\"dtype\":\"u8\",\"encoding\":\"zstd\",\"decoded_length\":8}", ZT2_REST));
+        ZT2_OBJECT(
+            "{\"blob\":[4096,2],\"dtype\":\"u8\",\"encoding\":\"zstd\",\"decoded_length\":8}",
+            ZT2_REST));
     assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
     assert_int_equal(model->components[0].encoding, ZT_ENCODING_UNKNOWN);
     assert_memory_equal(model->components[0].encoding_name, "zstd", 4);
@@ -185,12 +191,17 @@ static void refuses_a_manifest_that_does_not_hash(void **state)
 static void refuses_blobs_that_are_not_aligned(void **state)
 {
     (void)state;
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4100,8],\"dtype\":\"u8\"}}," ZT2_REST "}}}",
-                     "zt2 §1 BlobAlignment", &error);
+    zt2_text_refused(
+        "{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4100,8],\"dtype\":\"u8\"}}," ZT2_REST
+        "}}}",
+        "zt2 §1 BlobAlignment", &error);
     assert_string_equal(error.component, "data");
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[0,8],\"dtype\":\"u8\"}}," ZT2_REST "}}}",
-                     "zt2 §1 BlobAlignment", &error);
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[1,0],\"dtype\":\"u8\"}},\"shape\":[0],"
+    zt2_text_refused(
+        "{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[0,8],\"dtype\":\"u8\"}}," ZT2_REST
+        "}}}",
+        "zt2 §1 BlobAlignment", &error);
+    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[1,0],\"dtype\":\"u8\"}},"
+                     "\"shape\":[0],"
                      "\"layout\":\"dense\"}}}",
                      "zt2 §1 BlobAlignment", &error);
 }
@@ -198,26 +209,33 @@ static void refuses_blobs_that_are_not_aligned(void **state)
 static void refuses_blobs_outside_the_file(void **state)
 {
     (void)state;
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[20480,8],\"dtype\":\"u8\"}}," ZT2_REST "}}}",
-                     "zt2 §1 BlobBounds", &error);
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4096,18446744073709551615],\"dtype\":"
-                     "\"u8\"}},\"shape\":[8],\"layout\":\"x\"}}}",
-                     "zt2 §1 BlobBounds", &error);
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[18446744073709547520,8192],\"dtype\":"
-                     "\"u8\"}},\"shape\":[8],\"layout\":\"x\"}}}",
-                     "zt2 §1 BlobBounds", &error);
-    zt2_text_refused("{\"shards\":{\"s\":{\"size\":4143,\"digest\":\"xxh3:00\"}},\"objects\":{\"a\":{\"parts\":{"
-                     "@\"data\":{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," ZT2_REST "}}}",
-                     "zt2 §1 BlobBounds", &error);
+    zt2_text_refused(
+        "{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[20480,8],\"dtype\":\"u8\"}}," ZT2_REST
+        "}}}",
+        "zt2 §1 BlobBounds", &error);
+    zt2_text_refused(
+        "{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4096,18446744073709551615],\"dtype\":"
+        "\"u8\"}},\"shape\":[8],\"layout\":\"x\"}}}",
+        "zt2 §1 BlobBounds", &error);
+    zt2_text_refused(
+        "{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[18446744073709547520,8192],\"dtype\":"
+        "\"u8\"}},\"shape\":[8],\"layout\":\"x\"}}}",
+        "zt2 §1 BlobBounds", &error);
+    zt2_text_refused(
+        "{\"shards\":{\"s\":{\"size\":4143,\"digest\":\"xxh3:00\"}},\"objects\":{\"a\":{\"parts\":{"
+        "@\"data\":{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," ZT2_REST "}}}",
+        "zt2 §1 BlobBounds", &error);
 }
 
 static void refuses_blobs_that_overlap(void **state)
 {
     (void)state;
-    assert_int_equal(zt2_text_try("{\"objects\":{\"a\":{\"parts\":{\"x\":{\"blob\":[4096,4097],\"dtype\":\"u8\"},"
-                                  "\"y\":{\"blob\":[8192,8],\"dtype\":\"u8\"}},\"shape\":[],\"layout\":\"x\"}}}",
-                                  &error),
-                     ZT_INVALID);
+    assert_int_equal(
+        zt2_text_try(
+            "{\"objects\":{\"a\":{\"parts\":{\"x\":{\"blob\":[4096,4097],\"dtype\":\"u8\"},"
+            "\"y\":{\"blob\":[8192,8],\"dtype\":\"u8\"}},\"shape\":[],\"layout\":\"x\"}}}",
+            &error),
+        ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt2 §1 BlobOverlap", 8192);
     assert_string_equal(error.object, "a");
     assert_string_equal(error.component, "y");
@@ -226,10 +244,12 @@ static void refuses_blobs_that_overlap(void **state)
 static void refuses_blobs_that_run_into_the_manifest(void **state)
 {
     (void)state;
-    assert_int_equal(zt2_text_try("{\"objects\":{\"a\":{\"parts\":{\"x\":{\"blob\":[12288,4097],\"dtype\":\"u8\"}},"
-                                  "\"shape\":[],\"layout\":\"x\"}}}",
-                                  &error),
-                     ZT_INVALID);
+    assert_int_equal(
+        zt2_text_try(
+            "{\"objects\":{\"a\":{\"parts\":{\"x\":{\"blob\":[12288,4097],\"dtype\":\"u8\"}},"
+            "\"shape\":[],\"layout\":\"x\"}}}",
+            &error),
+        ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt2 §1 BlobOverlap", ZT2_MANIFEST_AT);
 }
 
@@ -237,10 +257,11 @@ static void refuses_overlap_inside_a_shard(void **state)
 {
     (void)state;
     assert_int_equal(
-        zt2_text_try("{\"shards\":{\"s\":{\"size\":99999,\"digest\":\"xxh3:00\"}},\"objects\":{\"a\":{"
-                     "\"parts\":{\"x\":{\"blob\":[4096,8192],\"dtype\":\"u8\",\"shard\":\"s\"},\"y\":{"
-                     "\"blob\":[8192,8],\"dtype\":\"u8\",\"shard\":\"s\"}},\"shape\":[],\"layout\":\"x\"}}}",
-                     &error),
+        zt2_text_try(
+            "{\"shards\":{\"s\":{\"size\":99999,\"digest\":\"xxh3:00\"}},\"objects\":{\"a\":{"
+            "\"parts\":{\"x\":{\"blob\":[4096,8192],\"dtype\":\"u8\",\"shard\":\"s\"},\"y\":{"
+            "\"blob\":[8192,8],\"dtype\":\"u8\",\"shard\":\"s\"}},\"shape\":[],\"layout\":\"x\"}}}",
+            &error),
         ZT_INVALID);
     assert_failure(&error, ZT_INVALID, "zt2 §1 BlobOverlap", 8192);
 }
@@ -248,7 +269,8 @@ static void refuses_overlap_inside_a_shard(void **state)
 static void refuses_types_on_the_wrong_storage(void **state)
 {
     (void)state;
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4096,8],\"type\":\"complex64\",\"dtype\":"
+    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4096,8],\"type\":"
+                     "\"complex64\",\"dtype\":"
                      "\"f64\"}},\"shape\":[1],\"layout\":\"dense\"}}}",
                      "zt2 §3 Schema", &error);
 }
@@ -258,30 +280,34 @@ static void refuses_types_on_the_wrong_storage(void **state)
 static void refuses_shard_names_that_could_be_paths(void **state)
 {
     static const char *const names[] = {
-        "", ".a", "a/b", "a b", "a\\0", "0123456789012345678901234567890123456789012345678901234567890123x"};
+        "",    ".a",   "a/b",
+        "a b", "a\\0", "0123456789012345678901234567890123456789012345678901234567890123x"};
     char manifest[300];
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(manifest, sizeof(manifest),
-                 "{\"shards\":{@\"%s\":{\"size\":48,\"digest\":\"xxh3:00\"}},\"objects\":{}}", names[i]);
+                 "{\"shards\":{@\"%s\":{\"size\":48,\"digest\":\"xxh3:00\"}},\"objects\":{}}",
+                 names[i]);
         zt2_text_refused(manifest, "zt2 §9 ShardName", &error);
     }
     assert_int_equal(
-        zt2_text_try("{\"shards\":{\"A-Z_a.0\":{\"size\":48,\"digest\":\"xxh3:00\"}},\"objects\":{}}", &error), ZT_OK);
+        zt2_text_try(
+            "{\"shards\":{\"A-Z_a.0\":{\"size\":48,\"digest\":\"xxh3:00\"}},\"objects\":{}}",
+            &error),
+        ZT_OK);
 }
 
 static void refuses_parts_in_undeclared_shards(void **state)
 {
     (void)state;
-    zt2_text_refused(
-        "{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," ZT2_REST
-        "}}}",
-        "zt2 §9 ShardRef", &error);
-    zt2_text_refused(
-        "{\"shards\":{\"t\":{\"size\":4900,\"digest\":\"xxh3:00\"}},\"objects\":{\"a\":{\"parts\":{@\"data\":{"
-        "\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," ZT2_REST "}}}",
-        "zt2 §9 ShardRef", &error);
+    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{@\"data\":{\"blob\":[4096,8],\"dtype\":"
+                     "\"u8\",\"shard\":\"s\"}}," ZT2_REST "}}}",
+                     "zt2 §9 ShardRef", &error);
+    zt2_text_refused("{\"shards\":{\"t\":{\"size\":4900,\"digest\":\"xxh3:00\"}},\"objects\":{"
+                     "\"a\":{\"parts\":{@\"data\":{"
+                     "\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," ZT2_REST "}}}",
+                     "zt2 §9 ShardRef", &error);
 }
 
 static void numbers_shards_in_the_order_of_their_names(void **state)
@@ -289,12 +315,14 @@ static void numbers_shards_in_the_order_of_their_names(void **state)
     struct zt_model *model;
 
     (void)state;
-    zt2_file_make(
-        &file, ZT2_MANIFEST_AT,
-        "{\"shards\":{\"z\":{\"size\":4800,\"digest\":\"xxh3:00\"},\"aa\":{\"size\":4900,\"digest\":\"xxh3:11\"}},"
-        "\"objects\":{\"a\":{\"parts\":{\"l\":{\"blob\":[4096,8],\"dtype\":\"u8\"},\"x\":{\"blob\":[4096,8],"
-        "\"dtype\":\"u8\",\"shard\":\"z\"},\"y\":{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"aa\"}},"
-        "\"shape\":[],\"layout\":\"x\"}}}");
+    zt2_file_make(&file, ZT2_MANIFEST_AT,
+                  "{\"shards\":{\"z\":{\"size\":4800,\"digest\":\"xxh3:00\"},\"aa\":{\"size\":4900,"
+                  "\"digest\":\"xxh3:11\"}},"
+                  "\"objects\":{\"a\":{\"parts\":{\"l\":{\"blob\":[4096,8],\"dtype\":\"u8\"},\"x\":"
+                  "{\"blob\":[4096,8],"
+                  "\"dtype\":\"u8\",\"shard\":\"z\"},\"y\":{\"blob\":[4096,8],\"dtype\":\"u8\","
+                  "\"shard\":\"aa\"}},"
+                  "\"shape\":[],\"layout\":\"x\"}}}");
     assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
     assert_int_equal(model->shard_count, 2);
     assert_memory_equal(model->shards[0].name, "aa", 2);

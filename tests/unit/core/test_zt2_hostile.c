@@ -1,5 +1,5 @@
-/* zTensor 2 files that are cut, flipped or made to hurt: refused at once, in little memory, without a wrong byte read.
- */
+/* zTensor 2 files that are cut, flipped or made to hurt: refused at once, in little memory, without
+ * a wrong byte read. */
 #include "support.h"
 
 #include <stdio.h>
@@ -20,13 +20,17 @@ static struct zt_error error;
 /* A bit of everything: two layouts, an encoding, a shard, attributes at both levels. */
 static const char rich[] =
     "{\"shards\":{\"s\":{\"size\":9000,\"digest\":\"xxh3:00\"}},\"objects\":{"
-    "\"c\":{\"parts\":{\"indptr\":{\"blob\":[4096,12],\"dtype\":\"u32\"},\"values\":{\"blob\":[8192,12],\"dtype\":"
+    "\"c\":{\"parts\":{\"indptr\":{\"blob\":[4096,12],\"dtype\":\"u32\"},\"values\":{\"blob\":["
+    "8192,12],\"dtype\":"
     "\"f32\","
-    "\"digest\":\"xxh3:0011223344556677\"},\"indices\":{\"blob\":[12288,12],\"dtype\":\"u32\"}},\"shape\":[2,3],"
+    "\"digest\":\"xxh3:0011223344556677\"},\"indices\":{\"blob\":[12288,12],\"dtype\":\"u32\"}},"
+    "\"shape\":[2,3],"
     "\"layout\":\"zt.sparse_csr/1\"},"
-    "\"g\":{\"parts\":{\"data\":{\"blob\":[4096,36],\"dtype\":\"u8\",\"shard\":\"s\"}},\"shape\":[2,32],\"layout\":"
+    "\"g\":{\"parts\":{\"data\":{\"blob\":[4096,36],\"dtype\":\"u8\",\"shard\":\"s\"}},\"shape\":["
+    "2,32],\"layout\":"
     "\"gguf.q4_0/1\",\"attributes\":{\"block_bytes\":18,\"elems_per_block\":32}},"
-    "\"zz\":{\"parts\":{\"data\":{\"blob\":[8192,12],\"type\":\"bool\",\"dtype\":\"u8\",\"encoding\":"
+    "\"zz\":{\"parts\":{\"data\":{\"blob\":[8192,12],\"type\":\"bool\",\"dtype\":\"u8\","
+    "\"encoding\":"
     "\"zt.zstd-seekable/1\",\"decoded_length\":1000}},\"shape\":[1000],\"layout\":\"dense\"}},"
     "\"attributes\":{\"k\":[1.5,null,h'00ff',{\"\":true}]}}";
 
@@ -124,7 +128,8 @@ static void shapes_that_overflow_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         snprintf(manifest, sizeof(manifest),
-                 "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[4096,0],\"dtype\":\"f64\"}},\"shape\":%s,"
+                 "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[4096,0],\"dtype\":\"f64\"}},"
+                 "\"shape\":%s,"
                  "\"layout\":\"dense\"}}}",
                  shapes[i]);
         zt2_file_make(&file, 4096, manifest);
@@ -143,6 +148,7 @@ static void every_prefix_is_refused(void **state)
     assert_int_equal(zt2_file_try(&file, &error), ZT_OK);
     for (size_t length = 0; length < file.length; length++) {
         struct zt2_file prefix = {.bytes = malloc(length > 0 ? length : 1), .length = length};
+
         assert_non_null(prefix.bytes);
         memcpy(prefix.bytes, file.bytes, length);
         assert_int_equal(zt2_file_try(&prefix, &error), ZT_INVALID);
@@ -161,6 +167,7 @@ static void every_flipped_bit_is_refused_or_harmless(void **state)
     for (size_t bit = 8 * ZT2_MANIFEST_AT; bit < 8 * file.length; bit++) {
         size_t at = bit / 8;
         bool reserved = at >= file.length - 12 && at < file.length - 8;
+
         file.bytes[at] ^= (uint8_t)(1u << bit % 8);
         assert_int_equal(zt2_file_try(&file, &error), reserved ? ZT_OK : ZT_INVALID);
         assert_true(reserved || error.rule != NULL);
@@ -169,7 +176,8 @@ static void every_flipped_bit_is_refused_or_harmless(void **state)
     zt2_file_free(&file);
 }
 
-/* The hash made right again, so that the bit reaches the reader: it may mean another valid model, and nothing else. */
+/* The hash made right again, so that the bit reaches the reader: it may mean another valid model,
+ * and nothing else. */
 static void every_flipped_bit_under_a_right_hash_is_a_rule_or_a_model(void **state)
 {
     struct zt2_file file = {0};
@@ -178,9 +186,11 @@ static void every_flipped_bit_under_a_right_hash_is_a_rule_or_a_model(void **sta
     (void)state;
     zt2_file_make(&file, ZT2_MANIFEST_AT, rich);
     for (size_t bit = 8 * ZT2_MANIFEST_AT; bit < 8 * (file.length - ZT2_FILE_FOOTER); bit++) {
+        enum zt_status status;
+
         file.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         zt2_file_seal(&file);
-        enum zt_status status = zt2_file_try(&file, &error);
+        status = zt2_file_try(&file, &error);
         assert_true(status == ZT_OK || (status == ZT_INVALID && error.rule != NULL));
         assert_true(status == ZT_OK || error.offset <= file.length);
         refused += status != ZT_OK;
@@ -194,17 +204,19 @@ static void every_truncated_manifest_under_a_right_hash_is_refused(void **state)
 {
     struct zt2_file whole = {0};
     struct zt2_file cut = {0};
+    size_t manifest_length;
 
     (void)state;
     zt2_file_make(&whole, ZT2_MANIFEST_AT, rich);
-    size_t manifest_length = whole.length - ZT2_MANIFEST_AT - ZT2_FILE_FOOTER;
+    manifest_length = whole.length - ZT2_MANIFEST_AT - ZT2_FILE_FOOTER;
     for (size_t length = 1; length < manifest_length; length++) {
         cut.length = ZT2_MANIFEST_AT + length + ZT2_FILE_FOOTER;
         cut.manifest_offset = ZT2_MANIFEST_AT;
         cut.bytes = malloc(cut.length);
         assert_non_null(cut.bytes);
         memcpy(cut.bytes, whole.bytes, ZT2_MANIFEST_AT + length);
-        memcpy(cut.bytes + ZT2_MANIFEST_AT + length, whole.bytes + whole.length - ZT2_FILE_FOOTER, ZT2_FILE_FOOTER);
+        memcpy(cut.bytes + ZT2_MANIFEST_AT + length, whole.bytes + whole.length - ZT2_FILE_FOOTER,
+               ZT2_FILE_FOOTER);
         cut.bytes[cut.length - 32] = (uint8_t)length;
         cut.bytes[cut.length - 31] = (uint8_t)(length >> 8);
         zt2_file_seal(&cut);

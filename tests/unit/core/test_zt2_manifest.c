@@ -15,7 +15,8 @@ static void encoding_faults_come_before_schema_faults(void **state)
     (void)state;
     zt2_text_refused("{} ^0", "zt2 §2 CborSyntax", &error);
     zt2_text_refused("{\"objects\":7,\"attributes\":^!c000}", "zt2 §2 CborSyntax", &error);
-    zt2_text_refused("{\"objects\":{\"\":7},\"attributes\":{\"b\":1,^\"a\":2}}", "zt2 §2 CborDeterminism", &error);
+    zt2_text_refused("{\"objects\":{\"\":7},\"attributes\":{\"b\":1,^\"a\":2}}",
+                     "zt2 §2 CborDeterminism", &error);
     zt2_text_refused("{\"objects\":{\"a\":1,^\"a\":2}}", "zt2 §2 CborDuplicateKey", &error);
 }
 
@@ -63,7 +64,8 @@ static void refuses_an_object_that_breaks_the_schema(void **state)
         "{\"parts\":{\"data\":" ZT2_PART "},\"shape\":[8,^1.0],\"layout\":\"dense\"}",
         "{\"parts\":{\"data\":" ZT2_PART "},\"shape\":[8],\"layout\":^null}",
         "{\"parts\":{\"data\":" ZT2_PART "},\"shape\":[8],\"layout\":\"dense\",\"attributes\":^[]}",
-        "{\"parts\":{\"data\":" ZT2_PART "},\"shape\":[8],\"layout\":\"dense\",\"attributes\":{^1:2}}",
+        "{\"parts\":{\"data\":" ZT2_PART
+        "},\"shape\":[8],\"layout\":\"dense\",\"attributes\":{^1:2}}",
     };
     char manifest[400];
 
@@ -90,7 +92,8 @@ static void refuses_a_part_that_breaks_the_schema(void **state)
         "{\"blob\":[4096,8],\"dtype\":^8}",
         "{\"blob\":[4096,8],\"dtype\":^h'7538'}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"digest\":^\"xxh3=00\"}",
-        "{\"blob\":[4096,8],\"dtype\":\"u8\",\"encoding\":\"x\",\"decoded_length\":^18446744073709551615}",
+        "{\"blob\":[4096,8],\"dtype\":\"u8\",\"encoding\":\"x\",\"decoded_length\":^"
+        "18446744073709551615}",
         "{\"blob\":[4096,8],\"type\":^null,\"dtype\":\"u8\"}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":^1}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"digest\":^null}",
@@ -108,7 +111,8 @@ static void refuses_a_part_that_breaks_the_schema(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        snprintf(manifest, sizeof(manifest), "{\"objects\":{\"a\":{\"parts\":{\"data\":%s}," ZT2_REST "}}}", parts[i]);
+        snprintf(manifest, sizeof(manifest),
+                 "{\"objects\":{\"a\":{\"parts\":{\"data\":%s}," ZT2_REST "}}}", parts[i]);
         zt2_text_refused(manifest, "zt2 §3 Schema", &error);
         assert_string_equal(error.object, "a");
         assert_string_equal(error.component, "data");
@@ -119,14 +123,16 @@ static void unknown_keys_of_any_kind_are_ignored(void **state)
 {
     (void)state;
     assert_int_equal(
-        zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"obj\":7,\"objects\":{\"a\":{1:2,\"parts\":{\"data\":"
+        zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"obj\":7,\"objects\":{\"a\":{1:2,"
+                     "\"parts\":{\"data\":"
                      "{[]:true,\"blob\":[4096,8],\"dtype\":\"u8\",\"shadow\":0}},\"shape\":[8],"
                      "\"layout\":\"dense\"}}}",
                      &error),
         ZT_INVALID); /* [] sorts after text */
     assert_string_equal(error.rule, "zt2 §2 CborDeterminism");
     assert_int_equal(
-        zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"obj\":7,\"objects\":{\"a\":{1:2,\"parts\":{\"data\":"
+        zt2_text_try("{7:{\"a\":null},\"x\":[1.5,h'00'],\"obj\":7,\"objects\":{\"a\":{1:2,"
+                     "\"parts\":{\"data\":"
                      "{\"blob\":[4096,8],\"dtype\":\"u8\",\"shadow\":0,[]:true}},\"shape\":[8],"
                      "\"layout\":\"dense\"}}}",
                      &error),
@@ -138,7 +144,8 @@ static void tells_a_status_where_nobody_wants_the_error(void **state)
     static const char *const manifests[] = {
         "{}", "{} 0", "{\"objects\":{\"a\":{\"parts\":{\"data\":1}}}}",
         ZT2_OBJECT(ZT2_PART, "\"shape\":[9],\"layout\":\"dense\""),
-        "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[1,8],\"dtype\":\"u8\"}}," ZT2_REST "}}}"};
+        "{\"objects\":{\"a\":{\"parts\":{\"data\":{\"blob\":[1,8],\"dtype\":\"u8\"}}," ZT2_REST
+        "}}}"};
     struct zt2_file file = {0};
     struct zt_model *model = NULL;
 
@@ -158,24 +165,28 @@ static void refuses_names_that_are_empty_too_long_or_hold_nul(void **state)
     char manifest[1400];
 
     (void)state;
-    zt2_text_refused("{\"objects\":{^\"\":{\"parts\":{\"data\":" ZT2_PART "}," ZT2_REST "}}}", "zt2 §3 Name", &error);
-    zt2_text_refused("{\"objects\":{^\"a\\0\":{\"parts\":{\"data\":" ZT2_PART "}," ZT2_REST "}}}", "zt2 §3 Name",
-                     &error);
-    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{^\"\":" ZT2_PART "}," ZT2_REST "}}}", "zt2 §3 Name", &error);
+    zt2_text_refused("{\"objects\":{^\"\":{\"parts\":{\"data\":" ZT2_PART "}," ZT2_REST "}}}",
+                     "zt2 §3 Name", &error);
+    zt2_text_refused("{\"objects\":{^\"a\\0\":{\"parts\":{\"data\":" ZT2_PART "}," ZT2_REST "}}}",
+                     "zt2 §3 Name", &error);
+    zt2_text_refused("{\"objects\":{\"a\":{\"parts\":{^\"\":" ZT2_PART "}," ZT2_REST "}}}",
+                     "zt2 §3 Name", &error);
     zt2_text_refused("{\"objects\":{},\"attributes\":{^\"\":1}}", "zt2 §3 Name", &error);
-    zt2_text_refused(ZT2_OBJECT(ZT2_PART, ZT2_REST ",\"attributes\":{^\"\\0\":1}"), "zt2 §3 Name", &error);
+    zt2_text_refused(ZT2_OBJECT(ZT2_PART, ZT2_REST ",\"attributes\":{^\"\\0\":1}"), "zt2 §3 Name",
+                     &error);
     snprintf(manifest, sizeof(manifest),
              "{\"objects\":{^\"%01025d\":{\"parts\":{\"data\":" ZT2_PART "}," ZT2_REST "}}}", 0);
     zt2_text_refused(manifest, "zt2 §3 Name", &error);
-    snprintf(manifest, sizeof(manifest), "{\"objects\":{\"%01024d\":{\"parts\":{\"data\":" ZT2_PART "}," ZT2_REST "}}}",
-             0);
+    snprintf(manifest, sizeof(manifest),
+             "{\"objects\":{\"%01024d\":{\"parts\":{\"data\":" ZT2_PART "}," ZT2_REST "}}}", 0);
     assert_int_equal(zt2_text_try(manifest, &error), ZT_OK);
 }
 
 static void nested_attributes_may_have_any_keys(void **state)
 {
     (void)state;
-    assert_int_equal(zt2_text_try("{\"objects\":{},\"attributes\":{\"a\":{1:2,\"\":3}}}", &error), ZT_OK);
+    assert_int_equal(zt2_text_try("{\"objects\":{},\"attributes\":{\"a\":{1:2,\"\":3}}}", &error),
+                     ZT_OK);
 }
 
 static void refuses_more_than_64_dimensions(void **state)
@@ -201,12 +212,16 @@ static void refuses_more_than_64_dimensions(void **state)
 static void shape_products_fold_from_left_to_right(void **state)
 {
     (void)state;
-    zt2_text_refused(ZT2_OBJECT(ZT2_PART, "\"shape\":[18446744073709551615,2,0],\"layout\":\"x\""), "zt2 §3 Shape",
-                     &error);
+    zt2_text_refused(ZT2_OBJECT(ZT2_PART, "\"shape\":[18446744073709551615,2,0],\"layout\":\"x\""),
+                     "zt2 §3 Shape", &error);
     assert_int_equal(
-        zt2_text_try(ZT2_OBJECT(ZT2_PART, "\"shape\":[0,18446744073709551615,2],\"layout\":\"x\""), &error), ZT_OK);
-    assert_int_equal(zt2_text_try(ZT2_OBJECT(ZT2_PART, "\"shape\":[18446744073709551615],\"layout\":\"\""), &error),
-                     ZT_OK);
+        zt2_text_try(ZT2_OBJECT(ZT2_PART, "\"shape\":[0,18446744073709551615,2],\"layout\":\"x\""),
+                     &error),
+        ZT_OK);
+    assert_int_equal(
+        zt2_text_try(ZT2_OBJECT(ZT2_PART, "\"shape\":[18446744073709551615],\"layout\":\"\""),
+                     &error),
+        ZT_OK);
 }
 
 int main(void)

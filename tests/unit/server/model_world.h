@@ -30,7 +30,7 @@ static inline void world_start(struct world *world)
 {
     struct server *server = &world->server;
 
-    memset(server, 0, sizeof *server);
+    memset(server, 0, sizeof(*server));
     server->config = &world->config;
     assert_int_equal(store_local_open(world->root, 0, &server->store, NULL), ZT_OK);
     server->workers = workers_start(2);
@@ -60,13 +60,13 @@ static inline void world_command(const struct world *world, const char *command)
 {
     char text[1024];
 
-    snprintf(text, sizeof text, "cd %s && { %s; }", world->root, command);
+    snprintf(text, sizeof(text), "cd %s && { %s; }", world->root, command);
     assert_int_equal(system(text), 0);
 }
 
 static inline int world_set_up(void **state)
 {
-    struct world *world = calloc(1, sizeof *world);
+    struct world *world = calloc(1, sizeof(*world));
 
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
     strcpy(world->root, "/tmp/zt-test-model-XXXXXX");
@@ -89,12 +89,13 @@ static inline int world_tear_down(void **state)
     return 0;
 }
 
-static inline void world_write(const struct world *world, const char *path, const void *bytes, size_t length)
+static inline void world_write(const struct world *world, const char *path, const void *bytes,
+                               size_t length)
 {
     char whole[256];
     int descriptor;
 
-    snprintf(whole, sizeof whole, "%s/%s", world->root, path);
+    snprintf(whole, sizeof(whole), "%s/%s", world->root, path);
     descriptor = open(whole, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     assert_true(descriptor >= 0);
     assert_int_equal(write(descriptor, bytes, length), length);
@@ -102,7 +103,8 @@ static inline void world_write(const struct world *world, const char *path, cons
 }
 
 /* The digest of the 16 bytes at offset 64 of every file made here. */
-static inline void world_digest(const uint8_t *bytes, size_t length, char out_text[ZT_DIGEST_TEXT_SIZE])
+static inline void world_digest(const uint8_t *bytes, size_t length,
+                                char out_text[ZT_DIGEST_TEXT_SIZE])
 {
     struct zt_hasher *hasher = NULL;
     struct zt_digest digest;
@@ -114,12 +116,14 @@ static inline void world_digest(const uint8_t *bytes, size_t length, char out_te
     zt_digest_format(&digest, out_text);
 }
 
-/* A file of three objects of one u8 component "data" each: "a" with the right digest, "b" with that of other bytes (or
- * the right one too, if sound), "c" without a digest, and "d" with one of an unknown kind. */
+/* A file of three objects of one u8 component "data" each: "a" with the right digest, "b" with that
+ * of other bytes (or the right one too, if sound), "c" without a digest, and "d" with one of an
+ * unknown kind. */
 static inline void world_model(const struct world *world, const char *path, bool sound)
 {
-    static const char object[] = "\"%s\":{\"shape\":[16],\"format\":\"dense\",\"components\":{\"data\":"
-                                 "{\"dtype\":\"u8\",\"offset\":%d,\"length\":16%s%s%s}}}";
+    static const char object[] =
+        "\"%s\":{\"shape\":[16],\"format\":\"dense\",\"components\":{\"data\":"
+        "{\"dtype\":\"u8\",\"offset\":%d,\"length\":16%s%s%s}}}";
     struct container container = {0};
     char a[ZT_DIGEST_TEXT_SIZE];
     char b[ZT_DIGEST_TEXT_SIZE];
@@ -127,16 +131,16 @@ static inline void world_model(const struct world *world, const char *path, bool
     char objects[4][320];
     uint8_t data[256];
 
-    for (unsigned i = 0; i < sizeof data; i++)
+    for (unsigned i = 0; i < sizeof(data); i++)
         data[i] = (uint8_t)(i % 251);
     world_digest(data, 16, a);
     world_digest(data + (sound ? 64 : 65), 16, b);
-    snprintf(objects[0], sizeof objects[0], object, "a", 64, ",\"digest\":\"", a, "\"");
-    snprintf(objects[1], sizeof objects[1], object, "b", 128, ",\"digest\":\"", b, "\"");
-    snprintf(objects[2], sizeof objects[2], object, "c", 192, "", "", "");
-    snprintf(objects[3], sizeof objects[3], object, "d", 256, ",\"digest\":\"", "md99:00", "\"");
-    snprintf(manifest, sizeof manifest, "{\"version\":\"1.2.0\",\"objects\":{%s,%s,%s,%s}}", objects[0], objects[1],
-             objects[2], objects[3]);
+    snprintf(objects[0], sizeof(objects[0]), object, "a", 64, ",\"digest\":\"", a, "\"");
+    snprintf(objects[1], sizeof(objects[1]), object, "b", 128, ",\"digest\":\"", b, "\"");
+    snprintf(objects[2], sizeof(objects[2]), object, "c", 192, "", "", "");
+    snprintf(objects[3], sizeof(objects[3]), object, "d", 256, ",\"digest\":\"", "md99:00", "\"");
+    snprintf(manifest, sizeof(manifest), "{\"version\":\"1.2.0\",\"objects\":{%s,%s,%s,%s}}",
+             objects[0], objects[1], objects[2], objects[3]);
     container_make(&container, CONTAINER_ZT1, 256, manifest);
     world_write(world, path, container.bytes, container.length);
     container_free(&container);
@@ -163,7 +167,7 @@ static inline void flag_raise(struct waiter *waiter)
 
 static inline void flag_init(struct flag *flag)
 {
-    memset(flag, 0, sizeof *flag);
+    memset(flag, 0, sizeof(*flag));
     flag->waiter.wake = flag_raise;
     pthread_mutex_init(&flag->lock, NULL);
     pthread_cond_init(&flag->changed, NULL);
@@ -179,13 +183,15 @@ static inline void flag_wait(struct flag *flag)
 }
 
 /* The verdict on a component, waited for. */
-static inline enum component_state world_verdict(struct world *world, struct generation *generation, uint32_t component)
+static inline enum component_state world_verdict(struct world *world, struct generation *generation,
+                                                 uint32_t component)
 {
     struct flag flag;
     enum component_state state;
 
     flag_init(&flag);
-    while ((state = verifier_ask(world->server.verifier, generation, component, &flag.waiter)) == COMPONENT_CHECKING)
+    while ((state = verifier_ask(world->server.verifier, generation, component, &flag.waiter)) ==
+           COMPONENT_CHECKING)
         flag_wait(&flag);
     return state;
 }
@@ -203,7 +209,8 @@ static inline struct generation *world_find(struct world *world, const char *nam
     struct flag flag;
 
     flag_init(&flag);
-    while ((answer = catalog_find(world->server.catalog, text_of(name), &flag.waiter, &found)) == CATALOG_PENDING)
+    while ((answer = catalog_find(world->server.catalog, text_of(name), &flag.waiter, &found)) ==
+           CATALOG_PENDING)
         flag_wait(&flag);
     return answer == CATALOG_FOUND ? found : NULL;
 }

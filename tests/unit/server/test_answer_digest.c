@@ -1,4 +1,5 @@
-/* Repr-Digest and Content-Digest, from the exchange's beginning to its answer, on workers and without. */
+/* Repr-Digest and Content-Digest, from the exchange's beginning to its answer, on workers and
+ * without. */
 #include "support.h"
 
 #include <stdatomic.h>
@@ -33,8 +34,8 @@ static uint64_t source_size(const struct zt_source *source)
     return LARGE;
 }
 
-static enum zt_status source_read(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                  struct zt_error *error)
+static enum zt_status source_read(struct zt_source *source, uint64_t offset, void *buffer,
+                                  size_t length, struct zt_error *error)
 {
     (void)source;
     if (atomic_load(&cut_short) && offset + length > LARGE / 2)
@@ -78,7 +79,8 @@ static enum outcome handle_large(struct request *request)
     return OUTCOME_READY;
 }
 
-static bool know_part(struct request *request, uint64_t first, uint64_t length, uint8_t out_sha256[32])
+static bool know_part(struct request *request, uint64_t first, uint64_t length,
+                      uint8_t out_sha256[32])
 {
     (void)request;
     if (first != 4096 || length != 4096)
@@ -120,7 +122,8 @@ static struct request *ask(enum method method, const char *target)
 
 static struct request *add(struct request *request, const char *name, const char *value)
 {
-    const struct header_field field = {name, value, (uint32_t)strlen(name), (uint32_t)strlen(value)};
+    const struct header_field field = {name, value, (uint32_t)strlen(name),
+                                       (uint32_t)strlen(value)};
 
     assert_true(request_add_header(request, field));
     return request;
@@ -151,7 +154,8 @@ static const char *field_of(const struct answer *answer, const char *name)
 
 static void add_bytes(struct zt_hasher *hasher, const struct segment *segment)
 {
-    const uint8_t *bytes = segment->kind == SEGMENT_MEMORY ? segment->bytes : large + segment->offset;
+    const uint8_t *bytes =
+        segment->kind == SEGMENT_MEMORY ? segment->bytes : large + segment->offset;
 
     zt_hasher_update(hasher, bytes, (size_t)segment->length);
 }
@@ -199,13 +203,14 @@ static int forget(void **state)
 
 static void unwanted_digests_are_not_computed(void **state)
 {
-    static const char *const wishes[] = {"sha-256=0", "sha-512=10", "sha-256", "sha-256=11", "sha-256=\"10\"", "=", ""};
+    static const char *const wishes[] = {"sha-256=0",      "sha-512=10", "sha-256", "sha-256=11",
+                                         "sha-256=\"10\"", "=",          ""};
 
     (void)state;
     for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
         struct request *request = ask(METHOD_GET, "/large");
-        const struct answer *answer =
-            answer_of(add(add(request, "Want-Repr-Digest", wishes[i]), "Want-Content-Digest", wishes[i]));
+        const struct answer *answer = answer_of(
+            add(add(request, "Want-Repr-Digest", wishes[i]), "Want-Content-Digest", wishes[i]));
 
         assert_int_equal(answer->status, 200);
         assert_string_equal(field_of(answer, "Repr-Digest"), "");
@@ -229,7 +234,8 @@ static void small_bodies_are_hashed_without_waiting(void **state)
 
 static void a_wanted_digest_is_computed_once(void **state)
 {
-    struct request *request = add(ask(METHOD_GET, "/large"), "Want-Repr-Digest", "sha-512=3, sha-256=1;x");
+    struct request *request =
+        add(ask(METHOD_GET, "/large"), "Want-Repr-Digest", "sha-512=3, sha-256=1;x");
     const struct answer *answer = answer_of(request);
 
     (void)state;
@@ -253,9 +259,12 @@ static void a_wanted_digest_is_computed_once(void **state)
 
 static void parts_are_hashed_as_they_are_sent(void **state)
 {
-    static const char *const ranges[] = {
-        "bytes=5-5", "bytes=999-70000", "bytes=-9999999", "bytes=0-9,5000-70000", "bytes=9000000-,5-7,100-200",
-        "bytes=0-"};
+    static const char *const ranges[] = {"bytes=5-5",
+                                         "bytes=999-70000",
+                                         "bytes=-9999999",
+                                         "bytes=0-9,5000-70000",
+                                         "bytes=9000000-,5-7,100-200",
+                                         "bytes=0-"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -311,7 +320,9 @@ static void known_pieces_are_told_unasked(void **state)
     assert_string_equal(field_of(answer_of(request), "Content-Digest"), "");
     request_free(request);
     request = add(ask(METHOD_GET, "/pieces"), "Range", "bytes=4096-8191");
-    assert_string_equal(field_of(answer_of(add(request, "Want-Content-Digest", WANTED)), "Content-Digest"), expected);
+    assert_string_equal(
+        field_of(answer_of(add(request, "Want-Content-Digest", WANTED)), "Content-Digest"),
+        expected);
     assert_int_equal(atomic_load(&reads), 0);
     request_free(request);
 }
@@ -322,7 +333,9 @@ static void answers_without_the_representation_have_no_digest(void **state)
         const char *field;
         const char *value;
         unsigned status;
-    } cases[] = {{"If-None-Match", "\"large\"", 304}, {"Range", "bytes=99999999-", 416}, {"If-Match", "\"x\"", 412}};
+    } cases[] = {{"If-None-Match", "\"large\"", 304},
+                 {"Range", "bytes=99999999-", 416},
+                 {"If-Match", "\"x\"", 412}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -55,7 +55,9 @@ static void names_stand_for_the_first_extension(void **state)
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     found = world_find(world, "m");
     assert_string_equal(found->path, "m.zt");
-    assert_int_equal(catalog_find_path(world->server.catalog, text_of("m.npy"), &flag.waiter, &other), CATALOG_FOUND);
+    assert_int_equal(
+        catalog_find_path(world->server.catalog, text_of("m.npy"), &flag.waiter, &other),
+        CATALOG_FOUND);
     assert_string_equal(other->path, "m.npy");
     generation_release(other);
     generation_release(found);
@@ -69,23 +71,28 @@ static void lists_come_in_order_and_in_pages(void **state)
     char after[64] = "";
     bool more = true;
 
-    world_command(world, "mkdir a; for n in a a-b a/b a/c b; do echo x > $n.zt; echo y > $n.npz; done");
+    world_command(world,
+                  "mkdir a; for n in a a-b a/b a/c b; do echo x > $n.zt; echo y > $n.npz; done");
     load(world);
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(catalog_list(world->server.catalog, text_of(""), text_of(after), 1, found, &more), 1);
-        snprintf(after, sizeof after, "%.*s", (int)found[0]->name_length, found[0]->path);
+        assert_int_equal(
+            catalog_list(world->server.catalog, text_of(""), text_of(after), 1, found, &more), 1);
+        snprintf(after, sizeof(after), "%.*s", (int)found[0]->name_length, found[0]->path);
         assert_string_equal(after, names[i]);
         assert_int_equal(more, i < 4);
         generation_release(found[0]);
     }
-    assert_int_equal(catalog_list(world->server.catalog, text_of("a/"), text_of(""), 8, found, &more), 2);
+    assert_int_equal(
+        catalog_list(world->server.catalog, text_of("a/"), text_of(""), 8, found, &more), 2);
     assert_string_equal(found[0]->path, "a/b.zt");
     assert_string_equal(found[1]->path, "a/c.zt");
     assert_false(more);
     generation_release(found[0]);
     generation_release(found[1]);
-    assert_int_equal(catalog_list(world->server.catalog, text_of("a/"), text_of("a/c"), 8, found, &more), 0);
-    assert_int_equal(catalog_list(world->server.catalog, text_of("b"), text_of("a"), 8, found, &more), 1);
+    assert_int_equal(
+        catalog_list(world->server.catalog, text_of("a/"), text_of("a/c"), 8, found, &more), 0);
+    assert_int_equal(
+        catalog_list(world->server.catalog, text_of("b"), text_of("a"), 8, found, &more), 1);
     generation_release(found[0]);
 }
 
@@ -173,14 +180,17 @@ static void data_shards_are_found_by_path_only(void **state)
 
     flag_init(&flag);
     memcpy(shard, "ZTEN2000", 8);
-    world_write(world, "s.zt", shard, sizeof shard);
+    world_write(world, "s.zt", shard, sizeof(shard));
     load(world);
-    assert_int_equal(catalog_find_path(world->server.catalog, text_of("s.zt"), &flag.waiter, &found), CATALOG_FOUND);
+    assert_int_equal(
+        catalog_find_path(world->server.catalog, text_of("s.zt"), &flag.waiter, &found),
+        CATALOG_FOUND);
     /* Made into one by hand: what the reader says of such files is the core's business. */
     found->error.status = ZT_DATA_SHARD;
     generation_release(found);
     assert_null(world_find(world, "s"));
-    assert_int_equal(catalog_list(world->server.catalog, text_of(""), text_of(""), 2, list, &more), 0);
+    assert_int_equal(catalog_list(world->server.catalog, text_of(""), text_of(""), 2, list, &more),
+                     0);
 }
 
 static void changes_are_followed_without_being_told(void **state)
@@ -226,7 +236,7 @@ static void more_models_than_descriptors_are_all_served(void **state)
     for (int i = 800; i > 0; i--) {
         struct generation *found;
 
-        snprintf(name, sizeof name, "m%d", i % 400 + 1);
+        snprintf(name, sizeof(name), "m%d", i % 400 + 1);
         found = world_find(world, name);
         assert_non_null(found);
         assert_non_null(found->model);
@@ -253,7 +263,8 @@ static void *ask_on(void *argument)
 
     while (!atomic_load(asker->stop)) {
         struct generation *found = world_find(asker->world, "m");
-        size_t count = catalog_list(asker->world->server.catalog, text_of(""), text_of(""), 4, list, &more);
+        size_t count =
+            catalog_list(asker->world->server.catalog, text_of(""), text_of(""), 4, list, &more);
 
         for (size_t i = 0; i < count; i++)
             generation_release(list[i]);

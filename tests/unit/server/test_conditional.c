@@ -66,8 +66,9 @@ static void if_none_match_compares_weakly(void **state)
 
 static void commas_inside_quotes_belong_to_the_tag(void **state)
 {
-    (void)state;
     struct preconditions fields = {.if_none_match = "\"a\", \"b,c\", \"d\""};
+
+    (void)state;
     assert_int_equal(precondition_check(&fields, "\"b,c\"", 0, true), UNCHANGED);
     assert_int_equal(precondition_check(&fields, "\"c\"", 0, true), PASS);
     assert_int_equal(precondition_check(&fields, "\"d\"", 0, true), UNCHANGED);
@@ -104,9 +105,10 @@ static void tag_lists_are_told_from_what_is_none(void **state)
 
 static void without_a_tag_nothing_matches(void **state)
 {
-    (void)state;
     struct preconditions replace = {.if_match = "*"};
     struct preconditions create = {.if_none_match = "*"};
+
+    (void)state;
     assert_int_equal(precondition_check(&replace, NULL, 0, false), FAILED);
     assert_int_equal(precondition_check(&create, NULL, 0, false), PASS);
 }
@@ -126,24 +128,33 @@ static void dates_compare_by_the_second(void **state)
 
 static void dates_that_are_none_are_ignored(void **state)
 {
+    struct preconditions unknown = {.if_modified_since = AT};
+
     (void)state;
     assert_int_equal(check((struct preconditions){.if_modified_since = "yesterday"}, true), PASS);
     assert_int_equal(check((struct preconditions){.if_modified_since = AT ", " AT}, true), PASS);
     assert_int_equal(check((struct preconditions){.if_unmodified_since = "0"}, true), PASS);
-    struct preconditions unknown = {.if_modified_since = AT};
     assert_int_equal(precondition_check(&unknown, TAG, 0, true), PASS);
 }
 
 static void tags_take_precedence_over_dates(void **state)
 {
     (void)state;
-    assert_int_equal(check((struct preconditions){.if_match = TAG, .if_unmodified_since = BEFORE}, true), PASS);
-    assert_int_equal(check((struct preconditions){.if_none_match = "\"x\"", .if_modified_since = AT}, true), PASS);
-    assert_int_equal(check((struct preconditions){.if_none_match = TAG, .if_modified_since = BEFORE}, true), UNCHANGED);
-    assert_int_equal(check((struct preconditions){.if_match = "\"x\"", .if_none_match = TAG}, true), FAILED);
-    assert_int_equal(check((struct preconditions){.if_match = TAG, .if_none_match = TAG}, true), UNCHANGED);
-    assert_int_equal(check((struct preconditions){.if_unmodified_since = AT, .if_modified_since = AT}, true),
+    assert_int_equal(
+        check((struct preconditions){.if_match = TAG, .if_unmodified_since = BEFORE}, true), PASS);
+    assert_int_equal(
+        check((struct preconditions){.if_none_match = "\"x\"", .if_modified_since = AT}, true),
+        PASS);
+    assert_int_equal(
+        check((struct preconditions){.if_none_match = TAG, .if_modified_since = BEFORE}, true),
+        UNCHANGED);
+    assert_int_equal(check((struct preconditions){.if_match = "\"x\"", .if_none_match = TAG}, true),
+                     FAILED);
+    assert_int_equal(check((struct preconditions){.if_match = TAG, .if_none_match = TAG}, true),
                      UNCHANGED);
+    assert_int_equal(
+        check((struct preconditions){.if_unmodified_since = AT, .if_modified_since = AT}, true),
+        UNCHANGED);
 }
 
 static void if_range_needs_a_strong_match(void **state)
@@ -171,14 +182,17 @@ static void if_range_takes_the_exact_date_once_it_is_strong(void **state)
 
 static void dates_are_read_in_three_forms(void **state)
 {
+    static const char *const forms[] = {AT, "Sunday, 06-Nov-94 08:49:37 GMT",
+                                        "Sun Nov  6 08:49:37 1994"};
+    time_t time;
+
     (void)state;
-    static const char *const forms[] = {AT, "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"};
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        time_t time = 0;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        time = 0;
         assert_true(http_date_parse(forms[i], &time));
         assert_true(time == MOMENT);
     }
-    time_t time = 0;
+    time = 0;
     assert_true(http_date_parse("Wed Nov 16 08:49:37 1994", &time));
     assert_true(time == MOMENT + 10 * 86400);
     assert_true(http_date_parse("Fri, 31 Dec 1999 23:59:60 GMT", &time));
@@ -189,7 +203,6 @@ static void dates_are_read_in_three_forms(void **state)
 
 static void malformed_dates_are_refused(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"",
                                         "Sun, 06 Nov 1994 08:49:37",
                                         "Sun, 06 Nov 1994 08:49:37 UTC",
@@ -206,8 +219,11 @@ static void malformed_dates_are_refused(void **state)
                                         AT " ",
                                         "1994-11-06T08:49:37Z",
                                         "784111777"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         time_t time = 7;
+
         assert_false(http_date_parse(texts[i], &time));
         assert_true(time == 7);
     }
@@ -215,25 +231,27 @@ static void malformed_dates_are_refused(void **state)
 
 static void dates_are_written_as_they_are_read(void **state)
 {
-    (void)state;
     static const time_t times[] = {0, 1, MOMENT, 951782400, 1709164800, 4102444800, 253402300799};
-    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
-        char text[30];
+    char text[30];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         time_t time = 0;
+
         http_date_format(times[i], text);
         assert_int_equal(strlen(text), 29);
         assert_true(http_date_parse(text, &time));
         assert_true(time == times[i]);
     }
-    char text[30];
     http_date_format(MOMENT, text);
     assert_string_equal(text, AT);
 }
 
 static void times_beyond_four_digits_of_year_are_clamped(void **state)
 {
-    (void)state;
     char text[30];
+
+    (void)state;
     http_date_format((time_t)INT64_MAX, text);
     assert_string_equal(text, "Fri, 31 Dec 9999 23:59:59 GMT");
     http_date_format((time_t)INT64_MIN, text);
@@ -260,5 +278,6 @@ int main(void)
         cmocka_unit_test(dates_are_written_as_they_are_read),
         cmocka_unit_test(times_beyond_four_digits_of_year_are_clamped),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,8 @@ static bool run_part(void *context, uint32_t index)
     atomic_fetch_add(&parts->runs[index], 1);
     /* So that others get a turn. */
     usleep(20);
-    return parts->bad_step == 0 || index < parts->bad_from || (index - parts->bad_from) % parts->bad_step != 0;
+    return parts->bad_step == 0 || index < parts->bad_from ||
+           (index - parts->bad_from) % parts->bad_step != 0;
 }
 
 static void crew_runs_every_part_once(void **state)

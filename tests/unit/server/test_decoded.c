@@ -1,4 +1,5 @@
-/* Decoded components: the right bytes from memory and from files, one decoding for many, bounds, failures. */
+/* Decoded components: the right bytes from memory and from files, one decoding for many, bounds,
+ * failures. */
 #include "model_world.h"
 
 #include "handmade.h"
@@ -11,7 +12,8 @@ static uint8_t plain_byte(size_t at)
 }
 
 /* A file of one zstd component of that many decoded bytes; cut_bytes are missing of the stream. */
-static struct generation *make(struct world *world, const char *path, size_t length, size_t cut_bytes)
+static struct generation *make(struct world *world, const char *path, size_t length,
+                               size_t cut_bytes)
 {
     struct bytes stored = {NULL, 0};
     struct container container = {0};
@@ -23,11 +25,11 @@ static struct generation *make(struct world *world, const char *path, size_t len
         plain[i] = plain_byte(i);
     bytes_append_zstd(&stored, plain, length, true);
     stored.length -= cut_bytes;
-    snprintf(
-        manifest, sizeof manifest,
-        "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[%zu],\"format\":\"dense\",\"components\":{\"data\":{"
-        "\"dtype\":\"u8\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}}}}}",
-        length, stored.length);
+    snprintf(manifest, sizeof(manifest),
+             "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[%zu],\"format\":\"dense\","
+             "\"components\":{\"data\":{"
+             "\"dtype\":\"u8\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}}}}}",
+             length, stored.length);
     container_make(&container, CONTAINER_ZT1, stored.length, manifest);
     memcpy(container.bytes + CONTAINER_DATA, stored.at, stored.length);
     world_write(world, path, container.bytes, container.length);
@@ -40,15 +42,15 @@ static struct generation *make(struct world *world, const char *path, size_t len
     return generation;
 }
 
-static enum decoded_answer ask(struct world *world, struct generation *generation, struct decoded **out_decoded,
-                               struct zt_error *error)
+static enum decoded_answer ask(struct world *world, struct generation *generation,
+                               struct decoded **out_decoded, struct zt_error *error)
 {
     struct flag flag;
     enum decoded_answer answer;
 
     flag_init(&flag);
-    while ((answer = decoded_ask(world->server.decoded, generation, 0, &flag.waiter, out_decoded, error)) ==
-           DECODED_PENDING)
+    while ((answer = decoded_ask(world->server.decoded, generation, 0, &flag.waiter, out_decoded,
+                                 error)) == DECODED_PENDING)
         flag_wait(&flag);
     return answer;
 }
@@ -72,7 +74,7 @@ static void small_ones_lie_in_memory_and_large_ones_in_a_file(void **state)
     static const size_t lengths[] = {1, 1000, (size_t)4 << 20, LARGE_BYTES};
     struct zt_error error;
 
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct generation *generation = make(world, "m.zt", lengths[i], 0);
         struct decoded *decoded = NULL;
 
@@ -118,7 +120,7 @@ static void entries_in_use_outlive_the_bound(void **state)
     for (int i = 0; i < 3; i++) {
         char path[8];
 
-        snprintf(path, sizeof path, "m%d.zt", i);
+        snprintf(path, sizeof(path), "m%d.zt", i);
         generations[i] = make(world, path, 4000, 0);
         assert_int_equal(ask(world, generations[i], &decoded[i], &error), DECODED_READY);
     }
@@ -237,7 +239,7 @@ static void many_may_ask_at_once_under_a_small_bound(void **state)
     for (int i = 0; i < 4; i++) {
         char path[8];
 
-        snprintf(path, sizeof path, "m%d.zt", i);
+        snprintf(path, sizeof(path), "m%d.zt", i);
         crowd.generations[i] = make(world, path, (size_t)(1000 + i), 0);
     }
     for (int i = 0; i < 4; i++)
@@ -279,11 +281,13 @@ static void a_worker_never_waits_for_a_job_that_is_queued(void **state)
 
     flag_init(&flag);
     pthread_mutex_lock(&held);
-    for (size_t i = 0; i < sizeof blockers / sizeof blockers[0]; i++) {
+    for (size_t i = 0; i < sizeof(blockers) / sizeof(blockers[0]); i++) {
         blockers[i] = (struct blocker){.job = {.run = block}, .held = &held};
         workers_submit(world->server.workers, &blockers[i].job);
     }
-    assert_int_equal(decoded_ask(world->server.decoded, generation, 0, &flag.waiter, &asked, &error), DECODED_PENDING);
+    assert_int_equal(
+        decoded_ask(world->server.decoded, generation, 0, &flag.waiter, &asked, &error),
+        DECODED_PENDING);
     assert_int_equal(decoded_get(world->server.decoded, generation, 0, &got, &error), ZT_OK);
     assert_plain(got, 5000);
     /* Who was waiting is served by the same decoding. */
@@ -305,7 +309,8 @@ static void getting_tells_failures(void **state)
 
     for (int i = 0; i < 2; i++) {
         zt_error_clear(&error);
-        assert_int_equal(decoded_get(world->server.decoded, generation, 0, &decoded, &error), ZT_CORRUPT);
+        assert_int_equal(decoded_get(world->server.decoded, generation, 0, &decoded, &error),
+                         ZT_CORRUPT);
         assert_true(error.message[0] != '\0');
     }
     world->config.limits.decoded_bytes = 4999;
@@ -322,7 +327,8 @@ static void *get_all(void *argument)
     for (int i = 0; i < 400; i++) {
         struct decoded *decoded = NULL;
 
-        if (decoded_get(crowd->world->server.decoded, crowd->generations[i % 4], 0, &decoded, &error) != ZT_OK)
+        if (decoded_get(crowd->world->server.decoded, crowd->generations[i % 4], 0, &decoded,
+                        &error) != ZT_OK)
             return crowd;
         if (decoded->length != (uint64_t)(1000 + i % 4))
             return crowd;
@@ -341,11 +347,12 @@ static void many_may_get_and_ask_at_once(void **state)
     for (int i = 0; i < 4; i++) {
         char path[8];
 
-        snprintf(path, sizeof path, "m%d.zt", i);
+        snprintf(path, sizeof(path), "m%d.zt", i);
         crowd.generations[i] = make(world, path, (size_t)(1000 + i), 0);
     }
     for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 == 0 ? get_all : ask_all, &crowd), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 == 0 ? get_all : ask_all, &crowd),
+                         0);
     for (int i = 0; i < 4; i++) {
         void *wrong = NULL;
 

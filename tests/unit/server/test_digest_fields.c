@@ -8,29 +8,31 @@
 
 /* SHA-256 and SHA-512 of nothing. */
 #define SHA256 "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
-#define SHA512 "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="
+#define SHA512 \
+    "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="
 
-static const uint8_t sha256_bytes[32] = {0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4,
-                                         0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b,
-                                         0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55};
+static const uint8_t sha256_bytes[32] = {
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
+    0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55};
 
 static void a_digest_is_written_as_a_byte_sequence(void **state)
 {
-    (void)state;
     char text[DIGEST_FIELD_SIZE];
+
+    (void)state;
     digest_field_format(sha256_bytes, text);
     assert_string_equal(text, "sha-256=:" SHA256 ":");
 }
 
 static void a_written_digest_is_read_back(void **state)
 {
-    (void)state;
     uint8_t bytes[32];
     char text[DIGEST_FIELD_SIZE];
     struct digest_field field;
-    for (unsigned i = 0; i < 32; i++) {
+
+    (void)state;
+    for (unsigned i = 0; i < 32; i++)
         bytes[i] = (uint8_t)(255 - i * 7);
-    }
     digest_field_format(bytes, text);
     assert_true(digest_field_parse(text, &field));
     assert_true(field.has_sha256);
@@ -40,30 +42,34 @@ static void a_written_digest_is_read_back(void **state)
 
 static void both_algorithms_are_read_and_others_passed_over(void **state)
 {
-    (void)state;
     struct digest_field field;
-    assert_true(digest_field_parse("md5=:AAAA:, sha-512=:" SHA512 ":;q=1 ,\tsha-256=:" SHA256 ":", &field));
+
+    (void)state;
+    assert_true(
+        digest_field_parse("md5=:AAAA:, sha-512=:" SHA512 ":;q=1 ,\tsha-256=:" SHA256 ":", &field));
     assert_true(field.has_sha256);
     assert_true(field.has_sha512);
     assert_memory_equal(field.sha256, sha256_bytes, 32);
     assert_int_equal(field.sha512[0], 0xcf);
     assert_int_equal(field.sha512[63], 0x3e);
-    assert_true(digest_field_parse("unixsum=:GQU=:, x=1.5, y=token/1, z=\"a\\\"b\", l=(1 2);p, b=?1, k", &field));
+    assert_true(digest_field_parse(
+        "unixsum=:GQU=:, x=1.5, y=token/1, z=\"a\\\"b\", l=(1 2);p, b=?1, k", &field));
     assert_false(field.has_sha256);
     assert_true(digest_field_parse("", &field));
 }
 
 static void padding_may_be_left_out(void **state)
 {
-    (void)state;
     struct digest_field field;
-    assert_true(digest_field_parse("sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU:", &field));
+
+    (void)state;
+    assert_true(
+        digest_field_parse("sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU:", &field));
     assert_memory_equal(field.sha256, sha256_bytes, 32);
 }
 
 static void a_malformed_field_is_refused(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"sha-256=" SHA256,
                                         "sha-256=:" SHA256,
                                         "sha-256=:AAAA:",
@@ -96,8 +102,11 @@ static void a_malformed_field_is_refused(void **state)
                                         "x=1234567890123456",
                                         "x=1234567890123.1",
                                         "=1"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct digest_field field = {.has_sha256 = true, .sha256 = {42}};
+
         assert_false(digest_field_parse(texts[i], &field));
         assert_int_equal(field.sha256[0], 42);
     }
@@ -116,19 +125,22 @@ static void a_wish_has_a_weight(void **state)
 
 static void a_wish_that_makes_no_sense_is_ignored(void **state)
 {
+    static const char *const texts[] = {
+        "",           "sha-256",     "sha-256=11", "sha-256=-1",   "sha-256=1.0",
+        "sha-256=ok", "sha-256=10,", "10",         "sha-256=10 5", "sha-256:10"};
+
     (void)state;
-    static const char *const texts[] = {"",           "sha-256",     "sha-256=11", "sha-256=-1",   "sha-256=1.0",
-                                        "sha-256=ok", "sha-256=10,", "10",         "sha-256=10 5", "sha-256:10"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_int_equal(digest_field_wants_sha256(texts[i]), 0);
-    }
 }
 
 static void members_tell_key_and_kind(void **state)
 {
-    (void)state;
     struct structured_reader reader;
     struct structured_member member;
+    uint8_t bytes[2];
+
+    (void)state;
     structured_begin(&reader, "  a=-12;x=\"y\", *b.c=:AQI=:");
     assert_int_equal(structured_next(&reader, &member), STRUCTURED_MEMBER);
     assert_int_equal(member.kind, STRUCTURED_INTEGER);
@@ -136,7 +148,6 @@ static void members_tell_key_and_kind(void **state)
     assert_int_equal(structured_next(&reader, &member), STRUCTURED_MEMBER);
     assert_int_equal(member.key.length, 4);
     assert_memory_equal(member.key.bytes, "*b.c", 4);
-    uint8_t bytes[2];
     assert_true(structured_decode(member.text, bytes, 2));
     assert_memory_equal(bytes, "\x01\x02", 2);
     assert_int_equal(structured_next(&reader, &member), STRUCTURED_END);
@@ -154,5 +165,6 @@ int main(void)
         cmocka_unit_test(a_wish_that_makes_no_sense_is_ignored),
         cmocka_unit_test(members_tell_key_and_kind),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

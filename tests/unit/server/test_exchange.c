@@ -1,4 +1,5 @@
-/* The exchange, from header to answer, without a connection: routes, steps and sources are the test's own. */
+/* The exchange, from header to answer, without a connection: routes, steps and sources are the
+ * test's own. */
 #include "support.h"
 
 #include <stdio.h>
@@ -117,13 +118,15 @@ const struct route routes[] = {
     {.pattern = "/healthz", .get = {.handle = handle_health}},
     {.pattern = "/query", .get = {.handle = handle_query}},
     {.pattern = "/unknown", .get = {.handle = handle_unknown}},
-    {.pattern = "/upload", .put = {.begin = begin_put, .receive = receive_put, .handle = handle_put}},
+    {.pattern = "/upload",
+     .put = {.begin = begin_put, .receive = receive_put, .handle = handle_put}},
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
 static void add(struct request *request, const char *name, const char *value)
 {
-    const struct header_field field = {name, value, (uint32_t)strlen(name), (uint32_t)strlen(value)};
+    const struct header_field field = {name, value, (uint32_t)strlen(name),
+                                       (uint32_t)strlen(value)};
 
     assert_true(request_add_header(request, field));
 }
@@ -151,7 +154,8 @@ static const struct answer *answer_of(struct request *request)
     return exchange_answer(request);
 }
 
-static const struct answer *answer_with(struct request *request, const char *name, const char *value)
+static const struct answer *answer_with(struct request *request, const char *name,
+                                        const char *value)
 {
     add(request, name, value);
     return answer_of(request);
@@ -178,7 +182,8 @@ static void assert_body(const struct answer *answer, const char *expected)
         if (segment->kind == SEGMENT_MEMORY)
             memcpy(body + at, segment->bytes, segment->length);
         else
-            assert_int_equal(zt_source_read_at(segment->source, segment->offset, body + at, segment->length, NULL),
+            assert_int_equal(zt_source_read_at(segment->source, segment->offset, body + at,
+                                               segment->length, NULL),
                              ZT_OK);
         at += segment->length;
     }
@@ -226,10 +231,14 @@ static void ranges_cut_across_segments(void **state)
         const char *content_range;
         const char *body;
     } cases[] = {
-        {"bytes=0-0", "bytes 0-0/20", "0"},         {"bytes=8-11", "bytes 8-11/20", "89ab"},
-        {"bytes=10-", "bytes 10-19/20", TAIL_TEXT}, {"bytes=-1", "bytes 19-19/20", "j"},
-        {"bytes=9-9", "bytes 9-9/20", "9"},         {"bytes=12-13", "bytes 12-13/20", "cd"},
-        {"bytes=0-9", "bytes 0-9/20", HEAD_TEXT},   {"bytes=5-999", "bytes 5-19/20", "56789" TAIL_TEXT},
+        {"bytes=0-0", "bytes 0-0/20", "0"},
+        {"bytes=8-11", "bytes 8-11/20", "89ab"},
+        {"bytes=10-", "bytes 10-19/20", TAIL_TEXT},
+        {"bytes=-1", "bytes 19-19/20", "j"},
+        {"bytes=9-9", "bytes 9-9/20", "9"},
+        {"bytes=12-13", "bytes 12-13/20", "cd"},
+        {"bytes=0-9", "bytes 0-9/20", HEAD_TEXT},
+        {"bytes=5-999", "bytes 5-19/20", "56789" TAIL_TEXT},
     };
 
     (void)state;
@@ -260,7 +269,8 @@ static void ranges_past_the_end_are_416(void **state)
 
 static void nonsense_gets_the_whole(void **state)
 {
-    static const char *const ranges[] = {"bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b", "bytes=0-1,x"};
+    static const char *const ranges[] = {"bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b",
+                                         "bytes=0-1,x"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -275,7 +285,8 @@ static void nonsense_gets_the_whole(void **state)
 
 static void ranges_that_meet_are_one(void **state)
 {
-    static const char *const ranges[] = {"bytes=8-9,10-11", "bytes=10-11,8-10", "bytes=8-11,99-", "bytes=9-9,8-11,-0"};
+    static const char *const ranges[] = {"bytes=8-9,10-11", "bytes=10-11,8-10", "bytes=8-11,99-",
+                                         "bytes=9-9,8-11,-0"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -305,12 +316,15 @@ static void several_ranges_become_parts(void **state)
     assert_string_equal(field_of(answer, "ETag"), ETAG);
     assert_string_equal(field_of(answer, "Vary"), "Accept-Encoding");
     assert_int_equal(strncmp(field_of(answer, "Repr-Digest"), "sha-256=:", 9), 0);
-    snprintf(expected, sizeof(expected),
-             "--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 15-19/20\r\n\r\nfghij"
-             "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 9-10/20\r\n\r\n9a"
-             "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 0-0/20\r\n\r\n0"
-             "\r\n--%s--\r\n",
-             boundary, boundary, boundary, boundary);
+    snprintf(
+        expected, sizeof(expected),
+        "--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes "
+        "15-19/20\r\n\r\nfghij"
+        "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes "
+        "9-10/20\r\n\r\n9a"
+        "\r\n--%s\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes 0-0/20\r\n\r\n0"
+        "\r\n--%s--\r\n",
+        boundary, boundary, boundary, boundary);
     assert_body(answer, expected);
     request_free(request);
 }
@@ -374,7 +388,8 @@ static void not_modified_tells_no_length_that_is_not_known(void **state)
     struct request *request = ask(METHOD_GET, "/unknown");
 
     (void)state;
-    assert_true(answer_with(request, "If-None-Match", ETAG)->content_length == ANSWER_LENGTH_UNKNOWN);
+    assert_true(answer_with(request, "If-None-Match", ETAG)->content_length ==
+                ANSWER_LENGTH_UNKNOWN);
     request_free(request);
     request = ask(METHOD_GET, "/unknown");
     add(request, "X-Foretold", "1");
@@ -417,7 +432,8 @@ static void sane_request_ids_come_back(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         request = ask(METHOD_GET, "/healthz");
-        assert_string_equal(field_of(answer_with(request, "X-Request-Id", sane[i]), "X-Request-Id"), sane[i]);
+        assert_string_equal(field_of(answer_with(request, "X-Request-Id", sane[i]), "X-Request-Id"),
+                            sane[i]);
         request_free(request);
     }
     memset(longest, 'a', sizeof(longest) - 1);
@@ -426,7 +442,8 @@ static void sane_request_ids_come_back(void **state)
         const char *id = i < 4 ? odd[i] : longest;
 
         request = ask(METHOD_GET, "/healthz");
-        assert_int_equal(strlen(field_of(answer_with(request, "X-Request-Id", id), "X-Request-Id")), 16);
+        assert_int_equal(strlen(field_of(answer_with(request, "X-Request-Id", id), "X-Request-Id")),
+                         16);
         request_free(request);
     }
 }

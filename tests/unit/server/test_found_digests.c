@@ -16,16 +16,19 @@ static void restart(struct world *world)
     world_start(world);
 }
 
-/* One object "large" of several pieces, without a digest (or with the text given), and the empty "none". */
+/* One object "large" of several pieces, without a digest (or with the text given), and the empty
+ * "none". */
 static void write_large(const struct world *world, const char *path, const char *digest)
 {
     struct container container = {0};
     char manifest[1024];
 
-    snprintf(manifest, sizeof manifest,
-             "{\"version\":\"1.2.0\",\"objects\":{\"large\":{\"shape\":[%d],\"format\":\"dense\",\"components\":{"
+    snprintf(manifest, sizeof(manifest),
+             "{\"version\":\"1.2.0\",\"objects\":{\"large\":{\"shape\":[%d],\"format\":\"dense\","
+             "\"components\":{"
              "\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":%d%s%s%s}}},"
-             "\"none\":{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"u8\",\"offset\":64,"
+             "\"none\":{\"shape\":[0],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":"
+             "\"u8\",\"offset\":64,"
              "\"length\":0}}}}}",
              LARGE, LARGE, digest != NULL ? ",\"digest\":\"" : "", digest != NULL ? digest : "",
              digest != NULL ? "\"" : "");
@@ -64,7 +67,8 @@ static void wait_until_idle(const struct world *world)
         pause_ms(1);
 }
 
-static void assert_whole(const struct generation *generation, uint32_t component, uint64_t first, uint64_t length)
+static void assert_whole(const struct generation *generation, uint32_t component, uint64_t first,
+                         uint64_t length)
 {
     uint8_t wanted[32];
     uint8_t found[32];
@@ -126,15 +130,16 @@ static void whole_and_pieces_are_found(void **state)
 
 static void ranges_that_are_no_piece_have_no_digest(void **state)
 {
-    static const uint64_t ranges[][2] = {{1, PIECE},      {0, PIECE - 1}, {0, 2 * PIECE},     {PIECE, LARGE - PIECE},
-                                         {3 * PIECE, 99}, {LARGE, 0},     {3 * PIECE, PIECE}, {4 * PIECE, UINT64_MAX}};
+    static const uint64_t ranges[][2] = {
+        {1, PIECE},      {0, PIECE - 1}, {0, 2 * PIECE},     {PIECE, LARGE - PIECE},
+        {3 * PIECE, 99}, {LARGE, 0},     {3 * PIECE, PIECE}, {4 * PIECE, UINT64_MAX}};
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
     uint8_t found[32];
 
     found_digests_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
         assert_false(found_digest_piece(generation, A, ranges[i][0], ranges[i][1], found));
     generation_release(generation);
 }
@@ -176,7 +181,8 @@ static void nothing_is_known_of_what_is_corrupt(void **state)
     generation_release(generation);
 }
 
-/* The verdict "verified" is of bytes that have rotted since: what the second reading finds must not be kept. */
+/* The verdict "verified" is of bytes that have rotted since: what the second reading finds must not
+ * be kept. */
 static void rot_that_is_read_becomes_a_verdict(void **state)
 {
     struct world *world = *state;
@@ -257,7 +263,8 @@ static void a_changed_record_is_not_believed(void **state)
     generation_release(generation);
     world_stop(world);
     /* A byte of the whole's digest, behind the header and two numbers. */
-    world_command(world, "printf x | dd of=$(ls .ztserve/digests/*) bs=1 seek=80 conv=notrunc 2>/dev/null");
+    world_command(
+        world, "printf x | dd of=$(ls .ztserve/digests/*) bs=1 seek=80 conv=notrunc 2>/dev/null");
     world_start(world);
     catalog_wait_loaded(world->server.catalog);
     generation = world_find(world, "m");
@@ -363,9 +370,11 @@ static void components_are_found_by_what_they_state(void **state)
     world_model(world, "m.zt", true);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     expected(0, 16, sha256);
-    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place), CATALOG_BLOB_BUSY);
+    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place),
+                     CATALOG_BLOB_BUSY);
     assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
-    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place), CATALOG_BLOB_FOUND);
+    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place),
+                     CATALOG_BLOB_FOUND);
     assert_string_equal(place.generation->path, "m.zt");
     assert_int_equal(place.component, A);
     generation_release(place.generation);

@@ -14,15 +14,16 @@ static struct framing check(const char *const fields[][2], unsigned count, bool 
 
     assert_true(count <= MOST);
     for (unsigned i = 0; i < count; i++)
-        headers[i] = (struct header_field){fields[i][0], fields[i][1], (uint32_t)strlen(fields[i][0]),
-                                           (uint32_t)strlen(fields[i][1])};
+        headers[i] =
+            (struct header_field){fields[i][0], fields[i][1], (uint32_t)strlen(fields[i][0]),
+                                  (uint32_t)strlen(fields[i][1])};
     framing_check(headers, count, http_1_0, &framing);
     return framing;
 }
 
-#define CHECK_VERSION(http_1_0, ...)                                                                                   \
-    check((const char *const[][2]){__VA_ARGS__}, sizeof((const char *const[][2]){__VA_ARGS__}) / (2 * sizeof(char *)), \
-          http_1_0)
+#define CHECK_VERSION(http_1_0, ...)             \
+    check((const char *const[][2]){__VA_ARGS__}, \
+          sizeof((const char *const[][2]){__VA_ARGS__}) / (2 * sizeof(char *)), http_1_0)
 #define CHECK(...) CHECK_VERSION(false, __VA_ARGS__)
 
 static void plain_requests_are_sound(void **state)
@@ -43,10 +44,15 @@ static void plain_requests_are_sound(void **state)
 static void two_framings_are_refused(void **state)
 {
     (void)state;
-    assert_int_equal(CHECK({"Content-Length", "5"}, {"Transfer-Encoding", "chunked"}).verdict, FRAMING_BROKEN);
-    assert_int_equal(CHECK({"Content-Length", "5"}, {"Content-Length", "6"}).verdict, FRAMING_BROKEN);
-    assert_int_equal(CHECK({"Content-Length", "5"}, {"Content-Length", "5"}).verdict, FRAMING_BROKEN);
-    assert_int_equal(CHECK({"Transfer-Encoding", "chunked"}, {"Transfer-Encoding", "chunked"}).verdict, FRAMING_BROKEN);
+    assert_int_equal(CHECK({"Content-Length", "5"}, {"Transfer-Encoding", "chunked"}).verdict,
+                     FRAMING_BROKEN);
+    assert_int_equal(CHECK({"Content-Length", "5"}, {"Content-Length", "6"}).verdict,
+                     FRAMING_BROKEN);
+    assert_int_equal(CHECK({"Content-Length", "5"}, {"Content-Length", "5"}).verdict,
+                     FRAMING_BROKEN);
+    assert_int_equal(
+        CHECK({"Transfer-Encoding", "chunked"}, {"Transfer-Encoding", "chunked"}).verdict,
+        FRAMING_BROKEN);
 }
 
 static void repeated_hosts_are_refused(void **state)
@@ -65,7 +71,8 @@ static void missing_hosts_are_refused(void **state)
 static void codings_in_http_1_0_are_refused(void **state)
 {
     (void)state;
-    assert_string_equal(CHECK_VERSION(true, {"Transfer-Encoding", "chunked"}).why, "HTTP/1.0 has no Transfer-Encoding");
+    assert_string_equal(CHECK_VERSION(true, {"Transfer-Encoding", "chunked"}).why,
+                        "HTTP/1.0 has no Transfer-Encoding");
     assert_int_equal(CHECK_VERSION(true, {"Content-Length", "5"}).verdict, FRAMING_SOUND);
 }
 
@@ -109,10 +116,14 @@ static void other_expectations_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_requests_are_sound),          cmocka_unit_test(two_framings_are_refused),
-        cmocka_unit_test(repeated_hosts_are_refused),        cmocka_unit_test(codings_other_than_chunked_are_refused),
-        cmocka_unit_test(lengths_that_are_none_are_refused), cmocka_unit_test(names_that_hide_a_framing_are_refused),
-        cmocka_unit_test(other_expectations_fail),           cmocka_unit_test(missing_hosts_are_refused),
+        cmocka_unit_test(plain_requests_are_sound),
+        cmocka_unit_test(two_framings_are_refused),
+        cmocka_unit_test(repeated_hosts_are_refused),
+        cmocka_unit_test(codings_other_than_chunked_are_refused),
+        cmocka_unit_test(lengths_that_are_none_are_refused),
+        cmocka_unit_test(names_that_hide_a_framing_are_refused),
+        cmocka_unit_test(other_expectations_fail),
+        cmocka_unit_test(missing_hosts_are_refused),
         cmocka_unit_test(codings_in_http_1_0_are_refused),
     };
 

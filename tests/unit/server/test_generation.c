@@ -23,7 +23,7 @@ static void generation_of_a_model_has_name_format_and_tag(void **state)
     assert_string_equal(generation_format(generation), "zt");
     assert_int_equal(generation_modified(generation), 1704164645);
     assert_int_equal(strlen(generation->etag), 34);
-    generation_etag(generation, "zstd", derived, sizeof derived);
+    generation_etag(generation, "zstd", derived, sizeof(derived));
     assert_int_equal(strlen(derived), 39);
     assert_memory_equal(derived, generation->etag, 33);
     assert_string_equal(derived + 33, "-zstd\"");
@@ -45,7 +45,8 @@ static void tags_follow_the_version_of_the_file(void **state)
     same = open_path(world, "m.zt");
     assert_string_equal(first->etag, same->etag);
     generation_release(same);
-    /* No byte changed, but who writes and sets the other time back leaves no more trace than this. */
+    /* No byte changed, but who writes and sets the other time back leaves no more trace than this.
+     */
     pause_ms(20);
     world_command(world, "chmod 600 m.zt");
     same = open_path(world, "m.zt");
@@ -73,7 +74,8 @@ static void times_of_the_future_are_now(void **state)
     world_command(world, "touch -d '2100-01-01T00:00:00Z' m.zt");
     generation = open_path(world, "m.zt");
     assert_int_equal(generation->identity.modified_ns, INT64_C(4102444800000000000));
-    assert_true(generation_modified(generation) >= before && generation_modified(generation) <= time(NULL));
+    assert_true(generation_modified(generation) >= before &&
+                generation_modified(generation) <= time(NULL));
     generation_release(generation);
 }
 

@@ -17,8 +17,10 @@ static struct zt_text text(const char *string)
 static bool any_matches(const struct zt_text *globs, size_t count, struct zt_text name)
 {
     struct glob_set *set = glob_set_new(globs, count);
+    bool matched;
+
     assert_non_null(set);
-    bool matched = glob_set_matches(set, name);
+    matched = glob_set_matches(set, name);
     glob_set_free(set);
     return matched;
 }
@@ -26,6 +28,7 @@ static bool any_matches(const struct zt_text *globs, size_t count, struct zt_tex
 static bool matches(const char *glob, const char *name)
 {
     const struct zt_text only = text(glob);
+
     assert_true(glob_is_valid(only));
     return any_matches(&only, 1, text(name));
 }
@@ -82,10 +85,11 @@ static void a_class_matches_its_characters(void **state)
 
 static void what_is_no_glob_is_refused(void **state)
 {
-    (void)state;
     char long_glob[GLOB_MAX + 2];
-    memset(long_glob, 'a', sizeof long_glob - 1);
-    long_glob[sizeof long_glob - 1] = '\0';
+
+    (void)state;
+    memset(long_glob, 'a', sizeof(long_glob) - 1);
+    long_glob[sizeof(long_glob) - 1] = '\0';
     assert_false(glob_is_valid(text("[abc")));
     assert_false(glob_is_valid(text("[")));
     assert_false(glob_is_valid(text("[]")));
@@ -107,8 +111,9 @@ static void a_byte_of_no_character_counts_as_one(void **state)
 
 static void a_set_matches_what_any_of_its_globs_does(void **state)
 {
-    (void)state;
     const struct zt_text globs[] = {text("ab"), text("c*"), text("*d"), text("e"), text("")};
+
+    (void)state;
     assert_true(any_matches(globs, 5, text("ab")));
     assert_true(any_matches(globs, 5, text("cx")));
     assert_true(any_matches(globs, 5, text("xd")));
@@ -121,16 +126,19 @@ static void a_set_matches_what_any_of_its_globs_does(void **state)
     assert_false(any_matches(globs, 0, text("")));
 }
 
-/* 62 to 66 and 254 to 258 elements: the glob ends before, at and behind the end of a word and of a block. */
+/* 62 to 66 and 254 to 258 elements: the glob ends before, at and behind the end of a word and of a
+ * block. */
 static void a_glob_matches_across_words(void **state)
 {
-    (void)state;
     char glob[300];
     char name[300];
-    for (size_t length = 1; length < sizeof glob - 2; length++) {
+
+    (void)state;
+    for (size_t length = 1; length < sizeof(glob) - 2; length++) {
+        const struct zt_text globs[] = {{glob, length}, {"b", 1}};
+
         memset(glob, 'a', length);
         memset(name, 'a', length + 2);
-        const struct zt_text globs[] = {{glob, length}, {"b", 1}};
         assert_true(any_matches(globs, 2, (struct zt_text){name, length}));
         assert_false(any_matches(globs, 2, (struct zt_text){name, length - 1}));
         assert_false(any_matches(globs, 2, (struct zt_text){name, length + 1}));
@@ -141,11 +149,14 @@ static void a_glob_matches_across_words(void **state)
 }
 
 /* Out of few pieces, so that much of it matches. */
-static struct zt_text random_text(char *buffer, const char *const *pieces, size_t piece_count, size_t pieces_max)
+static struct zt_text random_text(char *buffer, const char *const *pieces, size_t piece_count,
+                                  size_t pieces_max)
 {
     size_t length = 0;
+
     for (size_t left = (size_t)rand() % (pieces_max + 1); left > 0; left--) {
         const char *piece = pieces[(size_t)rand() % piece_count];
+
         memcpy(buffer + length, piece, strlen(piece));
         length += strlen(piece);
     }
@@ -154,7 +165,6 @@ static struct zt_text random_text(char *buffer, const char *const *pieces, size_
 
 static void sets_of_any_size_agree_with_the_oracle(void **state)
 {
-    (void)state;
     static const char *const glob_pieces[] = {
         "*",
         "*",
@@ -177,18 +187,24 @@ static void sets_of_any_size_agree_with_the_oracle(void **state)
         "[b\xC2\x80-\xF4\x8F\xBF\xBF]",
     };
     static const char *const name_pieces[] = {
-        "a", "b", "c", "-", "]", "\xC3\xA9", "\xE2\x86\x92", "\xF0\x9F\x98\x80", "\xFF", "\xC3", "\xC3\xBC"};
+        "a",    "b",    "c",       "-", "]", "\xC3\xA9", "\xE2\x86\x92", "\xF0\x9F\x98\x80",
+        "\xFF", "\xC3", "\xC3\xBC"};
     static char buffers[40][256];
     struct zt_text globs[40];
     unsigned found = 0;
+
+    (void)state;
     srand(1);
     for (int round = 0; round < 20000; round++) {
         size_t count = 1 + (size_t)rand() % (round % 4 == 0 ? 40 : 2);
         char buffer[256];
-        struct zt_text name = random_text(buffer, name_pieces, sizeof name_pieces / sizeof name_pieces[0], 10);
+        struct zt_text name =
+            random_text(buffer, name_pieces, sizeof(name_pieces) / sizeof(name_pieces[0]), 10);
         bool expected = false;
+
         for (size_t i = 0; i < count; i++) {
-            globs[i] = random_text(buffers[i], glob_pieces, sizeof glob_pieces / sizeof glob_pieces[0], 12);
+            globs[i] = random_text(buffers[i], glob_pieces,
+                                   sizeof(glob_pieces) / sizeof(glob_pieces[0]), 12);
             assert_true(glob_is_valid(globs[i]));
             expected = expected || glob_oracle_matches(globs[i], name);
         }
@@ -200,39 +216,45 @@ static void sets_of_any_size_agree_with_the_oracle(void **state)
 
 static void a_set_of_more_than_it_may_have_is_not_made(void **state)
 {
-    (void)state;
     static char letters[GLOB_MAX];
     struct zt_text globs[GLOB_SET_MAX + 1];
-    memset(letters, 'a', sizeof letters);
-    for (size_t i = 0; i <= GLOB_SET_MAX; i++) {
+    struct glob_set *set;
+
+    (void)state;
+    memset(letters, 'a', sizeof(letters));
+    for (size_t i = 0; i <= GLOB_SET_MAX; i++)
         globs[i] = (struct zt_text){letters, 1};
-    }
     assert_null(glob_set_new(globs, GLOB_SET_MAX + 1));
-    for (size_t i = 0; i < GLOB_SET_BYTES_MAX / GLOB_MAX; i++) {
+    for (size_t i = 0; i < GLOB_SET_BYTES_MAX / GLOB_MAX; i++)
         globs[i].length = GLOB_MAX;
-    }
     assert_null(glob_set_new(globs, GLOB_SET_BYTES_MAX / GLOB_MAX + 1));
-    struct glob_set *set = glob_set_new(globs, GLOB_SET_BYTES_MAX / GLOB_MAX);
+    set = glob_set_new(globs, GLOB_SET_BYTES_MAX / GLOB_MAX);
     assert_non_null(set);
     glob_set_free(set);
 }
 
-/* The most rows times the longest ones: half of the bytes are ASCII, the others different characters of three bytes. */
+/* The most rows times the longest ones: half of the bytes are ASCII, the others different
+ * characters of three bytes. */
 static void a_set_takes_a_bounded_amount_of_memory(void **state)
 {
+    static char text_of_globs[GLOB_SET_BYTES_MAX];
+    struct zt_text globs[GLOB_SET_BYTES_MAX / GLOB_MAX];
+    struct mallinfo2 before;
+    struct glob_set *set;
+    struct mallinfo2 after;
+    size_t taken;
+
     (void)state;
 #ifdef ZT_SANITIZED
     skip();
 #else
-    static char text_of_globs[GLOB_SET_BYTES_MAX];
-    struct zt_text globs[GLOB_SET_BYTES_MAX / GLOB_MAX];
-    memset(text_of_globs, 'a', sizeof text_of_globs);
+    memset(text_of_globs, 'a', sizeof(text_of_globs));
     for (unsigned i = 0; i < GLOB_SET_BYTES_MAX / 6; i++) {
         char *at = text_of_globs + i / 170 * GLOB_MAX + i % 170 * 3;
         unsigned character = 0x800 + 2 * i;
-        if (i / 170 == GLOB_SET_BYTES_MAX / GLOB_MAX) {
+
+        if (i / 170 == GLOB_SET_BYTES_MAX / GLOB_MAX)
             break;
-        }
         at[0] = (char)(0xE0 | character >> 12);
         at[1] = (char)(0x80 | (character >> 6 & 0x3F));
         at[2] = (char)(0x80 | (character & 0x3F));
@@ -241,41 +263,42 @@ static void a_set_takes_a_bounded_amount_of_memory(void **state)
         globs[i] = (struct zt_text){text_of_globs + i * GLOB_MAX, GLOB_MAX};
         assert_true(glob_is_valid(globs[i]));
     }
-    struct mallinfo2 before = mallinfo2();
-    struct glob_set *set = glob_set_new(globs, GLOB_SET_BYTES_MAX / GLOB_MAX);
-    struct mallinfo2 after = mallinfo2();
+    before = mallinfo2();
+    set = glob_set_new(globs, GLOB_SET_BYTES_MAX / GLOB_MAX);
+    after = mallinfo2();
     assert_non_null(set);
-    size_t taken = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
+    taken = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
     assert_in_range(taken, 1500000, 2500000);
     glob_set_free(set);
 #endif
 }
 
-/* Each of these globs, matched alone by going back, takes its length times the name's; a set goes through once. */
+/* Each of these globs, matched alone by going back, takes its length times the name's; a set goes
+ * through once. */
 static void a_match_of_hostile_globs_is_quick(void **state)
 {
-    (void)state;
     static char name[250000];
     static char run[GLOB_SET_BYTES_MAX / GLOB_SET_MAX];
     static char stars[GLOB_MAX];
     struct zt_text globs[GLOB_SET_MAX];
-    memset(name, 'a', sizeof name);
-    memset(run, 'a', sizeof run);
+    clock_t begin;
+
+    (void)state;
+    memset(name, 'a', sizeof(name));
+    memset(run, 'a', sizeof(run));
     run[0] = '*';
-    run[sizeof run - 1] = 'b';
-    for (size_t i = 0; i < GLOB_SET_MAX; i++) {
-        globs[i] = (struct zt_text){run, sizeof run};
-    }
-    clock_t begin = clock();
-    assert_false(any_matches(globs, GLOB_SET_MAX, (struct zt_text){name, sizeof name}));
-    for (size_t i = 0; i < GLOB_MAX; i += 2) {
+    run[sizeof(run) - 1] = 'b';
+    for (size_t i = 0; i < GLOB_SET_MAX; i++)
+        globs[i] = (struct zt_text){run, sizeof(run)};
+    begin = clock();
+    assert_false(any_matches(globs, GLOB_SET_MAX, (struct zt_text){name, sizeof(name)}));
+    for (size_t i = 0; i < GLOB_MAX; i += 2)
         memcpy(stars + i, "*a", 2);
-    }
     stars[GLOB_MAX - 1] = 'b';
-    for (size_t i = 0; i < GLOB_SET_BYTES_MAX / GLOB_MAX; i++) {
+    for (size_t i = 0; i < GLOB_SET_BYTES_MAX / GLOB_MAX; i++)
         globs[i] = (struct zt_text){stars, GLOB_MAX};
-    }
-    assert_false(any_matches(globs, GLOB_SET_BYTES_MAX / GLOB_MAX, (struct zt_text){name, sizeof name}));
+    assert_false(
+        any_matches(globs, GLOB_SET_BYTES_MAX / GLOB_MAX, (struct zt_text){name, sizeof(name)}));
     assert_true(clock() - begin < 4 * CLOCKS_PER_SEC);
 }
 
@@ -295,5 +318,6 @@ int main(void)
         cmocka_unit_test(a_set_takes_a_bounded_amount_of_memory),
         cmocka_unit_test(a_match_of_hostile_globs_is_quick),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,21 +16,25 @@ static bool is_plain(const char *bytes, size_t length, const char *const *texts,
     const char *from = bytes + LINE_LENGTH;
 
     for (unsigned i = 0; i < count; i++) {
-        const char *name = memmem(from, (size_t)(bytes + length - from), texts[2 * i], strlen(texts[2 * i]));
+        const char *name =
+            memmem(from, (size_t)(bytes + length - from), texts[2 * i], strlen(texts[2 * i]));
         const char *value;
 
         assert_non_null(name);
         from = name + strlen(name) + 1;
-        value = memmem(from, (size_t)(bytes + length - from), texts[2 * i + 1], strlen(texts[2 * i + 1]));
+        value = memmem(from, (size_t)(bytes + length - from), texts[2 * i + 1],
+                       strlen(texts[2 * i + 1]));
         assert_non_null(value);
         from = value + strlen(value);
-        fields[i] = (struct header_field){name, value, (uint32_t)strlen(name), (uint32_t)strlen(value)};
+        fields[i] =
+            (struct header_field){name, value, (uint32_t)strlen(name), (uint32_t)strlen(value)};
     }
     return header_block_is_plain(&block, fields, count);
 }
 
-#define IS_PLAIN(fields, count, ...) \
-    is_plain(LINE fields, LINE_LENGTH + sizeof(fields) - 1, (const char *const[]){__VA_ARGS__, NULL}, count)
+#define IS_PLAIN(fields, count, ...)                        \
+    is_plain(LINE fields, LINE_LENGTH + sizeof(fields) - 1, \
+             (const char *const[]){__VA_ARGS__, NULL}, count)
 
 static void lines_without_a_gap_are_plain(void **state)
 {

@@ -11,8 +11,9 @@ static struct zt_text text(const char *string)
 
 static void a_segment_escapes_all_but_unreserved(void **state)
 {
-    (void)state;
     struct href href;
+
+    (void)state;
     href_init(&href);
     href_segment(&href, text("aZ09-._~"));
     assert_string_equal(href.text, "aZ09-._~");
@@ -27,8 +28,9 @@ static void a_segment_escapes_all_but_unreserved(void **state)
 
 static void a_segment_of_dots_is_no_dot_segment(void **state)
 {
-    (void)state;
     struct href href;
+
+    (void)state;
     href_init(&href);
     href_segment(&href, text(".."));
     href_plain(&href, "/");
@@ -41,8 +43,9 @@ static void a_segment_of_dots_is_no_dot_segment(void **state)
 
 static void a_path_keeps_its_slashes(void **state)
 {
-    (void)state;
     struct href href;
+
+    (void)state;
     href_init(&href);
     href_path(&href, text("a b/c+d.zt"));
     assert_string_equal(href.text, "a%20b/c%2Bd.zt");
@@ -51,16 +54,18 @@ static void a_path_keeps_its_slashes(void **state)
 
 static void cutting_goes_on_behind_a_kept_beginning(void **state)
 {
-    (void)state;
     struct href href;
     char name[3000];
+    size_t length;
+
+    (void)state;
     href_init(&href);
     href_model(&href, text("org/model"));
     assert_string_equal(href.text, "/v1/models/org%2Fmodel");
-    size_t length = href.length;
-    memset(name, '/', sizeof name);
-    href_segment(&href, (struct zt_text){name, sizeof name});
-    assert_int_equal(href.length, length + 3 * sizeof name);
+    length = href.length;
+    memset(name, '/', sizeof(name));
+    href_segment(&href, (struct zt_text){name, sizeof(name)});
+    assert_int_equal(href.length, length + 3 * sizeof(name));
     assert_int_equal(strlen(href.text), href.length);
     href_cut(&href, length);
     href_plain(&href, "/x");
@@ -76,5 +81,6 @@ int main(void)
         cmocka_unit_test(a_path_keeps_its_slashes),
         cmocka_unit_test(cutting_goes_on_behind_a_kept_beginning),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,9 @@ static void write_sample(struct json *json)
 
 static void compact_text_has_no_space(void **state)
 {
-    (void)state;
     struct json json;
+
+    (void)state;
     json_init(&json, false);
     write_sample(&json);
     assert_json(&json, "{\"a\":[1,null,[]],\"b\":{},\"c\":{\"x\":1},\"d\":true}");
@@ -45,18 +46,20 @@ static void compact_text_has_no_space(void **state)
 
 static void pretty_text_is_indented(void **state)
 {
-    (void)state;
     struct json json;
+
+    (void)state;
     json_init(&json, true);
     write_sample(&json);
-    assert_json(
-        &json, "{\n  \"a\": [\n    1,\n    null,\n    []\n  ],\n  \"b\": {},\n  \"c\": {\"x\":1},\n  \"d\": true\n}\n");
+    assert_json(&json, "{\n  \"a\": [\n    1,\n    null,\n    []\n  ],\n  \"b\": {},\n  \"c\": "
+                       "{\"x\":1},\n  \"d\": true\n}\n");
 }
 
 static void strings_are_escaped(void **state)
 {
-    (void)state;
     struct json json;
+
+    (void)state;
     json_init(&json, false);
     json_text(&json, (struct zt_text){"a\"b\\c\n\r\t\b\f\x01\x1f\0z\x7f", 15});
     assert_json(&json, "\"a\\\"b\\\\c\\n\\r\\t\\b\\f\\u0001\\u001f\\u0000z\x7f\"");
@@ -64,8 +67,9 @@ static void strings_are_escaped(void **state)
 
 static void characters_stay_as_they_are(void **state)
 {
-    (void)state;
     struct json json;
+
+    (void)state;
     json_init(&json, false);
     json_put_string(&json, "é€𝄞");
     assert_json(&json, "\"é€𝄞\"");
@@ -73,8 +77,9 @@ static void characters_stay_as_they_are(void **state)
 
 static void bytes_that_are_no_text_are_replaced(void **state)
 {
-    (void)state;
     struct json json;
+
+    (void)state;
     json_init(&json, false);
     json_put_string(&json, "a\xff"
                            "b\xc3");
@@ -84,8 +89,9 @@ static void bytes_that_are_no_text_are_replaced(void **state)
 
 static void integers_are_exact(void **state)
 {
-    (void)state;
     struct json json;
+
+    (void)state;
     json_init(&json, false);
     json_array_begin(&json);
     json_uint(&json, 0);
@@ -97,13 +103,13 @@ static void integers_are_exact(void **state)
 
 static void long_texts_grow(void **state)
 {
-    (void)state;
     struct json json;
+
+    (void)state;
     json_init(&json, false);
     json_array_begin(&json);
-    for (unsigned i = 0; i < 100000; i++) {
+    for (unsigned i = 0; i < 100000; i++)
         json_put_string(&json, "0123456789");
-    }
     json_array_end(&json);
     assert_false(json.failed);
     assert_int_equal(json.length, 100000 * 13 + 1);
@@ -114,13 +120,15 @@ static void long_texts_grow(void **state)
 
 static void a_growth_past_all_memory_fails_and_stays_failed(void **state)
 {
-    (void)state;
     struct json json;
+    size_t length;
+
+    (void)state;
     json_init(&json, false);
     json_put_string(&json, "x");
     json_raw(&json, "", SIZE_MAX - 2);
     assert_true(json.failed);
-    size_t length = json.length;
+    length = json.length;
     json_put_string(&json, "y");
     assert_int_equal(json.length, length);
     json_free(&json);
@@ -129,9 +137,14 @@ static void a_growth_past_all_memory_fails_and_stays_failed(void **state)
 
 static void only_well_formed_utf8_is_valid(void **state)
 {
-    (void)state;
-    static const char *const good[] = {
-        "", "abc", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
+    static const char *const good[] = {"",
+                                       "abc",
+                                       "\xC2\x80",
+                                       "\xE0\xA0\x80",
+                                       "\xED\x9F\xBF",
+                                       "\xEE\x80\x80",
+                                       "\xF0\x90\x80\x80",
+                                       "\xF4\x8F\xBF\xBF"};
     static const char *const bad[] = {"\x80",
                                       "\xC0\x80",
                                       "\xC1\xBF",
@@ -145,12 +158,12 @@ static void only_well_formed_utf8_is_valid(void **state)
                                       "\xF5\x80\x80\x80",
                                       "\xFF",
                                       "a\xE1\x80z"};
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_true(utf8_is_valid(good[i], strlen(good[i])));
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_false(utf8_is_valid(bad[i], strlen(bad[i])));
-    }
     assert_false(utf8_is_valid("\xC3\xA9", 1));
 }
 
@@ -167,5 +180,6 @@ int main(void)
         cmocka_unit_test(a_growth_past_all_memory_fails_and_stays_failed),
         cmocka_unit_test(only_well_formed_utf8_is_valid),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

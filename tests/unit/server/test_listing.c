@@ -11,6 +11,7 @@ static void assert_listed(const struct zt_model *model, const char *expected)
     char *text = NULL;
     size_t length = 0;
     FILE *stream = open_memstream(&text, &length);
+
     assert_non_null(stream);
     listing_print(model, stream);
     fclose(stream);
@@ -20,8 +21,9 @@ static void assert_listed(const struct zt_model *model, const char *expected)
 
 static void a_format_without_a_version_leaves_no_blank(void **state)
 {
-    (void)state;
     struct zt_model model = {.format_name = "npz", .version = {"", 0}, .file_size = 1};
+
+    (void)state;
     assert_listed(&model, "0 objects, 0 components, 1 byte, npz\n");
     model.version = (struct zt_text){"1\x1b", 2};
     assert_listed(&model, "0 objects, 0 components, 1 byte, npz 1\\u001b\n");
@@ -32,5 +34,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_format_without_a_version_leaves_no_blank),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

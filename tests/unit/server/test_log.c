@@ -60,7 +60,8 @@ static void speak_of_a_request(void)
 
 static void speak_of_cuts(void)
 {
-    struct log_request_line line = {.request_id = "id", .trace_id = "", .method = "GET", .path = "/", .route = "/"};
+    struct log_request_line line = {
+        .request_id = "id", .trace_id = "", .method = "GET", .path = "/", .route = "/"};
 
     line.cut = (struct log_cut){"timeout", "answer", 12, 34};
     log_request(&line);
@@ -82,7 +83,8 @@ static void json_escapes_quotes_and_bytes_that_are_no_text(void **state)
     (void)state;
     log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     capture(speak_of_quotes);
-    assert_non_null(strstr(written, "\"message\":\"a \\\"quoted\\\" \\\\ \xc3\xa9 \\u00ff \\u00c2\\u009b\"}\n"));
+    assert_non_null(strstr(
+        written, "\"message\":\"a \\\"quoted\\\" \\\\ \xc3\xa9 \\u00ff \\u00c2\\u009b\"}\n"));
     assert_memory_equal(written, "{\"time\":\"2", 10);
 }
 
@@ -100,10 +102,11 @@ static void requests_are_told_with_their_members(void **state)
     (void)state;
     log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     capture(speak_of_a_request);
-    assert_non_null(strstr(written,
-                           "\"level\":\"info\",\"message\":\"request\",\"request_id\":\"id\",\"trace_id\":\"\","
-                           "\"method\":\"GET\",\"path\":\"/a\\\"\\u000a\",\"route\":\"/{x}\",\"status\":200,"
-                           "\"bytes\":7,\"duration_ms\":1.234}\n"));
+    assert_non_null(
+        strstr(written,
+               "\"level\":\"info\",\"message\":\"request\",\"request_id\":\"id\",\"trace_id\":\"\","
+               "\"method\":\"GET\",\"path\":\"/a\\\"\\u000a\",\"route\":\"/{x}\",\"status\":200,"
+               "\"bytes\":7,\"duration_ms\":1.234}\n"));
 }
 
 static void cut_requests_are_told_with_how_far_they_came(void **state)
@@ -111,9 +114,11 @@ static void cut_requests_are_told_with_how_far_they_came(void **state)
     (void)state;
     log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     capture(speak_of_cuts);
-    assert_non_null(strstr(written, "\"duration_ms\":0.000,\"cut\":true,\"end\":\"timeout\",\"during\":\"answer\","
-                                    "\"done_bytes\":12,\"total_bytes\":34}\n"));
-    assert_non_null(strstr(written, "\"end\":\"client gone\",\"during\":\"body\",\"done_bytes\":5}\n"));
+    assert_non_null(strstr(
+        written, "\"duration_ms\":0.000,\"cut\":true,\"end\":\"timeout\",\"during\":\"answer\","
+                 "\"done_bytes\":12,\"total_bytes\":34}\n"));
+    assert_non_null(
+        strstr(written, "\"end\":\"client gone\",\"during\":\"body\",\"done_bytes\":5}\n"));
     log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
     capture(speak_of_cuts);
     assert_non_null(strstr(written, " id cut after 12 of 34 bytes of the answer: timeout\n"));

@@ -170,7 +170,8 @@ static size_t fetch(const char *target, const char *fields)
     size_t length;
     int client = connect_client();
 
-    snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "Connection: close\r\n%s\r\n", target, fields);
+    snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "Connection: close\r\n%s\r\n", target,
+             fields);
     send_text(client, text);
     assert_true(receive_all(client, 5000, &length));
     close(client);
@@ -195,7 +196,8 @@ static int start(void **state)
 
     (void)state;
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
-    server = (struct server){.config = &config, .workers = workers_start(2), .loops = loops, .loop_count = LOOPS};
+    server = (struct server){
+        .config = &config, .workers = workers_start(2), .loops = loops, .loop_count = LOOPS};
     if (listener_open(&listener, "127.0.0.1:0", error, sizeof(error)) != 0)
         return -1;
     port = (unsigned short)atoi(strrchr(listener.address, ':') + 1);
@@ -249,12 +251,13 @@ static void connections_go_on_after_an_answer(void **state)
     int client = connect_client();
 
     (void)state;
-    send_text(client,
-              "GET /text HTTP/1.1\r\n" HOST "\r\nGET /text HTTP/1.1\r\n" HOST "\r\nGET /none HTTP/1.1\r\n" HOST "\r\n");
+    send_text(client, "GET /text HTTP/1.1\r\n" HOST "\r\nGET /text HTTP/1.1\r\n" HOST
+                      "\r\nGET /none HTTP/1.1\r\n" HOST "\r\n");
     assert_false(receive_all(client, 300, NULL));
     assert_non_null(strstr(reply, "HTTP/1.1 200 OK"));
     assert_non_null(strstr(reply, "HTTP/1.1 404"));
-    send_text(client, "GET /text HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabcGET /none HTTP/1.1\r\n" HOST "\r\n");
+    send_text(client, "GET /text HTTP/1.1\r\n" HOST
+                      "Content-Length: 3\r\n\r\nabcGET /none HTTP/1.1\r\n" HOST "\r\n");
     assert_false(receive_all(client, 300, NULL));
     assert_non_null(strstr(reply, "HTTP/1.1 200 OK"));
     assert_non_null(strstr(reply, "HTTP/1.1 404"));
@@ -306,7 +309,8 @@ static void smuggled_requests_never_run(void **state)
     assert_int_equal(atomic_load(&smuggled), 0);
 }
 
-/* The blank is no part of the value: libmicrohttpd 1.0 drops it. Earlier ones leave it there, and framing.c refuses. */
+/* The blank is no part of the value: libmicrohttpd 1.0 drops it. Earlier ones leave it there, and
+ * framing.c refuses. */
 static void blanks_behind_the_coding_hide_no_request(void **state)
 {
     (void)state;
@@ -342,7 +346,8 @@ static void reset(int client)
 }
 
 #define BLOCKING 3 /* as many as there are workers */
-/* One that has only shut down its sending side waits for its answer, and what changes something is done. */
+/* One that has only shut down its sending side waits for its answer, and what changes something is
+ * done. */
 static void work_of_clients_that_are_gone_is_left_out(void **state)
 {
     struct job blocking[BLOCKING];
@@ -359,7 +364,8 @@ static void work_of_clients_that_are_gone_is_left_out(void **state)
     for (unsigned i = 0; i < 4; i++) {
         clients[i] = connect_client();
         send_text(clients[i], i < 3 ? "GET /counted HTTP/1.1\r\nConnection: close\r\n" HOST "\r\n"
-                                    : "POST /counted HTTP/1.1\r\nContent-Length: 0\r\n" HOST "\r\n");
+                                    : "POST /counted HTTP/1.1\r\nContent-Length: 0\r\n" HOST
+                                      "\r\n");
         wait_until_pending(BLOCKING + i + 1);
     }
     reset(clients[0]);
@@ -402,7 +408,8 @@ static void refusals_come_instead_of_100_continue(void **state)
     int client = connect_client();
 
     (void)state;
-    send_text(client, "PUT /refused HTTP/1.1\r\n" HOST "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    send_text(client,
+              "PUT /refused HTTP/1.1\r\n" HOST "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     assert_true(receive_all(client, 5000, NULL));
     assert_int_equal(strncmp(reply, "HTTP/1.1 403", 12), 0);
     close(client);
@@ -411,12 +418,14 @@ static void refusals_come_instead_of_100_continue(void **state)
 static void slow_headers_are_cut(void **state)
 {
     int client = connect_client();
-    const char *header = "GET /text HTTP/1.1\r\nHost: x\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const char *header =
+        "GET /text HTTP/1.1\r\nHost: x\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     struct pollfd ended = {.fd = client, .events = POLLIN | POLLRDHUP};
     unsigned sent = 0;
 
     (void)state;
-    while (sent < 40 && poll(&ended, 1, 100) == 0 && send(client, header + sent, 1, MSG_NOSIGNAL) == 1)
+    while (sent < 40 && poll(&ended, 1, 100) == 0 &&
+           send(client, header + sent, 1, MSG_NOSIGNAL) == 1)
         sent++;
     /* One second is allowed: about ten bytes. */
     assert_in_range(sent, 8, 30);

@@ -21,12 +21,12 @@ static void names_of_parts_are_valid(void **state)
 
 static void names_that_could_leave_the_root_are_refused(void **state)
 {
-    static const char *const names[] = {"",     "/",     "/a",   "a/",  "a//b", "..",    "a/../b",      ".a",
-                                        "a/.b", "-a",    "_a",   "a b", "a\\b", "a%2Fb", "caf\xc3\xa9", "a\n",
-                                        "a:b",  "a/./b", "a/..", "../a"};
+    static const char *const names[] = {
+        "",   "/",   "/a",   "a/",    "a//b",        "..",  "a/../b", ".a",    "a/.b", "-a",
+        "_a", "a b", "a\\b", "a%2Fb", "caf\xc3\xa9", "a\n", "a:b",    "a/./b", "a/..", "../a"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         assert_false(valid(names[i]));
     assert_false(model_name_is_valid((struct zt_text){"a\0b", 3}));
 }
@@ -36,7 +36,7 @@ static void names_longer_than_255_bytes_are_refused(void **state)
     char name[MODEL_NAME_MAX + 2];
 
     (void)state;
-    memset(name, 'a', sizeof name);
+    memset(name, 'a', sizeof(name));
     assert_true(model_name_is_valid((struct zt_text){name, MODEL_NAME_MAX}));
     assert_false(model_name_is_valid((struct zt_text){name, MODEL_NAME_MAX + 1}));
 }
@@ -58,12 +58,13 @@ static void paths_split_into_name_and_rank(void **state)
 
 static void paths_that_are_no_models_do_not_split(void **state)
 {
-    static const char *const paths[] = {"a", "a.txt", ".zt", "a/.zt", "a.zt/b", "a.ZT", "a.zt.", ".a.zt", "a b.zt"};
+    static const char *const paths[] = {"a",    "a.txt", ".zt",   "a/.zt", "a.zt/b",
+                                        "a.ZT", "a.zt.", ".a.zt", "a b.zt"};
     size_t length = 77;
     unsigned rank = 77;
 
     (void)state;
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         assert_false(model_path_split(paths[i], &length, &rank));
     assert_int_equal(length, 77);
     assert_int_equal(rank, 77);

@@ -28,7 +28,8 @@ static struct request *ask(void)
     size_t count = 0;
 
     for (uint64_t at = 0; at < LENGTH; at += segments[count++].length) {
-        const uint64_t length = lengths[count % 10] < LENGTH - at ? lengths[count % 10] : LENGTH - at;
+        const uint64_t length =
+            lengths[count % 10] < LENGTH - at ? lengths[count % 10] : LENGTH - at;
 
         segments[count] = (struct segment){.kind = count % 3 == 0 ? SEGMENT_SOURCE : SEGMENT_MEMORY,
                                            .length = length,
@@ -50,11 +51,13 @@ static char *gather(const struct multipart *multipart)
     for (size_t i = 0; i < multipart->segment_count; i++) {
         const struct segment *segment = &multipart->segments[i];
 
-        assert_true(segment->length > 0 && segment->start == at && at + segment->length <= multipart->length);
+        assert_true(segment->length > 0 && segment->start == at &&
+                    at + segment->length <= multipart->length);
         if (segment->kind == SEGMENT_MEMORY)
             memcpy(body + at, segment->bytes, segment->length);
         else
-            assert_int_equal(zt_source_read_at(segment->source, segment->offset, body + at, segment->length, NULL),
+            assert_int_equal(zt_source_read_at(segment->source, segment->offset, body + at,
+                                               segment->length, NULL),
                              ZT_OK);
         at += segment->length;
     }
@@ -70,7 +73,8 @@ static const char *pass_text(const char *at, const char *text)
 }
 
 /* The whole grammar, byte by byte. */
-static void check_body(const struct request *request, const struct range_set *set, const struct multipart *multipart)
+static void check_body(const struct request *request, const struct range_set *set,
+                       const struct multipart *multipart)
 {
     const char *boundary = pass_text(multipart->media_type, "multipart/byteranges; boundary=");
     char *body = gather(multipart);
@@ -81,9 +85,10 @@ static void check_body(const struct request *request, const struct range_set *se
         char head[256];
 
         snprintf(head, sizeof(head),
-                 "%s--%s\r\nContent-Type: %s\r\nContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%d\r\n\r\n",
-                 i > 0 ? "\r\n" : "", boundary, request->reply.media_type, range.first, range.first + range.length - 1,
-                 LENGTH);
+                 "%s--%s\r\nContent-Type: %s\r\nContent-Range: bytes %" PRIu64 "-%" PRIu64
+                 "/%d\r\n\r\n",
+                 i > 0 ? "\r\n" : "", boundary, request->reply.media_type, range.first,
+                 range.first + range.length - 1, LENGTH);
         at = pass_text(at, head);
         assert_memory_equal(at, flat + range.first, range.length);
         at += range.length;
@@ -104,10 +109,13 @@ static void parts_hold_the_ranges_bytes(void **state)
         struct range_set set = {.count = 0};
 
         while (set.count < 2 + i % (RANGES_MAX - 1)) {
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
-            const uint64_t first = (seed >> 33) % LENGTH;
+            uint64_t first;
 
-            set.ranges[set.count++] = (struct byte_range){first, 1 + (seed >> 13) % (LENGTH - first)};
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            first = (seed >> 33) % LENGTH;
+
+            set.ranges[set.count++] =
+                (struct byte_range){first, 1 + (seed >> 13) % (LENGTH - first)};
         }
         assert_true(multipart_make(request, &set, &multipart));
         check_body(request, &set, &multipart);
@@ -132,7 +140,8 @@ static void boundaries_differ(void **state)
 
 static void parts_tell_the_coding_and_no_type_that_is_not_there(void **state)
 {
-    static const char head[] = "\r\nContent-Encoding: zstd\r\nContent-Range: bytes 5-5/10000\r\n\r\n";
+    static const char head[] =
+        "\r\nContent-Encoding: zstd\r\nContent-Range: bytes 5-5/10000\r\n\r\n";
     const struct range_set set = {.ranges = {{0, 1}, {5, 1}}, .count = 2};
     struct request *request = ask();
     struct multipart multipart;

@@ -142,8 +142,10 @@ static void parameters_of_a_media_type_are_passed_over(void **state)
 {
     (void)state;
     assert_int_equal(weight_of("application/x-npy;v=\"1,\\\"2;q=0.1\";q=0.5", true), 500);
-    assert_int_equal(weight_of("text/html;level=\"a, application/x-npy\", application/x-npy;q=0.4", true), 400);
-    assert_int_equal(weight_of("application, /x-npy, application/, application/x-npy;q=0.6", true), 600);
+    assert_int_equal(
+        weight_of("text/html;level=\"a, application/x-npy\", application/x-npy;q=0.4", true), 400);
+    assert_int_equal(weight_of("application, /x-npy, application/, application/x-npy;q=0.6", true),
+                     600);
 }
 
 int main(void)
@@ -162,5 +164,6 @@ int main(void)
         cmocka_unit_test(stars_do_not_name_a_media_type),
         cmocka_unit_test(parameters_of_a_media_type_are_passed_over),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,12 +12,12 @@
 #define PATH_SIZE 128
 
 static const char *const methods[] = {"get", "put", "post", "delete", "patch"};
-#define METHODS (sizeof methods / sizeof methods[0])
+#define METHODS (sizeof(methods) / sizeof(methods[0]))
 
 static const struct operation *operation_of(const struct route *route, size_t method)
 {
-    const struct operation *const operations[METHODS] = {&route->get, &route->put, &route->post, &route->delete,
-                                                         &route->patch};
+    const struct operation *const operations[METHODS] = {&route->get, &route->put, &route->post,
+                                                         &route->delete, &route->patch};
 
     return operations[method];
 }
@@ -28,8 +28,9 @@ static void path_of(const char *pattern, char out_path[PATH_SIZE])
     const char *dots = strstr(pattern, "...}");
     int length = dots != NULL ? (int)(dots - pattern) : (int)strlen(pattern);
 
-    assert_in_range(snprintf(out_path, PATH_SIZE, "%.*s%s", length, pattern, dots != NULL ? "}" : ""), 1,
-                    PATH_SIZE - 1);
+    assert_in_range(
+        snprintf(out_path, PATH_SIZE, "%.*s%s", length, pattern, dots != NULL ? "}" : ""), 1,
+        PATH_SIZE - 1);
 }
 
 static int load(void **state)
@@ -65,8 +66,9 @@ static void the_document_is_of_this_program(void **state)
 {
     assert_int_equal(openapi_length, strlen(openapi_text));
     assert_string_equal(json_string_value(json_object_get(*state, "openapi")), "3.1.0");
-    assert_string_equal(json_string_value(json_object_get(json_object_get(*state, "info"), "version")),
-                        ZTSERVE_VERSION);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(*state, "info"), "version")),
+        ZTSERVE_VERSION);
     assert_null(strchr(openapi_text, '@'));
 }
 
@@ -82,7 +84,8 @@ static void every_route_and_method_is_described(void **state)
             json_t *described = json_object_get(json_object_get(paths, path), methods[method]);
 
             if ((operation_of(&routes[i], method)->handle != NULL) != (described != NULL))
-                fail_msg("%s %s is %s", methods[method], path, described != NULL ? "no route" : "not described");
+                fail_msg("%s %s is %s", methods[method], path,
+                         described != NULL ? "no route" : "not described");
         }
     }
 }
@@ -131,7 +134,8 @@ static void assert_path_parameters(json_t *document, const char *path, json_t *o
         if (strcmp(json_string_value(json_object_get(parameter, "in")), "path") != 0)
             continue;
         in_path++;
-        snprintf(braced, sizeof braced, "{%s}", json_string_value(json_object_get(parameter, "name")));
+        snprintf(braced, sizeof(braced), "{%s}",
+                 json_string_value(json_object_get(parameter, "name")));
         assert_non_null(strstr(path, braced));
     }
     for (const char *at = path; (at = strchr(at, '{')) != NULL; at++)
@@ -157,7 +161,8 @@ static void assert_problems(json_t *document, json_t *operation)
         for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++)
             known += problem_status(problem) == number;
         assert_true(known > 0);
-        assert_non_null(json_object_get(json_object_get(response, "content"), "application/problem+json"));
+        assert_non_null(
+            json_object_get(json_object_get(response, "content"), "application/problem+json"));
     }
 }
 
@@ -183,14 +188,16 @@ static void operations_are_whole(void **state)
 static void every_code_of_a_problem_is_listed(void **state)
 {
     json_t *schema = follow(*state, "#/components/schemas/Problem");
-    json_t *codes = json_object_get(json_object_get(json_object_get(schema, "properties"), "code"), "enum");
+    json_t *codes =
+        json_object_get(json_object_get(json_object_get(schema, "properties"), "code"), "enum");
 
     size_t listed = 0;
 
     for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++)
         /* Its code is another's too. */
         if (problem != PROBLEM_LOCKED)
-            assert_string_equal(json_string_value(json_array_get(codes, listed++)), problem_code(problem));
+            assert_string_equal(json_string_value(json_array_get(codes, listed++)),
+                                problem_code(problem));
     assert_int_equal(json_array_size(codes), listed);
 }
 

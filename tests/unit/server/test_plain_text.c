@@ -12,6 +12,7 @@ static void assert_shown(const char *text, size_t length, const char *expected, 
     char *shown = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&shown, &size);
+
     assert_non_null(stream);
     assert_int_equal(plain_text_write(stream, text, length), width);
     assert_int_equal(fclose(stream), 0);
@@ -52,6 +53,7 @@ static void assert_cut(const char *text, size_t limit, const char *expected, siz
     char *shown = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&shown, &size);
+
     assert_non_null(stream);
     assert_int_equal(plain_text_write_short(stream, text, strlen(text), limit), width);
     assert_int_equal(fclose(stream), 0);
@@ -74,29 +76,32 @@ static void a_long_text_is_cut_between_its_characters(void **state)
 
 static void a_failure_is_described_in_one_line(void **state)
 {
-    (void)state;
     struct zt_error error;
     char text[FAILURE_TEXT_SIZE];
+
+    (void)state;
     zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 70, "offset 3");
     zt_error_at(&error, (struct zt_text){"w", 1}, (struct zt_text){"data", 4});
-    failure_describe(&error, text, sizeof text);
-    assert_string_equal(text, "offset 3 [zt1 §4 BlobAlignment, object \"w\", component \"data\", offset 70]");
+    failure_describe(&error, text, sizeof(text));
+    assert_string_equal(
+        text, "offset 3 [zt1 §4 BlobAlignment, object \"w\", component \"data\", offset 70]");
     zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read");
-    failure_describe(&error, text, sizeof text);
+    failure_describe(&error, text, sizeof(text));
     assert_string_equal(text, "cannot read");
     zt_fail(&error, ZT_IO, NULL, 0, "cannot read");
-    failure_describe(&error, text, sizeof text);
+    failure_describe(&error, text, sizeof(text));
     assert_string_equal(text, "cannot read [offset 0]");
 }
 
 static void a_description_that_does_not_fit_is_cut(void **state)
 {
-    (void)state;
     struct zt_error error;
     char text[20];
+
+    (void)state;
     zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 70, "offset 3");
-    failure_describe(&error, text, sizeof text);
-    assert_true(strlen(text) < sizeof text);
+    failure_describe(&error, text, sizeof(text));
+    assert_true(strlen(text) < sizeof(text));
 }
 
 int main(void)
@@ -109,5 +114,6 @@ int main(void)
         cmocka_unit_test(a_failure_is_described_in_one_line),
         cmocka_unit_test(a_description_that_does_not_fit_is_cut),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static char body[2048];
 
 static const char *body_of(const struct request *request)
 {
-    assert_true(request->reply.length < sizeof body);
+    assert_true(request->reply.length < sizeof(body));
     assert_int_equal(request->reply.segment_count, 1);
     memcpy(body, request->reply.segments[0].bytes, request->reply.length);
     body[request->reply.length] = '\0';
@@ -20,6 +20,7 @@ static const char *body_of(const struct request *request)
 static struct request *new_request(void)
 {
     struct request *request = request_new(NULL, NULL, "/");
+
     assert_non_null(request);
     strcpy(request->id, "r1");
     return request;
@@ -36,10 +37,12 @@ static void every_problem_has_a_status_and_a_code_of_its_own(void **state)
     (void)state;
     for (int i = 0; i < PROBLEM_COUNT; i++) {
         unsigned status = problem_status((enum problem)i);
+
         assert_in_range(status, 400, 599);
         for (int j = 0; j < i; j++) {
             if (!are_both_conflicts(i, j)) {
-                assert_string_not_equal(problem_code((enum problem)i), problem_code((enum problem)j));
+                assert_string_not_equal(problem_code((enum problem)i),
+                                        problem_code((enum problem)j));
             }
         }
     }
@@ -50,23 +53,29 @@ static void every_problem_has_a_status_and_a_code_of_its_own(void **state)
 
 static void a_reply_is_a_problem_document(void **state)
 {
+    struct request *request;
+
     (void)state;
-    struct request *request = new_request();
-    assert_int_equal(problem_reply(request, PROBLEM_MODEL_NOT_FOUND, "no model \"%s\"", "x"), OUTCOME_READY);
+    request = new_request();
+    assert_int_equal(problem_reply(request, PROBLEM_MODEL_NOT_FOUND, "no model \"%s\"", "x"),
+                     OUTCOME_READY);
     assert_true(request->replied);
     assert_int_equal(request->reply.status, 404);
     assert_string_equal(request->reply.media_type, "application/problem+json");
     assert_string_equal(request->reply.cache_control, "no-store");
-    assert_string_equal(body_of(request),
-                        "{\"type\":\"/problems/model-not-found\",\"title\":\"No such model\",\"status\":404,"
-                        "\"detail\":\"no model \\\"x\\\"\",\"code\":\"model-not-found\",\"request_id\":\"r1\"}");
+    assert_string_equal(
+        body_of(request),
+        "{\"type\":\"/problems/model-not-found\",\"title\":\"No such model\",\"status\":404,"
+        "\"detail\":\"no model \\\"x\\\"\",\"code\":\"model-not-found\",\"request_id\":\"r1\"}");
     request_free(request);
 }
 
 static void a_problem_replaces_what_was_there(void **state)
 {
+    struct request *request;
+
     (void)state;
-    struct request *request = new_request();
+    request = new_request();
     request->reply.etag = "\"x\"";
     request->reply.ranges = true;
     representation_field(&request->reply, "ZT-Dtype", "f32");
@@ -80,24 +89,30 @@ static void a_problem_replaces_what_was_there(void **state)
 
 static void a_failure_of_the_core_tells_rule_and_place(void **state)
 {
-    (void)state;
-    struct request *request = new_request();
+    struct request *request;
     struct zt_error error;
+
+    (void)state;
+    request = new_request();
     zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 0, "offset 3");
     zt_error_at(&error, (struct zt_text){"w\n", 2}, (struct zt_text){"data", 4});
     problem_reply_error(request, &error);
     assert_int_equal(request->reply.status, 422);
-    assert_non_null(strstr(body_of(request), "\"detail\":\"offset 3\",\"code\":\"invalid-model\",\"request_id\":\"r1\","
-                                             "\"rule\":\"zt1 §4 BlobAlignment\",\"object\":\"w\\n\","
-                                             "\"component\":\"data\",\"offset\":0}"));
+    assert_non_null(
+        strstr(body_of(request),
+               "\"detail\":\"offset 3\",\"code\":\"invalid-model\",\"request_id\":\"r1\","
+               "\"rule\":\"zt1 §4 BlobAlignment\",\"object\":\"w\\n\","
+               "\"component\":\"data\",\"offset\":0}"));
     request_free(request);
 }
 
 static void an_object_without_a_name_is_named_too(void **state)
 {
-    (void)state;
-    struct request *request = new_request();
+    struct request *request;
     struct zt_error error;
+
+    (void)state;
+    request = new_request();
     zt_fail(&error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "flipped");
     zt_error_at(&error, (struct zt_text){"", 0}, (struct zt_text){"data", 4});
     problem_reply_error(request, &error);
@@ -107,9 +122,11 @@ static void an_object_without_a_name_is_named_too(void **state)
 
 static void members_that_do_not_apply_are_left_out(void **state)
 {
-    (void)state;
-    struct request *request = new_request();
+    struct request *request;
     struct zt_error error;
+
+    (void)state;
+    request = new_request();
     zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "encoding \"x\" is not known");
     problem_reply_error_as(request, PROBLEM_UNSUPPORTED_ENCODING, &error);
     assert_int_equal(request->reply.status, 422);
@@ -122,9 +139,11 @@ static void members_that_do_not_apply_are_left_out(void **state)
 
 static void what_the_disk_did_is_not_told(void **state)
 {
-    (void)state;
-    struct request *request = new_request();
+    struct request *request;
     struct zt_error error;
+
+    (void)state;
+    request = new_request();
     zt_fail(&error, ZT_IO, NULL, 77, "/srv/secret: Input/output error");
     problem_reply_error(request, &error);
     assert_int_equal(request->reply.status, 500);
@@ -150,11 +169,13 @@ static void each_status_has_its_problem(void **state)
 
 static void a_detail_too_long_is_cut_and_still_json(void **state)
 {
-    (void)state;
-    struct request *request = new_request();
+    struct request *request;
     char detail[5000];
-    memset(detail, 'x', sizeof detail - 1);
-    detail[sizeof detail - 1] = '\0';
+
+    (void)state;
+    request = new_request();
+    memset(detail, 'x', sizeof(detail) - 1);
+    detail[sizeof(detail) - 1] = '\0';
     problem_reply(request, PROBLEM_NOT_FOUND, "%s", detail);
     assert_true(request->reply.length < 3000);
     assert_int_equal(request->reply.segments[0].bytes[request->reply.length - 1], '}');
@@ -174,5 +195,6 @@ int main(void)
         cmocka_unit_test(each_status_has_its_problem),
         cmocka_unit_test(a_detail_too_long_is_cut_and_still_json),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@ static void assert_ranges(const char *field, uint64_t length, const char *expect
 {
     struct range_set set;
     char text[4096] = "";
+
     switch (ranges_parse(field, length, &set)) {
     case RANGES_ABSENT:
         strcpy(text, "ABSENT");
@@ -21,8 +22,10 @@ static void assert_ranges(const char *field, uint64_t length, const char *expect
     case RANGES_SATISFIABLE:
         for (unsigned i = 0; i < set.count; i++) {
             size_t used = strlen(text);
-            snprintf(text + used, sizeof text - used, "%s%llu+%llu", i > 0 ? " " : "",
-                     (unsigned long long)set.ranges[i].first, (unsigned long long)set.ranges[i].length);
+
+            snprintf(text + used, sizeof(text) - used, "%s%llu+%llu", i > 0 ? " " : "",
+                     (unsigned long long)set.ranges[i].first,
+                     (unsigned long long)set.ranges[i].length);
         }
     }
     assert_string_equal(text, expected);
@@ -54,15 +57,16 @@ static void the_unit_is_case_insensitive(void **state)
 
 static void malformed_fields_count_as_absent(void **state)
 {
+    static const char *const fields[] = {
+        "",           "bytes",       "bytes=",      "bytes=,",       "bytes= , ",
+        "bytes=-",    "bytes=a-b",   "bytes=1",     "bytes=2-1",     "bytes=1-2-3",
+        "bytes=--1",  "bytes=0-1;",  "bytes=0 - 1", "bytes=0- 1",    "bytes=0-1 2-3",
+        "bytes=+0-1", "bytes=0x0-1", "bytes=1.0-2", "bytes=0-1,a-b", "bytes=5-4,0-1",
+        "bytes=0-1,-"};
+
     (void)state;
-    static const char *const fields[] = {"",           "bytes",       "bytes=",      "bytes=,",       "bytes= , ",
-                                         "bytes=-",    "bytes=a-b",   "bytes=1",     "bytes=2-1",     "bytes=1-2-3",
-                                         "bytes=--1",  "bytes=0-1;",  "bytes=0 - 1", "bytes=0- 1",    "bytes=0-1 2-3",
-                                         "bytes=+0-1", "bytes=0x0-1", "bytes=1.0-2", "bytes=0-1,a-b", "bytes=5-4,0-1",
-                                         "bytes=0-1,-"};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         assert_ranges(fields[i], 100, "ABSENT");
-    }
     assert_ranges(NULL, 100, "ABSENT");
 }
 
@@ -93,7 +97,8 @@ static void numbers_of_any_length_saturate(void **state)
     assert_ranges("bytes=99999999999999999999999999-", 100, "416");
     assert_ranges("bytes=-99999999999999999999999999", 100, "0+100");
     assert_ranges("bytes=0-18446744073709551615", UINT64_MAX, "0+18446744073709551615");
-    assert_ranges("bytes=18446744073709551614-18446744073709551616", UINT64_MAX, "18446744073709551614+1");
+    assert_ranges("bytes=18446744073709551614-18446744073709551616", UINT64_MAX,
+                  "18446744073709551614+1");
     assert_ranges("bytes=18446744073709551616-18446744073709551617", 100, "416");
     assert_ranges("bytes=00000000000000000000000001-2", 100, "1+2");
 }
@@ -121,12 +126,12 @@ static void overlapping_and_adjacent_ranges_merge_in_order_asked(void **state)
 
 static void more_than_64_ranges_count_as_absent(void **state)
 {
-    (void)state;
     char field[2048] = "bytes=";
-    for (unsigned i = 0; i < RANGES_MAX; i++) {
-        sprintf(field + strlen(field), "%u-%u,", i * 10, i * 10);
-    }
     struct range_set set;
+
+    (void)state;
+    for (unsigned i = 0; i < RANGES_MAX; i++)
+        sprintf(field + strlen(field), "%u-%u,", i * 10, i * 10);
     assert_int_equal(ranges_parse(field, 1000, &set), RANGES_SATISFIABLE);
     assert_int_equal(set.count, RANGES_MAX);
     assert_true(set.ranges[63].first == 630 && set.ranges[63].length == 1);
@@ -136,11 +141,11 @@ static void more_than_64_ranges_count_as_absent(void **state)
 
 static void ranges_that_lie_outside_count_towards_the_bound(void **state)
 {
-    (void)state;
     char field[1024] = "bytes=";
-    for (unsigned i = 0; i <= RANGES_MAX; i++) {
+
+    (void)state;
+    for (unsigned i = 0; i <= RANGES_MAX; i++)
         strcat(field, "9999-,");
-    }
     assert_ranges(field, 100, "ABSENT");
 }
 
@@ -158,5 +163,6 @@ int main(void)
         cmocka_unit_test(more_than_64_ranges_count_as_absent),
         cmocka_unit_test(ranges_that_lie_outside_count_towards_the_bound),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

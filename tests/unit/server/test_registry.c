@@ -7,7 +7,8 @@
 
 static struct registry_entry entry_of(enum upload_kind kind, const char *client, time_t created)
 {
-    struct registry_entry entry = {.kind = kind, .id = "0123456789abcdef0123456789abcdef", .model = "m"};
+    struct registry_entry entry = {
+        .kind = kind, .id = "0123456789abcdef0123456789abcdef", .model = "m"};
 
     strcpy(entry.client, client);
     entry.created = created;

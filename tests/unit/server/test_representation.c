@@ -49,7 +49,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static uint64_t check_segment(const struct segment *segment, uint64_t first, uint64_t at, uint64_t start)
+static uint64_t check_segment(const struct segment *segment, uint64_t first, uint64_t at,
+                              uint64_t start)
 {
     assert_true(segment->length > 0);
     assert_true(segment->start == start + at);
@@ -80,10 +81,14 @@ static void ranges_are_cut_out_exactly(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 20000; i++) {
+        uint64_t first;
+        uint64_t left;
+        uint64_t length;
+
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        const uint64_t first = (seed >> 33) % representation.length;
-        const uint64_t left = representation.length - first;
-        const uint64_t length = 1 + (seed >> 20) % (left < 50 ? left : 50);
+        first = (seed >> 33) % representation.length;
+        left = representation.length - first;
+        length = 1 + (seed >> 20) % (left < 50 ? left : 50);
 
         check_cut(first, length, seed >> 50);
     }

@@ -16,41 +16,45 @@ static enum outcome handle(struct request *request)
 const struct route routes[] = {
     {.pattern = "/v1/models", .get = {.handle = handle}},
     {.pattern = "/v1/models/{model}", .get = {.handle = handle}, .put = {.handle = handle}},
-    {.pattern = "/v1/models/{model}/verification", .get = {.handle = handle}, .post = {.handle = handle}},
+    {.pattern = "/v1/models/{model}/verification",
+     .get = {.handle = handle},
+     .post = {.handle = handle}},
     {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = handle}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = handle}},
     {.pattern = "/files/{path...}", .get = {.handle = handle}},
 };
-const size_t route_count = sizeof routes / sizeof routes[0];
+const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
 static struct request *routed(enum method method, const char *target)
 {
     struct request *request = request_new(NULL, NULL, target);
+    const struct operation *operation;
+
     assert_non_null(request);
     request->method = method;
-    const struct operation *operation = router_match(request);
+    operation = router_match(request);
     assert_int_equal(operation == NULL, request->replied);
     return request;
 }
 
 static const char *allow_of(const struct request *request)
 {
-    for (unsigned i = 0; i < request->reply.field_count; i++) {
-        if (strcmp(request->reply.fields[i].name, "Allow") == 0) {
+    for (unsigned i = 0; i < request->reply.field_count; i++)
+        if (strcmp(request->reply.fields[i].name, "Allow") == 0)
             return request->reply.fields[i].value;
-        }
-    }
     return "";
 }
 
 static void assert_status(enum method method, const char *target, unsigned status, const char *code)
 {
     struct request *request = routed(method, target);
+
     assert_true(request->replied);
     assert_int_equal(request->reply.status, status);
     if (code != NULL) {
         char body[512] = "";
-        assert_true(request->reply.length < sizeof body);
+
+        assert_true(request->reply.length < sizeof(body));
         memcpy(body, request->reply.segments[0].bytes, request->reply.length);
         assert_non_null(strstr(body, code));
     }
@@ -61,9 +65,10 @@ static void assert_status(enum method method, const char *target, unsigned statu
 static void assert_routed(const char *target, const char *pattern, const char *names)
 {
     struct request *request = routed(METHOD_GET, target);
+    char joined[256] = "";
+
     assert_false(request->replied);
     assert_string_equal(request->route->pattern, pattern);
-    char joined[256] = "";
     for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
         strcat(joined, i > 0 ? "|" : "");
         strncat(joined, request->names[i].bytes, request->names[i].length);
@@ -80,7 +85,8 @@ static void paths_find_their_route(void **state)
     assert_routed("/v1/models/a", "/v1/models/{model}", "a");
     assert_routed("/v1/models/a/verification", "/v1/models/{model}/verification", "a");
     assert_routed("/v1/models/a/objects/b", "/v1/models/{model}/objects/{object}", "a|b");
-    assert_routed("/v1/models/a/objects/b/c", "/v1/models/{model}/objects/{object}/{component}", "a|b|c");
+    assert_routed("/v1/models/a/objects/b/c", "/v1/models/{model}/objects/{object}/{component}",
+                  "a|b|c");
     assert_routed("/files/a/b/c.zt", "/files/{path...}", "a/b/c.zt");
 }
 
@@ -88,7 +94,8 @@ static void names_are_decoded_after_the_shape_is_known(void **state)
 {
     (void)state;
     assert_routed("/v1/models/a%2Fb", "/v1/models/{model}", "a/b");
-    assert_routed("/v1/models/a%2fb/objects/%25/%C3%A9", "/v1/models/{model}/objects/{object}/{component}", "a/b|%|é");
+    assert_routed("/v1/models/a%2fb/objects/%25/%C3%A9",
+                  "/v1/models/{model}/objects/{object}/{component}", "a/b|%|é");
     assert_routed("/v1/models/m/objects/%2E%2E", "/v1/models/{model}/objects/{object}", "m|..");
     assert_routed("/v1/models/m/objects/a%3Fb", "/v1/models/{model}/objects/{object}", "m|a?b");
     assert_routed("/v1/models/a%252F", "/v1/models/{model}", "a%2F");
@@ -115,7 +122,6 @@ static void an_absolute_target_means_its_path(void **state)
 
 static void unknown_paths_are_not_found(void **state)
 {
-    (void)state;
     static const char *const targets[] = {"/",
                                           "/v1",
                                           "/v1/",
@@ -131,28 +137,31 @@ static void unknown_paths_are_not_found(void **state)
                                           "/files/",
                                           "/files/a/",
                                           "/v1/mode%6Cs"};
-    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
         assert_status(METHOD_GET, targets[i], 404, "\"not-found\"");
-    }
 }
 
 static void names_that_cannot_be_are_refused(void **state)
 {
+    static const char *const targets[] = {
+        "/v1/models/%",   "/v1/models/a%2",       "/v1/models/%zz",
+        "/v1/models/%2g", "/v1/models/%00",       "/v1/models/%FF",
+        "/v1/models/%C3", "/v1/models/%ED%A0%80", "/v1/models/\xff",
+        "/v1//models",    "//v1/models",          "/v1/models//objects/b",
+        "/files/a//b",    "/files/%zz",           "/v1/models/a/objects/%C3/%A9"};
+
     (void)state;
-    static const char *const targets[] = {"/v1/models/%",   "/v1/models/a%2",       "/v1/models/%zz",
-                                          "/v1/models/%2g", "/v1/models/%00",       "/v1/models/%FF",
-                                          "/v1/models/%C3", "/v1/models/%ED%A0%80", "/v1/models/\xff",
-                                          "/v1//models",    "//v1/models",          "/v1/models//objects/b",
-                                          "/files/a//b",    "/files/%zz",           "/v1/models/a/objects/%C3/%A9"};
-    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
-        for (enum method method = METHOD_GET; method < METHOD_UNKNOWN; method++) {
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
+        for (enum method method = METHOD_GET; method < METHOD_UNKNOWN; method++)
             assert_status(method, targets[i], 400, "\"invalid-name\"");
-        }
-    }
 }
 
 static void another_method_is_told_which_are_allowed(void **state)
 {
+    struct request *request;
+
     (void)state;
     assert_status(METHOD_POST, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_PATCH, "/v1/models/a", 405, "\"method-not-allowed\"");
@@ -160,7 +169,7 @@ static void another_method_is_told_which_are_allowed(void **state)
     assert_status(METHOD_CONNECT, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_QUERY, "/v1/models/a", 405, "\"method-not-allowed\"");
     assert_status(METHOD_TRACE, "/nowhere", 404, "\"not-found\"");
-    struct request *request = routed(METHOD_DELETE, "/v1/models/a/verification");
+    request = routed(METHOD_DELETE, "/v1/models/a/verification");
     assert_string_equal(allow_of(request), "GET, HEAD, POST, OPTIONS");
     request_free(request);
 }
@@ -174,8 +183,10 @@ static void a_method_nobody_knows_is_not_implemented(void **state)
 
 static void head_is_answered_by_get(void **state)
 {
+    struct request *request;
+
     (void)state;
-    struct request *request = request_new(NULL, NULL, "/v1/models");
+    request = request_new(NULL, NULL, "/v1/models");
     request->method = METHOD_HEAD;
     assert_ptr_equal(router_match(request), &routes[0].get);
     request_free(request);
@@ -183,8 +194,10 @@ static void head_is_answered_by_get(void **state)
 
 static void options_lists_the_methods(void **state)
 {
+    struct request *request;
+
     (void)state;
-    struct request *request = routed(METHOD_OPTIONS, "/v1/models/a");
+    request = routed(METHOD_OPTIONS, "/v1/models/a");
     assert_int_equal(request->reply.status, 204);
     assert_string_equal(allow_of(request), "GET, HEAD, PUT, OPTIONS");
     request_free(request);
@@ -206,8 +219,9 @@ static void a_target_that_is_no_path_is_refused(void **state)
 
 static void a_name_is_never_empty(void **state)
 {
-    (void)state;
     struct zt_text names[REQUEST_NAMES];
+
+    (void)state;
     assert_true(route_matches("/a/{x}/b", (struct zt_text){"/a/1/b", 6}, names));
     assert_false(route_matches("/a/{x}/b", (struct zt_text){"/a//b", 5}, names));
     assert_false(route_matches("/a/{x...}", (struct zt_text){"/a/", 3}, names));
@@ -215,9 +229,10 @@ static void a_name_is_never_empty(void **state)
 
 static void an_escape_is_not_read_past_the_end(void **state)
 {
-    (void)state;
     char buffer[4];
     size_t length = 7;
+
+    (void)state;
     assert_false(path_decode((struct zt_text){"%41", 2}, buffer, &length));
     assert_int_equal(length, 7);
     assert_true(path_decode((struct zt_text){"%41", 3}, buffer, &length));
@@ -227,8 +242,9 @@ static void an_escape_is_not_read_past_the_end(void **state)
 
 static void a_target_s_path_ends_at_the_query(void **state)
 {
-    (void)state;
     struct zt_text path;
+
+    (void)state;
     assert_int_equal(target_path("/a/b?c/d", &path), TARGET_PATH);
     assert_int_equal(path.length, 4);
     assert_int_equal(target_path("http://h?x", &path), TARGET_PATH);
@@ -255,5 +271,6 @@ int main(void)
         cmocka_unit_test(an_escape_is_not_read_past_the_end),
         cmocka_unit_test(a_target_s_path_ends_at_the_query),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,8 @@ static _Thread_local bool is_loop;
 
 static void sleep_ms(unsigned ms)
 {
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000},
+              NULL);
 }
 
 static uint64_t fake_size(const struct zt_source *source)
@@ -55,8 +56,8 @@ static uint64_t fake_size(const struct zt_source *source)
     return BYTES;
 }
 
-static enum zt_status fake_read_at(struct zt_source *source, uint64_t offset, void *buffer, size_t length,
-                                   struct zt_error *error)
+static enum zt_status fake_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                   size_t length, struct zt_error *error)
 {
     (void)source;
     if (is_loop)
@@ -68,8 +69,9 @@ static enum zt_status fake_read_at(struct zt_source *source, uint64_t offset, vo
     atomic_fetch_sub(&reading, 1);
     assert_true(offset <= BYTES && length <= BYTES - offset);
     memcpy(buffer, expected + offset, length);
-    return offset + length > atomic_load(&fails_at) ? zt_fail(error, ZT_IO, NULL, offset, "the disk is on fire")
-                                                    : ZT_OK;
+    return offset + length > atomic_load(&fails_at)
+               ? zt_fail(error, ZT_IO, NULL, offset, "the disk is on fire")
+               : ZT_OK;
 }
 
 static const uint8_t *fake_map(struct zt_source *source)
@@ -186,7 +188,8 @@ static int ask(const char *target, const char *fields)
 {
     char text[16384];
     int client = connect_client();
-    const int length = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "%s\r\n", target, fields);
+    const int length =
+        snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "%s\r\n", target, fields);
 
     assert_int_equal(send(client, text, (size_t)length, MSG_NOSIGNAL), length);
     return client;
@@ -263,7 +266,8 @@ static int start(void **state)
     atomic_store(&delay_ms, 0);
     atomic_store(&fails_at, BYTES);
     atomic_store(&read_by_loop, false);
-    server = (struct server){.config = &config, .workers = workers_start(3), .loops = loops, .loop_count = LOOPS};
+    server = (struct server){
+        .config = &config, .workers = workers_start(3), .loops = loops, .loop_count = LOOPS};
     if (listener_open(&listener, "127.0.0.1:0", error, sizeof(error)) != 0)
         return -1;
     port = (unsigned short)atoi(strrchr(listener.address, ':') + 1);
@@ -418,7 +422,8 @@ static void headers_leave_room_for_parts(void **state)
 static void connections_go_on_after_windows(void **state)
 {
     int client = ask("/fake", "Range: bytes=0-199999\r\n\r\nGET /fake HTTP/1.1\r\n" HOST
-                              "Range: bytes=200000-399999\r\n\r\nGET /text HTTP/1.1\r\n" HOST "Connection: close\r\n");
+                              "Range: bytes=200000-399999\r\n\r\nGET /text HTTP/1.1\r\n" HOST
+                              "Connection: close\r\n");
     size_t length;
 
     (void)state;
@@ -515,7 +520,8 @@ static bool read_some(struct reader *reader)
         body = strstr(reply, "\r\n\r\n") + 4;
         reader->in_body = true;
     }
-    assert_memory_equal(body, expected + reader->first + reader->seen, (size_t)(reply + got - body));
+    assert_memory_equal(body, expected + reader->first + reader->seen,
+                        (size_t)(reply + got - body));
     reader->seen += (size_t)(reply + got - body);
     return got > 0;
 }
@@ -530,7 +536,8 @@ static void many_clients_get_their_own_bytes(void **state)
         char range[80];
 
         readers[i].first = i * 1000;
-        snprintf(range, sizeof(range), "Connection: close\r\nRange: bytes=%u-%u\r\n", i * 1000, i * 1000 + 2999999);
+        snprintf(range, sizeof(range), "Connection: close\r\nRange: bytes=%u-%u\r\n", i * 1000,
+                 i * 1000 + 2999999);
         readers[i].client = ask(i % 2 == 0 ? "/fake" : "/mixed", range);
     }
     for (unsigned i = 0; open > 0; i = (i + 1) % CLIENTS) {
@@ -640,14 +647,22 @@ static void slow_clients_are_cut_and_slow_disks_are_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_A_LOOP(sources_are_read_by_workers_in_order),  ON_A_LOOP(windows_span_segments_of_all_kinds),
-        ON_A_LOOP(parts_come_whole_however_many),         ON_A_LOOP(requests_in_line_leave_room_for_parts),
-        ON_A_LOOP(headers_leave_room_for_parts),          ON_A_LOOP(connections_go_on_after_windows),
-        ON_A_LOOP(failing_at_once_is_a_problem),          ON_A_LOOP(failing_later_cuts_the_connection),
-        ON_A_LOOP(clients_that_leave_free_everything),    ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
-        ON_A_LOOP(many_clients_get_their_own_bytes),      cmocka_unit_test(stopping_in_the_middle_frees_everything),
-        ON_A_LOOP(stalled_clients_do_not_hold_up_others), cmocka_unit_test(stopping_ends_a_fill_between_two_reads),
-        ON_A_LOOP(draining_finishes_what_was_begun),      cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
+        ON_A_LOOP(sources_are_read_by_workers_in_order),
+        ON_A_LOOP(windows_span_segments_of_all_kinds),
+        ON_A_LOOP(parts_come_whole_however_many),
+        ON_A_LOOP(requests_in_line_leave_room_for_parts),
+        ON_A_LOOP(headers_leave_room_for_parts),
+        ON_A_LOOP(connections_go_on_after_windows),
+        ON_A_LOOP(failing_at_once_is_a_problem),
+        ON_A_LOOP(failing_later_cuts_the_connection),
+        ON_A_LOOP(clients_that_leave_free_everything),
+        ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
+        ON_A_LOOP(many_clients_get_their_own_bytes),
+        cmocka_unit_test(stopping_in_the_middle_frees_everything),
+        ON_A_LOOP(stalled_clients_do_not_hold_up_others),
+        cmocka_unit_test(stopping_ends_a_fill_between_two_reads),
+        ON_A_LOOP(draining_finishes_what_was_begun),
+        cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
     };
 
     return cmocka_run_group_tests(tests, make_bytes, free_bytes);

@@ -33,9 +33,11 @@ static void write_model(const struct world *world, const char *path, const struc
     char manifest[512];
 
     digest_of(shard, digest);
-    snprintf(manifest, sizeof manifest,
-             "{\"shards\":{\"w\":{\"size\":%zu,\"digest\":\"%s\"}},\"objects\":{\"a\":{\"parts\":{\"data\":"
-             "{\"blob\":[4096,16],\"dtype\":\"u8\",\"shard\":\"w\"}},\"shape\":[16],\"layout\":\"dense\"}}}",
+    snprintf(manifest, sizeof(manifest),
+             "{\"shards\":{\"w\":{\"size\":%zu,\"digest\":\"%s\"}},\"objects\":{\"a\":{\"parts\":{"
+             "\"data\":"
+             "{\"blob\":[4096,16],\"dtype\":\"u8\",\"shard\":\"w\"}},\"shape\":[16],\"layout\":"
+             "\"dense\"}}}",
              shard->length, digest);
     zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
     world_write(world, path, file.bytes, file.length);
@@ -53,16 +55,17 @@ static void write_many(const struct world *world, const char *name, unsigned cou
     size_t used;
 
     digest_of(&shard, digest);
-    used = (size_t)snprintf(manifest, sizeof manifest, "{\"shards\":{");
+    used = (size_t)snprintf(manifest, sizeof(manifest), "{\"shards\":{");
     for (unsigned i = 0; i < count; i++) {
-        used += (size_t)snprintf(manifest + used, sizeof manifest - used, "%s\"%02u\":{\"size\":%zu,\"digest\":\"%s\"}",
-                                 i > 0 ? "," : "", i, shard.length, digest);
-        snprintf(path, sizeof path, "%s-%02u.zt", name, i);
+        used += (size_t)snprintf(manifest + used, sizeof(manifest) - used,
+                                 "%s\"%02u\":{\"size\":%zu,\"digest\":\"%s\"}", i > 0 ? "," : "", i,
+                                 shard.length, digest);
+        snprintf(path, sizeof(path), "%s-%02u.zt", name, i);
         world_write(world, path, shard.bytes, shard.length);
     }
-    snprintf(manifest + used, sizeof manifest - used, "},\"objects\":{}}");
+    snprintf(manifest + used, sizeof(manifest) - used, "},\"objects\":{}}");
     zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
-    snprintf(path, sizeof path, "%s.zt", name);
+    snprintf(path, sizeof(path), "%s.zt", name);
     world_write(world, path, file.bytes, file.length);
     zt2_file_free(&file);
     zt2_file_free(&shard);
@@ -83,7 +86,8 @@ static void assert_reads(const struct generation *generation)
     char data[16];
 
     assert_non_null(generation->model);
-    assert_int_equal(zt_source_read_at(zt_files_source(&files, generation->model->components), 4096, data, 16, NULL),
+    assert_int_equal(zt_source_read_at(zt_files_source(&files, generation->model->components), 4096,
+                                       data, 16, NULL),
                      ZT_OK);
     assert_memory_equal(data, SHARD_DATA, 16);
 }
@@ -138,13 +142,15 @@ static void changes_concern_who_has_or_wants_the_file(void **state)
     struct world *world = *state;
     struct generation *found;
     struct generation *missing;
+    struct file_identity identity;
+    struct file_identity other;
 
     write_pair(world, "m.zt", "m-w.zt");
     world_command(world, "cp m.zt n.zt");
     found = generation_open(world->server.store, "m.zt", NULL);
     missing = generation_open(world->server.store, "n.zt", NULL);
-    const struct file_identity identity = found->shards.items[0].identity;
-    struct file_identity other = identity;
+    identity = found->shards.items[0].identity;
+    other = identity;
     other.size_bytes++;
     assert_false(shard_files_concern(&found->shards, "m-w.zt", &identity));
     assert_true(shard_files_concern(&found->shards, "m-w.zt", &other));
@@ -168,6 +174,7 @@ static void content_is_searched_by_size_first_and_hashed_once(void **state)
         {.path = strdup("d/a.zt")}, {.path = strdup("d/b.zt")}, {.path = strdup("x.zt")}};
     struct generation *dropped[3];
     size_t dropped_count;
+    struct generation *generation;
 
     world_command(world, "mkdir d");
     write_pair(world, "d/m.zt", "d/b.zt");
@@ -177,15 +184,14 @@ static void content_is_searched_by_size_first_and_hashed_once(void **state)
         changes[i].generation = generation_open(world->server.store, changes[i].path, NULL);
     assert_true(catalog_index_apply(&index, changes, 3, dropped, &dropped_count));
     for (int i = 0; i < 3; i++) {
-        struct generation *generation = generation_open(world->server.store, "d/m.zt", &search);
-
+        generation = generation_open(world->server.store, "d/m.zt", &search);
         assert_string_equal(generation->shards.items[0].path, "d/b.zt");
         assert_reads(generation);
         generation_release(generation);
         assert_int_equal(search.known_count, 2);
     }
     world_write(world, "d/b.zt", decoy.bytes, decoy.length);
-    struct generation *generation = generation_open(world->server.store, "d/m.zt", &search);
+    generation = generation_open(world->server.store, "d/m.zt", &search);
     assert_null(generation->model);
     assert_int_equal(search.known_count, 3);
     generation_release(generation);
@@ -209,15 +215,17 @@ static void models_with_shards_are_parked_and_opened_again(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     world_stop(world);
     write_pair(world, "m0.zt", "m0-w.zt");
-    snprintf(command, sizeof command, "for i in $(seq 1 60); do cp m0.zt m$i.zt; cp m0-w.zt m$i-w.zt; done");
+    snprintf(command, sizeof(command),
+             "for i in $(seq 1 60); do cp m0.zt m$i.zt; cp m0-w.zt m$i-w.zt; done");
     world_command(world, command);
     world_start(world);
     catalog_wait_loaded(world->server.catalog);
     for (int i = 0; i < 200; i++) {
         char name[16];
+        struct generation *found;
 
-        snprintf(name, sizeof name, "m%d", i * 7 % 61);
-        struct generation *found = world_find(world, name);
+        snprintf(name, sizeof(name), "m%d", i * 7 % 61);
+        found = world_find(world, name);
         assert_non_null(found);
         assert_reads(found);
         generation_release(found);
@@ -242,9 +250,10 @@ static void models_of_many_shards_do_not_use_up_the_descriptors(void **state)
     catalog_wait_loaded(world->server.catalog);
     for (int i = 0; i <= 30; i++) {
         char name[16];
+        struct generation *found;
 
-        snprintf(name, sizeof name, "m%d", i);
-        struct generation *found = world_find(world, name);
+        snprintf(name, sizeof(name), "m%d", i);
+        found = world_find(world, name);
         assert_non_null(found);
         assert_string_equal(found->error.message, "");
         assert_int_equal(generation_open_files(found), 21);

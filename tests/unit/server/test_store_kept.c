@@ -1,4 +1,5 @@
-/* Kept uploads: what outlives a process, what another process may not have, and publication out of a place. */
+/* Kept uploads: what outlives a process, what another process may not have, and publication out of
+ * a place. */
 #include "support.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void command(const struct world *world, const char *format)
 {
     char text[1024];
 
-    snprintf(text, sizeof text, "cd %s && { %s; }", world->root, format);
+    snprintf(text, sizeof(text), "cd %s && { %s; }", world->root, format);
     assert_int_equal(system(text), 0);
 }
 
@@ -35,7 +36,7 @@ static struct store *open_store(const struct world *world)
 
 static int set_up(void **state)
 {
-    struct world *world = calloc(1, sizeof *world);
+    struct world *world = calloc(1, sizeof(*world));
 
     strcpy(world->root, "/tmp/zt-test-kept-XXXXXX");
     assert_non_null(mkdtemp(world->root));
@@ -72,7 +73,8 @@ static struct stored_upload *begin(const struct world *world, const char *name, 
     return upload;
 }
 
-static void assert_holds(const struct world *world, struct stored_upload *upload, const char *expected)
+static void assert_holds(const struct world *world, struct stored_upload *upload,
+                         const char *expected)
 {
     struct zt_source *source;
     char bytes[32] = "";
@@ -207,8 +209,9 @@ static void what_is_no_place_is_removed_at_start(void **state)
 
 static void ids_and_names_that_are_none_are_refused(void **state)
 {
-    static const char *const ids[] = {
-        "", "..", "0123", "0123456789ABCDEF0123456789ABCDEF", ID "0", "../../../../../../../../../../etc"};
+    static const char *const ids[] = {"",     "..",
+                                      "0123", "0123456789ABCDEF0123456789ABCDEF",
+                                      ID "0", "../../../../../../../../../../etc"};
     static const char *const names[] = {
         "",     ".", "..",    "a/b",
         "../m", "A", ".data", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
@@ -217,13 +220,15 @@ static void ids_and_names_that_are_none_are_refused(void **state)
     struct stored_upload *upload = NULL;
 
     assert_int_equal(ops->keep(world->store, ID, NULL), ZT_OK);
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         assert_int_equal(ops->keep(world->store, ids[i], NULL), ZT_ARGUMENT);
-        assert_int_equal(ops->kept_create(world->store, ids[i], "data", 1, &upload, NULL), ZT_NOT_FOUND);
+        assert_int_equal(ops->kept_create(world->store, ids[i], "data", 1, &upload, NULL),
+                         ZT_NOT_FOUND);
         assert_int_equal(ops->kept_drop(world->store, ids[i], NULL), ZT_NOT_FOUND);
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        assert_int_equal(ops->kept_create(world->store, ID, names[i], 1, &upload, NULL), ZT_ARGUMENT);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(ops->kept_create(world->store, ID, names[i], 1, &upload, NULL),
+                         ZT_ARGUMENT);
         assert_int_equal(ops->kept_open(world->store, ID, names[i], &upload, NULL), ZT_NOT_FOUND);
     }
     assert_null(upload);
@@ -236,11 +241,16 @@ static void what_is_no_file_of_ours_is_not_opened(void **state)
 
     command(world, "mkdir -p .ztserve-uploads/" ID "/folder; mkfifo .ztserve-uploads/" ID "/pipe; "
                    "ln -s /etc/hostname .ztserve-uploads/" ID "/link");
-    assert_int_not_equal(world->store->ops->kept_open(world->store, ID, "folder", &upload, NULL), ZT_OK);
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "pipe", &upload, NULL), ZT_NOT_FOUND);
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "link", &upload, NULL), ZT_NOT_FOUND);
-    assert_int_equal(world->store->ops->kept_open(world->store, ID, "none", &upload, NULL), ZT_NOT_FOUND);
-    assert_int_equal(world->store->ops->kept_open(world->store, OTHER_ID, "none", &upload, NULL), ZT_NOT_FOUND);
+    assert_int_not_equal(world->store->ops->kept_open(world->store, ID, "folder", &upload, NULL),
+                         ZT_OK);
+    assert_int_equal(world->store->ops->kept_open(world->store, ID, "pipe", &upload, NULL),
+                     ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->kept_open(world->store, ID, "link", &upload, NULL),
+                     ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->kept_open(world->store, ID, "none", &upload, NULL),
+                     ZT_NOT_FOUND);
+    assert_int_equal(world->store->ops->kept_open(world->store, OTHER_ID, "none", &upload, NULL),
+                     ZT_NOT_FOUND);
     command(world, "rmdir .ztserve-uploads/" ID "/folder");
 }
 
@@ -251,8 +261,9 @@ static void create_refuses_what_the_disk_does_not_hold(void **state)
     struct zt_error error;
 
     assert_int_equal(world->store->ops->keep(world->store, ID, NULL), ZT_OK);
-    assert_int_equal(world->store->ops->kept_create(world->store, ID, "data", UINT64_MAX - 1, &upload, &error),
-                     ZT_LIMIT);
+    assert_int_equal(
+        world->store->ops->kept_create(world->store, ID, "data", UINT64_MAX - 1, &upload, &error),
+        ZT_LIMIT);
     assert_int_equal(error.status, ZT_LIMIT);
     assert_null(upload);
 }

@@ -22,13 +22,13 @@ static void command(const struct world *world, const char *format)
 {
     char text[1024];
 
-    snprintf(text, sizeof text, "cd %s && { %s; }", world->root, format);
+    snprintf(text, sizeof(text), "cd %s && { %s; }", world->root, format);
     assert_int_equal(system(text), 0);
 }
 
 static int set_up(void **state)
 {
-    struct world *world = calloc(1, sizeof *world);
+    struct world *world = calloc(1, sizeof(*world));
 
     strcpy(world->root, "/tmp/zt-test-store-XXXXXX");
     assert_non_null(mkdtemp(world->root));
@@ -78,7 +78,7 @@ static void assert_lists(const struct world *world, const char *expected)
     assert_int_equal(world->store->ops->list(world->store, collect, list, NULL), ZT_OK);
     for (char *word = strtok(list, " "); word != NULL; word = strtok(NULL, " "))
         words[count++] = word;
-    qsort(words, count, sizeof words[0], compare_words);
+    qsort(words, count, sizeof(words[0]), compare_words);
     for (size_t i = 0; i < count; i++)
         strcat(strcat(sorted, words[i]), " ");
     assert_string_equal(sorted, expected);
@@ -98,7 +98,8 @@ static enum zt_status open_path(const struct world *world, const char *path, cha
     }
     memset(out_bytes, 0, 16);
     assert_true(zt_source_size(source) < 16);
-    assert_int_equal(zt_source_read_at(source, 0, out_bytes, (size_t)zt_source_size(source), NULL), ZT_OK);
+    assert_int_equal(zt_source_read_at(source, 0, out_bytes, (size_t)zt_source_size(source), NULL),
+                     ZT_OK);
     assert_int_equal(identity.size_bytes, zt_source_size(source));
     zt_source_close(source);
     return ZT_OK;
@@ -109,9 +110,9 @@ static void list_shows_models_of_nested_folders_only(void **state)
     struct world *world = *state;
 
     assert_lists(world, "");
-    command(world,
-            "mkdir -p a/b .hidden .ztserve 'bad name' fold.zt; touch x.zt a/y.gguf a/b/z.npz x.txt .h.zt .hidden/q.zt "
-            ".ztserve/s.zt 'bad name/w.zt' fold.zt/in.mag; mkfifo fifo.zt");
+    command(world, "mkdir -p a/b .hidden .ztserve 'bad name' fold.zt; touch x.zt a/y.gguf "
+                   "a/b/z.npz x.txt .h.zt .hidden/q.zt "
+                   ".ztserve/s.zt 'bad name/w.zt' fold.zt/in.mag; mkfifo fifo.zt");
     assert_lists(world, "a/b/z.npz a/y.gguf fold.zt/in.mag x.zt ");
 }
 
@@ -121,9 +122,11 @@ static void links_are_followed_below_the_root_only(void **state)
     char bytes[16];
 
     command(world,
-            "mkdir real; echo in > real/m.zt; echo out > ../outside/m.zt; ln -s real/m.zt one.zt; ln -s real two; "
+            "mkdir real; echo in > real/m.zt; echo out > ../outside/m.zt; ln -s real/m.zt one.zt; "
+            "ln -s real two; "
             "ln -s ../outside/m.zt three.zt; ln -s ../outside four; ln -s $PWD/real/m.zt five.zt; "
-            "ln -s /etc/hostname six.zt; ln -s nowhere.zt seven.zt; ln -s eight.zt eight.zt; ln -s .. real/up; "
+            "ln -s /etc/hostname six.zt; ln -s nowhere.zt seven.zt; ln -s eight.zt eight.zt; ln -s "
+            ".. real/up; "
             "ln -s . real/self; ln -s /proc/self/root nine");
     assert_lists(world, "five.zt one.zt real/m.zt two/m.zt ");
     assert_int_equal(open_path(world, "five.zt", bytes), ZT_OK);
@@ -141,7 +144,8 @@ static void without_openat2_links_are_not_followed(void **state)
     char bytes[16];
 
     store_path_forbid_openat2(true);
-    command(world, "mkdir -p a/b; echo in > a/b/m.zt; echo out > ../outside/m.zt; ln -s ../outside/m.zt three.zt; "
+    command(world, "mkdir -p a/b; echo in > a/b/m.zt; echo out > ../outside/m.zt; ln -s "
+                   "../outside/m.zt three.zt; "
                    "ln -s ../outside four");
     assert_lists(world, "a/b/m.zt ");
     assert_int_equal(open_path(world, "a/b/m.zt", bytes), ZT_OK);
@@ -157,7 +161,7 @@ static void open_refuses_paths_that_are_not_clean(void **state)
     char bytes[16];
 
     command(world, "touch x.zt; mkfifo fifo.zt; mkdir dir.zt");
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         assert_int_equal(open_path(world, paths[i], bytes), ZT_NOT_FOUND);
 }
 
@@ -166,9 +170,8 @@ static void folders_linked_in_every_way_end(void **state)
     struct world *world = *state;
     char list[1 << 16] = "";
 
-    command(
-        world,
-        "for i in 0 1 2 3 4 5; do mkdir d$i; for j in 0 1 2 3 4 5; do ln -s ../d$j d$i/l$j; done; done; touch d0/m.zt");
+    command(world, "for i in 0 1 2 3 4 5; do mkdir d$i; for j in 0 1 2 3 4 5; do ln -s ../d$j "
+                   "d$i/l$j; done; done; touch d0/m.zt");
     assert_int_equal(world->store->ops->list(world->store, collect, list, NULL), ZT_OK);
     assert_non_null(strstr(list, "d0/m.zt "));
 }
@@ -178,7 +181,8 @@ static struct stored_upload *begin(const struct world *world, const char *text)
     struct stored_upload *upload = NULL;
 
     assert_int_equal(world->store->ops->create(world->store, strlen(text), &upload, NULL), ZT_OK);
-    assert_int_equal(world->store->ops->write_at(upload, 2, text + 2, strlen(text) - 2, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->write_at(upload, 2, text + 2, strlen(text) - 2, NULL),
+                     ZT_OK);
     assert_int_equal(world->store->ops->write_at(upload, 0, text, 2, NULL), ZT_OK);
     return upload;
 }
@@ -201,7 +205,7 @@ static void published_files_appear_whole(void **state)
     assert_lists(world, "a/b/c.zt ");
     assert_int_equal(open_path(world, "a/b/c.zt", bytes), ZT_OK);
     assert_string_equal(bytes, "content");
-    snprintf(path, sizeof path, "%s/a/b/c.zt", world->root);
+    snprintf(path, sizeof(path), "%s/a/b/c.zt", world->root);
     assert_int_equal(stat(path, &facts), 0);
     assert_int_equal(facts.st_mode & 0600, 0600);
     command(world, "test -z \"$(find . -name '.ztserve*')\"");
@@ -235,7 +239,8 @@ static void publish_refuses_a_name_in_the_way_of_a_folder(void **state)
     assert_int_equal(world->store->ops->publish(upload, "f/m.zt", false, NULL), ZT_ARGUMENT);
     assert_int_not_equal(world->store->ops->publish(upload, "out/m.zt", false, NULL), ZT_OK);
     assert_int_not_equal(world->store->ops->publish(upload, "../m.zt", false, NULL), ZT_OK);
-    command(world, "test ! -e ../outside/m.zt && test ! -e ../m.zt && test -z \"$(find . -name '.ztserve*')\"");
+    command(world, "test ! -e ../outside/m.zt && test ! -e ../m.zt && test -z \"$(find . -name "
+                   "'.ztserve*')\"");
     world->store->ops->abandon(upload);
     world->store->ops->abandon(NULL);
 }
@@ -255,10 +260,12 @@ static void create_refuses_what_the_disk_does_not_hold(void **state)
     struct stored_upload *upload = NULL;
     struct zt_error error;
 
-    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX - 1, &upload, &error), ZT_LIMIT);
+    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX - 1, &upload, &error),
+                     ZT_LIMIT);
     assert_int_equal(error.status, ZT_LIMIT);
     local->reserve_bytes = UINT64_MAX - 1;
-    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX, &upload, &error), ZT_LIMIT);
+    assert_int_equal(world->store->ops->create(world->store, UINT64_MAX, &upload, &error),
+                     ZT_LIMIT);
     assert_null(upload);
 }
 
@@ -268,8 +275,9 @@ static void leftovers_of_the_dead_are_swept_and_those_of_the_living_kept(void **
     char path[128];
     int held;
 
-    command(world, "touch .ztserve-upload-dead .ztserve-publish-dead .ztserve-upload-live .other; mkdir .ztserve");
-    snprintf(path, sizeof path, "%s/.ztserve-upload-live", world->root);
+    command(world, "touch .ztserve-upload-dead .ztserve-publish-dead .ztserve-upload-live .other; "
+                   "mkdir .ztserve");
+    snprintf(path, sizeof(path), "%s/.ztserve-upload-live", world->root);
     held = open(path, O_RDWR | O_CLOEXEC);
     assert_int_equal(flock(held, LOCK_EX), 0);
     world->store->ops->close(world->store);
@@ -286,7 +294,8 @@ static void removed_files_stay_readable_to_who_has_them_open(void **state)
     char bytes[16] = "";
 
     command(world, "printf text > m.zt; mkdir d.zt");
-    assert_int_equal(world->store->ops->open(world->store, "m.zt", &source, &identity, NULL), ZT_OK);
+    assert_int_equal(world->store->ops->open(world->store, "m.zt", &source, &identity, NULL),
+                     ZT_OK);
     assert_int_equal(world->store->ops->remove(world->store, "m.zt", NULL), ZT_OK);
     assert_int_equal(world->store->ops->remove(world->store, "m.zt", NULL), ZT_NOT_FOUND);
     assert_int_equal(world->store->ops->remove(world->store, "d.zt", NULL), ZT_NOT_FOUND);
@@ -312,10 +321,9 @@ static bool told(const struct world *world, int descriptor, int timeout_ms)
 {
     struct pollfd wait = {.fd = descriptor, .events = POLLIN};
 
-    while (poll(&wait, 1, timeout_ms) == 1) {
+    while (poll(&wait, 1, timeout_ms) == 1)
         if (world->store->ops->changed(world->store))
             return true;
-    }
     return false;
 }
 
@@ -349,10 +357,13 @@ static void hidden_files_tell_nothing(void **state)
     command(world, "mkdir -p .ztserve/verified");
     assert_lists(world, "");
     told(world, descriptor, 0);
-    command(world, "touch .x .ztserve/verified/abc; rm .x; echo 1 > note.txt.part; rm .ztserve/verified/abc");
+    command(
+        world,
+        "touch .x .ztserve/verified/abc; rm .x; echo 1 > note.txt.part; rm .ztserve/verified/abc");
     /* Creation and removal of another name may be a link to a folder: one telling, no more. */
     told(world, descriptor, 50);
-    command(world, "touch .ztserve/y; mv .ztserve/y .ztserve/z; rm .ztserve/z; touch .q; mv .q .r; rm .r");
+    command(world,
+            "touch .ztserve/y; mv .ztserve/y .ztserve/z; rm .ztserve/z; touch .q; mv .q .r; rm .r");
     assert_false(told(world, descriptor, 200));
 }
 
@@ -390,7 +401,8 @@ static void a_root_that_vanishes_and_comes_back_is_found_again(void **state)
 
 static void times_past_the_range_of_nanoseconds_saturate(void **state)
 {
-    struct stat facts = {.st_mtim = {.tv_sec = 15000000000, .tv_nsec = 5}, .st_ctim = {.tv_sec = -15000000000}};
+    struct stat facts = {.st_mtim = {.tv_sec = 15000000000, .tv_nsec = 5},
+                         .st_ctim = {.tv_sec = -15000000000}};
 
     (void)state;
     assert_int_equal(store_identity_from(&facts).modified_ns, INT64_MAX);
@@ -405,8 +417,8 @@ static void files_of_names_that_are_too_long_are_not_there(void **state)
     char name[301];
     char bytes[16];
 
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
     assert_int_equal(world->store->ops->remove(world->store, name, NULL), ZT_NOT_FOUND);
     assert_int_equal(open_path(world, name, bytes), ZT_NOT_FOUND);
     name[280] = '/';

@@ -22,7 +22,7 @@ static void numbers_are_digits_up_to_63_bits(void **state)
     (void)state;
     assert_true(tus_number_parse("0", &number) && number == 0);
     assert_true(tus_number_parse("9223372036854775807", &number) && number == INT64_MAX);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_false(tus_number_parse(bad[i], &number));
     assert_int_equal(number, INT64_MAX);
 }
@@ -33,10 +33,11 @@ static void metadata_gives_the_value_of_a_key(void **state)
                                          " model YWJj,modelx YQ=="};
 
     (void)state;
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         char value[4];
 
-        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof value), TUS_METADATA_FOUND);
+        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof(value)),
+                         TUS_METADATA_FOUND);
         assert_string_equal(value, "abc");
     }
 }
@@ -48,7 +49,8 @@ static void metadata_without_the_key_is_absent(void **state)
 
     (void)state;
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof value), TUS_METADATA_ABSENT);
+        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof(value)),
+                         TUS_METADATA_ABSENT);
 }
 
 static void metadata_that_breaks_a_rule_is_malformed(void **state)
@@ -67,8 +69,9 @@ static void metadata_that_breaks_a_rule_is_malformed(void **state)
     char value[4];
 
     (void)state;
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof value), TUS_METADATA_MALFORMED);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        assert_int_equal(tus_metadata_find(fields[i], "model", value, sizeof(value)),
+                         TUS_METADATA_MALFORMED);
 }
 
 static void checksums_are_read(void **state)
@@ -76,13 +79,15 @@ static void checksums_are_read(void **state)
     struct zt_digest digest;
 
     (void)state;
-    assert_int_equal(tus_checksum_parse("sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", &digest), TUS_CHECKSUM_KNOWN);
+    assert_int_equal(tus_checksum_parse("sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", &digest),
+                     TUS_CHECKSUM_KNOWN);
     assert_int_equal(digest.algorithm, ZT_DIGEST_SHA1);
     assert_int_equal(digest.length_bytes, 20);
     assert_int_equal(digest.bytes[0], 0x2A);
     assert_int_equal(digest.bytes[19], 0xED);
-    assert_int_equal(tus_checksum_parse("sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", &digest),
-                     TUS_CHECKSUM_KNOWN);
+    assert_int_equal(
+        tus_checksum_parse("sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", &digest),
+        TUS_CHECKSUM_KNOWN);
     assert_int_equal(digest.algorithm, ZT_DIGEST_SHA256);
 }
 
@@ -95,13 +100,14 @@ static void checksums_that_are_none_are_told_apart(void **state)
                                             "sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0",
                                             " Kq5sNclPz7QV2+lfQIuc6R7oRu0=",
                                             "sha1  Kq5sNclPz7QV2+lfQIuc6R7oRu0="};
-    static const char *const unknown[] = {"md5 xx", "SHA1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "sha x", "sha11 x"};
+    static const char *const unknown[] = {"md5 xx", "SHA1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "sha x",
+                                          "sha11 x"};
     struct zt_digest digest;
 
     (void)state;
-    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
         assert_int_equal(tus_checksum_parse(malformed[i], &digest), TUS_CHECKSUM_MALFORMED);
-    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
         assert_int_equal(tus_checksum_parse(unknown[i], &digest), TUS_CHECKSUM_UNKNOWN);
 }
 

@@ -4,7 +4,8 @@
 #include "support.h"
 #include "upload/publication.h"
 
-static struct generation current = {.etag = "\"one\"", .identity = {.modified_ns = INT64_C(1000000000500000000)}};
+static struct generation current = {.etag = "\"one\"",
+                                    .identity = {.modified_ns = INT64_C(1000000000500000000)}};
 
 static bool hold(struct preconditions preconditions, const struct generation *generation)
 {
@@ -55,18 +56,24 @@ static void if_match_takes_the_tags_of_compressed_manifests(void **state)
 static void both_fields_must_hold(void **state)
 {
     (void)state;
-    assert_false(hold((struct preconditions){.if_match = "\"one\"", .if_none_match = "*"}, &current));
-    assert_false(hold((struct preconditions){.if_match = "\"one\"", .if_none_match = "\"one\""}, &current));
+    assert_false(
+        hold((struct preconditions){.if_match = "\"one\"", .if_none_match = "*"}, &current));
+    assert_false(
+        hold((struct preconditions){.if_match = "\"one\"", .if_none_match = "\"one\""}, &current));
 }
 
 static void a_date_counts_only_without_if_match(void **state)
 {
+    const char *before;
+    const char *after;
+
     (void)state;
-    const char *before = "Sat, 08 Sep 2001 00:00:00 GMT";
-    const char *after = "Mon, 10 Sep 2001 00:00:00 GMT";
+    before = "Sat, 08 Sep 2001 00:00:00 GMT";
+    after = "Mon, 10 Sep 2001 00:00:00 GMT";
     assert_false(hold((struct preconditions){.if_unmodified_since = before}, &current));
     assert_true(hold((struct preconditions){.if_unmodified_since = after}, &current));
-    assert_true(hold((struct preconditions){.if_match = "\"one\"", .if_unmodified_since = before}, &current));
+    assert_true(hold((struct preconditions){.if_match = "\"one\"", .if_unmodified_since = before},
+                     &current));
 }
 
 int main(void)
@@ -80,5 +87,6 @@ int main(void)
         cmocka_unit_test(both_fields_must_hold),
         cmocka_unit_test(a_date_counts_only_without_if_match),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,8 @@ static char *report_of(struct world *world, struct generation *generation)
     return json.text;
 }
 
-static void assert_report_holds(struct world *world, struct generation *generation, const char *part)
+static void assert_report_holds(struct world *world, struct generation *generation,
+                                const char *part)
 {
     char *report = report_of(world, generation);
 
@@ -79,18 +80,21 @@ static void reports_follow_what_is_known(void **state)
 
     world_model(world, "m.zt", false);
     generation = adopt(world, "m.zt");
-    assert_report_holds(
-        world, generation,
-        "{\"state\":\"unverified\",\"components\":{\"total\":4,\"verified\":0,\"failed\":0,\"unsupported\":1,"
-        "\"undigested\":1},\"bytes\":{\"total\":32,\"hashed\":0},\"failures\":[]}");
+    assert_report_holds(world, generation,
+                        "{\"state\":\"unverified\",\"components\":{\"total\":4,\"verified\":0,"
+                        "\"failed\":0,\"unsupported\":1,"
+                        "\"undigested\":1},\"bytes\":{\"total\":32,\"hashed\":0},\"failures\":[]}");
     assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
-    assert_report_holds(world, generation, "{\"state\":\"unverified\",\"components\":{\"total\":4,\"verified\":1,");
+    assert_report_holds(world, generation,
+                        "{\"state\":\"unverified\",\"components\":{\"total\":4,\"verified\":1,");
     assert_report_holds(world, generation, "\"hashed\":16}");
     assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
-    assert_report_holds(world, generation,
-                        "{\"state\":\"failed\",\"components\":{\"total\":4,\"verified\":1,\"failed\":1,");
-    assert_report_holds(world, generation,
-                        "\"failures\":[{\"object\":\"b\",\"component\":\"data\",\"expected\":\"sha256:");
+    assert_report_holds(
+        world, generation,
+        "{\"state\":\"failed\",\"components\":{\"total\":4,\"verified\":1,\"failed\":1,");
+    assert_report_holds(
+        world, generation,
+        "\"failures\":[{\"object\":\"b\",\"component\":\"data\",\"expected\":\"sha256:");
     generation_release(generation);
 }
 
@@ -107,7 +111,8 @@ static void a_run_checks_everything_anew(void **state)
         wait_until_run_ends(world, generation);
         assert_report_holds(
             world, generation,
-            "{\"state\":\"verified\",\"components\":{\"total\":4,\"verified\":2,\"failed\":0,\"unsupported\":1,"
+            "{\"state\":\"verified\",\"components\":{\"total\":4,\"verified\":2,\"failed\":0,"
+            "\"unsupported\":1,"
             "\"undigested\":1},\"bytes\":{\"total\":32,\"hashed\":32},\"failures\":[]}");
     }
     generation_release(generation);
@@ -136,10 +141,10 @@ static void a_run_reports_broken_content_rules(void **state)
     struct container container = {0};
     struct generation *generation;
 
-    container_make(
-        &container, CONTAINER_ZT1, 16,
-        "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[16],\"format\":\"dense\",\"components\":{\"data\":{"
-        "\"dtype\":\"bool\",\"offset\":64,\"length\":16}}}}}");
+    container_make(&container, CONTAINER_ZT1, 16,
+                   "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[16],\"format\":\"dense\","
+                   "\"components\":{\"data\":{"
+                   "\"dtype\":\"bool\",\"offset\":64,\"length\":16}}}}}");
     world_write(world, "m.zt", container.bytes, container.length);
     container_free(&container);
     for (int i = 0; i < 2; i++) {
@@ -147,11 +152,13 @@ static void a_run_reports_broken_content_rules(void **state)
         if (i == 0)
             verifier_start(world->server.verifier, generation);
         wait_until_run_ends(world, generation);
+        assert_report_holds(
+            world, generation,
+            "{\"state\":\"failed\",\"components\":{\"total\":1,\"verified\":0,\"failed\":1,"
+            "\"unsupported\":0,\"undigested\":0}");
         assert_report_holds(world, generation,
-                            "{\"state\":\"failed\",\"components\":{\"total\":1,\"verified\":0,\"failed\":1,"
-                            "\"unsupported\":0,\"undigested\":0}");
-        assert_report_holds(world, generation,
-                            "{\"object\":\"x\",\"component\":\"data\",\"expected\":null,\"actual\":null,\"rule\":\"");
+                            "{\"object\":\"x\",\"component\":\"data\",\"expected\":null,\"actual\":"
+                            "null,\"rule\":\"");
         generation_release(generation);
         restart(world);
     }
@@ -197,8 +204,9 @@ static void verdicts_survive_a_restart(void **state)
     generation = adopt(world, "m.zt");
     assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_VERIFIED);
     assert_int_equal(atomic_load(&generation->states[B]), COMPONENT_CORRUPT);
-    assert_report_holds(world, generation,
-                        "\"failures\":[{\"object\":\"b\",\"component\":\"data\",\"expected\":\"sha256:");
+    assert_report_holds(
+        world, generation,
+        "\"failures\":[{\"object\":\"b\",\"component\":\"data\",\"expected\":\"sha256:");
     assert_report_holds(world, generation, "\"hashed\":32}");
     generation_release(generation);
     world_command(world, "test \"$(stat -c %a .ztserve)\" = 700");
@@ -220,11 +228,12 @@ static void verdicts_are_written_within_a_second(void **state)
 static void verdicts_on_other_bytes_are_not_recalled(void **state)
 {
     struct world *world = *state;
-    static const char *const changes[] = {"chmod 600 m.zt", "touch m.zt", "cp m.zt n.zt; mv n.zt m.zt"};
+    static const char *const changes[] = {"chmod 600 m.zt", "touch m.zt",
+                                          "cp m.zt n.zt; mv n.zt m.zt"};
     struct generation *generation;
 
     world_model(world, "m.zt", true);
-    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         generation = adopt(world, "m.zt");
         assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
         assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
@@ -240,17 +249,18 @@ static void verdicts_on_other_bytes_are_not_recalled(void **state)
 static void damaged_memories_are_ignored(void **state)
 {
     struct world *world = *state;
-    static const char *const damages[] = {"truncate -s -1 $f",
-                                          "truncate -s 3 $f",
-                                          ": > $f",
-                                          "printf x >> $f",
-                                          "printf '\\002' | dd of=$f bs=1 seek=90 conv=notrunc status=none",
-                                          "rm $f; mkfifo $f",
-                                          "rm $f; ln -s ../../m.zt $f"};
+    static const char *const damages[] = {
+        "truncate -s -1 $f",
+        "truncate -s 3 $f",
+        ": > $f",
+        "printf x >> $f",
+        "printf '\\002' | dd of=$f bs=1 seek=90 conv=notrunc status=none",
+        "rm $f; mkfifo $f",
+        "rm $f; ln -s ../../m.zt $f"};
     struct generation *generation;
 
     world_model(world, "m.zt", true);
-    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         char command[256];
 
         world_command(world, "rm -f .ztserve/verified/*");
@@ -259,7 +269,7 @@ static void damaged_memories_are_ignored(void **state)
         assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
         generation_release(generation);
         world_stop(world);
-        snprintf(command, sizeof command, "f=$(ls .ztserve/verified/*); %s", damages[i]);
+        snprintf(command, sizeof(command), "f=$(ls .ztserve/verified/*); %s", damages[i]);
         world_command(world, command);
         world_start(world);
         generation = adopt(world, "m.zt");
@@ -282,7 +292,8 @@ static void memories_of_models_that_are_gone_are_forgotten(void **state)
         generation_release(generation);
     }
     restart(world);
-    world_command(world, "touch .ztserve/verified/note; test \"$(ls .ztserve/verified | wc -l)\" = 3");
+    world_command(world,
+                  "touch .ztserve/verified/note; test \"$(ls .ztserve/verified | wc -l)\" = 3");
     verifier_loaded(world->server.verifier, left, 1);
     world_command(world, "test \"$(ls .ztserve/verified | wc -l)\" = 2");
     generation = adopt(world, "n.zt");
@@ -312,7 +323,8 @@ static void with_verify_off_nothing_is_checked(void **state)
     world->config.verify = CONFIG_VERIFY_OFF;
     world_model(world, "m.zt", false);
     generation = adopt(world, "m.zt");
-    assert_int_equal(verifier_ask(world->server.verifier, generation, B, NULL), COMPONENT_UNCHECKED);
+    assert_int_equal(verifier_ask(world->server.verifier, generation, B, NULL),
+                     COMPONENT_UNCHECKED);
     verifier_start(world->server.verifier, generation);
     wait_until_run_ends(world, generation);
     assert_int_equal(verifier_ask(world->server.verifier, generation, B, NULL), COMPONENT_CORRUPT);
@@ -335,7 +347,8 @@ static void checks_end_when_all_who_wait_are_gone(void **state)
     generation = adopt(world, "m.zt");
     flag_init(&flag);
     flag.waiter.is_gone = is_gone;
-    assert_int_equal(verifier_ask(world->server.verifier, generation, A, &flag.waiter), COMPONENT_CHECKING);
+    assert_int_equal(verifier_ask(world->server.verifier, generation, A, &flag.waiter),
+                     COMPONENT_CHECKING);
     flag_wait(&flag);
     assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_UNCHECKED);
     assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
@@ -353,12 +366,16 @@ static void insisting_checks_though_verify_is_off(void **state)
     world_model(world, "m.zt", false);
     generation = adopt(world, "m.zt");
     flag_init(&flag);
-    assert_int_equal(verifier_insist(world->server.verifier, generation, A, &flag.waiter), COMPONENT_CHECKING);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, A, &flag.waiter),
+                     COMPONENT_CHECKING);
     flag_wait(&flag);
-    assert_int_equal(verifier_insist(world->server.verifier, generation, A, NULL), COMPONENT_VERIFIED);
-    assert_int_equal(verifier_insist(world->server.verifier, generation, B, &flag.waiter), COMPONENT_CHECKING);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, A, NULL),
+                     COMPONENT_VERIFIED);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, B, &flag.waiter),
+                     COMPONENT_CHECKING);
     flag_wait(&flag);
-    assert_int_equal(verifier_insist(world->server.verifier, generation, B, NULL), COMPONENT_CORRUPT);
+    assert_int_equal(verifier_insist(world->server.verifier, generation, B, NULL),
+                     COMPONENT_CORRUPT);
     generation_release(generation);
 }
 
@@ -382,7 +399,8 @@ static void with_verify_eager_everything_is_checked_before_it_is_ready(void **st
     assert_true(verifier_is_ready(world->server.verifier));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(atomic_load(&generations[i]->states[A]), COMPONENT_VERIFIED);
-        assert_int_equal(atomic_load(&generations[i]->states[B]), i == 1 ? COMPONENT_CORRUPT : COMPONENT_VERIFIED);
+        assert_int_equal(atomic_load(&generations[i]->states[B]),
+                         i == 1 ? COMPONENT_CORRUPT : COMPONENT_VERIFIED);
         generation_release(generations[i]);
     }
 }

@@ -27,12 +27,15 @@ static void make_record(struct record *record, uint8_t kind, uint64_t number)
 
 static void assert_record(struct record_reader *reader, uint64_t number)
 {
+    struct zt_text name;
+    char *empty;
+
     assert_int_equal(record_get_uint(reader), number);
-    struct zt_text name = record_get_text(reader);
+    name = record_get_text(reader);
     assert_int_equal(name.length, 4);
     assert_memory_equal(name.bytes, "name", 4);
     assert_null(record_get_string(reader));
-    char *empty = record_get_string(reader);
+    empty = record_get_string(reader);
     assert_string_equal(empty, "");
     free(empty);
     assert_false(reader->failed);
@@ -46,6 +49,7 @@ static void records_follow_one_another_to_the_end(void **state)
     size_t length = 0;
     size_t whole;
     uint8_t kind;
+    size_t at;
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -54,15 +58,15 @@ static void records_follow_one_another_to_the_end(void **state)
         length += records[i].length - RECORD_END_BYTES;
         record_free(&records[i]);
     }
-    size_t at = 0;
+    at = 0;
     for (int i = 0; i < 2; i++) {
-        assert_true(record_read(bytes + at, sizeof bytes - at, &kind, &reader, &whole));
+        assert_true(record_read(bytes + at, sizeof(bytes) - at, &kind, &reader, &whole));
         assert_int_equal(kind, 7 + i);
         assert_record(&reader, (uint64_t)i);
         at += whole;
     }
     assert_int_equal(at, length);
-    assert_false(record_read(bytes + at, sizeof bytes - at, &kind, &reader, &whole));
+    assert_false(record_read(bytes + at, sizeof(bytes) - at, &kind, &reader, &whole));
 }
 
 static void every_prefix_of_a_record_is_none(void **state)
@@ -195,8 +199,8 @@ static struct writer_component *component(const char *name, uint64_t length)
     return made;
 }
 
-static void put(struct writer_contents *contents, const char *object, const char *name, uint64_t length,
-                bool expects_replaced)
+static void put(struct writer_contents *contents, const char *object, const char *name,
+                uint64_t length, bool expects_replaced)
 {
     struct writer_component *replaced;
 
@@ -239,15 +243,17 @@ static void contents_are_in_order_of_names(void **state)
 static void component_of_the_same_name_replaces(void **state)
 {
     struct writer_contents contents = {0};
+    uint64_t held;
+    const struct writer_object *object;
 
     (void)state;
     put(&contents, "x", "a", 1, false);
     put(&contents, "x", "c", 2, false);
-    uint64_t held = contents.held_bytes;
+    held = contents.held_bytes;
     put(&contents, "x", "a", 3, true);
     put(&contents, "x", "c", 4, true);
     assert_int_equal(contents.held_bytes, held);
-    const struct writer_object *object = writer_contents_find(&contents, text("x"));
+    object = writer_contents_find(&contents, text("x"));
     assert_int_equal(object->component_count, 2);
     assert_int_equal(writer_object_find(object, text("a"))->length, 3);
     assert_int_equal(writer_component_shape(writer_object_find(object, text("c"))).extents[1], 3);
@@ -259,11 +265,16 @@ static void component_of_the_same_name_replaces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_follow_one_another_to_the_end), cmocka_unit_test(every_prefix_of_a_record_is_none),
-        cmocka_unit_test(every_bit_of_a_record_counts),          cmocka_unit_test(fields_past_the_end_are_nothing),
-        cmocka_unit_test(places_are_aligned_and_apart),          cmocka_unit_test(hole_is_filled_exactly_or_not_at_all),
-        cmocka_unit_test(places_end_where_the_file_may),         cmocka_unit_test(skipped_places_are_not_given_out),
-        cmocka_unit_test(contents_are_in_order_of_names),        cmocka_unit_test(component_of_the_same_name_replaces),
+        cmocka_unit_test(records_follow_one_another_to_the_end),
+        cmocka_unit_test(every_prefix_of_a_record_is_none),
+        cmocka_unit_test(every_bit_of_a_record_counts),
+        cmocka_unit_test(fields_past_the_end_are_nothing),
+        cmocka_unit_test(places_are_aligned_and_apart),
+        cmocka_unit_test(hole_is_filled_exactly_or_not_at_all),
+        cmocka_unit_test(places_end_where_the_file_may),
+        cmocka_unit_test(skipped_places_are_not_given_out),
+        cmocka_unit_test(contents_are_in_order_of_names),
+        cmocka_unit_test(component_of_the_same_name_replaces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
