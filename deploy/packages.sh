@@ -16,7 +16,7 @@ package_names()
     bench) printf '%s\n' curl python3 nginx-light ;;
     test) printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl aria2 nginx-light ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
-    lint) printf '%s\n' g++ clang-format clang-tidy shellcheck ;;
+    lint) printf '%s\n' g++ clang-format clang-tidy python3 shellcheck ;;
     *)
         echo "packages.sh: no group of packages is called $1" >&2
         return 2

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 #include "zt/digest.h"
 
 /* Section 4: the same eight bytes begin and end the file. */

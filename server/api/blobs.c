@@ -5,10 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "http/problem.h"
-#include "model/catalog.h"
-#include "model/found_digests.h"
-#include "model/verifier.h"
+#include "catalog/catalog.h"
+#include "http/exchange/problem.h"
+#include "verify/found_digests.h"
+#include "verify/verifier.h"
 #include "zt/shards.h"
 
 #define SHA256_BYTES 32

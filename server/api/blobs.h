@@ -2,7 +2,7 @@
 #ifndef API_BLOBS_H
 #define API_BLOBS_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome blob_get(struct request *request);
 

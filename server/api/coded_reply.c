@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/problem.h"
+#include "http/exchange/problem.h"
 #include "zt/coding.h"
 
 /* Shorter texts fit in the packet that the header needs anyhow. */

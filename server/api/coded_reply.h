@@ -3,9 +3,9 @@
 #ifndef API_CODED_REPLY_H
 #define API_CODED_REPLY_H
 
-#include "http/json_write.h"
-#include "http/negotiate.h"
-#include "http/request.h"
+#include "base/json_write.h"
+#include "http/exchange/request.h"
+#include "http/fields/negotiate.h"
 
 /* Begins what request->context points to, so that the worker finds it. */
 struct coded_reply {

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#include "model/decoded.h"
-#include "model/found_digests.h"
-#include "model/kept_facts.h"
-#include "model/verifier.h"
+#include "derived/decoded.h"
+#include "verify/found_digests.h"
+#include "verify/kept_facts.h"
+#include "verify/verifier.h"
 #include "zt/decode.h"
 #include "zt/digest.h"
 #include "zt/verify.h"

@@ -9,8 +9,8 @@
 
 #include "api/resolve.h"
 #include "api/shard_query.h"
-#include "http/negotiate.h"
-#include "model/passthrough.h"
+#include "derived/passthrough.h"
+#include "http/fields/negotiate.h"
 #include "zt/digest.h"
 
 #define NPY_TYPE "application/x-npy"

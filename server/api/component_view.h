@@ -3,9 +3,9 @@
 #ifndef API_COMPONENT_VIEW_H
 #define API_COMPONENT_VIEW_H
 
-#include "http/problem.h"
-#include "http/request.h"
-#include "model/generation.h"
+#include "catalog/generation.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request.h"
 #include "zt/slice.h"
 
 /* VIEW_CODED: the stored bytes, as the content coding zstd. */

@@ -9,8 +9,8 @@
 #include "api/component_steps.h"
 #include "api/component_view.h"
 #include "api/resolve.h"
-#include "http/negotiate.h"
-#include "model/passthrough.h"
+#include "derived/passthrough.h"
+#include "http/fields/negotiate.h"
 #include "zt/decode.h"
 
 /* Texts from a file that are longer are left out of header fields: clients and proxies refuse long

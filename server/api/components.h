@@ -2,7 +2,7 @@
 #ifndef API_COMPONENTS_H
 #define API_COMPONENTS_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome component_get(struct request *request);
 

@@ -2,7 +2,7 @@
 #ifndef API_EXPORT_H
 #define API_EXPORT_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome export_get(struct request *request);
 

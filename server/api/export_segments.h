@@ -2,8 +2,8 @@
 #ifndef API_EXPORT_SEGMENTS_H
 #define API_EXPORT_SEGMENTS_H
 
-#include "http/representation.h"
-#include "model/export_plan.h"
+#include "derived/export_plan.h"
+#include "http/exchange/representation.h"
 
 struct export_segments {
     const struct export_plan *plan;

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "http/problem.h"
-#include "model/catalog.h"
+#include "catalog/catalog.h"
+#include "http/exchange/problem.h"
 
 #define TAG_SUFFIX_SIZE 8
 

@@ -2,7 +2,7 @@
 #ifndef API_FILES_H
 #define API_FILES_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome files_get(struct request *request);
 

@@ -2,7 +2,7 @@
 #ifndef API_MODELS_H
 #define API_MODELS_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome models_list(struct request *request);
 enum outcome model_get(struct request *request);

@@ -7,9 +7,9 @@
 #include "api/coded_reply.h"
 #include "api/models.h"
 #include "api/resolve.h"
-#include "model/catalog.h"
-#include "model/href.h"
-#include "model/manifest_json.h"
+#include "catalog/catalog.h"
+#include "derived/href.h"
+#include "derived/manifest_json.h"
 #include "zt/digest.h"
 
 #define LIMIT_DEFAULT 100

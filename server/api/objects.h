@@ -2,7 +2,7 @@
 #ifndef API_OBJECTS_H
 #define API_OBJECTS_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome object_get(struct request *request);
 

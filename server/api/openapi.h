@@ -4,7 +4,7 @@
 #ifndef API_OPENAPI_H
 #define API_OPENAPI_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 extern const char openapi_text[]; /* NUL-terminated */
 extern const size_t openapi_length;

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "http/problem.h"
-#include "model/catalog.h"
-#include "model/verifier.h"
+#include "catalog/catalog.h"
+#include "http/exchange/problem.h"
+#include "verify/verifier.h"
 
 static enum outcome answer(struct request *request, const char *text)
 {

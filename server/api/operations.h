@@ -2,7 +2,7 @@
 #ifndef API_OPERATIONS_H
 #define API_OPERATIONS_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome healthz_get(struct request *request);
 enum outcome readyz_get(struct request *request);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/utf8.h"
-#include "model/catalog.h"
+#include "catalog/catalog.h"
+#include "zt/utf8.h"
 
 enum { NAME_MODEL, NAME_OBJECT, NAME_COMPONENT };
 
@@ -110,7 +110,7 @@ bool query_prefix(struct request *request, struct zt_text *out_prefix)
 {
     *out_prefix = (struct zt_text){"", 0};
     if (!request_query(request, "prefix", 0, out_prefix) ||
-        utf8_is_valid(out_prefix->bytes, out_prefix->length))
+        zt_utf8_valid(out_prefix->bytes, out_prefix->length))
         return true;
     problem_reply(request, PROBLEM_INVALID_REQUEST, "prefix is not UTF-8");
     return false;

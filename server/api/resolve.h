@@ -2,10 +2,10 @@
 #ifndef API_RESOLVE_H
 #define API_RESOLVE_H
 
-#include "http/json_write.h"
-#include "http/problem.h"
-#include "http/request.h"
-#include "model/generation.h"
+#include "base/json_write.h"
+#include "catalog/generation.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request.h"
 
 /* Finds the model that the path's first name means and holds it in request->generation. False: the
  * handler returns *out_outcome, because the answer is settled (400, 404, 422) or has to wait.

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/resolve.h"
-#include "model/glob.h"
+#include "derived/glob.h"
 #include "zt/digest.h"
 
 /* Two words in hex, a letter in front and NUL. */

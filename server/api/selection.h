@@ -4,8 +4,8 @@
 #define API_SELECTION_H
 
 #include "api/coded_reply.h"
-#include "http/request.h"
-#include "model/manifest_json.h"
+#include "derived/manifest_json.h"
+#include "http/exchange/request.h"
 
 struct selection {
     struct coded_reply reply; /* first; its JSON is the manifest's or the object's */

@@ -2,7 +2,7 @@
  * has so many. */
 #include "api/shard_query.h"
 
-#include "http/problem.h"
+#include "http/exchange/problem.h"
 
 static bool take_number(struct zt_text *text, uint64_t *out_number)
 {

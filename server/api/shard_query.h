@@ -2,7 +2,7 @@
 #ifndef API_SHARD_QUERY_H
 #define API_SHARD_QUERY_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 #include "zt/select.h"
 
 /* parts is 0 where there is no shard. False: replied with 400. */

@@ -3,7 +3,7 @@
 #include "api/verification.h"
 
 #include "api/resolve.h"
-#include "model/verifier.h"
+#include "verify/verifier.h"
 
 static enum outcome report(struct request *request, unsigned status)
 {

@@ -3,7 +3,7 @@
 #ifndef API_VERIFICATION_H
 #define API_VERIFICATION_H
 
-#include "http/request.h"
+#include "http/exchange/request.h"
 
 enum outcome verification_get(struct request *request);
 enum outcome verification_post(struct request *request);

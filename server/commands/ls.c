@@ -7,8 +7,8 @@
 #include "commands/commands.h"
 #include "commands/listing.h"
 #include "commands/opened_file.h"
-#include "model/manifest_json.h"
-#include "model/store.h"
+#include "derived/manifest_json.h"
+#include "store/store.h"
 
 /* The model's name that a file at this path would have: without folders and the extension. */
 static struct zt_text name_of(const char *path)

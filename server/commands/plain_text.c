@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "http/utf8.h"
+#include "zt/utf8.h"
 
 /* "\u202e" */
 #define ESCAPE_SIZE 8
@@ -39,7 +39,7 @@ static size_t put(FILE *stream, const char *text, size_t length)
  * then. Returns how many bytes of text it was. */
 static size_t put_character(FILE *stream, const char *text, size_t length, size_t *out_width)
 {
-    size_t size = utf8_character(text, length);
+    size_t size = zt_utf8_character(text, length);
     uint32_t code = size > 0 ? code_point(text, size) : (unsigned char)*text;
     char escape[ESCAPE_SIZE];
     int written;

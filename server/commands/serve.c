@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/signals.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
 #include "config/schema.h"
 #include "config/value.h"
-#include "runtime/instance.h"
-#include "runtime/log.h"
-#include "runtime/signals.h"
+#include "serve/instance.h"
 
 #define LINE_SIZE 1024
 /* How often the end of something is looked for while signals are waited for. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/log.h"
+#include "base/log.h"
 
 /* Longer than any name of an argument. */
 #define NAME_SIZE 64

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 
 #define BLOB_ALIGNMENT 64
 #define CHUNK_BYTES    (1 << 20)

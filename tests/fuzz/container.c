@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "utf8.h"
 #include "zt/attributes.h"
 #include "zt/shards.h"
+#include "zt/utf8.h"
 #include "zt/verify.h"
 
 /* Decoded at most, of one component: compressed data may claim a million times its size. */
@@ -36,8 +36,8 @@ void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t 
 {
     FUZZ_ASSERT(error->status == status);
     FUZZ_ASSERT(error->message[0] != '\0' && strlen(error->message) < sizeof(error->message));
-    FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)error->message, strlen(error->message)));
-    FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)error->object, strlen(error->object)));
+    FUZZ_ASSERT(zt_utf8_valid(error->message, strlen(error->message)));
+    FUZZ_ASSERT(zt_utf8_valid(error->object, strlen(error->object)));
     /* What is said of an object may be about the place that it claims: past the end, or in a shard.
      */
     FUZZ_ASSERT(error->offset == ZT_NO_OFFSET || error->offset <= limit || error->has_object);
@@ -59,7 +59,7 @@ static void count_json(void *context, const char *text, size_t length)
 {
     struct json_text *json = context;
 
-    FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)text, length));
+    FUZZ_ASSERT(zt_utf8_valid(text, length));
     json->length += length;
     if (length > 0)
         json->last = (unsigned char)text[length - 1];
@@ -78,7 +78,7 @@ static void check_attributes(struct zt_text attributes)
 
 static void check_part(const struct zt_model *model, const struct zt_component *part)
 {
-    FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)part->name, part->name_length));
+    FUZZ_ASSERT(zt_utf8_valid(part->name, part->name_length));
     FUZZ_ASSERT(part->encoding_name != NULL && part->dtype < ZT_DTYPE_COUNT &&
                 part->logical < ZT_LOGICAL_COUNT);
     FUZZ_ASSERT(part->shard <= model->shard_count);
@@ -111,7 +111,7 @@ static void check_object(const struct zt_model *model, uint32_t number)
     const struct zt_object *object = &model->objects[number];
     const struct zt_component *parts = zt_object_components(model, object);
 
-    FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)object->name, object->name_length));
+    FUZZ_ASSERT(zt_utf8_valid(object->name, object->name_length));
     FUZZ_ASSERT(zt_model_find(model, zt_object_name(object)) == object);
     FUZZ_ASSERT(object->first_component <= model->component_count);
     FUZZ_ASSERT(object->component_count <= model->component_count - object->first_component);

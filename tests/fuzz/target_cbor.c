@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "cbor_read.h"
-#include "utf8.h"
+#include "cbor/cbor_read.h"
 #include "zt/attributes.h"
+#include "zt/utf8.h"
 
 #define ARENA_BYTES ((size_t)1 << 20)
 
@@ -14,7 +14,7 @@ static void check_item(const struct zt_cbor_item *item, const struct zt_cbor_rea
 {
     FUZZ_ASSERT(item->offset < reader->base_offset + reader->length);
     if (item->kind == ZT_CBOR_TEXT && item->bytes != NULL)
-        FUZZ_ASSERT(zt_utf8_valid(item->bytes, (size_t)item->value));
+        FUZZ_ASSERT(zt_utf8_valid((const char *)item->bytes, (size_t)item->value));
 }
 
 static enum zt_status walk_pairs(struct zt_cbor_reader *reader, const struct zt_cbor_item *map,
@@ -61,7 +61,7 @@ static enum zt_status walk(struct zt_cbor_reader *reader, struct zt_error *error
 
 static void emit(void *context, const char *text, size_t length)
 {
-    FUZZ_ASSERT(zt_utf8_valid((const uint8_t *)text, length));
+    FUZZ_ASSERT(zt_utf8_valid(text, length));
     *(size_t *)context += length;
 }
 

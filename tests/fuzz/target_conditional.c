@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/conditional.h"
+#include "http/fields/conditional.h"
 
 static void check_date(const char *text)
 {

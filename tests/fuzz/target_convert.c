@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 #include "zt/convert.h"
 
 #define DECODED_MAX    ((uint64_t)1 << 18)

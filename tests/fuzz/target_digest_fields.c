@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/digest_fields.h"
-#include "http/structured.h"
+#include "http/fields/digest_fields.h"
+#include "http/fields/structured.h"
 
 static void walk(const char *text)
 {

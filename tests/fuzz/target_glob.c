@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "derived/glob.h"
 #include "glob_oracle.h"
-#include "model/glob.h"
 
 /* Reads a line and moves *at behind its newline; false when there is none. */
 static bool take_line(const char *text, size_t length, size_t *at, struct zt_text *out_line)

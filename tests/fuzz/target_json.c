@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cbor_read.h"
-#include "json_cbor.h"
+#include "cbor/cbor_read.h"
+#include "cbor/json_cbor.h"
 #include "zt/attributes.h"
 
 #define ARENA_BYTES ((size_t)4 << 20)

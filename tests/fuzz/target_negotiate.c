@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/negotiate.h"
+#include "http/fields/negotiate.h"
 
 #define NPY "application/x-npy"
 

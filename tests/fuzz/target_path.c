@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/router.h"
-#include "http/target.h"
-#include "model/href.h"
+#include "derived/href.h"
+#include "http/exchange/router.h"
+#include "http/fields/target.h"
 
 /* What is decoded and encoded anew is decoded to the same. */
 static void check_segment(struct zt_text raw)

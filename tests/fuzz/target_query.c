@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/request_state.h"
+#include "http/exchange/request_state.h"
 
 #define BLOCKS_MAX 4096
 

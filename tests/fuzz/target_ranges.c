@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/ranges.h"
+#include "http/fields/ranges.h"
 
 static void check_set(const struct range_set *set, uint64_t length)
 {

@@ -37,14 +37,15 @@ check_bugs()
     local tidy=(clang-tidy -p "$build" --quiet "--warnings-as-errors=*")
     local explain=(--extra-arg=-include "--extra-arg=$PWD/tests/lint/analyzer.h" "--extra-arg=-I$PWD/core/include")
     {
-        find core config server deploy -name '*.c' -not -path core/src/status.c -print0 |
-            xargs -0 -n 1 -P "$(nproc)" "${tidy[@]}" "${explain[@]}" && "${tidy[@]}" core/src/status.c
+        find core config server deploy -name '*.c' -not -path core/src/base/status.c -print0 |
+            xargs -0 -n 1 -P "$(nproc)" "${tidy[@]}" "${explain[@]}" && "${tidy[@]}" core/src/base/status.c
     } 2>&1 | { grep -vE '^[0-9]+ warnings? (generated|treated as)' || true; }
 }
 
 packages_install build lint
 check layout check_layout
 check layers tests/lint/layers.sh
+check rooms tests/lint/rooms.py
 check scripts check_scripts
 check headers tests/lint/headers.sh
 check bugs check_bugs

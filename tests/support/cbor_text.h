@@ -6,7 +6,7 @@
 #ifndef ZT_TEST_CBOR_TEXT_H
 #define ZT_TEST_CBOR_TEXT_H
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 
 /* Appends text's encoding; fails the running test when text cannot be read. Gives back the marked
  * position in the buffer (0 where nothing is marked). */

@@ -6,7 +6,7 @@
 #ifndef ZT_TEST_CONTAINER_H
 #define ZT_TEST_CONTAINER_H
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 #include "zt/model.h"
 
 enum container_version { CONTAINER_ZT01, CONTAINER_ZT10, CONTAINER_ZT1 };

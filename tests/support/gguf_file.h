@@ -2,7 +2,7 @@
 #ifndef ZT_TEST_GGUF_FILE_H
 #define ZT_TEST_GGUF_FILE_H
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 #include "container.h"
 
 struct gguf_file {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "utf8.h"
+#include "zt/utf8.h"
 
 /* The bytes of a character in UTF-8. */
 #define CHARACTER_MAX 4
@@ -30,7 +30,7 @@ static uint32_t take(struct place *place)
     size_t size = 1;
     uint32_t character = 0;
 
-    while (size <= CHARACTER_MAX && size <= left && !zt_utf8_valid(bytes, size))
+    while (size <= CHARACTER_MAX && size <= left && !zt_utf8_valid((const char *)bytes, size))
         size++;
     size = size <= CHARACTER_MAX && size <= left ? size : 1;
     for (size_t i = 0; i < size; i++)

@@ -3,7 +3,7 @@
 #ifndef ZT_TEST_WRITTEN_H
 #define ZT_TEST_WRITTEN_H
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 #include "zt/convert.h"
 
 /* A model, its bytes and how it was opened. */

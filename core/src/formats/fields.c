@@ -1,10 +1,10 @@
 /* Reading the maps of zTensor 0.1 and 1.x manifests by schema. */
-#include "fields.h"
+#include "formats/fields.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "layout.h"
+#include "model/layout.h"
 
 /* zTensor 0.1 "File Layout", zTensor 1.2 section 4: blobs begin at multiples of 64, the first one
  * at 64. */

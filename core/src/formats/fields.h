@@ -4,11 +4,11 @@
  * A reader describes each map by a schema and is called for each known field; what is common to
  * both families (typed values, shapes, attributes, where a blob may lie) is here, under the
  * family's own rule names. */
-#ifndef ZT_FIELDS_H
-#define ZT_FIELDS_H
+#ifndef ZT_FORMATS_FIELDS_H
+#define ZT_FORMATS_FIELDS_H
 
-#include "cbor_read.h"
-#include "model_build.h"
+#include "cbor/cbor_read.h"
+#include "model/model_build.h"
 
 /* What a family calls the rules that this file applies. */
 struct zt_family_rules {

@@ -1,7 +1,7 @@
 /* The readers: one file a format. Each is told the whole file's size and its first and last bytes,
  * and fills a model. */
-#ifndef ZT_FORMATS_H
-#define ZT_FORMATS_H
+#ifndef ZT_FORMATS_FORMATS_H
+#define ZT_FORMATS_FORMATS_H
 
 #include "zt/model.h"
 

@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "extents.h"
-#include "formats.h"
-#include "gguf_read.h"
-#include "gguf_values.h"
+#include "formats/formats.h"
+#include "formats/gguf_read.h"
+#include "formats/gguf_values.h"
+#include "model/extents.h"
 
 #define VERSION_AT      4
 #define TENSOR_COUNT_AT 8

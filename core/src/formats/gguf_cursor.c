@@ -1,5 +1,5 @@
 /* GGUF: a cursor over the file or over memory. */
-#include "gguf_cursor.h"
+#include "formats/gguf_cursor.h"
 
 #include <assert.h>
 #include <inttypes.h>

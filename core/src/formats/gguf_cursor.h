@@ -3,10 +3,10 @@
  * A cursor goes over the file itself, through a window of it, to find where the header ends; and
  * over the header in memory, to read it. Every length is compared with the bytes that remain before
  * it is used. */
-#ifndef ZT_GGUF_CURSOR_H
-#define ZT_GGUF_CURSOR_H
+#ifndef ZT_FORMATS_GGUF_CURSOR_H
+#define ZT_FORMATS_GGUF_CURSOR_H
 
-#include "gguf_types.h"
+#include "formats/gguf_types.h"
 #include "zt/source.h"
 
 /* As for a manifest of zTensor. */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fields.h"
-#include "gguf_read.h"
-#include "gguf_values.h"
-#include "utf8.h"
+#include "formats/fields.h"
+#include "formats/gguf_read.h"
+#include "formats/gguf_values.h"
+#include "zt/utf8.h"
 
 #define KEY_MAX_BYTES 65535
 /* Where "general.alignment" does not say otherwise. */
@@ -37,7 +37,7 @@ static enum zt_status take_key(struct gguf_cursor *cursor, struct zt_text *out_k
         return zt_fail(error, ZT_INVALID, "gguf §Metadata Key", at,
                        "a key of %zu bytes, not 1 to %d", key.length, KEY_MAX_BYTES);
     }
-    if (!zt_utf8_valid((const uint8_t *)key.bytes, key.length))
+    if (!zt_utf8_valid(key.bytes, key.length))
         return zt_fail(error, ZT_INVALID, "gguf §Metadata Key", at, "a key that is not UTF-8");
     *out_key = key;
     return ZT_OK;

@@ -1,9 +1,9 @@
 /* GGUF: from the header's bytes to a model under construction. Called by gguf.c alone. */
-#ifndef ZT_GGUF_READ_H
-#define ZT_GGUF_READ_H
+#ifndef ZT_FORMATS_GGUF_READ_H
+#define ZT_FORMATS_GGUF_READ_H
 
-#include "gguf_cursor.h"
-#include "model_build.h"
+#include "formats/gguf_cursor.h"
+#include "model/model_build.h"
 
 /* Bytes that stand before the metadata: magic, version and two counts. */
 #define GGUF_HEAD_BYTES 24

@@ -2,11 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cbor_write.h"
-#include "fields.h"
-#include "gguf_read.h"
-#include "layout.h"
-#include "utf8.h"
+#include "cbor/cbor_write.h"
+#include "formats/fields.h"
+#include "formats/gguf_read.h"
+#include "model/layout.h"
+#include "zt/utf8.h"
 
 /* Programs that run models take 63 bytes; longer names are told apart all the same. */
 #define NAME_MAX_BYTES 1024
@@ -55,7 +55,7 @@ static enum zt_status take_name(struct gguf_cursor *cursor, struct zt_text *out_
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Name", at,
                        "a name of %zu bytes, not 1 to %d", name.length, NAME_MAX_BYTES);
     }
-    if (!zt_utf8_valid((const uint8_t *)name.bytes, name.length))
+    if (!zt_utf8_valid(name.bytes, name.length))
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Name", at, "a name that is not UTF-8");
     *out_name = name;
     return ZT_OK;

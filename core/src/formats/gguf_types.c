@@ -1,5 +1,5 @@
 /* GGUF: tables of types. Sizes of blocks are those of ggml's structures. */
-#include "gguf_types.h"
+#include "formats/gguf_types.h"
 
 #define PLAIN(name, dtype, bytes)   \
     {                               \

@@ -1,6 +1,6 @@
 /* GGUF: the types of tensors and of values, as the files number them. */
-#ifndef ZT_GGUF_TYPES_H
-#define ZT_GGUF_TYPES_H
+#ifndef ZT_FORMATS_GGUF_TYPES_H
+#define ZT_FORMATS_GGUF_TYPES_H
 
 #include "zt/model.h"
 

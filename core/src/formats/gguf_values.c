@@ -1,10 +1,10 @@
 /* GGUF: values of metadata. */
-#include "gguf_values.h"
+#include "formats/gguf_values.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "utf8.h"
+#include "zt/utf8.h"
 
 enum zt_status gguf_take_value_type(struct gguf_cursor *cursor, enum gguf_value *out_type,
                                     struct zt_error *error)
@@ -112,7 +112,7 @@ static enum zt_status encode_string(struct gguf_cursor *cursor, struct zt_buffer
         return status;
     /* Tokenizers hold tokens that are pieces of characters: bytes, whatever the format calls them.
      */
-    if (zt_utf8_valid((const uint8_t *)string.bytes, string.length))
+    if (zt_utf8_valid(string.bytes, string.length))
         zt_cbor_put_text(buffer, string);
     else
         zt_cbor_put_bytes(buffer, string.bytes, string.length);

@@ -1,9 +1,9 @@
 /* GGUF: the values of metadata, passed over or turned into CBOR. Called by gguf.c alone. */
-#ifndef ZT_GGUF_VALUES_H
-#define ZT_GGUF_VALUES_H
+#ifndef ZT_FORMATS_GGUF_VALUES_H
+#define ZT_FORMATS_GGUF_VALUES_H
 
-#include "cbor_write.h"
-#include "gguf_cursor.h"
+#include "cbor/cbor_write.h"
+#include "formats/gguf_cursor.h"
 
 /* Arrays inside one another. */
 #define GGUF_DEPTH_MAX 32

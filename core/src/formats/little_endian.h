@@ -1,6 +1,6 @@
 /* Little-endian numbers at any address, as the containers hold them. */
-#ifndef ZT_LITTLE_ENDIAN_H
-#define ZT_LITTLE_ENDIAN_H
+#ifndef ZT_FORMATS_LITTLE_ENDIAN_H
+#define ZT_FORMATS_LITTLE_ENDIAN_H
 
 #include <stdint.h>
 

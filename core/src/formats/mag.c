@@ -4,16 +4,16 @@
  * Both are tried; the layout whose records are all in order and whose checksum is right is the
  * file's. The checksum's polynomial and cover are unclear in the specification, so each reading of
  * it is taken. */
-#include "formats.h"
+#include "formats/formats.h"
 
 #include <inttypes.h>
 
-#include "extents.h"
-#include "little_endian.h"
-#include "mag_attributes.h"
-#include "mag_m3.h"
-#include "mag_m4.h"
-#include "mag_records.h"
+#include "formats/little_endian.h"
+#include "formats/mag_attributes.h"
+#include "formats/mag_m3.h"
+#include "formats/mag_m4.h"
+#include "formats/mag_records.h"
+#include "model/extents.h"
 #include "zt/digest.h"
 
 /* From the specification's implementation; of magnetron 0.1.5; of magnetron 0.2. */

@@ -1,11 +1,11 @@
 /* Metadata of a .mag file: whole numbers and floats by name, as a CBOR map. */
-#include "mag_attributes.h"
+#include "formats/mag_attributes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cbor_write.h"
-#include "name_sort.h"
+#include "cbor/cbor_write.h"
+#include "model/name_sort.h"
 
 struct mag_attribute {
     const char *name; /* first, for name_sort.h */

@@ -1,8 +1,8 @@
 /* Metadata of a .mag file as a model's attributes. */
-#ifndef ZT_MAG_ATTRIBUTES_H
-#define ZT_MAG_ATTRIBUTES_H
+#ifndef ZT_FORMATS_MAG_ATTRIBUTES_H
+#define ZT_FORMATS_MAG_ATTRIBUTES_H
 
-#include "mag_records.h"
+#include "formats/mag_records.h"
 
 /* The entries so far. Zero-initialised; freed with mag_attributes_free. */
 struct mag_attributes {

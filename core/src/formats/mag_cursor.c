@@ -1,12 +1,12 @@
 /* A window that moves forward over a .mag file. */
-#include "mag_cursor.h"
+#include "formats/mag_cursor.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "little_endian.h"
+#include "formats/little_endian.h"
 
 enum zt_status mag_cursor_open(struct mag_cursor *cursor, struct zt_source *source,
                                uint64_t position, struct zt_error *error)

@@ -2,8 +2,8 @@
  *
  * Records have no total length, so where they end is found by walking them; only then is a model's
  * manifest known. */
-#ifndef ZT_MAG_CURSOR_H
-#define ZT_MAG_CURSOR_H
+#ifndef ZT_FORMATS_MAG_CURSOR_H
+#define ZT_FORMATS_MAG_CURSOR_H
 
 #include "zt/source.h"
 

@@ -3,13 +3,13 @@
  *
  * Names are strings of the pool, data lie back to back in the order of their records, and the file
  * ends with them. */
-#include "mag_m3.h"
+#include "formats/mag_m3.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "little_endian.h"
-#include "mag_records.h"
+#include "formats/little_endian.h"
+#include "formats/mag_records.h"
 #include "zt/digest.h"
 
 #define HEADER_BYTES 32

@@ -1,6 +1,6 @@
 /* .mag as magnetron 0.1.5 and 0.1.6 write it: a snapshot of four sections. */
-#ifndef ZT_MAG_M3_H
-#define ZT_MAG_M3_H
+#ifndef ZT_FORMATS_MAG_M3_H
+#define ZT_FORMATS_MAG_M3_H
 
 #include "zt/model.h"
 

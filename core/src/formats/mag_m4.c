@@ -3,15 +3,15 @@
  *
  * Header: magic, version, a reserved word, then as 64 bits each offset and length of the manifest
  * and of the data. In the manifest offsets are relative to the data. There is no checksum. */
-#include "mag_m4.h"
+#include "formats/mag_m4.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "extents.h"
-#include "json_cbor.h"
-#include "little_endian.h"
-#include "mag_records.h"
+#include "cbor/json_cbor.h"
+#include "formats/little_endian.h"
+#include "formats/mag_records.h"
+#include "model/extents.h"
 
 #define HEADER_BYTES 44
 #define AUX_AT       8

@@ -1,7 +1,7 @@
 /* .mag as magnetron 0.2 writes it: a header, a manifest in JSON, and tensors on pages of their own.
  */
-#ifndef ZT_MAG_M4_H
-#define ZT_MAG_M4_H
+#ifndef ZT_FORMATS_MAG_M4_H
+#define ZT_FORMATS_MAG_M4_H
 
 #include "zt/model.h"
 

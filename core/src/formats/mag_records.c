@@ -1,12 +1,12 @@
 /* Walking the records of .mag version 1, and reading those of its two layouts. */
-#include "mag_records.h"
+#include "formats/mag_records.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "layout.h"
-#include "little_endian.h"
-#include "utf8.h"
+#include "formats/little_endian.h"
+#include "model/layout.h"
+#include "zt/utf8.h"
 
 #define METADATA_MIN 17
 /* The specification's shape has room for six. */
@@ -43,7 +43,7 @@ enum zt_status mag_key_check(const uint8_t *bytes, size_t length, uint64_t at,
                              struct zt_error *error)
 {
     if (length == 0 || length > MAG_TAKE_MAX || memchr(bytes, 0, length) != NULL ||
-        !zt_utf8_valid(bytes, length))
+        !zt_utf8_valid((const char *)bytes, length))
         return zt_fail(error, ZT_INVALID, "mag §Names Name", at,
                        "a key is empty, longer than 65535 bytes, holds a NUL or is not UTF-8");
     return ZT_OK;

@@ -1,11 +1,11 @@
 /* The records of a .mag file of version 1, in its two layouts: M1, which the specification
  * describes, and M2, which magnetron 0.1.2 wrote. Header and metadata are the same in both. Rules
  * "mag §…". */
-#ifndef ZT_MAG_RECORDS_H
-#define ZT_MAG_RECORDS_H
+#ifndef ZT_FORMATS_MAG_RECORDS_H
+#define ZT_FORMATS_MAG_RECORDS_H
 
-#include "mag_cursor.h"
-#include "model_build.h"
+#include "formats/mag_cursor.h"
+#include "model/model_build.h"
 
 #define MAG_HEADER_BYTES 24
 #define MAG_CHECKSUM_AT  8

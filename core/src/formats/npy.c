@@ -1,10 +1,10 @@
 /* A single NumPy array (.npy): one object, "data", whose bytes follow the header to the end of the
  * file. */
-#include "formats.h"
+#include "formats/formats.h"
 
 #include <inttypes.h>
 
-#include "npy_header.h"
+#include "formats/npy_header.h"
 
 /* The header is the manifest: what the builder has read of it. */
 static enum zt_status add_array(struct zt_builder *builder, struct zt_error *error)

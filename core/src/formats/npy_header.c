@@ -1,10 +1,10 @@
 /* NPY headers: a parser of the one kind of Python literal that they are. */
-#include "npy_header.h"
+#include "formats/npy_header.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "layout.h"
+#include "model/layout.h"
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 

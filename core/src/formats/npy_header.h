@@ -4,12 +4,12 @@
  * Only what NumPy writes for arrays of numbers is read, nothing is evaluated: the three keys in any
  * order, texts without escapes, True and False, a tuple of whole numbers (Python 2's "3L" too).
  * Rules: "npy §Header …". */
-#ifndef ZT_NPY_HEADER_H
-#define ZT_NPY_HEADER_H
+#ifndef ZT_FORMATS_NPY_HEADER_H
+#define ZT_FORMATS_NPY_HEADER_H
 
 #include <stdbool.h>
 
-#include "model_build.h"
+#include "model/model_build.h"
 #include "zt/dtype.h"
 
 /* Magic, version, and the wider of the two lengths. */

@@ -3,18 +3,18 @@
  *
  * The central directory is the manifest. Of an entry only its headers are read, of a deflated one
  * as much as gives the array's header. Names are labels and never paths. */
-#include "formats.h"
+#include "formats/formats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "extents.h"
-#include "inflate_stream.h"
-#include "npy_header.h"
-#include "npz_name.h"
-#include "zip.h"
+#include "coding/inflate_stream.h"
+#include "formats/npy_header.h"
+#include "formats/npz_name.h"
+#include "formats/zip.h"
+#include "model/extents.h"
 
 /* Read at first of an entry: a header of NumPy's, and as much for the ZIP archive's. */
 #define GLANCE_BYTES 512

@@ -1,10 +1,10 @@
 /* Names of NPZ entries. Only those characters are decoded that writers of archives encode: a name
  * that NumPy wrote and that happens to hold another percent sign stays as it is. */
-#include "npz_name.h"
+#include "formats/npz_name.h"
 
 #include <string.h>
 
-#include "utf8.h"
+#include "zt/utf8.h"
 
 bool npz_name_ends(const struct zip_entry *entry, const char *suffix)
 {
@@ -76,7 +76,7 @@ enum zt_status npz_name_read(const struct zip_entry *entry, struct zt_arena *are
     if (status != ZT_OK)
         return status;
     if (name.length == 0 || memchr(name.bytes, 0, name.length) != NULL ||
-        !zt_utf8_valid((const uint8_t *)name.bytes, name.length))
+        !zt_utf8_valid(name.bytes, name.length))
         return zt_fail(error, ZT_INVALID, "npz §Names Name", entry->offset,
                        "the name of an array is empty, holds a NUL or is not UTF-8");
     *out_name = name;

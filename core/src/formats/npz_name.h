@@ -1,10 +1,10 @@
 /* Names of NPZ entries as names of objects: without ".npy", and what a writer had to percent-encode
  * decoded again. */
-#ifndef ZT_NPZ_NAME_H
-#define ZT_NPZ_NAME_H
+#ifndef ZT_FORMATS_NPZ_NAME_H
+#define ZT_FORMATS_NPZ_NAME_H
 
-#include "arena.h"
-#include "zip.h"
+#include "base/arena.h"
+#include "formats/zip.h"
 
 #define NPZ_SUFFIX ".npy"
 

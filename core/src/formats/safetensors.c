@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cbor_write.h"
-#include "fields.h"
-#include "formats.h"
-#include "safetensors_tensor.h"
+#include "cbor/cbor_write.h"
+#include "formats/fields.h"
+#include "formats/formats.h"
+#include "formats/safetensors_tensor.h"
 
 #define LENGTH_BYTES 8
 /* The format's own bound. */

@@ -1,14 +1,14 @@
 /* Safetensors: the entries of the header, {"dtype": …, "shape": […], "data_offsets": [begin, end]}.
  */
-#include "safetensors_tensor.h"
+#include "formats/safetensors_tensor.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "extents.h"
-#include "fields.h"
+#include "formats/fields.h"
+#include "model/extents.h"
 
 /* --- dtypes --- */
 

@@ -1,10 +1,10 @@
 /* Safetensors: one tensor's entry of the header, and how all tensors share the data. Called by
  * safetensors.c alone. */
-#ifndef ZT_SAFETENSORS_TENSOR_H
-#define ZT_SAFETENSORS_TENSOR_H
+#ifndef ZT_FORMATS_SAFETENSORS_TENSOR_H
+#define ZT_FORMATS_SAFETENSORS_TENSOR_H
 
-#include "json_read.h"
-#include "model_build.h"
+#include "cbor/json_read.h"
+#include "model/model_build.h"
 
 #define SAFETENSORS_DUPLICATE "safetensors §Header DuplicateKey"
 #define SAFETENSORS_SCHEMA    "safetensors §Header Schema"

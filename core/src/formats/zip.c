@@ -1,12 +1,12 @@
 /* ZIP archives: end record, zip64 end record, central directory, local headers (APPNOTE.TXT 4.3.7,
  * 4.3.12 to 4.3.16). */
-#include "zip.h"
+#include "formats/zip.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "little_endian.h"
+#include "formats/little_endian.h"
 
 #define END_MAGIC     0x06054B50u
 #define END64_MAGIC   0x06064B50u

@@ -3,8 +3,8 @@
  *
  * One volume, whose central directory ends where the end record begins, which ends the file. Rules:
  * "npz §Directory …" for the directory, "npz §Entry …" for what lies elsewhere. */
-#ifndef ZT_ZIP_H
-#define ZT_ZIP_H
+#ifndef ZT_FORMATS_ZIP_H
+#define ZT_FORMATS_ZIP_H
 
 #include <stdbool.h>
 

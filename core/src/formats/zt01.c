@@ -2,15 +2,15 @@
  *
  * A tensor becomes an object with the one component "data", the blob as it is, also where it is
  * sparse. Fields that the format does not know are the object's attributes. */
-#include "formats.h"
+#include "formats/formats.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "cbor_write.h"
-#include "extents.h"
-#include "fields.h"
-#include "layout.h"
+#include "cbor/cbor_write.h"
+#include "formats/fields.h"
+#include "model/extents.h"
+#include "model/layout.h"
 
 /* The bound that later readers have for every version. */
 #define METADATA_MAX_BYTES (1ull << 30)

@@ -4,14 +4,14 @@
  * 1.0 has the same head but no magic at its end, and names its objects "tensors"; 1.1 and 1.2
  * differ only in fields that are optional, so they are told apart by what is there. Objects are
  * read in zt1_object.c. */
-#include "formats.h"
+#include "formats/formats.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "extents.h"
-#include "layout.h"
-#include "zt1_object.h"
+#include "formats/zt1_object.h"
+#include "model/extents.h"
+#include "model/layout.h"
 
 static const char magic[8] = {'Z', 'T', 'E', 'N', '1', '0', '0', '0'};
 

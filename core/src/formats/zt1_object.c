@@ -2,11 +2,11 @@
  *
  * Fields may stand in any order, so a map's fields are gathered first and judged together when it
  * ends. */
-#include "zt1_object.h"
+#include "formats/zt1_object.h"
 
 #include <string.h>
 
-#include "layout.h"
+#include "model/layout.h"
 
 const struct zt_family_rules zt1_rules = {
     .schema = "zt1 §1 Schema",

@@ -1,8 +1,8 @@
 /* zTensor 1.x: reading one object of the manifest into the model. */
-#ifndef ZT_ZT1_OBJECT_H
-#define ZT_ZT1_OBJECT_H
+#ifndef ZT_FORMATS_ZT1_OBJECT_H
+#define ZT_FORMATS_ZT1_OBJECT_H
 
-#include "fields.h"
+#include "formats/fields.h"
 
 extern const struct zt_family_rules zt1_rules;
 

@@ -6,11 +6,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "extents.h"
-#include "formats.h"
-#include "layout.h"
-#include "model_build.h"
-#include "zt2_manifest.h"
+#include "formats/formats.h"
+#include "formats/zt2_manifest.h"
+#include "model/extents.h"
+#include "model/layout.h"
+#include "model/model_build.h"
 
 #define MAGIC          "\x89ZT2\r\n\x1a\n"
 #define MAGIC_LENGTH   8

@@ -1,12 +1,12 @@
 /* zTensor 2's manifest: root, shards and objects (deterministic CBOR; the manifest's schema). Parts
  * are in zt2_part.c. */
-#include "zt2_manifest.h"
+#include "formats/zt2_manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
-#include "zt2_walk.h"
+#include "formats/zt2_walk.h"
+#include "model/layout.h"
 
 static enum zt_status read_attribute(struct zt2_walk *walk, const struct zt_cbor_item *key)
 {

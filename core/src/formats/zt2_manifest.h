@@ -1,8 +1,8 @@
 /* zTensor 2's manifest: from CBOR to a model under construction. Called by zt2.c alone. */
-#ifndef ZT2_MANIFEST_H
-#define ZT2_MANIFEST_H
+#ifndef ZT_FORMATS_ZT2_MANIFEST_H
+#define ZT_FORMATS_ZT2_MANIFEST_H
 
-#include "model_build.h"
+#include "model/model_build.h"
 
 /* zt_component.shard of a part whose shard is not in the table: told only once all of the manifest
  * was read. */

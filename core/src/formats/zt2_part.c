@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "zt2_manifest.h"
-#include "zt2_walk.h"
+#include "formats/zt2_manifest.h"
+#include "formats/zt2_walk.h"
 
 static enum zt_status read_blob(struct zt2_walk *walk, const struct zt_cbor_item *value)
 {

@@ -2,7 +2,7 @@
  *
  * Each map is a table of its fields; what the table does not name is skipped, after the CBOR reader
  * checked it. */
-#include "zt2_walk.h"
+#include "formats/zt2_walk.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* Walking zTensor 2's manifest: what the readers of its maps share (zt2_manifest.c, zt2_part.c). */
-#ifndef ZT2_WALK_H
-#define ZT2_WALK_H
+#ifndef ZT_FORMATS_ZT2_WALK_H
+#define ZT_FORMATS_ZT2_WALK_H
 
-#include "cbor_read.h"
-#include "model_build.h"
+#include "cbor/cbor_read.h"
+#include "model/model_build.h"
 
 /* The most dimensions an object may have. */
 #define ZT2_RANK_MAX 64

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
+#include "model/layout.h"
 #include "write/placed.h"
 
 /* zTensor 2's bound on names. */

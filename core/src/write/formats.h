@@ -3,7 +3,7 @@
 #ifndef ZT_WRITE_FORMATS_H
 #define ZT_WRITE_FORMATS_H
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 #include "zt/image.h"
 
 /* --- types; NULL or -1 where the format has none for it --- */

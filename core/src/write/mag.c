@@ -6,7 +6,7 @@
  * nothing else would tell it from a shorter shape. */
 #include <string.h>
 
-#include "cbor_read.h"
+#include "cbor/cbor_read.h"
 #include "write/formats.h"
 
 #define VERSION      1

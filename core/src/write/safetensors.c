@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cbor_read.h"
+#include "cbor/cbor_read.h"
 #include "write/formats.h"
 
 #define HEADER_MAX_BYTES 100000000

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
-#include "zstd_compress.h"
+#include "coding/zstd_compress.h"
+#include "model/layout.h"
 
 /* The widest alignment less one byte. */
 #define PADDING_MAX 65535

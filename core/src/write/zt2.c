@@ -5,7 +5,7 @@
  * space: they state the place of the next blob. */
 #include <string.h>
 
-#include "formats/zt2_encode.h"
+#include "model/zt2_encode.h"
 #include "write/placed.h"
 
 #define PACKING 65536

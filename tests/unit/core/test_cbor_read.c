@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cbor_read.h"
+#include "cbor/cbor_read.h"
 #include "support.h"
 
 #define BASE 1000 /* absolute position of the first byte */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cbor_write.h"
+#include "cbor/cbor_write.h"
 #include "support.h"
 
 static void assert_hex(struct zt_buffer *buffer, const char *wanted)

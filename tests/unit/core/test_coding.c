@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "inflate_stream.h"
+#include "coding/inflate_stream.h"
 #include "zt/coding.h"
 
 #define TEXT_BYTES ((size_t)700001)

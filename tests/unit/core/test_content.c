@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "content.h"
+#include "check/content.h"
 #include "handmade.h"
 #include "zt/verify.h"
 

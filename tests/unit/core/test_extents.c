@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extents.h"
+#include "model/extents.h"
 
 #define RULE "zt2 §1 BlobOverlap"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "inflate_stream.h"
+#include "coding/inflate_stream.h"
 
 /* RFC 1951: one stored block of five bytes, the last one. */
 static const uint8_t hello[] = {1, 5, 0, 0xFA, 0xFF, 'h', 'e', 'l', 'l', 'o'};

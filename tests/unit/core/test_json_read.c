@@ -1,5 +1,5 @@
 /* The JSON reader: what is JSON, what is not, and where it stops being it. */
-#include "json_read.h"
+#include "cbor/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>

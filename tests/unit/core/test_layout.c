@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layout.h"
+#include "model/layout.h"
 #include "zt2_file.h"
 
 #define LAYOUT "zt2 §6 LayoutRule"

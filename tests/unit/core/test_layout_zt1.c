@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cbor_text.h"
-#include "layout.h"
+#include "model/layout.h"
 
 #define LAYOUT "zt1 §3 LayoutRule"
 #define DENSE  "zt1 §3 DenseSize"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model_build.h"
+#include "model/model_build.h"
 #include "support.h"
 
 static const char manifest[] = "the manifest's bytes, long enough for a few names: b a a";

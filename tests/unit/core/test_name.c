@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "name.h"
+#include "base/name.h"
 
 static bool is_nfc(const char *name)
 {

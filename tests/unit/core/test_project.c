@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attributes_encode.h"
+#include "cbor/attributes_encode.h"
 #include "cbor_text.h"
 #include "container.h"
 #include "written.h"

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "catalog/catalog.h"
 #include "container.h"
-#include "model/catalog.h"
-#include "model/decoded.h"
-#include "model/verifier.h"
-#include "runtime/log.h"
+#include "derived/decoded.h"
+#include "verify/verifier.h"
 #include "zt/digest.h"
 
 struct world {

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "http/connections.h"
-#include "http/digest_fields.h"
-#include "http/digest_memory.h"
-#include "http/digest_queue.h"
-#include "http/exchange.h"
-#include "http/problem.h"
-#include "http/request_state.h"
+#include "http/exchange/digest_memory.h"
+#include "http/exchange/digest_queue.h"
+#include "http/exchange/exchange.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
+#include "http/fields/digest_fields.h"
+#include "http/wire/connections.h"
 #include "zt/digest.h"
 
 #define SMALL  1000

@@ -1,7 +1,7 @@
 /* Preconditions: their order, comparison of tags, and the three forms of a date. */
 #include "support.h"
 
-#include "http/conditional.h"
+#include "http/fields/conditional.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/crew.h"
+#include "base/crew.h"
 #include "support.h"
 
 #define PARTS 500

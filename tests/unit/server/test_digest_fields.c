@@ -1,8 +1,8 @@
 /* Digest fields and the structured fields they are written as. */
 #include "support.h"
 
-#include "http/digest_fields.h"
-#include "http/structured.h"
+#include "http/fields/digest_fields.h"
+#include "http/fields/structured.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/digest_memory.h"
+#include "http/exchange/digest_memory.h"
 
 static void fill(uint8_t out_sha256[32], unsigned number)
 {

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "http/digest_queue.h"
+#include "http/exchange/digest_queue.h"
 
 #define TURNS 200
 

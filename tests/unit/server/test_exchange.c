@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/exchange.h"
-#include "http/problem.h"
-#include "http/request_state.h"
-#include "model/catalog.h"
+#include "catalog/catalog.h"
+#include "http/exchange/exchange.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
 
 #define ETAG          "\"tag\""
 #define LAST_MODIFIED 1700000000

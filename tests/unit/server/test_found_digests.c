@@ -1,8 +1,8 @@
 /* Digests found in the background, what is remembered of them, and components found by them. */
 #include "model_world.h"
 
-#include "model/found_digests.h"
-#include "model/found_work.h"
+#include "verify/found_digests.h"
+#include "verify/found_work.h"
 #include "zt/verify.h"
 
 enum { A, B, C, D };

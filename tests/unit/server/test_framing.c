@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "http/framing.h"
+#include "http/fields/framing.h"
 
 #define MOST 4
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "derived/glob.h"
 #include "glob_oracle.h"
-#include "model/glob.h"
 #include "sanitized.h"
 #include "support.h"
 

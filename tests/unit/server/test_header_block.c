@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "http/header_block.h"
+#include "http/fields/header_block.h"
 
 #define LINE        "GET\0/a?b\0HTTP/1.1\0\0"
 #define LINE_LENGTH (sizeof(LINE) - 1)

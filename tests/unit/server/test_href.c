@@ -1,7 +1,7 @@
 /* References: percent-encoding of names and paths. */
 #include <string.h>
 
-#include "model/href.h"
+#include "derived/href.h"
 #include "support.h"
 
 static struct zt_text text(const char *string)

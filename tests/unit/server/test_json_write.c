@@ -1,8 +1,8 @@
 /* JSON as it is written: commas, escapes, exact integers, both layouts. */
 #include "support.h"
 
-#include "http/json_write.h"
-#include "http/utf8.h"
+#include "base/json_write.h"
+#include "zt/utf8.h"
 
 #include <string.h>
 
@@ -161,10 +161,10 @@ static void only_well_formed_utf8_is_valid(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        assert_true(utf8_is_valid(good[i], strlen(good[i])));
+        assert_true(zt_utf8_valid(good[i], strlen(good[i])));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_false(utf8_is_valid(bad[i], strlen(bad[i])));
-    assert_false(utf8_is_valid("\xC3\xA9", 1));
+        assert_false(zt_utf8_valid(bad[i], strlen(bad[i])));
+    assert_false(zt_utf8_valid("\xC3\xA9", 1));
 }
 
 int main(void)

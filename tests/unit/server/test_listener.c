@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/listener.h"
+#include "http/wire/listener.h"
 
 static char address[LISTENER_ADDRESS_SIZE];
 static char error[600];

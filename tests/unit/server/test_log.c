@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/log.h"
+#include "base/log.h"
 
 static char written[16384];
 

@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "http/listener.h"
-#include "http/loop.h"
-#include "http/router.h"
-#include "runtime/log.h"
-#include "runtime/workers.h"
+#include "base/log.h"
+#include "base/workers.h"
+#include "http/exchange/router.h"
+#include "http/wire/listener.h"
+#include "http/wire/loop.h"
 
 #define LOOPS 2
 /* Larger than any answer that is read in these tests. */

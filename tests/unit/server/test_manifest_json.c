@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "container.h"
-#include "model/manifest_json.h"
+#include "derived/manifest_json.h"
 #include "support.h"
 
 #define DENSE(rest) "{\"shape\":[2,4],\"format\":\"dense\"" rest "}"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/store.h"
+#include "store/store.h"
 
 static bool valid(const char *name)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/multipart.h"
-#include "http/request_state.h"
+#include "http/exchange/multipart.h"
+#include "http/exchange/request_state.h"
 
 #define LENGTH 10000
 

@@ -1,7 +1,7 @@
 /* Content negotiation: weights, stars, and what is passed over. */
 #include "support.h"
 
-#include "http/negotiate.h"
+#include "http/fields/negotiate.h"
 
 static const enum coding all[] = {CODING_ZSTD, CODING_GZIP, CODING_IDENTITY};
 

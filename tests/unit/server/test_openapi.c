@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "api/openapi.h"
-#include "http/problem.h"
-#include "http/router.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/router.h"
 
 #define PATH_SIZE 128
 

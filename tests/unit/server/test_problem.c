@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "http/problem.h"
-#include "http/request_state.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
 
 static char body[2048];
 

@@ -1,7 +1,7 @@
 /* The Range field: its grammar, what is satisfiable, and merging. */
 #include "support.h"
 
-#include "http/ranges.h"
+#include "http/fields/ranges.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "upload/registry.h"
+#include "upload/shared/registry.h"
 
 static struct registry_entry entry_of(enum upload_kind kind, const char *client, time_t created)
 {

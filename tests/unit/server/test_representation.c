@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/representation.h"
+#include "http/exchange/representation.h"
 
 #define SEGMENTS 200000
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "http/request_state.h"
-#include "http/router.h"
-#include "http/target.h"
+#include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
+#include "http/fields/target.h"
 
 static enum outcome handle(struct request *request)
 {

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "model/shard_search.h"
+#include "catalog/shard_search.h"
 #include "zt/verify.h"
 #include "zt2_file.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/store.h"
+#include "store/store.h"
 
 #define LENGTH ((size_t)1 << 20)
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "model/store_local.h"
+#include "store/store_local.h"
 
 #define ID       "0123456789abcdef0123456789abcdef"
 #define OTHER_ID "ffffffffffffffffffffffffffffffff"

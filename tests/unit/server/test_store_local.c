@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/store_local.h"
+#include "store/store_local.h"
 
 struct world {
     char root[64];

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "upload/tus_fields.h"
+#include "upload/tus/tus_fields.h"
 
 static void numbers_are_digits_up_to_63_bits(void **state)
 {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "support.h"
-#include "upload/publication.h"
+#include "upload/shared/publication.h"
 
 static struct generation current = {.etag = "\"one\"",
                                     .identity = {.modified_ns = INT64_C(1000000000500000000)}};

@@ -1,7 +1,7 @@
 /* The verifier: verdicts, one check for many, reports, and what is remembered across restarts. */
 #include "model_world.h"
 
-#include "model/verification.h"
+#include "verify/verification.h"
 
 enum { A, B, C, D };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/workers.h"
+#include "base/workers.h"
 
 #define JOBS 2000
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "upload/writer_contents.h"
-#include "upload/writer_places.h"
-#include "upload/writer_record.h"
+#include "upload/writer/writer_contents.h"
+#include "upload/writer/writer_places.h"
+#include "upload/writer/writer_record.h"
 
 static struct zt_text text(const char *string)
 {

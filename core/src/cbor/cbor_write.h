@@ -1,0 +1,38 @@
+/* Writing CBOR: shortest heads, definite lengths (RFC 8949 section 4.2.1). Key order is the
+ * caller's. */
+#ifndef ZT_CBOR_CBOR_WRITE_H
+#define ZT_CBOR_CBOR_WRITE_H
+
+#include <stdbool.h>
+
+#include "zt/status.h"
+
+/* A growing run of bytes. After a failed growth it stays failed, so that a sequence of writes is
+ * checked once. */
+struct zt_buffer {
+    uint8_t *bytes;
+    size_t length;
+    size_t capacity;
+    bool failed;
+};
+
+void zt_buffer_append(struct zt_buffer *buffer, const void *bytes, size_t length);
+void zt_buffer_free(struct zt_buffer *buffer);
+
+void zt_cbor_put_uint(struct zt_buffer *buffer, uint64_t value);
+/* The number -1 - value. */
+void zt_cbor_put_nint(struct zt_buffer *buffer, uint64_t value);
+void zt_cbor_put_int(struct zt_buffer *buffer, int64_t value);
+void zt_cbor_put_text(struct zt_buffer *buffer, struct zt_text text);
+void zt_cbor_put_string(struct zt_buffer *buffer, const char *text);
+void zt_cbor_put_bytes(struct zt_buffer *buffer, const void *bytes, size_t length);
+void zt_cbor_put_array(struct zt_buffer *buffer, uint64_t count);
+void zt_cbor_put_map(struct zt_buffer *buffer, uint64_t count);
+void zt_cbor_put_bool(struct zt_buffer *buffer, bool value);
+void zt_cbor_put_null(struct zt_buffer *buffer);
+/* The shortest width that keeps the value; NaN as F9 7E00. */
+void zt_cbor_put_float(struct zt_buffer *buffer, double value);
+/* Bytes of the shortest float that keeps the value: 2, 4 or 8; 2 for NaN. */
+unsigned zt_cbor_float_width(double value);
+
+#endif

@@ -1,0 +1,441 @@
+/* Reading JSON, value by value (RFC 8259). */
+#include "cbor/json_read.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "zt/utf8.h"
+
+/* "\uXXXX": four hexadecimal digits after two characters. */
+#define UNICODE_ESCAPE_BYTES 6
+
+static enum zt_status refuse(const struct zt_json_reader *reader, size_t position,
+                             const char *message, struct zt_error *error)
+{
+    return zt_fail(error, ZT_INVALID, reader->rules->syntax, reader->base_offset + position, "%s",
+                   message);
+}
+
+/* The byte at the position, or 0 at the end: no JSON value or separator is a NUL. */
+static char peek(const struct zt_json_reader *reader)
+{
+    return reader->position < reader->length ? reader->bytes[reader->position] : '\0';
+}
+
+static void skip_space(struct zt_json_reader *reader)
+{
+    for (; reader->position < reader->length; reader->position++) {
+        char byte = reader->bytes[reader->position];
+
+        if (byte != ' ' && byte != '\n' && byte != '\r' && byte != '\t')
+            return;
+    }
+}
+
+/* --- texts --- */
+
+static bool read_hex4(const char *digits, unsigned *out_value)
+{
+    unsigned value = 0;
+
+    for (unsigned i = 0; i < 4; i++) {
+        char digit = digits[i];
+        unsigned low = digit | 0x20;
+
+        if (digit >= '0' && digit <= '9')
+            value = value << 4 | (unsigned)(digit - '0');
+        else if (low >= 'a' && low <= 'f')
+            value = value << 4 | (low - 'a' + 10);
+        else
+            return false;
+    }
+    *out_value = value;
+    return true;
+}
+
+/* Reads \uXXXX, or the two of a surrogate pair, at from; *out_length is how many bytes they are. */
+static bool read_unicode(const char *from, const char *end, unsigned *out_character,
+                         size_t *out_length)
+{
+    unsigned high;
+    unsigned low;
+
+    if (end - from < UNICODE_ESCAPE_BYTES || !read_hex4(from + 2, &high))
+        return false;
+    *out_character = high;
+    *out_length = UNICODE_ESCAPE_BYTES;
+    if (high < 0xD800 || high > 0xDFFF)
+        return true;
+    from += UNICODE_ESCAPE_BYTES;
+    if (high > 0xDBFF || end - from < UNICODE_ESCAPE_BYTES || from[0] != '\\' || from[1] != 'u' ||
+        !read_hex4(from + 2, &low) || low < 0xDC00 || low > 0xDFFF)
+        return false;
+    *out_character = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+    *out_length = (size_t)2 * UNICODE_ESCAPE_BYTES;
+    return true;
+}
+
+static size_t put_utf8(char *to, unsigned character)
+{
+    if (character < 0x80) {
+        to[0] = (char)character;
+        return 1;
+    }
+    if (character < 0x800) {
+        to[0] = (char)(0xC0 | character >> 6);
+        to[1] = (char)(0x80 | (character & 0x3F));
+        return 2;
+    }
+    if (character < 0x10000) {
+        to[0] = (char)(0xE0 | character >> 12);
+        to[1] = (char)(0x80 | (character >> 6 & 0x3F));
+        to[2] = (char)(0x80 | (character & 0x3F));
+        return 3;
+    }
+    to[0] = (char)(0xF0 | character >> 18);
+    to[1] = (char)(0x80 | (character >> 12 & 0x3F));
+    to[2] = (char)(0x80 | (character >> 6 & 0x3F));
+    to[3] = (char)(0x80 | (character & 0x3F));
+    return 4;
+}
+
+/* Writes the character of the escape at from; *out_length is how many bytes the escape is. 0 when
+ * it is none. */
+static size_t put_escaped(char *to, const char *from, const char *end, size_t *out_length)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char plain[] = "\"\\/\b\f\n\r\t";
+    unsigned character;
+    const char *letter;
+
+    if (from[1] == 'u')
+        return read_unicode(from, end, &character, out_length) ? put_utf8(to, character) : 0;
+    letter = from[1] != '\0' ? strchr(letters, from[1]) : NULL;
+    if (letter == NULL)
+        return 0;
+    *to = plain[letter - letters];
+    *out_length = 2;
+    return 1;
+}
+
+/* Turns escapes into what they stand for, in place. An escape is never shorter than its character.
+ */
+static enum zt_status unescape(const struct zt_json_reader *reader, struct zt_text *text,
+                               struct zt_error *error)
+{
+    char *begin = reader->bytes + (text->bytes - reader->bytes);
+    char *to = begin;
+    const char *from = begin;
+    const char *end = begin + text->length;
+
+    while (from < end) {
+        size_t length = 1;
+        size_t written;
+
+        if (*from != '\\') {
+            *to++ = *from++;
+            continue;
+        }
+        written = put_escaped(to, from, end, &length);
+        if (written == 0) {
+            return refuse(reader, (size_t)(from - reader->bytes),
+                          "an escape that JSON does not have", error);
+        }
+        to += written;
+        from += length;
+    }
+    text->length = (size_t)(to - begin);
+    return ZT_OK;
+}
+
+/* Finds the closing quote of the text that begins at the position; all that needs a second look is
+ * gathered. */
+static enum zt_status scan_text(struct zt_json_reader *reader, bool *out_escaped,
+                                unsigned char *out_high_bits, struct zt_error *error)
+{
+    size_t at = reader->position;
+
+    *out_escaped = false;
+    *out_high_bits = 0;
+    for (; at < reader->length && reader->bytes[at] != '"'; at++) {
+        unsigned char byte = (unsigned char)reader->bytes[at];
+
+        if (byte < 0x20)
+            return refuse(reader, at, "a control character in a text", error);
+        *out_high_bits |= byte & 0x80;
+        if (byte == '\\') {
+            *out_escaped = true;
+            at++;
+        }
+    }
+    if (at >= reader->length)
+        return refuse(reader, reader->length, "the header ends inside a text", error);
+    reader->position = at;
+    return ZT_OK;
+}
+
+/* The opening quote is at the position. */
+static enum zt_status read_text(struct zt_json_reader *reader, struct zt_json_item *item,
+                                struct zt_error *error)
+{
+    bool escaped;
+    unsigned char high_bits;
+    size_t begin = ++reader->position;
+    enum zt_status status = scan_text(reader, &escaped, &high_bits, error);
+
+    if (status != ZT_OK)
+        return status;
+    item->kind = ZT_JSON_TEXT;
+    item->text = (struct zt_text){reader->bytes + begin, reader->position - begin};
+    reader->position++;
+    if (high_bits != 0 && !zt_utf8_valid(item->text.bytes, item->text.length))
+        return refuse(reader, begin, "a text that is not UTF-8", error);
+    return escaped ? unescape(reader, &item->text, error) : ZT_OK;
+}
+
+/* --- numbers and words --- */
+
+/* Passes over digits; false when there is none. */
+static bool skip_digits(struct zt_json_reader *reader)
+{
+    size_t begin = reader->position;
+
+    while (peek(reader) >= '0' && peek(reader) <= '9')
+        reader->position++;
+    return reader->position > begin;
+}
+
+static bool skip_number(struct zt_json_reader *reader)
+{
+    if (peek(reader) == '-')
+        reader->position++;
+    if (peek(reader) == '0')
+        reader->position++;
+    else if (!skip_digits(reader))
+        return false;
+    if (peek(reader) == '.') {
+        reader->position++;
+        if (!skip_digits(reader))
+            return false;
+    }
+    if (peek(reader) != 'e' && peek(reader) != 'E')
+        return true;
+    reader->position++;
+    if (peek(reader) == '+' || peek(reader) == '-')
+        reader->position++;
+    return skip_digits(reader);
+}
+
+/* Passes over a word that stands for a number; false, and nothing passed over, when there is none.
+ */
+static bool skip_non_finite(struct zt_json_reader *reader)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        size_t length = strlen(words[i]);
+
+        if (reader->length - reader->position >= length &&
+            memcmp(reader->bytes + reader->position, words[i], length) == 0) {
+            reader->position += length;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum zt_status read_number(struct zt_json_reader *reader, struct zt_json_item *item,
+                                  struct zt_error *error)
+{
+    size_t begin = reader->position;
+
+    if (!(reader->takes_non_finite && skip_non_finite(reader)) && !skip_number(reader))
+        return refuse(reader, reader->position, "no value, or a number that is not JSON", error);
+    item->kind = ZT_JSON_NUMBER;
+    item->text = (struct zt_text){reader->bytes + begin, reader->position - begin};
+    return ZT_OK;
+}
+
+static enum zt_status read_word(struct zt_json_reader *reader, struct zt_json_item *item,
+                                const char *word, struct zt_error *error)
+{
+    size_t length = strlen(word);
+
+    if (reader->length - reader->position < length ||
+        memcmp(reader->bytes + reader->position, word, length) != 0)
+        return refuse(reader, reader->position, "a word that JSON does not have", error);
+    item->kind = *word == 't' ? ZT_JSON_TRUE : *word == 'f' ? ZT_JSON_FALSE : ZT_JSON_NULL;
+    reader->position += length;
+    return ZT_OK;
+}
+
+bool zt_json_uint(const struct zt_json_item *item, uint64_t *out_value)
+{
+    uint64_t value = 0;
+
+    if (item->kind != ZT_JSON_NUMBER)
+        return false;
+    for (size_t i = 0; i < item->text.length; i++) {
+        char digit = item->text.bytes[i];
+
+        if (digit < '0' || digit > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(digit - '0'), &value))
+            return false;
+    }
+    *out_value = value;
+    return true;
+}
+
+/* --- values --- */
+
+static enum zt_status enter(struct zt_json_reader *reader, struct zt_json_item *item,
+                            enum zt_json_kind kind, struct zt_error *error)
+{
+    if (reader->depth == ZT_JSON_DEPTH_MAX) {
+        return zt_fail(error, ZT_INVALID, reader->rules->depth, item->offset,
+                       "more than %d levels of arrays and objects", ZT_JSON_DEPTH_MAX);
+    }
+    item->kind = kind;
+    reader->depth++;
+    reader->position++;
+    return ZT_OK;
+}
+
+enum zt_status zt_json_next(struct zt_json_reader *reader, struct zt_json_item *out_item,
+                            struct zt_error *error)
+{
+    struct zt_json_item item;
+    enum zt_status status;
+
+    skip_space(reader);
+    item = (struct zt_json_item){.offset = reader->base_offset + reader->position};
+    switch (peek(reader)) {
+    case '{':
+        status = enter(reader, &item, ZT_JSON_OBJECT, error);
+        break;
+    case '[':
+        status = enter(reader, &item, ZT_JSON_ARRAY, error);
+        break;
+    case '"':
+        status = read_text(reader, &item, error);
+        break;
+    case 't':
+        status = read_word(reader, &item, "true", error);
+        break;
+    case 'f':
+        status = read_word(reader, &item, "false", error);
+        break;
+    case 'n':
+        status = read_word(reader, &item, "null", error);
+        break;
+    default:
+        status = read_number(reader, &item, error);
+        break;
+    }
+    if (status == ZT_OK)
+        *out_item = item;
+    return status;
+}
+
+/* Before an element or member: the end, or the comma after the one before. */
+static enum zt_status step(struct zt_json_reader *reader, struct zt_json_walk *walk, char closing,
+                           bool *out_more, struct zt_error *error)
+{
+    assert(reader->depth > 0);
+    skip_space(reader);
+    if (peek(reader) == closing) {
+        reader->position++;
+        reader->depth--;
+        *out_more = false;
+        return ZT_OK;
+    }
+    if (walk->begun) {
+        if (peek(reader) != ',') {
+            return refuse(reader, reader->position,
+                          "neither a comma nor the end of the array or object", error);
+        }
+        reader->position++;
+    }
+    walk->begun = true;
+    *out_more = true;
+    return ZT_OK;
+}
+
+enum zt_status zt_json_element(struct zt_json_reader *reader, struct zt_json_walk *walk,
+                               bool *out_more, struct zt_error *error)
+{
+    return step(reader, walk, ']', out_more, error);
+}
+
+enum zt_status zt_json_member(struct zt_json_reader *reader, struct zt_json_walk *walk,
+                              bool *out_more, struct zt_json_item *out_key, struct zt_error *error)
+{
+    enum zt_status status = step(reader, walk, '}', out_more, error);
+
+    if (status != ZT_OK || !*out_more)
+        return status;
+    skip_space(reader);
+    if (peek(reader) != '"')
+        return refuse(reader, reader->position, "a member's name is a text", error);
+    status = zt_json_next(reader, out_key, error);
+    if (status != ZT_OK)
+        return status;
+    skip_space(reader);
+    if (peek(reader) != ':')
+        return refuse(reader, reader->position, "no colon after a member's name", error);
+    reader->position++;
+    return ZT_OK;
+}
+
+static enum zt_status skip_members(struct zt_json_reader *reader, struct zt_error *error)
+{
+    struct zt_json_walk walk = {0};
+    struct zt_json_item key;
+    enum zt_status status = ZT_OK;
+    bool more = true;
+
+    while (status == ZT_OK && more) {
+        status = zt_json_member(reader, &walk, &more, &key, error);
+        if (status == ZT_OK && more)
+            status = zt_json_skip(reader, error);
+    }
+    return status;
+}
+
+static enum zt_status skip_elements(struct zt_json_reader *reader, struct zt_error *error)
+{
+    struct zt_json_walk walk = {0};
+    enum zt_status status = ZT_OK;
+    bool more = true;
+
+    while (status == ZT_OK && more) {
+        status = zt_json_element(reader, &walk, &more, error);
+        if (status == ZT_OK && more)
+            status = zt_json_skip(reader, error);
+    }
+    return status;
+}
+
+/* Calls itself for what is inside: as deep as the reader lets it. */
+enum zt_status zt_json_skip(struct zt_json_reader *reader, struct zt_error *error)
+{
+    struct zt_json_item item;
+    enum zt_status status = zt_json_next(reader, &item, error);
+
+    if (status != ZT_OK)
+        return status;
+    if (item.kind == ZT_JSON_OBJECT)
+        return skip_members(reader, error);
+    return item.kind == ZT_JSON_ARRAY ? skip_elements(reader, error) : ZT_OK;
+}
+
+enum zt_status zt_json_end(struct zt_json_reader *reader, struct zt_error *error)
+{
+    while (peek(reader) == ' ')
+        reader->position++;
+    if (reader->position < reader->length) {
+        return refuse(reader, reader->position, "something other than spaces after the last value",
+                      error);
+    }
+    return ZT_OK;
+}

@@ -1,0 +1,73 @@
+/* Reading components word by word, for the content rules of types and layouts. */
+#ifndef ZT_CHECK_CONTENT_H
+#define ZT_CHECK_CONTENT_H
+
+#include <stdbool.h>
+
+#include "zt/decode.h"
+#include "zt/shards.h"
+
+/* The longest record: 64 indices and a value (zTensor 0.1's coordinate list). */
+#define ZT_WORDS_MAX 520
+
+/* What a check of one object knows throughout. */
+struct zt_content {
+    const struct zt_model *model;
+    const struct zt_object *object;
+    const uint64_t *shape;
+    const struct zt_files *files;
+    struct zt_error *error;
+};
+
+/* A component's decoded bytes, buffered. */
+struct zt_words {
+    const struct zt_content *content;
+    const struct zt_component *component;
+    struct zt_decoder *decoder;
+    uint8_t *buffer;
+    size_t length;
+    size_t position;
+    unsigned width;
+    bool is_signed;
+};
+
+/* ZT_INVALID with the format's rule "LayoutData", the names and the component's offset. */
+enum zt_status zt_content_refuse(const struct zt_content *content,
+                                 const struct zt_component *component, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* NULL when the object has no component of that name. */
+const struct zt_component *zt_content_part(const struct zt_content *content, const char *name);
+
+/* Words are of the component's dtype. ZT_UNSUPPORTED when the component lies in a shard that is not
+ * there or its encoding is not known. Errors name object and component. */
+enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *content,
+                             const struct zt_component *component);
+
+/* Reads length (at most ZT_WORDS_MAX) bytes; *out_got is false when the component ends before them.
+ */
+enum zt_status zt_words_bytes(struct zt_words *words, void *bytes, size_t length, bool *out_got);
+
+/* Reads one word as an index. ZT_INVALID when it is negative. */
+enum zt_status zt_words_index(struct zt_words *words, uint64_t *out_index, bool *out_got);
+
+/* What is buffered, one byte at least, and steps past it; *out_length is 0 at the end. */
+enum zt_status zt_words_run(struct zt_words *words, const uint8_t **out_bytes, size_t *out_length);
+
+/* Reads to the end; *out_bytes (which may be NULL) is how many bytes there still were. */
+enum zt_status zt_words_drain(struct zt_words *words, uint64_t *out_bytes);
+
+void zt_words_close(struct zt_words *words);
+
+/* --- the layouts' rules, one file for each family --- */
+
+enum zt_status zt_content_csr(const struct zt_content *content);
+enum zt_status zt_content_coo(const struct zt_content *content);
+/* Sparse blobs of zTensor 0.1. */
+enum zt_status zt_content_zt01_coo(const struct zt_content *content);
+enum zt_status zt_content_zt01_csr(const struct zt_content *content);
+
+/* Whether all keys differ. Sorts them. */
+bool zt_keys_unique(uint64_t *keys, size_t count);
+
+#endif

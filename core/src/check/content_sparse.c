@@ -1,0 +1,252 @@
+/* Content rules of compressed sparse rows and coordinate lists (zTensor 1.x section 3, zTensor 2
+ * section 6). */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "check/content.h"
+#include "zt/model.h"
+
+/* Telling that coordinates differ holds one word for each: 512 MiB at most. */
+#define UNIQUE_MAX ((uint64_t)64 << 20)
+#define KEYS_FIRST ((size_t)4096)
+
+/* Indices that increase and coordinates that differ are promises of zTensor 2 only. */
+static bool is_strict(const struct zt_content *content)
+{
+    return content->model->format == ZT_FORMAT_ZT2;
+}
+
+/* Reads an index that must be there. */
+static enum zt_status need_index(struct zt_words *words, uint64_t *out_index)
+{
+    bool got = false;
+    enum zt_status status = zt_words_index(words, out_index, &got);
+
+    if (status == ZT_OK && !got)
+        return zt_content_refuse(words->content, words->component,
+                                 "there are fewer indices than the object needs");
+    return status;
+}
+
+/* Nothing may follow, and an encoded component must end well. */
+static enum zt_status need_end(struct zt_words *words)
+{
+    uint64_t surplus = 0;
+    enum zt_status status = zt_words_drain(words, &surplus);
+
+    if (status == ZT_OK && surplus > 0)
+        return zt_content_refuse(words->content, words->component,
+                                 "there are more indices than the object needs");
+    return status;
+}
+
+/* Values whose number the manifest does not tell (zstd before 1.2) are counted. */
+static enum zt_status check_values(const struct zt_content *content, uint64_t count)
+{
+    const struct zt_component *values = zt_content_part(content, "values");
+    struct zt_words words;
+    uint64_t bytes = 0, wanted = 0;
+    enum zt_status status;
+
+    if (values == NULL || values->decoded_length != ZT_LENGTH_UNKNOWN ||
+        values->encoding == ZT_ENCODING_UNKNOWN ||
+        zt_element_bytes((enum zt_dtype)values->dtype, (enum zt_logical)values->logical, count,
+                         &wanted) != ZT_OK)
+        return ZT_OK;
+    status = zt_words_open(&words, content, values);
+    if (status != ZT_OK)
+        return status;
+    status = zt_words_drain(&words, &bytes);
+    zt_words_close(&words);
+    if (status == ZT_OK && bytes != wanted)
+        return zt_content_refuse(content, values, "there are not as many values as indices");
+    return status;
+}
+
+/* --- compressed sparse rows --- */
+
+static enum zt_status check_row(const struct zt_content *content, struct zt_words *indices,
+                                uint64_t count)
+{
+    uint64_t previous = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t index = 0;
+        enum zt_status status = need_index(indices, &index);
+
+        if (status != ZT_OK)
+            return status;
+        if (index >= content->shape[1])
+            return zt_content_refuse(content, indices->component,
+                                     "a column index lies outside the shape");
+        if (is_strict(content) && i > 0 && index <= previous)
+            return zt_content_refuse(content, indices->component,
+                                     "column indices of a row do not increase");
+        previous = index;
+    }
+    return ZT_OK;
+}
+
+static enum zt_status check_rows(const struct zt_content *content, struct zt_words *indptr,
+                                 struct zt_words *indices)
+{
+    uint64_t begin = 0, end = 0;
+    enum zt_status status = need_index(indptr, &begin);
+
+    if (status == ZT_OK && begin != 0)
+        return zt_content_refuse(content, indptr->component, "the first row pointer is not 0");
+    for (uint64_t row = 0; status == ZT_OK && row < content->shape[0]; row++) {
+        status = need_index(indptr, &end);
+        if (status == ZT_OK && end < begin)
+            return zt_content_refuse(content, indptr->component, "row pointers fall");
+        if (status == ZT_OK)
+            status = check_row(content, indices, end - begin);
+        begin = end;
+    }
+    if (status == ZT_OK)
+        status = need_end(indptr);
+    if (status == ZT_OK)
+        status = need_end(indices);
+    return status == ZT_OK ? check_values(content, begin) : status;
+}
+
+enum zt_status zt_content_csr(const struct zt_content *content)
+{
+    const struct zt_component *indptr_part = zt_content_part(content, "indptr");
+    const struct zt_component *indices_part = zt_content_part(content, "indices");
+    struct zt_words indptr, indices;
+    enum zt_status status;
+
+    /* Opening the model has made sure of both, and of two dimensions. */
+    if (indptr_part == NULL || indices_part == NULL || content->object->rank != 2)
+        return ZT_OK;
+    status = zt_words_open(&indptr, content, indptr_part);
+    if (status != ZT_OK)
+        return status;
+    status = zt_words_open(&indices, content, indices_part);
+    if (status == ZT_OK) {
+        status = check_rows(content, &indptr, &indices);
+        zt_words_close(&indices);
+    }
+    zt_words_close(&indptr);
+    return status;
+}
+
+/* --- coordinate lists --- */
+
+/* The place of each coordinate in row-major order, built dimension by dimension. */
+struct keys {
+    uint64_t *at;
+    size_t capacity;
+};
+
+/* Grows as coordinates come, never by a declared number. */
+static enum zt_status reserve_key(struct keys *keys, uint64_t index, struct zt_error *error)
+{
+    size_t capacity = keys->capacity == 0 ? KEYS_FIRST : 2 * keys->capacity;
+    uint64_t *grown;
+
+    if (index < keys->capacity)
+        return ZT_OK;
+    grown = realloc(keys->at, capacity * sizeof(*grown));
+    if (grown == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
+                       "no memory to tell coordinates apart");
+    keys->at = grown;
+    keys->capacity = capacity;
+    return ZT_OK;
+}
+
+/* Reads the coordinates of one dimension; keys is NULL when they need not differ. */
+static enum zt_status check_dimension(struct zt_words *coords, unsigned dimension, uint64_t count,
+                                      struct keys *keys)
+{
+    const struct zt_content *content = coords->content;
+    uint64_t extent = content->shape[dimension];
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t index = 0;
+        enum zt_status status = need_index(coords, &index);
+
+        if (status == ZT_OK && index >= extent)
+            return zt_content_refuse(content, coords->component,
+                                     "a coordinate lies outside the shape");
+        if (status == ZT_OK && keys != NULL && dimension == 0)
+            status = reserve_key(keys, i, content->error);
+        if (status != ZT_OK)
+            return status;
+        if (keys == NULL)
+            continue;
+        assert(keys->at != NULL && i < keys->capacity);
+        keys->at[i] = (dimension == 0 ? 0 : keys->at[i] * extent) + index;
+    }
+    return ZT_OK;
+}
+
+static enum zt_status check_points(const struct zt_content *content, struct zt_words *coords,
+                                   uint64_t count)
+{
+    struct keys keys = {NULL, 0};
+    bool fits = count <= UNIQUE_MAX;
+    bool unique = is_strict(content);
+    enum zt_status status = ZT_OK;
+
+    for (unsigned d = 0; status == ZT_OK && d < content->object->rank; d++)
+        status = check_dimension(coords, d, count, unique && fits ? &keys : NULL);
+    if (status == ZT_OK)
+        status = need_end(coords);
+    if (status == ZT_OK && unique && !fits) {
+        status = zt_fail(content->error, ZT_UNSUPPORTED, NULL, coords->component->offset,
+                         "too many coordinates to tell whether they differ");
+        if (content->error != NULL)
+            zt_error_at(content->error, zt_object_name(content->object),
+                        zt_component_name(coords->component));
+    }
+    if (status == ZT_OK && unique && !zt_keys_unique(keys.at, (size_t)count))
+        status = zt_content_refuse(content, coords->component, "a coordinate occurs twice");
+    free(keys.at);
+    return status == ZT_OK ? check_values(content, count) : status;
+}
+
+/* How many coordinates there are; decodes the component once where the manifest does not tell. */
+static enum zt_status count_points(const struct zt_content *content,
+                                   const struct zt_component *part, uint64_t *out_count)
+{
+    uint64_t point_bytes =
+        (uint64_t)zt_dtype_width((enum zt_dtype)part->dtype) * content->object->rank;
+    uint64_t bytes = part->decoded_length;
+    struct zt_words coords;
+    enum zt_status status = ZT_OK;
+
+    if (bytes == ZT_LENGTH_UNKNOWN) {
+        status = zt_words_open(&coords, content, part);
+        if (status != ZT_OK)
+            return status;
+        status = zt_words_drain(&coords, &bytes);
+        zt_words_close(&coords);
+    }
+    if (status == ZT_OK && bytes % point_bytes != 0)
+        return zt_content_refuse(content, part, "coordinates are not as many for every dimension");
+    *out_count = bytes / point_bytes;
+    return status;
+}
+
+enum zt_status zt_content_coo(const struct zt_content *content)
+{
+    const struct zt_component *part = zt_content_part(content, "coords");
+    struct zt_words coords;
+    uint64_t count = 0;
+    enum zt_status status;
+
+    /* Opening the model has made sure of both. */
+    if (part == NULL || content->object->rank == 0)
+        return ZT_OK;
+    status = zt_words_open(&coords, content, part);
+    if (status != ZT_OK)
+        return status;
+    status = count_points(content, part, &count);
+    if (status == ZT_OK)
+        status = check_points(content, &coords, count);
+    zt_words_close(&coords);
+    return status;
+}

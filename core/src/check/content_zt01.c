@@ -1,0 +1,154 @@
+/* Content rules of zTensor 0.1's sparse blobs, which hold indices and values in one component.
+ *
+ * A coordinate list is a run of records, each the indices (64-bit) and then the value; compressed
+ * rows are row pointers, column indices (both 64-bit) and values, one after the other. Bytes after
+ * the last value mean nothing. */
+#include "check/content.h"
+#include "zt/model.h"
+
+#define INDEX_BYTES 8
+
+static const struct zt_component *blob(const struct zt_content *content)
+{
+    return zt_content_part(content, "data");
+}
+
+static uint64_t load_u64(const uint8_t *at)
+{
+    uint64_t value = 0;
+
+    for (unsigned i = 0; i < INDEX_BYTES; i++)
+        value |= (uint64_t)at[i] << (8 * i);
+    return value;
+}
+
+static enum zt_status check_value(const struct zt_words *words, const uint8_t *value)
+{
+    if (words->component->dtype == ZT_BOOL && *value > 1)
+        return zt_content_refuse(words->content, words->component, "a bool is 0x%02x", *value);
+    return ZT_OK;
+}
+
+/* --- coordinate list --- */
+
+static enum zt_status check_record(const struct zt_words *words, const uint8_t *record)
+{
+    const struct zt_content *content = words->content;
+
+    for (unsigned d = 0; d < content->object->rank; d++) {
+        if (load_u64(record + d * INDEX_BYTES) >= content->shape[d])
+            return zt_content_refuse(content, words->component,
+                                     "a coordinate lies outside the shape");
+    }
+    return check_value(words, record + content->object->rank * INDEX_BYTES);
+}
+
+enum zt_status zt_content_zt01_coo(const struct zt_content *content)
+{
+    struct zt_words words;
+    uint8_t record[ZT_WORDS_MAX];
+    bool got = true;
+    enum zt_status status;
+
+    if (blob(content) == NULL)
+        return ZT_OK;
+    status = zt_words_open(&words, content, blob(content));
+    if (status != ZT_OK)
+        return status;
+    while (status == ZT_OK && got) {
+        size_t length = (size_t)content->object->rank * INDEX_BYTES + words.width;
+
+        status = zt_words_bytes(&words, record, length, &got);
+        if (status == ZT_OK && got)
+            status = check_record(&words, record);
+    }
+    zt_words_close(&words);
+    return status;
+}
+
+/* --- compressed sparse rows --- */
+
+static enum zt_status need_bytes(struct zt_words *words, uint8_t *bytes, size_t length)
+{
+    bool got = false;
+    enum zt_status status = zt_words_bytes(words, bytes, length, &got);
+
+    if (status == ZT_OK && !got)
+        return zt_content_refuse(words->content, words->component,
+                                 "the blob ends before its last value");
+    return status;
+}
+
+static enum zt_status check_row_pointers(struct zt_words *words, uint64_t *out_count)
+{
+    uint8_t bytes[INDEX_BYTES];
+    uint64_t previous = 0;
+    enum zt_status status = need_bytes(words, bytes, INDEX_BYTES);
+
+    if (status == ZT_OK && load_u64(bytes) != 0)
+        return zt_content_refuse(words->content, words->component,
+                                 "the first row pointer is not 0");
+    for (uint64_t row = 0; status == ZT_OK && row < words->content->shape[0]; row++) {
+        status = need_bytes(words, bytes, INDEX_BYTES);
+        if (status == ZT_OK && load_u64(bytes) < previous)
+            return zt_content_refuse(words->content, words->component, "row pointers fall");
+        if (status == ZT_OK)
+            previous = load_u64(bytes);
+    }
+    *out_count = previous;
+    return status;
+}
+
+static enum zt_status check_columns(struct zt_words *words, uint64_t count)
+{
+    uint8_t bytes[INDEX_BYTES];
+
+    for (uint64_t i = 0; i < count; i++) {
+        enum zt_status status = need_bytes(words, bytes, INDEX_BYTES);
+
+        if (status != ZT_OK)
+            return status;
+        if (load_u64(bytes) >= words->content->shape[1])
+            return zt_content_refuse(words->content, words->component,
+                                     "a column index lies outside the shape");
+    }
+    return ZT_OK;
+}
+
+static enum zt_status check_values(struct zt_words *words, uint64_t count)
+{
+    uint8_t value[INDEX_BYTES];
+    enum zt_status status = ZT_OK;
+
+    for (uint64_t i = 0; status == ZT_OK && i < count; i++) {
+        status = need_bytes(words, value, words->width);
+        if (status == ZT_OK)
+            status = check_value(words, value);
+    }
+    return status;
+}
+
+enum zt_status zt_content_zt01_csr(const struct zt_content *content)
+{
+    struct zt_words words;
+    uint64_t count = 0;
+    enum zt_status status;
+
+    if (blob(content) == NULL)
+        return ZT_OK;
+    if (content->object->rank != 2)
+        return zt_content_refuse(content, blob(content),
+                                 "a compressed sparse row object has two dimensions");
+    status = zt_words_open(&words, content, blob(content));
+    if (status != ZT_OK)
+        return status;
+    status = check_row_pointers(&words, &count);
+    if (status == ZT_OK)
+        status = check_columns(&words, count);
+    if (status == ZT_OK)
+        status = check_values(&words, count);
+    if (status == ZT_OK)
+        status = zt_words_drain(&words, NULL);
+    zt_words_close(&words);
+    return status;
+}

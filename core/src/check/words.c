@@ -1,0 +1,186 @@
+/* Reading a component's decoded bytes in small steps through one buffer. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/content.h"
+#include "zt/model.h"
+
+#define BUFFER_SIZE ((size_t)64 << 10)
+
+static const char *data_rule(const struct zt_content *content)
+{
+    switch (content->model->format) {
+    case ZT_FORMAT_ZT01:
+        return "zt0.1 §3 LayoutData";
+    case ZT_FORMAT_ZT1:
+        return "zt1 §3 LayoutData";
+    case ZT_FORMAT_MAG:
+        return "mag §Data LayoutData";
+    case ZT_FORMAT_SAFETENSORS:
+        return "safetensors §Data LayoutData";
+    case ZT_FORMAT_GGUF:
+        return "gguf §Data LayoutData";
+    case ZT_FORMAT_NPZ:
+        return "npz §Data LayoutData";
+    case ZT_FORMAT_NPY:
+        return "npy §Data LayoutData";
+    case ZT_FORMAT_ZT2:
+        break;
+    }
+    return "zt2 §6 LayoutData";
+}
+
+static enum zt_status name_parts(const struct zt_content *content,
+                                 const struct zt_component *component, enum zt_status status)
+{
+    if (status != ZT_OK && content->error != NULL)
+        zt_error_at(content->error, zt_object_name(content->object), zt_component_name(component));
+    return status;
+}
+
+enum zt_status zt_content_refuse(const struct zt_content *content,
+                                 const struct zt_component *component, const char *format, ...)
+{
+    char message[sizeof(content->error->message)];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    zt_fail(content->error, ZT_INVALID, data_rule(content), component->offset, "%s", message);
+    return name_parts(content, component, ZT_INVALID);
+}
+
+const struct zt_component *zt_content_part(const struct zt_content *content, const char *name)
+{
+    return zt_object_find(content->model, content->object, (struct zt_text){name, strlen(name)});
+}
+
+static enum zt_status open_decoder(struct zt_words *words)
+{
+    const struct zt_component *component = words->component;
+    struct zt_error *error = words->content->error;
+    struct zt_source *source = zt_files_source(words->content->files, component);
+
+    if (source == NULL)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset,
+                       "the shard that it lies in is not there");
+    words->buffer = malloc(BUFFER_SIZE);
+    if (words->buffer == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for reading");
+    return zt_decoder_open(component, source, &words->decoder, error);
+}
+
+enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *content,
+                             const struct zt_component *component)
+{
+    enum zt_status status;
+
+    memset(words, 0, sizeof(*words));
+    words->content = content;
+    words->component = component;
+    words->width = zt_dtype_width((enum zt_dtype)component->dtype);
+    words->is_signed = component->dtype >= ZT_I64 && component->dtype <= ZT_I8;
+    status = open_decoder(words);
+    if (status != ZT_OK)
+        zt_words_close(words);
+    return name_parts(content, component, status);
+}
+
+/* Fills the buffer until wanted bytes are in it or the component ends. */
+static enum zt_status fill(struct zt_words *words, size_t wanted)
+{
+    size_t held = words->length - words->position;
+
+    if (held >= wanted)
+        return ZT_OK;
+    memmove(words->buffer, words->buffer + words->position, held);
+    words->position = 0;
+    words->length = held;
+    while (words->length < wanted) {
+        size_t got = 0;
+        enum zt_status status =
+            zt_decoder_read(words->decoder, words->buffer + words->length,
+                            BUFFER_SIZE - words->length, &got, words->content->error);
+
+        if (status != ZT_OK)
+            return name_parts(words->content, words->component, status);
+        if (got == 0)
+            break;
+        words->length += got;
+    }
+    return ZT_OK;
+}
+
+enum zt_status zt_words_bytes(struct zt_words *words, void *bytes, size_t length, bool *out_got)
+{
+    enum zt_status status;
+
+    assert(length <= ZT_WORDS_MAX);
+    status = fill(words, length);
+    if (status != ZT_OK)
+        return status;
+    *out_got = words->length - words->position >= length;
+    if (*out_got) {
+        memcpy(bytes, words->buffer + words->position, length);
+        words->position += length;
+    }
+    return ZT_OK;
+}
+
+enum zt_status zt_words_index(struct zt_words *words, uint64_t *out_index, bool *out_got)
+{
+    uint8_t bytes[8] = {0};
+    uint64_t value = 0;
+    enum zt_status status = zt_words_bytes(words, bytes, words->width, out_got);
+
+    if (status != ZT_OK || !*out_got)
+        return status;
+    for (unsigned i = 0; i < words->width; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    if (words->is_signed && bytes[words->width - 1] & 0x80)
+        return zt_content_refuse(words->content, words->component, "an index is negative");
+    *out_index = value;
+    return ZT_OK;
+}
+
+enum zt_status zt_words_run(struct zt_words *words, const uint8_t **out_bytes, size_t *out_length)
+{
+    enum zt_status status = fill(words, 1);
+
+    if (status != ZT_OK)
+        return status;
+    *out_bytes = words->buffer + words->position;
+    *out_length = words->length - words->position;
+    words->position = words->length;
+    return ZT_OK;
+}
+
+enum zt_status zt_words_drain(struct zt_words *words, uint64_t *out_bytes)
+{
+    const uint8_t *bytes;
+    uint64_t total = 0;
+    size_t length;
+    enum zt_status status;
+
+    do {
+        status = zt_words_run(words, &bytes, &length);
+        if (status != ZT_OK)
+            return status;
+        total += length;
+    } while (length > 0);
+    if (out_bytes != NULL)
+        *out_bytes = total;
+    return ZT_OK;
+}
+
+void zt_words_close(struct zt_words *words)
+{
+    zt_decoder_close(words->decoder);
+    free(words->buffer);
+    words->decoder = NULL;
+    words->buffer = NULL;
+}

@@ -1,0 +1,127 @@
+/* Compressing a text in memory: zstd by the compressor of the writers, gzip by ISA-L, of which this
+ * is the other wrapper beside hasher.c. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include <isa-l/igzip_lib.h>
+
+#include "cbor/cbor_write.h"
+#include "coding/zstd_compress.h"
+#include "zt/coding.h"
+
+/* Of a manifest with 100,000 objects higher levels leave a tenth less at most and take several
+ * times as long. */
+#define ZSTD_LEVEL 3
+/* Smaller than zlib's level 3 at a quarter of its time. */
+#define GZIP_LEVEL 2
+/* What is handed to it, and given room for, at a time. */
+#define GZIP_PIECE ((size_t)256 << 10)
+
+static enum zt_status fail_memory(struct zt_error *error)
+{
+    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to compress with");
+}
+
+static enum zt_status take(void *context, const void *bytes, size_t length, struct zt_error *error)
+{
+    struct zt_buffer *buffer = context;
+
+    zt_buffer_append(buffer, bytes, length);
+    return buffer->failed ? fail_memory(error) : ZT_OK;
+}
+
+static enum zt_status encode_zstd(const void *bytes, size_t length, const struct zt_sink *sink,
+                                  struct zt_error *error)
+{
+    struct zt_compressor *compressor = NULL;
+    enum zt_status status = zt_compressor_new(ZSTD_LEVEL, false, sink, &compressor, error);
+
+    if (status == ZT_OK)
+        status = zt_compressor_append(compressor, bytes, length, error);
+    if (status == ZT_OK)
+        status = zt_compressor_end(compressor, error);
+    zt_compressor_free(compressor);
+    return status;
+}
+
+/* --- gzip --- */
+
+struct gzip {
+    struct isal_zstream stream;
+    uint8_t room[ISAL_DEF_LVL2_DEFAULT];
+    uint8_t output[GZIP_PIECE];
+};
+
+/* Compresses one piece, and for the last of them ends the stream. */
+static enum zt_status put_piece(struct gzip *gzip, const uint8_t *bytes, size_t length, bool last,
+                                const struct zt_sink *sink, struct zt_error *error)
+{
+    struct isal_zstream *stream = &gzip->stream;
+
+    /* The library reads from it alone. */
+    stream->next_in = (uint8_t *)(uintptr_t)bytes;
+    stream->avail_in = (uint32_t)length;
+    stream->end_of_stream = last;
+    do {
+        enum zt_status status = ZT_OK;
+        size_t made;
+        int outcome;
+
+        stream->next_out = gzip->output;
+        stream->avail_out = sizeof(gzip->output);
+        outcome = isal_deflate(stream);
+        assert(outcome == COMP_OK);
+        made = sizeof(gzip->output) - stream->avail_out;
+        if (made > 0)
+            status = sink->take(sink->context, gzip->output, made, error);
+        if (status != ZT_OK)
+            return status;
+    } while (stream->avail_in > 0 || stream->avail_out == 0);
+    return ZT_OK;
+}
+
+static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const struct zt_sink *sink,
+                                  struct zt_error *error)
+{
+    struct gzip *gzip = malloc(sizeof(*gzip));
+    enum zt_status status = ZT_OK;
+    size_t at = 0;
+
+    if (gzip == NULL)
+        return fail_memory(error);
+    isal_deflate_init(&gzip->stream);
+    gzip->stream.gzip_flag = IGZIP_GZIP;
+    gzip->stream.level = GZIP_LEVEL;
+    gzip->stream.level_buf = gzip->room;
+    gzip->stream.level_buf_size = sizeof(gzip->room);
+    do {
+        size_t part = length - at < GZIP_PIECE ? length - at : GZIP_PIECE;
+
+        status = put_piece(gzip, bytes + at, part, at + part == length, sink, error);
+        at += part;
+    } while (status == ZT_OK && at < length);
+    free(gzip);
+    return status;
+}
+
+enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length,
+                         uint8_t **out_bytes, size_t *out_length, struct zt_error *error)
+{
+    struct zt_buffer buffer = {0};
+    struct zt_sink sink = {take, &buffer};
+    enum zt_status status = coding == ZT_CODING_ZSTD ? encode_zstd(bytes, length, &sink, error)
+                                                     : encode_gzip(bytes, length, &sink, error);
+    uint8_t *fitted;
+
+    if (status != ZT_OK) {
+        zt_buffer_free(&buffer);
+        return status;
+    }
+    /* Both formats begin with a header. */
+    assert(buffer.length > 0);
+    /* What growing took too much is given back: the caller may keep it for long. */
+    fitted = realloc(buffer.bytes, buffer.length);
+    *out_bytes = fitted != NULL ? fitted : buffer.bytes;
+    *out_length = buffer.length;
+    return ZT_OK;
+}

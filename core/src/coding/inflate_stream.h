@@ -1,0 +1,42 @@
+/* A deflated stream (RFC 1951) that must give a known number of bytes. The only wrapper of <zlib.h>
+ * beside hasher.c.
+ *
+ * It never gives more bytes than expected, holds one input buffer and zlib's window, and calls the
+ * end an end only when the stream says so and every stored byte was used. Its rules are those of
+ * ZIP entries, "npz §Deflate …". */
+#ifndef ZT_CODING_INFLATE_STREAM_H
+#define ZT_CODING_INFLATE_STREAM_H
+
+#include <stdbool.h>
+
+#include "zt/source.h"
+
+struct zt_inflate_stream;
+
+/* Whether deflate can give that many bytes from so few: 258 from the two bits of a shortest match,
+ * 1032 from a byte. */
+bool zt_inflate_ratio_possible(uint64_t stored_length, uint64_t decoded_length);
+
+/* Gives a stream that has ended until zt_inflate_stream_start. source is borrowed. ZT_NO_MEMORY. */
+enum zt_status zt_inflate_stream_new(struct zt_source *source,
+                                     struct zt_inflate_stream **out_stream, struct zt_error *error);
+
+/* Starts anew at a run of stored bytes. ZT_CORRUPT when so few bytes cannot give the expected
+ * length. */
+enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
+                                       uint64_t stored_length, uint64_t expected_length,
+                                       struct zt_error *error);
+
+/* Reads up to capacity bytes; *out_length is less than capacity only at the end. The last of the
+ * expected bytes are given only when the end was found right, so that a caller who got them all has
+ * nothing more to ask. */
+enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *buffer,
+                                      size_t capacity, size_t *out_length, struct zt_error *error);
+
+/* Stored bytes read so far since the start. */
+uint64_t zt_inflate_stream_consumed(const struct zt_inflate_stream *stream);
+
+/* Takes NULL. */
+void zt_inflate_stream_free(struct zt_inflate_stream *stream);
+
+#endif

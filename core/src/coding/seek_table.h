@@ -1,0 +1,38 @@
+/* The seek table of zt.zstd-seekable/1 (zTensor 2 section 6), walked entry by entry.
+ *
+ * A table is checked as a whole by one pass that holds a small buffer only, so that nothing is ever
+ * reserved from its count; a walk then gives its frames one after another. */
+#ifndef ZT_CODING_SEEK_TABLE_H
+#define ZT_CODING_SEEK_TABLE_H
+
+#include "coding/zstd_stream.h"
+#include "zt/decode.h"
+
+/* What the library names when a frame of the encoding does not decode. */
+extern const struct zt_zstd_rules zt_seekable_rules;
+
+/* Entries read at a time: 4 KiB of the wider entries. */
+#define ZT_SEEK_TABLE_BATCH 341
+#define ZT_SEEK_ENTRY_MAX   12
+
+struct zt_seek_table {
+    struct zt_source *source;
+    uint64_t entries_offset; /* absolute */
+    uint32_t count;
+    uint32_t entry_bytes; /* 8, or 12 with the column of checksums */
+    /* The walk. */
+    uint32_t index;
+    struct zt_frame frame;
+    uint8_t batch[ZT_SEEK_TABLE_BATCH * ZT_SEEK_ENTRY_MAX];
+};
+
+/* Reads and checks the table; the walk then stands before the first frame. ZT_CORRUPT with "zt2 §6
+ * SeekTable". */
+enum zt_status zt_seek_table_open(const struct zt_component *component, struct zt_source *source,
+                                  struct zt_seek_table *out_table, struct zt_error *error);
+
+/* The next frame, in table->frame; *out_more is false after the last one. */
+enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more,
+                                  struct zt_error *error);
+
+#endif

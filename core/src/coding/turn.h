@@ -1,0 +1,30 @@
+/* Arrays in Fortran order (first index fastest), given in row-major order (NPY section
+ * "fortran_order").
+ *
+ * The array is turned block by block, each a run of the row-major order: memory is bounded whatever
+ * the shape, 8 MiB for an array that lies in the file, 64 MiB for a deflated one, which is inflated
+ * again for every block. */
+#ifndef ZT_CODING_TURN_H
+#define ZT_CODING_TURN_H
+
+#include "zt/model.h"
+
+struct zt_turn;
+
+/* Whether the component is in Fortran order and that is not row-major order as well: two dimensions
+ * that are not 1. */
+bool zt_turn_needed(const struct zt_component *component);
+
+/* The component's arrangement is in Fortran order, its encoding raw or deflate, its decoded length
+ * that of its shape. Both are borrowed. ZT_NO_MEMORY; ZT_CORRUPT from inflating. */
+enum zt_status zt_turn_open(const struct zt_component *component, struct zt_source *source,
+                            struct zt_turn **out_turn, struct zt_error *error);
+
+/* Reads up to capacity bytes of the little-endian, row-major array; *out_length is 0 at the end. */
+enum zt_status zt_turn_read(struct zt_turn *turn, uint8_t *buffer, size_t capacity,
+                            size_t *out_length, struct zt_error *error);
+
+/* Takes NULL. */
+void zt_turn_close(struct zt_turn *turn);
+
+#endif

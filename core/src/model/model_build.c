@@ -1,0 +1,367 @@
+/* Building a model: growing arrays against a budget, sorting, handing out. */
+#include "model/model_build.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "zt/digest.h"
+
+/* Of the 16 n bytes + 1 MiB that a manifest of n bytes may cost, the manifest itself takes n,
+ * joined texts at most 4 n and the arrays at most 11 n. An object of 64 one-byte dimensions, the
+ * costliest there is, takes less than 10 n. */
+#define ARENA_BUDGET_FACTOR  4
+#define ARRAYS_BUDGET_FACTOR 11
+#define ARENA_BUDGET_BASE    (256u << 10)
+#define ARRAYS_BUDGET_BASE   (512u << 10)
+
+/* Small arrays double; from this many bytes on they grow by an eighth, which realloc does by
+ * remapping. */
+#define DOUBLING_LIMIT_BYTES (256u << 10)
+#define SMALLEST_CAPACITY    8
+
+struct zt_named_array zt_objects_named(const struct zt_object *objects, uint32_t count)
+{
+    static_assert(offsetof(struct zt_object, name) == 0, "the name comes first");
+
+    return (struct zt_named_array){(void *)(uintptr_t)objects, count, sizeof(*objects),
+                                   offsetof(struct zt_object, name_length)};
+}
+
+struct zt_named_array zt_components_named(const struct zt_component *components, uint32_t count)
+{
+    static_assert(offsetof(struct zt_component, name) == 0, "the name comes first");
+
+    return (struct zt_named_array){(void *)(uintptr_t)components, count, sizeof(*components),
+                                   offsetof(struct zt_component, name_length)};
+}
+
+static struct zt_named_array shards_named(const struct zt_shard *shards, uint32_t count)
+{
+    static_assert(offsetof(struct zt_shard, name) == 0, "the name comes first");
+
+    return (struct zt_named_array){(void *)(uintptr_t)shards, count, sizeof(*shards),
+                                   offsetof(struct zt_shard, name_length)};
+}
+
+static enum zt_status no_memory(struct zt_error *error)
+{
+    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+}
+
+static uint32_t larger_capacity(uint32_t capacity, size_t stride)
+{
+    if (capacity < SMALLEST_CAPACITY)
+        return SMALLEST_CAPACITY;
+    return capacity * stride < DOUBLING_LIMIT_BYTES ? capacity * 2 : capacity + capacity / 8;
+}
+
+/* Makes room for one more entry in the array whose pointer lies at array_at. */
+static enum zt_status grow(struct zt_builder *builder, void *array_at, uint32_t *capacity,
+                           size_t stride, struct zt_error *error)
+{
+    uint32_t wanted = larger_capacity(*capacity, stride);
+    uint64_t held = builder->held_bytes + (uint64_t)(wanted - *capacity) * stride;
+    void *array;
+
+    if (held > builder->budget_bytes) {
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "the manifest takes more memory than its length allows");
+    }
+    memcpy(&array, array_at, sizeof(array));
+    array = realloc(array, wanted * stride);
+    if (array == NULL)
+        return no_memory(error);
+    memcpy(array_at, &array, sizeof(array));
+    builder->held_bytes = held;
+    *capacity = wanted;
+    return ZT_OK;
+}
+
+/* --- beginning --- */
+
+static enum zt_status read_manifest(struct zt_builder *builder, struct zt_source *source,
+                                    struct zt_error *error)
+{
+    struct zt_model *model = builder->model;
+    size_t length = (size_t)model->manifest_length;
+    uint8_t *bytes = malloc(length > 0 ? length : 1);
+
+    if (bytes == NULL)
+        return no_memory(error);
+    model->storage->manifest = bytes;
+    if (length > 0) {
+        enum zt_status status =
+            zt_source_read_at(source, model->manifest_offset, bytes, length, error);
+
+        if (status != ZT_OK)
+            return status;
+    }
+    model->manifest_hash = zt_xxh3(bytes, length);
+    return ZT_OK;
+}
+
+/* The arrays that positions are added to are never NULL, also where a model has no component or no
+ * dimension. */
+static enum zt_status reserve_arrays(struct zt_builder *builder, struct zt_error *error)
+{
+    enum zt_status status = grow(builder, &builder->components, &builder->component_capacity,
+                                 sizeof(*builder->components), error);
+
+    if (status != ZT_OK)
+        return status;
+    return grow(builder, &builder->dimensions, &builder->dimension_capacity,
+                sizeof(*builder->dimensions), error);
+}
+
+enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *source,
+                               uint64_t manifest_offset, uint64_t manifest_length,
+                               struct zt_error *error)
+{
+    struct zt_model *model;
+    struct zt_model_storage *storage;
+    enum zt_status status;
+
+    memset(builder, 0, sizeof(*builder));
+    model = calloc(1, sizeof(*model));
+    storage = calloc(1, sizeof(*storage));
+    if (model == NULL || storage == NULL) {
+        free(model);
+        free(storage);
+        return no_memory(error);
+    }
+    model->storage = storage;
+    model->file_size = zt_source_size(source);
+    model->manifest_offset = manifest_offset;
+    model->manifest_length = manifest_length;
+    zt_arena_init(&storage->arena,
+                  ARENA_BUDGET_FACTOR * (size_t)manifest_length + ARENA_BUDGET_BASE);
+    builder->budget_bytes = ARRAYS_BUDGET_FACTOR * manifest_length + ARRAYS_BUDGET_BASE;
+    builder->model = model;
+    status = reserve_arrays(builder, error);
+    if (status == ZT_OK)
+        status = read_manifest(builder, source, error);
+    if (status != ZT_OK)
+        zt_builder_abandon(builder);
+    return status;
+}
+
+/* --- adding --- */
+
+enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **out_object,
+                                 struct zt_error *error)
+{
+    struct zt_model *model = builder->model;
+    struct zt_object *object;
+
+    if (model->object_count == builder->object_capacity) {
+        enum zt_status status = grow(builder, &builder->objects, &builder->object_capacity,
+                                     sizeof(*builder->objects), error);
+
+        if (status != ZT_OK)
+            return status;
+    }
+    object = &builder->objects[model->object_count++];
+    memset(object, 0, sizeof(*object));
+    object->first_component = model->component_count;
+    object->first_dimension = builder->dimension_count;
+    *out_object = object;
+    return ZT_OK;
+}
+
+static struct zt_object *last_object(const struct zt_builder *builder)
+{
+    assert(builder->model->object_count > 0);
+    return &builder->objects[builder->model->object_count - 1];
+}
+
+enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_component **out_component,
+                                    struct zt_error *error)
+{
+    struct zt_model *model = builder->model;
+    struct zt_object *object = last_object(builder);
+    struct zt_component *component;
+
+    if (model->component_count == builder->component_capacity) {
+        enum zt_status status = grow(builder, &builder->components, &builder->component_capacity,
+                                     sizeof(*builder->components), error);
+
+        if (status != ZT_OK)
+            return status;
+    }
+    component = &builder->components[model->component_count++];
+    memset(component, 0, sizeof(*component));
+    object->component_count++;
+    *out_component = component;
+    return ZT_OK;
+}
+
+enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent,
+                                    struct zt_error *error)
+{
+    struct zt_object *object = last_object(builder);
+
+    assert(object->rank < ZT_RANK_MAX);
+    if (builder->dimension_count == builder->dimension_capacity) {
+        enum zt_status status = grow(builder, &builder->dimensions, &builder->dimension_capacity,
+                                     sizeof(*builder->dimensions), error);
+
+        if (status != ZT_OK)
+            return status;
+    }
+    builder->dimensions[builder->dimension_count++] = extent;
+    object->rank++;
+    return ZT_OK;
+}
+
+enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **out_shard,
+                                struct zt_error *error)
+{
+    struct zt_model *model = builder->model;
+    struct zt_shard *shard;
+
+    if (model->shard_count == builder->shard_capacity) {
+        enum zt_status status = grow(builder, &builder->shards, &builder->shard_capacity,
+                                     sizeof(*builder->shards), error);
+
+        if (status != ZT_OK)
+            return status;
+    }
+    shard = &builder->shards[model->shard_count++];
+    memset(shard, 0, sizeof(*shard));
+    *out_shard = shard;
+    return ZT_OK;
+}
+
+/* --- finishing --- */
+
+/* Sorts one array; *out_second is the place of a name that the entry before it has too, or 0. */
+static enum zt_status sort_array(const struct zt_named_array *array, size_t *out_second,
+                                 struct zt_error *error)
+{
+    enum zt_status status = zt_names_sort(array, error);
+
+    if (status == ZT_OK)
+        *out_second = zt_names_duplicate(array);
+    return status;
+}
+
+static enum zt_status fail_duplicate(const struct zt_builder *builder, struct zt_text first,
+                                     struct zt_text second, const char *rule,
+                                     struct zt_error *error)
+{
+    uint64_t first_at = zt_builder_offset_of(builder, first.bytes);
+    uint64_t second_at = zt_builder_offset_of(builder, second.bytes);
+    uint64_t at = first_at != ZT_NO_OFFSET && first_at > second_at ? first_at : second_at;
+
+    return zt_fail(error, ZT_INVALID, rule, at, "a name occurs twice");
+}
+
+static enum zt_status sort_components(struct zt_builder *builder, const char *rule,
+                                      struct zt_error *error)
+{
+    for (uint32_t i = 0; i < builder->model->object_count; i++) {
+        const struct zt_object *object = &builder->objects[i];
+        struct zt_named_array array;
+        size_t second;
+        enum zt_status status;
+
+        if (object->component_count < 2)
+            continue;
+        array = zt_components_named(builder->components + object->first_component,
+                                    object->component_count);
+        second = 0;
+        status = sort_array(&array, &second, error);
+        if (status != ZT_OK)
+            return status;
+        if (second > 0) {
+            struct zt_text name = zt_names_at(&array, second);
+
+            status = fail_duplicate(builder, zt_names_at(&array, second - 1), name, rule, error);
+            zt_error_at(error, zt_object_name(object), name);
+            return status;
+        }
+    }
+    return ZT_OK;
+}
+
+static enum zt_status sort_objects(struct zt_builder *builder, const char *rule,
+                                   struct zt_error *error)
+{
+    struct zt_named_array array = zt_objects_named(builder->objects, builder->model->object_count);
+    size_t second = 0;
+    enum zt_status status = sort_array(&array, &second, error);
+
+    if (status == ZT_OK && second > 0) {
+        struct zt_text name = zt_names_at(&array, second);
+
+        status = fail_duplicate(builder, zt_names_at(&array, second - 1), name, rule, error);
+        zt_error_at(error, name, (struct zt_text){NULL, 0});
+    }
+    return status;
+}
+
+static enum zt_status sort_shards(struct zt_builder *builder, const char *rule,
+                                  struct zt_error *error)
+{
+    struct zt_named_array array = shards_named(builder->shards, builder->model->shard_count);
+    size_t second = 0;
+    enum zt_status status = sort_array(&array, &second, error);
+
+    if (status == ZT_OK && second > 0) {
+        return fail_duplicate(builder, zt_names_at(&array, second - 1), zt_names_at(&array, second),
+                              rule, error);
+    }
+    return status;
+}
+
+/* Gives back what growth left over. An array that cannot be made smaller is good as it is. */
+static void *trimmed(void *array, size_t bytes)
+{
+    void *smaller = bytes > 0 ? realloc(array, bytes) : NULL;
+
+    return smaller != NULL ? smaller : array;
+}
+
+enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplicate_rule,
+                                 struct zt_model **out_model, struct zt_error *error)
+{
+    struct zt_model *model = builder->model;
+    enum zt_status status = sort_components(builder, duplicate_rule, error);
+
+    if (status == ZT_OK)
+        status = sort_objects(builder, duplicate_rule, error);
+    if (status == ZT_OK)
+        status = sort_shards(builder, duplicate_rule, error);
+    if (status != ZT_OK)
+        return status;
+    model->objects = trimmed(builder->objects, model->object_count * sizeof(*builder->objects));
+    model->components =
+        trimmed(builder->components, model->component_count * sizeof(*builder->components));
+    model->dimensions =
+        trimmed(builder->dimensions, builder->dimension_count * sizeof(*builder->dimensions));
+    model->shards = trimmed(builder->shards, model->shard_count * sizeof(*builder->shards));
+    memset(builder, 0, sizeof(*builder));
+    *out_model = model;
+    return ZT_OK;
+}
+
+void zt_builder_abandon(struct zt_builder *builder)
+{
+    free(builder->objects);
+    free(builder->components);
+    free(builder->dimensions);
+    free(builder->shards);
+    zt_model_free(builder->model);
+    memset(builder, 0, sizeof(*builder));
+}
+
+uint64_t zt_builder_offset_of(const struct zt_builder *builder, const void *text)
+{
+    uintptr_t begin = (uintptr_t)builder->model->storage->manifest;
+    uintptr_t at = (uintptr_t)text;
+
+    if (text == NULL || at < begin || at - begin >= builder->model->manifest_length)
+        return ZT_NO_OFFSET;
+    return builder->model->manifest_offset + (at - begin);
+}

@@ -1,0 +1,70 @@
+/* Building a model: growing arrays, sorting, names checked for duplicates. Every reader fills a
+ * model through this.
+ *
+ * What it holds is counted against a budget made from the manifest's length (docs/rules/, Memory).
+ */
+#ifndef ZT_MODEL_MODEL_BUILD_H
+#define ZT_MODEL_MODEL_BUILD_H
+
+#include "base/arena.h"
+#include "model/name_sort.h"
+#include "zt/model.h"
+
+/* zTensor 2's bound on the number of dimensions, this library's for older files. */
+#define ZT_RANK_MAX 64
+
+struct zt_model_storage {
+    struct zt_arena arena;
+    uint8_t *manifest; /* the manifest's bytes; texts of the model point into them */
+};
+
+struct zt_builder {
+    struct zt_model *model;
+    struct zt_object *objects;
+    struct zt_component *components;
+    uint64_t *dimensions;
+    struct zt_shard *shards;
+    uint32_t object_capacity;
+    uint32_t component_capacity;
+    uint32_t dimension_count;
+    uint32_t dimension_capacity;
+    uint32_t shard_capacity;
+    uint64_t held_bytes;
+    uint64_t budget_bytes;
+};
+
+/* Reads the manifest's bytes (at most 1 GiB: checked by the caller's own rule before) into the
+ * model and computes manifest_hash. manifest_length may be 0 for formats whose index is built
+ * otherwise. */
+enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *source,
+                               uint64_t manifest_offset, uint64_t manifest_length,
+                               struct zt_error *error);
+
+/* A cleared entry, valid until the next call of the same function. Components and dimensions added
+ * belong to the object added last. ZT_LIMIT past the budget, ZT_NO_MEMORY. */
+enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **out_object,
+                                 struct zt_error *error);
+enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_component **out_component,
+                                    struct zt_error *error);
+enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent,
+                                    struct zt_error *error);
+enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **out_shard,
+                                struct zt_error *error);
+
+/* Sorts objects, components and shards by name, refuses names that occur twice (rule: the one
+ * given, offset of the second), gives back slack and hands the model out. On failure the builder
+ * still owns everything. */
+enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplicate_rule,
+                                 struct zt_model **out_model, struct zt_error *error);
+
+/* Frees what a builder that did not finish holds. */
+void zt_builder_abandon(struct zt_builder *builder);
+
+/* Absolute offset of a text that lies in the manifest's bytes; ZT_NO_OFFSET otherwise. */
+uint64_t zt_builder_offset_of(const struct zt_builder *builder, const void *text);
+
+/* Entries of a model as arrays by name. */
+struct zt_named_array zt_objects_named(const struct zt_object *objects, uint32_t count);
+struct zt_named_array zt_components_named(const struct zt_component *components, uint32_t count);
+
+#endif

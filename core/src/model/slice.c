@@ -1,0 +1,403 @@
+/* Slices: what is cut of each dimension, and how its bytes lie in the tensor's.
+ *
+ * A slice's text is read twice, first for its form alone: what is malformed is told before what
+ * does not fit. Then each dimension has a cut, and the cuts become one run of bytes or loops over
+ * runs, merged as far as they lie side by side. Everything is counted in elements until the end,
+ * because those of a sub-byte type have no whole number of bytes. */
+#include "zt/slice.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/layout.h"
+
+/* What is taken of a dimension. */
+struct cut {
+    uint64_t start;
+    uint64_t count;
+    bool is_dropped; /* by an integer: the result has no such dimension */
+};
+
+struct bound {
+    bool is_given;
+    bool is_negative;
+    uint64_t magnitude; /* UINT64_MAX for all that is larger: no dimension holds such an index */
+};
+
+enum item_kind { ITEM_INDEX, ITEM_SPAN, ITEM_ELLIPSIS };
+
+struct item {
+    enum item_kind kind;
+    struct bound first; /* or the index */
+    struct bound end;
+};
+
+struct reading {
+    struct zt_text text;
+    size_t at;
+    struct zt_error *error;
+};
+
+__attribute__((format(printf, 3, 4))) static enum zt_slice_verdict refuse(
+    struct zt_error *error, enum zt_slice_verdict verdict, const char *format, ...)
+{
+    char message[200];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
+    return verdict;
+}
+
+/* --- the text --- */
+
+static bool has_more(const struct reading *reading)
+{
+    return reading->at < reading->text.length;
+}
+
+static bool take(struct reading *reading, char wanted)
+{
+    if (!has_more(reading) || reading->text.bytes[reading->at] != wanted)
+        return false;
+    reading->at++;
+    return true;
+}
+
+static bool take_digit(struct reading *reading, unsigned *out_digit)
+{
+    char c = has_more(reading) ? reading->text.bytes[reading->at] : '\0';
+
+    if (c < '0' || c > '9')
+        return false;
+    reading->at++;
+    *out_digit = (unsigned)(c - '0');
+    return true;
+}
+
+/* A bound that is not given is well formed; a minus without digits is not. */
+static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *out_bound)
+{
+    struct bound bound = {.is_negative = take(reading, '-')};
+    unsigned digit;
+
+    while (take_digit(reading, &digit)) {
+        bound.is_given = true;
+        if (__builtin_mul_overflow(bound.magnitude, 10, &bound.magnitude) ||
+            __builtin_add_overflow(bound.magnitude, digit, &bound.magnitude))
+            bound.magnitude = UINT64_MAX;
+    }
+    if (bound.is_negative && !bound.is_given)
+        return refuse(reading->error, ZT_SLICE_MALFORMED,
+                      "no digits after the minus at character %zu", reading->at);
+    /* There is one zero. */
+    bound.is_negative = bound.is_negative && bound.magnitude != 0;
+    *out_bound = bound;
+    return ZT_SLICE_FITS;
+}
+
+static bool take_ellipsis(struct reading *reading)
+{
+    static const char ellipsis[] = "...";
+    const size_t length = sizeof(ellipsis) - 1;
+
+    if (reading->text.length - reading->at < length ||
+        memcmp(reading->text.bytes + reading->at, ellipsis, length) != 0)
+        return false;
+    reading->at += length;
+    return true;
+}
+
+/* What stands where an item must have ended. */
+static enum zt_slice_verdict refuse_rest(const struct reading *reading, const struct item *item)
+{
+    if (!has_more(reading))
+        return refuse(reading->error, ZT_SLICE_MALFORMED,
+                      "nothing stands at its end, after character %zu", reading->at);
+    if (item->kind == ITEM_SPAN && reading->text.bytes[reading->at] == ':')
+        return refuse(reading->error, ZT_SLICE_MALFORMED,
+                      "steps are not supported (the second colon, character %zu)", reading->at + 1);
+    return refuse(
+        reading->error, ZT_SLICE_MALFORMED,
+        "an integer, start:stop or ... is expected, and a comma between them (character %zu)",
+        reading->at + 1);
+}
+
+/* One item and the comma after it; *out_more tells of the comma. */
+static enum zt_slice_verdict read_item(struct reading *reading, struct item *item, bool *out_more)
+{
+    enum zt_slice_verdict verdict;
+
+    *item = (struct item){.kind = ITEM_ELLIPSIS};
+    if (!take_ellipsis(reading)) {
+        item->kind = ITEM_INDEX;
+        verdict = read_bound(reading, &item->first);
+        if (verdict != ZT_SLICE_FITS)
+            return verdict;
+        if (take(reading, ':')) {
+            item->kind = ITEM_SPAN;
+            verdict = read_bound(reading, &item->end);
+            if (verdict != ZT_SLICE_FITS)
+                return verdict;
+        } else if (!item->first.is_given) {
+            return refuse_rest(reading, item);
+        }
+    }
+    *out_more = take(reading, ',');
+    return *out_more || !has_more(reading) ? ZT_SLICE_FITS : refuse_rest(reading, item);
+}
+
+/* Checks the form of the whole text; *out_spread is how many dimensions no item speaks of: "..."
+ * stands for them. */
+static enum zt_slice_verdict scan(const struct zt_slice_tensor *tensor, struct zt_text text,
+                                  unsigned *out_spread, struct zt_error *error)
+{
+    struct reading reading = {.text = text, .error = error};
+    size_t items = 0;
+    bool has_ellipsis = false;
+    bool more = true;
+
+    while (more) {
+        struct item item;
+        enum zt_slice_verdict verdict = read_item(&reading, &item, &more);
+
+        if (verdict != ZT_SLICE_FITS)
+            return verdict;
+        if (item.kind != ITEM_ELLIPSIS)
+            items++;
+        else if (has_ellipsis)
+            return refuse(error, ZT_SLICE_MALFORMED, "a second ... ends at character %zu",
+                          reading.at);
+        else
+            has_ellipsis = true;
+    }
+    if (items > tensor->rank)
+        return refuse(error, ZT_SLICE_OUT_OF_RANGE, "%zu dimensions are given, the tensor has %u",
+                      items, tensor->rank);
+    *out_spread = tensor->rank - (unsigned)items;
+    return ZT_SLICE_FITS;
+}
+
+/* --- the cuts --- */
+
+static bool index_cut(const struct bound *index, uint64_t extent, struct cut *cut)
+{
+    if (index->is_negative ? index->magnitude > extent : index->magnitude >= extent)
+        return false;
+    *cut = (struct cut){.start = index->is_negative ? extent - index->magnitude : index->magnitude,
+                        .count = 1,
+                        .is_dropped = true};
+    return true;
+}
+
+/* As NumPy does: negative ones count from the end, and all are moved to where the dimension is. */
+static uint64_t clip(const struct bound *bound, uint64_t extent, uint64_t otherwise)
+{
+    uint64_t inside = bound->magnitude < extent ? bound->magnitude : extent;
+
+    if (!bound->is_given)
+        return otherwise;
+    return bound->is_negative ? extent - inside : inside;
+}
+
+static struct cut span_cut(const struct item *item, uint64_t extent)
+{
+    uint64_t start = clip(&item->first, extent, 0);
+    uint64_t end = clip(&item->end, extent, extent);
+
+    return (struct cut){.start = start, .count = end > start ? end - start : 0};
+}
+
+static void take_whole(const struct zt_slice_tensor *tensor, struct cut *cuts)
+{
+    for (unsigned i = 0; i < tensor->rank; i++)
+        cuts[i] = (struct cut){.count = tensor->shape[i]};
+}
+
+/* The text's form has been checked, and that it has no more items than there are dimensions. */
+static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor,
+                                            struct zt_text text, unsigned spread, struct cut *cuts,
+                                            struct zt_error *error)
+{
+    struct reading reading = {.text = text, .error = error};
+    unsigned dimension = 0;
+    bool more = true;
+
+    take_whole(tensor, cuts);
+    while (more) {
+        struct item item;
+        enum zt_slice_verdict verdict = read_item(&reading, &item, &more);
+        uint64_t extent;
+
+        assert(verdict == ZT_SLICE_FITS);
+        (void)verdict;
+        if (item.kind == ITEM_ELLIPSIS) {
+            dimension += spread;
+            continue;
+        }
+        extent = tensor->shape[dimension];
+        if (item.kind == ITEM_SPAN)
+            cuts[dimension] = span_cut(&item, extent);
+        else if (!index_cut(&item.first, extent, &cuts[dimension]))
+            return refuse(error, ZT_SLICE_OUT_OF_RANGE,
+                          "the index into dimension %u is outside: it has %" PRIu64, dimension,
+                          extent);
+        dimension++;
+    }
+    return ZT_SLICE_FITS;
+}
+
+/* --- the bytes --- */
+
+/* A dimension around what there is so far: a longer run, a longer loop, or one more. Innermost
+ * first. */
+static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count, uint64_t stride)
+{
+    unsigned last = slice->loop_count - 1;
+
+    if (count == 1)
+        return;
+    if (slice->loop_count == 0 && *run == stride) {
+        *run *= count;
+    } else if (slice->loop_count > 0 &&
+               slice->loops[last].count * slice->loops[last].stride_bytes == stride) {
+        slice->loops[last].count *= count;
+    } else {
+        slice->loops[slice->loop_count].count = count;
+        slice->loops[slice->loop_count].stride_bytes = stride;
+        slice->loop_count++;
+    }
+}
+
+static void reverse_loops(struct zt_slice *slice)
+{
+    for (unsigned i = 0, j = slice->loop_count; i + 1 < j; i++) {
+        uint64_t count, stride;
+
+        j--;
+        count = slice->loops[i].count;
+        stride = slice->loops[i].stride_bytes;
+        slice->loops[i] = slice->loops[j];
+        slice->loops[j].count = count;
+        slice->loops[j].stride_bytes = stride;
+    }
+}
+
+/* Whether every run begins and ends between two bytes, or ends where the data do. */
+static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elements, unsigned pack)
+{
+    uint64_t end = slice->offset + run;
+
+    if (slice->offset % pack != 0)
+        return false;
+    if (slice->loop_count == 0)
+        return end % pack == 0 || end == elements;
+    for (unsigned i = 0; i < slice->loop_count; i++)
+        if (slice->loops[i].stride_bytes % pack != 0)
+            return false;
+    return run % pack == 0;
+}
+
+/* Turns what was counted in elements into bytes; pack of them are in one, or each has width_bytes.
+ */
+static void count_bytes(struct zt_slice *slice, uint64_t run, unsigned pack, unsigned width_bytes)
+{
+    slice->offset = slice->offset / pack * width_bytes;
+    slice->run_bytes = (run / pack + (run % pack != 0)) * width_bytes;
+    slice->length = slice->run_bytes;
+    for (unsigned i = 0; i < slice->loop_count; i++) {
+        slice->loops[i].stride_bytes = slice->loops[i].stride_bytes / pack * width_bytes;
+        slice->length *= slice->loops[i].count;
+    }
+}
+
+/* For cuts of at least one element each: then the tensor has no dimension of 0 either. */
+static enum zt_slice_verdict lay_out(const struct zt_slice_tensor *tensor, const struct cut *cuts,
+                                     struct zt_slice *slice, struct zt_error *error)
+{
+    unsigned bits = zt_element_bits(tensor->dtype, tensor->logical);
+    unsigned pack = bits < 8 ? 8 / bits : 1;
+    uint64_t stride = 1, run = 1, elements, bytes;
+
+    if (!zt_shape_product(tensor->shape, tensor->rank, &elements) ||
+        zt_element_bytes(tensor->dtype, tensor->logical, elements, &bytes) != ZT_OK)
+        return refuse(error, ZT_SLICE_OUT_OF_RANGE, "the tensor's bytes do not fit in 64 bits");
+    for (unsigned i = tensor->rank; i-- > 0;) {
+        slice->offset += cuts[i].start * stride;
+        add_dimension(slice, &run, cuts[i].count, stride);
+        stride *= tensor->shape[i];
+    }
+    if (!is_aligned(slice, run, elements, pack))
+        return refuse(
+            error, ZT_SLICE_NOT_ALIGNED,
+            "%u elements share a byte, and a run of the slice's begins or ends inside one", pack);
+    reverse_loops(slice);
+    count_bytes(slice, run, pack, bits < 8 ? 1 : bits / 8);
+    return ZT_SLICE_FITS;
+}
+
+static enum zt_slice_verdict settle(const struct zt_slice_tensor *tensor, const struct cut *cuts,
+                                    struct zt_slice *out_slice, struct zt_error *error)
+{
+    struct zt_slice slice = {.rank = 0};
+    bool is_empty = false;
+    enum zt_slice_verdict verdict = ZT_SLICE_FITS;
+
+    for (unsigned i = 0; i < tensor->rank; i++) {
+        is_empty = is_empty || cuts[i].count == 0;
+        if (!cuts[i].is_dropped)
+            slice.shape[slice.rank++] = cuts[i].count;
+    }
+    if (!is_empty)
+        verdict = lay_out(tensor, cuts, &slice, error);
+    if (verdict == ZT_SLICE_FITS)
+        *out_slice = slice;
+    return verdict;
+}
+
+enum zt_slice_verdict zt_slice_parse(const struct zt_slice_tensor *tensor, struct zt_text text,
+                                     struct zt_slice *out_slice, struct zt_error *out_error)
+{
+    struct cut cuts[ZT_SLICE_RANK_MAX];
+    unsigned spread = 0;
+    enum zt_slice_verdict verdict;
+
+    assert(tensor->rank <= ZT_SLICE_RANK_MAX && tensor->logical != ZT_LOGICAL_UNKNOWN);
+    verdict = scan(tensor, text, &spread, out_error);
+    if (verdict == ZT_SLICE_FITS)
+        verdict = cut_dimensions(tensor, text, spread, cuts, out_error);
+    return verdict == ZT_SLICE_FITS ? settle(tensor, cuts, out_slice, out_error) : verdict;
+}
+
+enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint64_t part,
+                                     uint64_t parts, int64_t axis, struct zt_slice *out_slice,
+                                     struct zt_error *out_error)
+{
+    struct cut cuts[ZT_SLICE_RANK_MAX];
+    int64_t rank = tensor->rank;
+    struct cut *cut;
+
+    assert(tensor->rank <= ZT_SLICE_RANK_MAX && tensor->logical != ZT_LOGICAL_UNKNOWN);
+    if (part >= parts)
+        return refuse(out_error, ZT_SLICE_MALFORMED,
+                      "there is no part %" PRIu64 " of %" PRIu64 " (they count from 0)", part,
+                      parts);
+    if (axis < -rank || axis >= rank)
+        return refuse(out_error, ZT_SLICE_OUT_OF_RANGE,
+                      "axis %" PRId64 " is outside a tensor of %u dimensions", axis, tensor->rank);
+    take_whole(tensor, cuts);
+    cut = &cuts[axis < 0 ? axis + rank : axis];
+    if (cut->count % parts != 0)
+        return refuse(out_error, ZT_SLICE_NOT_DIVISIBLE,
+                      "dimension %" PRId64 " has %" PRIu64
+                      ", not a multiple of the number of parts",
+                      axis < 0 ? axis + rank : axis, cut->count);
+    cut->count /= parts;
+    cut->start = part * cut->count;
+    return settle(tensor, cuts, out_slice, out_error);
+}

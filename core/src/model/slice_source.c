@@ -1,0 +1,301 @@
+/* Slices as sources: the runs of a slice, put side by side when they are read.
+ *
+ * Runs that lie close are read together, a window at a time, and picked out of it; long ones and
+ * those far apart are read each for itself, straight to where they are wanted. Nothing is taken
+ * from a mapping: a file that is cut short would end the process. The window lies on the stack, so
+ * reading allocates nothing and threads share nothing. */
+#include "zt/slice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes/source_range.h"
+
+/* Fits in the second-level cache, and makes the cost of a system call small beside that of its
+ * bytes. */
+#define WINDOW_BYTES ((size_t)64 << 10)
+/* Reading so many bytes too many costs about what one more system call does. */
+#define BRIDGED_BYTES 8192
+/* Copying a run once more than needed costs half of reading as many bytes. */
+#define EXTRA_COPY_DIVISOR 2
+
+struct slice_source {
+    struct zt_source base;
+    struct zt_slice slice;
+    struct zt_source *tensor;
+    uint64_t tensor_base;
+    /* The innermost loops whose gaps are worth reading over; loop_count when none are. */
+    unsigned first_dense_loop;
+    /* From the first byte of one pass over those loops to its last. */
+    uint64_t dense_extent;
+};
+
+/* Where a read is: the run it is in, as a position in each loop, and what of the tensor lies in the
+ * window. */
+struct gathering {
+    const struct slice_source *source;
+    uint8_t *out;
+    uint64_t left;
+    uint64_t at;     /* of the run, in the tensor's bytes */
+    uint64_t within; /* of the run, only ever of the first one */
+    uint64_t end;    /* after the last byte wanted, in the tensor's bytes */
+    uint64_t positions[ZT_SLICE_RANK_MAX];
+    uint8_t *window;
+    uint64_t window_at;
+    uint64_t window_length;
+    struct zt_error *error;
+};
+
+/* --- copying out of the window --- */
+
+/* A constant length makes each copy one or two instructions. */
+#define COPY_RUNS(length_)                                             \
+    do {                                                               \
+        for (uint64_t i = 0; i < count; i++)                           \
+            memcpy(out + i * (length_), from + i * stride, (length_)); \
+    } while (0)
+
+static void copy_runs(uint8_t *restrict out, const uint8_t *restrict from, uint64_t count,
+                      uint64_t stride, uint64_t run_bytes)
+{
+    switch (run_bytes) {
+    case 1:
+        COPY_RUNS(1);
+        break;
+    case 2:
+        COPY_RUNS(2);
+        break;
+    case 4:
+        COPY_RUNS(4);
+        break;
+    case 8:
+        COPY_RUNS(8);
+        break;
+    case 16:
+        COPY_RUNS(16);
+        break;
+    default:
+        COPY_RUNS(run_bytes);
+        break;
+    }
+}
+
+/* --- walking the loops --- */
+
+/* The innermost loop. */
+static unsigned last_loop(const struct gathering *gathering)
+{
+    return gathering->source->slice.loop_count - 1;
+}
+
+static void seek(struct gathering *gathering, uint64_t offset)
+{
+    const struct zt_slice *slice = &gathering->source->slice;
+    uint64_t run = offset / slice->run_bytes;
+
+    gathering->within = offset % slice->run_bytes;
+    gathering->at = slice->offset;
+    for (unsigned i = slice->loop_count; i-- > 0;) {
+        gathering->positions[i] = run % slice->loops[i].count;
+        gathering->at += gathering->positions[i] * slice->loops[i].stride_bytes;
+        run /= slice->loops[i].count;
+    }
+}
+
+/* Moves over runs of the innermost loop, at most to its end. Past the last run of all it begins
+ * anew. */
+static void advance(struct gathering *gathering, uint64_t runs)
+{
+    const struct zt_slice *slice = &gathering->source->slice;
+    unsigned i = last_loop(gathering);
+
+    gathering->positions[i] += runs;
+    gathering->at += runs * slice->loops[i].stride_bytes;
+    while (gathering->positions[i] == slice->loops[i].count) {
+        gathering->at -= slice->loops[i].count * slice->loops[i].stride_bytes;
+        gathering->positions[i] = 0;
+        if (i-- == 0)
+            return;
+        gathering->positions[i]++;
+        gathering->at += slice->loops[i].stride_bytes;
+    }
+}
+
+/* --- reading --- */
+
+static enum zt_status read_tensor(struct gathering *gathering, uint64_t at, void *buffer,
+                                  uint64_t length)
+{
+    return zt_source_read_at(gathering->source->tensor, gathering->source->tensor_base + at, buffer,
+                             (size_t)length, gathering->error);
+}
+
+/* Part of a run, or a whole one, straight to the caller. */
+static enum zt_status take_directly(struct gathering *gathering)
+{
+    uint64_t rest = gathering->source->slice.run_bytes - gathering->within;
+    uint64_t length = rest < gathering->left ? rest : gathering->left;
+    enum zt_status status =
+        read_tensor(gathering, gathering->at + gathering->within, gathering->out, length);
+
+    if (status != ZT_OK)
+        return status;
+    gathering->out += length;
+    gathering->left -= length;
+    gathering->within = 0;
+    advance(gathering, 1);
+    return ZT_OK;
+}
+
+/* Bytes from the present run on that the window may hold: none past this pass over the dense loops,
+ * and none past what is wanted. */
+static uint64_t reach(const struct gathering *gathering)
+{
+    const struct slice_source *source = gathering->source;
+    uint64_t length = source->dense_extent;
+
+    for (unsigned i = source->first_dense_loop; i < source->slice.loop_count; i++)
+        length -= gathering->positions[i] * source->slice.loops[i].stride_bytes;
+    if (length > gathering->end - gathering->at)
+        length = gathering->end - gathering->at;
+    return length < WINDOW_BYTES ? length : WINDOW_BYTES;
+}
+
+static bool is_in_window(const struct gathering *gathering)
+{
+    return gathering->at >= gathering->window_at &&
+           gathering->at + gathering->source->slice.run_bytes <=
+               gathering->window_at + gathering->window_length;
+}
+
+static enum zt_status fill_window(struct gathering *gathering)
+{
+    uint64_t length = reach(gathering);
+    enum zt_status status;
+
+    gathering->window_length = 0;
+    status = read_tensor(gathering, gathering->at, gathering->window, length);
+    if (status != ZT_OK)
+        return status;
+    gathering->window_at = gathering->at;
+    gathering->window_length = length;
+    return ZT_OK;
+}
+
+/* As many whole runs of the innermost loop as are wanted and lie in the window. */
+static enum zt_status take_from_window(struct gathering *gathering)
+{
+    const struct zt_slice *slice = &gathering->source->slice;
+    unsigned last = last_loop(gathering);
+    uint64_t stride = slice->loops[last].stride_bytes;
+    uint64_t runs = slice->loops[last].count - gathering->positions[last];
+    uint64_t wanted = gathering->left / slice->run_bytes;
+    uint64_t in_window, room;
+    enum zt_status status = is_in_window(gathering) ? ZT_OK : fill_window(gathering);
+
+    if (status != ZT_OK)
+        return status;
+    room = gathering->window_at + gathering->window_length - gathering->at - slice->run_bytes;
+    runs = wanted < runs ? wanted : runs;
+    /* Most rows of small tensors lie in the window whole: no division for them. */
+    if ((runs - 1) * stride > room) {
+        in_window = room / stride + 1;
+        runs = in_window < runs ? in_window : runs;
+    }
+    copy_runs(gathering->out, gathering->window + (gathering->at - gathering->window_at), runs,
+              stride, slice->run_bytes);
+    gathering->out += runs * slice->run_bytes;
+    gathering->left -= runs * slice->run_bytes;
+    advance(gathering, runs);
+    return ZT_OK;
+}
+
+/* Apart from its caller, so that a slice in one run is read without the window's stack. */
+__attribute__((noinline)) static enum zt_status gather(const struct slice_source *source,
+                                                       uint64_t offset, uint8_t *buffer,
+                                                       size_t length, struct zt_error *error)
+{
+    uint8_t window[WINDOW_BYTES];
+    struct gathering gathering = {
+        .source = source, .out = buffer, .left = length, .window = window, .error = error};
+    bool is_dense = source->first_dense_loop < source->slice.loop_count;
+    enum zt_status status = ZT_OK;
+
+    seek(&gathering, offset + length - 1);
+    gathering.end = gathering.at + gathering.within + 1;
+    seek(&gathering, offset);
+    while (status == ZT_OK && gathering.left > 0) {
+        bool is_partial = gathering.within > 0 || gathering.left < source->slice.run_bytes;
+
+        status = is_partial || !is_dense ? take_directly(&gathering) : take_from_window(&gathering);
+    }
+    return status;
+}
+
+/* --- the source --- */
+
+static uint64_t slice_size(const struct zt_source *source)
+{
+    return ((const struct slice_source *)source)->slice.length;
+}
+
+static enum zt_status slice_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                    size_t length, struct zt_error *error)
+{
+    const struct slice_source *slice_source = (const struct slice_source *)source;
+    const struct zt_slice *slice = &slice_source->slice;
+    enum zt_status status = zt_source_check_range(slice->length, offset, length, error);
+
+    if (status != ZT_OK || length == 0)
+        return status;
+    if (zt_slice_is_contiguous(slice))
+        return zt_source_read_at(slice_source->tensor,
+                                 slice_source->tensor_base + slice->offset + offset, buffer, length,
+                                 error);
+    return gather(slice_source, offset, buffer, length, error);
+}
+
+static const uint8_t *slice_map(struct zt_source *source)
+{
+    (void)source;
+    return NULL;
+}
+
+static void slice_close(struct zt_source *source)
+{
+    free(source);
+}
+
+/* Counts the loops, from the innermost outwards, whose gaps cost less to read than to jump. */
+static void find_dense_loops(struct slice_source *source)
+{
+    const struct zt_slice *slice = &source->slice;
+    unsigned i = slice->loop_count;
+    uint64_t extent = slice->run_bytes;
+    uint64_t extra = slice->run_bytes / EXTRA_COPY_DIVISOR;
+
+    while (i > 0 && extra <= BRIDGED_BYTES &&
+           slice->loops[i - 1].stride_bytes - extent <= BRIDGED_BYTES - extra) {
+        i--;
+        extent += (slice->loops[i].count - 1) * slice->loops[i].stride_bytes;
+    }
+    source->first_dense_loop = i;
+    source->dense_extent = extent;
+}
+
+enum zt_status zt_slice_source(const struct zt_slice *slice, struct zt_source *tensor,
+                               uint64_t base, struct zt_source **out_source, struct zt_error *error)
+{
+    static const struct zt_source_ops ops = {slice_size, slice_read_at, slice_map, slice_close};
+    struct slice_source *source = malloc(sizeof(*source));
+
+    if (source == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");
+    source->base.ops = &ops;
+    source->slice = *slice;
+    source->tensor = tensor;
+    source->tensor_base = base;
+    find_dense_loops(source);
+    *out_source = &source->base;
+    return ZT_OK;
+}

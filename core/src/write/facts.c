@@ -1,0 +1,272 @@
+/* Facts about components that a file states ahead of them: one pass over all, and for canonical
+ * zTensor 2 a comparison of those that may be the same bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "write/feed.h"
+#include "write/formats.h"
+
+/* Different bytes of one length and digest, beyond which the others count as different: such files
+ * are made on purpose, and comparing each with each takes its square. */
+#define CANDIDATES_MAX 8
+
+struct gathering {
+    const struct zt_conversion *conversion;
+    struct zt_fact *facts;
+    struct zt_error *error;
+};
+
+/* What the target states; where it states nothing, what costs least. */
+static enum zt_digest_algorithm algorithm_of(const struct zt_conversion *conversion)
+{
+    enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
+
+    zt_target_fact(conversion->projection->target, &algorithm);
+    return algorithm;
+}
+
+/* --- lengths and digests --- */
+
+static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher,
+                                uint64_t *out_length, struct zt_error *error)
+{
+    const uint8_t *bytes;
+    size_t length;
+    uint64_t total = 0;
+    enum zt_status status;
+
+    do {
+        status = zt_feed_read(feed, &bytes, &length, error);
+        if (status != ZT_OK)
+            return status;
+        zt_hasher_update(hasher, bytes, length);
+        total += length;
+    } while (length > 0);
+    *out_length = total;
+    return ZT_OK;
+}
+
+/* The source's own digest, where it was compared before and is what the target states. */
+static bool take_over(const struct zt_conversion *conversion, uint32_t component,
+                      struct zt_fact *out_fact)
+{
+    const struct zt_origin *origin = &conversion->projection->origins[component];
+    const struct zt_component *from = &conversion->source->components[origin->component];
+    struct zt_digest digest;
+
+    if (!conversion->trusted || origin->change != ZT_CHANGE_NONE || from->digest == NULL ||
+        from->decoded_length == ZT_LENGTH_UNKNOWN ||
+        !zt_feed_digest_is_decoded(conversion->source, from) ||
+        zt_component_digest(conversion->source, from, &digest, NULL) != ZT_OK ||
+        digest.algorithm != algorithm_of(conversion))
+        return false;
+    *out_fact =
+        (struct zt_fact){.length = from->decoded_length, .same_as = component, .digest = digest};
+    return true;
+}
+
+enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t component,
+                              struct zt_fact *out_fact, struct zt_error *error)
+{
+    struct zt_feed *feed = NULL;
+    struct zt_hasher *hasher = NULL;
+    struct zt_fact fact = {.same_as = component};
+    enum zt_status status;
+
+    if (take_over(conversion, component, out_fact))
+        return ZT_OK;
+    status = zt_feed_open(conversion, component, &feed, error);
+    if (status == ZT_OK && zt_hasher_new(algorithm_of(conversion), &hasher) != ZT_OK)
+        status = zt_write_no_memory(error);
+    if (status == ZT_OK)
+        status = hash_feed(feed, hasher, &fact.length, error);
+    if (status == ZT_OK) {
+        zt_hasher_finish(hasher, &fact.digest);
+        *out_fact = fact;
+    }
+    if (hasher != NULL)
+        zt_hasher_free(hasher);
+    zt_feed_close(feed);
+    return status;
+}
+
+/* --- which are the same --- */
+
+/* One side of a comparison. */
+struct side {
+    struct zt_feed *feed;
+    const uint8_t *bytes;
+    size_t length;
+};
+
+static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+    bool equal = true;
+
+    while (equal && status == ZT_OK) {
+        size_t part;
+
+        for (unsigned i = 0; i < 2 && status == ZT_OK; i++)
+            if (sides[i].length == 0)
+                status = zt_feed_read(sides[i].feed, &sides[i].bytes, &sides[i].length, error);
+        part = sides[0].length < sides[1].length ? sides[0].length : sides[1].length;
+        if (status != ZT_OK || part == 0)
+            break;
+        equal = memcmp(sides[0].bytes, sides[1].bytes, part) == 0;
+        for (unsigned i = 0; i < 2; i++) {
+            sides[i].bytes += part;
+            sides[i].length -= part;
+        }
+    }
+    /* Both have the same length: they end together. */
+    *out_equal = equal;
+    return status;
+}
+
+/* Two names for one run of bytes, as files have them that share blobs. */
+static bool is_one_place(const struct zt_conversion *conversion, uint32_t first, uint32_t second)
+{
+    const struct zt_origin *origins = conversion->projection->origins;
+    const struct zt_component *a = &conversion->source->components[origins[first].component];
+    const struct zt_component *b = &conversion->source->components[origins[second].component];
+
+    return a->shard == b->shard && a->offset == b->offset && a->length == b->length &&
+           zt_component_is_plain(a) && zt_component_is_plain(b) &&
+           origins[first].change == ZT_CHANGE_NONE && origins[second].change == ZT_CHANGE_NONE;
+}
+
+static enum zt_status compare_components(const struct gathering *gathering, uint32_t first,
+                                         uint32_t second, bool *out_equal)
+{
+    struct zt_conversion quiet = *gathering->conversion;
+    struct side sides[2] = {{0}};
+    enum zt_status status;
+
+    if (is_one_place(gathering->conversion, first, second)) {
+        *out_equal = true;
+        return ZT_OK;
+    }
+
+    quiet.progress = NULL;
+    status = zt_feed_open(&quiet, first, &sides[0].feed, gathering->error);
+    if (status == ZT_OK)
+        status = zt_feed_open(&quiet, second, &sides[1].feed, gathering->error);
+    if (status == ZT_OK)
+        status = compare_sides(sides, out_equal, gathering->error);
+    zt_feed_close(sides[0].feed);
+    zt_feed_close(sides[1].feed);
+    return status;
+}
+
+static int compare_identity(const struct zt_fact *x, const struct zt_fact *y)
+{
+    if (x->length != y->length)
+        return x->length < y->length ? -1 : 1;
+    return memcmp(x->digest.bytes, y->digest.bytes, x->digest.length_bytes);
+}
+
+struct ranked {
+    uint32_t component;
+    uint32_t rank; /* in the order of names */
+};
+
+static int compare_ranked(const void *a, const void *b, void *facts)
+{
+    const struct zt_fact *all = facts;
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+    int order = compare_identity(&all[x->component], &all[y->component]);
+
+    return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Finds the first of a run of possible equals whose bytes a component's are. */
+static enum zt_status match(const struct gathering *gathering, const struct ranked *run,
+                            size_t number)
+{
+    struct zt_fact *facts = gathering->facts;
+    unsigned candidates = 0;
+
+    for (size_t i = 0; i < number && candidates < CANDIDATES_MAX; i++) {
+        bool equal = false;
+        enum zt_status status;
+
+        if (facts[run[i].component].same_as != run[i].component)
+            continue;
+        candidates++;
+        status = compare_components(gathering, run[i].component, run[number].component, &equal);
+        if (status != ZT_OK)
+            return status;
+        if (equal) {
+            facts[run[number].component].same_as = run[i].component;
+            return ZT_OK;
+        }
+    }
+    return ZT_OK;
+}
+
+static struct ranked *rank_components(const struct zt_model *outline)
+{
+    struct ranked *ranked = calloc(outline->component_count + (size_t)1, sizeof(*ranked));
+    uint32_t rank = 0;
+
+    for (uint32_t i = 0; ranked != NULL && i < outline->object_count; i++)
+        for (uint32_t j = 0; j < outline->objects[i].component_count; j++, rank++)
+            ranked[rank] = (struct ranked){outline->objects[i].first_component + j, rank};
+    return ranked;
+}
+
+static enum zt_status find_same(const struct gathering *gathering)
+{
+    const struct zt_model *outline = gathering->conversion->projection->model;
+    struct ranked *ranked = rank_components(outline);
+    enum zt_status status = ZT_OK;
+    size_t run = 0;
+
+    if (ranked == NULL)
+        return zt_write_no_memory(gathering->error);
+    qsort_r(ranked, outline->component_count, sizeof(*ranked), compare_ranked, gathering->facts);
+    for (size_t i = 1; i < outline->component_count && status == ZT_OK; i++) {
+        const struct zt_fact *fact = &gathering->facts[ranked[i].component];
+
+        if (compare_identity(&gathering->facts[ranked[run].component], fact) != 0)
+            run = i;
+        else if (fact->length > 0)
+            status = match(gathering, ranked + run, i - run);
+    }
+    free(ranked);
+    return status;
+}
+
+/* --- all of it --- */
+
+enum zt_status zt_facts_match(const struct zt_conversion *conversion, struct zt_fact *facts,
+                              struct zt_error *error)
+{
+    const struct gathering gathering = {conversion, facts, error};
+
+    /* Only zTensor 2 shares blobs; elsewhere equal bytes are of no use. */
+    return conversion->projection->model->format == ZT_FORMAT_ZT2 ? find_same(&gathering) : ZT_OK;
+}
+
+enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt_fact **out_facts,
+                               struct zt_error *error)
+{
+    uint32_t count = conversion->projection->model->component_count;
+    struct zt_fact *facts = calloc(count + (size_t)1, sizeof(*facts));
+    enum zt_status status = ZT_OK;
+
+    if (facts == NULL)
+        return zt_write_no_memory(error);
+    for (uint32_t i = 0; i < count && status == ZT_OK; i++)
+        status = zt_fact_gather(conversion, i, &facts[i], error);
+    if (status == ZT_OK)
+        status = zt_facts_match(conversion, facts, error);
+    if (status != ZT_OK) {
+        free(facts);
+        return status;
+    }
+    *out_facts = facts;
+    return ZT_OK;
+}

@@ -1,0 +1,228 @@
+/* Projecting to the formats that hold dense tensors only: safetensors, NPZ, NPY and .mag.
+ *
+ * Attributes they have no place for are left out, and counted. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cbor/attributes_encode.h"
+#include "cbor/cbor_read.h"
+#include "write/formats.h"
+#include "write/projecting.h"
+
+#define MAG_RANK_MAX 6
+/* MAG's keys, and names in a ZIP archive, which end in ".npy". */
+#define NAME_MAX_BYTES 65535
+/* What a name may grow to when all of it is percent-encoded. */
+#define ZIP_NAME_FACTOR 3
+
+/* --- the model's attributes --- */
+
+static bool holds(enum zt_target target, const struct zt_cbor_item *value)
+{
+    return (target == ZT_TARGET_SAFETENSORS && value->kind == ZT_CBOR_TEXT) ||
+           (target == ZT_TARGET_MAG && value->kind == ZT_CBOR_UINT);
+}
+
+static bool is_mag_key(const struct zt_cbor_item *key)
+{
+    return key->value > 0 && key->value <= NAME_MAX_BYTES &&
+           memchr(key->bytes, 0, (size_t)key->value) == NULL;
+}
+
+/* Encodes one pair that the target holds; counts it otherwise. */
+static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_cbor_reader *reader,
+                                   const struct zt_cbor_item *key, struct zt_buffer *pairs,
+                                   uint64_t *count)
+{
+    enum zt_target target = projecting->projection->target;
+    struct zt_cbor_reader ahead = *reader;
+    struct zt_cbor_item value;
+    enum zt_status status = zt_cbor_next(&ahead, &value, projecting->error);
+
+    if (status == ZT_OK && holds(target, &value) && (target != ZT_TARGET_MAG || is_mag_key(key))) {
+        zt_cbor_put_text(pairs, (struct zt_text){(const char *)key->bytes, (size_t)key->value});
+        if (value.kind == ZT_CBOR_TEXT)
+            zt_cbor_put_text(pairs,
+                             (struct zt_text){(const char *)value.bytes, (size_t)value.value});
+        else
+            zt_cbor_put_uint(pairs, value.value);
+        (*count)++;
+    } else {
+        projecting->projection->left_out++;
+    }
+    return status == ZT_OK ? zt_cbor_skip(reader, projecting->error) : status;
+}
+
+static enum zt_status project_pairs(struct zt_projecting *projecting, struct zt_arena *arena,
+                                    struct zt_buffer *pairs, uint64_t *out_count)
+{
+    struct zt_text map = projecting->source->attributes;
+    struct zt_cbor_reader reader;
+    struct zt_cbor_item item;
+    struct zt_cbor_walk walk;
+    bool more = true;
+    enum zt_status status;
+
+    zt_cbor_reader_init(&reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, arena);
+    status = zt_cbor_next(&reader, &item, projecting->error);
+    if (status == ZT_OK)
+        status = zt_cbor_enter(&reader, &item, &walk, projecting->error);
+    while (status == ZT_OK) {
+        status = zt_cbor_more(&reader, &walk, &more, projecting->error);
+        if (status != ZT_OK || !more)
+            break;
+        status = zt_cbor_key(&reader, &walk, &item, projecting->error);
+        if (status == ZT_OK)
+            status = project_pair(projecting, &reader, &item, pairs, out_count);
+    }
+    return status;
+}
+
+/* Keeps what the target holds as a map whose keys ascend bytewise. */
+enum zt_status zt_project_dense_model(struct zt_projecting *projecting)
+{
+    struct zt_buffer pairs = {0};
+    struct zt_buffer map = {0};
+    struct zt_buffer sorted = {0};
+    struct zt_arena arena;
+    uint64_t count = 0;
+    enum zt_status status = ZT_OK;
+
+    if (projecting->source->attributes.length == 0)
+        return ZT_OK;
+    zt_arena_init(&arena, SIZE_MAX / 2);
+    status = project_pairs(projecting, &arena, &pairs, &count);
+    if (status != ZT_OK || count == 0)
+        goto out;
+    zt_cbor_put_map(&map, count);
+    zt_buffer_append(&map, pairs.bytes, pairs.length);
+    if (pairs.failed || map.failed) {
+        status = zt_write_no_memory(projecting->error);
+        goto out;
+    }
+    status = zt_attributes_encode((struct zt_text){(const char *)map.bytes, map.length},
+                                  ZT_ATTRIBUTES_ZT1, 1, &sorted, projecting->error);
+    if (status == ZT_OK)
+        status =
+            zt_project_keep(projecting, (struct zt_text){(const char *)sorted.bytes, sorted.length},
+                            &projecting->model->attributes);
+out:
+    zt_arena_free(&arena);
+    zt_buffer_free(&pairs);
+    zt_buffer_free(&map);
+    zt_buffer_free(&sorted);
+    return status;
+}
+
+/* --- one object --- */
+
+static enum zt_status check_type(const struct zt_projecting *projecting,
+                                 const struct zt_component *part)
+{
+    const char *type = part->type != NULL ? part->type : zt_dtype_name((enum zt_dtype)part->dtype);
+    int length = part->type != NULL ? (int)(part->type_length < 60 ? part->type_length : 60)
+                                    : (int)strlen(type);
+    bool known = false;
+
+    switch (projecting->projection->target) {
+    case ZT_TARGET_SAFETENSORS:
+        known = safetensors_type(part) != NULL;
+        break;
+    case ZT_TARGET_MAG:
+        known = mag_type(part) >= 0;
+        break;
+    default:
+        known = npy_type(part) != NULL;
+        break;
+    }
+    return known ? ZT_OK
+                 : zt_project_refuse(projecting, part, "data of type \"%.*s\"", length, type);
+}
+
+static enum zt_status check_mag(const struct zt_projecting *projecting)
+{
+    const struct zt_object *object = projecting->object;
+    const uint64_t *shape = zt_object_shape(projecting->model, object);
+
+    if (object->rank < 1 || object->rank > MAG_RANK_MAX)
+        return zt_project_refuse(projecting, NULL, "%u dimensions: it takes 1 to 6", object->rank);
+    for (unsigned i = 0; i < object->rank; i++)
+        if (shape[i] == 0 || shape[i] > INT64_MAX)
+            return zt_project_refuse(projecting, NULL, "a dimension of %" PRIu64, shape[i]);
+    return ZT_OK;
+}
+
+static enum zt_status check_name(const struct zt_projecting *projecting)
+{
+    const struct zt_object *object = projecting->object;
+    enum zt_target target = projecting->projection->target;
+    uint32_t longest =
+        target == ZT_TARGET_NPZ ? (NAME_MAX_BYTES - 4) / ZIP_NAME_FACTOR : NAME_MAX_BYTES;
+
+    if (target == ZT_TARGET_NPY)
+        return ZT_OK;
+    if (target == ZT_TARGET_SAFETENSORS) {
+        if (object->name_length == 12 && memcmp(object->name, "__metadata__", 12) == 0)
+            return zt_project_refuse(projecting, NULL,
+                                     "an object of that name, which it uses itself");
+        return ZT_OK;
+    }
+    if (object->name_length == 0 || object->name_length > longest)
+        return zt_project_refuse(projecting, NULL, "a name of %u bytes", object->name_length);
+    if (memchr(object->name, 0, object->name_length) != NULL)
+        return zt_project_refuse(projecting, NULL, "a name with a NUL character");
+    return ZT_OK;
+}
+
+/* safetensors counts bits, which must fill whole bytes. The six-bit types are unknown to the
+ * library itself, so that nobody has compared their size with the shape. */
+static enum zt_status check_bits(const struct zt_projecting *projecting,
+                                 const struct zt_component *part)
+{
+    uint64_t elements = zt_object_elements(projecting->model, projecting->object);
+
+    if (part->logical == ZT_LOGICAL_F4_E2M1 && elements % 2 != 0)
+        return zt_project_refuse(projecting, part, "an odd number of four-bit elements");
+    if (part->logical != ZT_LOGICAL_UNKNOWN)
+        return ZT_OK;
+    if (elements % 4 != 0 || part->decoded_length % 3 != 0 ||
+        part->decoded_length / 3 != elements / 4)
+        return zt_project_refuse(projecting, part, "six-bit elements that do not fill whole bytes");
+    return ZT_OK;
+}
+
+static bool is_dense(const struct zt_projecting *projecting)
+{
+    const struct zt_object *object = projecting->object;
+    const struct zt_component *part = zt_projecting_parts(projecting);
+
+    return object->layout == ZT_LAYOUT_DENSE && object->component_count == 1 &&
+           part->name_length == 4 && memcmp(part->name, "data", 4) == 0;
+}
+
+enum zt_status zt_project_dense(struct zt_projecting *projecting)
+{
+    struct zt_object *object = projecting->object;
+    struct zt_component *part = zt_projecting_parts(projecting);
+    enum zt_status status;
+
+    if (!is_dense(projecting))
+        return zt_project_refuse(projecting, NULL, "an object of format \"%.*s\": only dense ones",
+                                 (int)(object->format_length < 60 ? object->format_length : 60),
+                                 object->format);
+    projecting->projection->left_out += zt_attributes_count(
+        (struct zt_text){(const char *)object->attributes, object->attributes_length});
+    object->attributes = NULL;
+    object->attributes_length = 0;
+    zt_project_set_format(object, "dense", 5);
+    if (part->logical == ZT_LOGICAL_BOOL)
+        zt_project_set_type(part, ZT_BOOL, ZT_LOGICAL_NONE);
+    status = check_name(projecting);
+    if (status == ZT_OK)
+        status = check_type(projecting, part);
+    if (status == ZT_OK && projecting->projection->target == ZT_TARGET_SAFETENSORS)
+        status = check_bits(projecting, part);
+    if (status == ZT_OK && projecting->projection->target == ZT_TARGET_MAG)
+        status = check_mag(projecting);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* The log: lines on standard error, as text or JSON. Safe from any thread; a line is one write. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+
+/* Before the first thread; again when the configuration is read anew. */
+void log_configure(enum log_level level, enum log_format format);
+bool log_enabled(enum log_level level);
+
+/* One line; control characters are escaped, so that a client's text cannot make lines of its own.
+ */
+void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* How a request ended before its end. */
+struct log_cut {
+    const char *reason; /* "timeout"; NULL: it was not cut */
+    const char *during; /* of what: "header", "body", "answer" */
+    uint64_t done_bytes;
+    uint64_t total_bytes; /* UINT64_MAX: nobody knows */
+};
+
+struct log_request_line {
+    const char *request_id;
+    const char *trace_id; /* "" without a traceparent */
+    const char *method;
+    const char *path; /* raw, as the client sent it */
+    const char *route;
+    unsigned status;
+    uint64_t bytes;
+    uint64_t duration_us;
+    struct log_cut cut;
+};
+
+/* One line a request, at level info. */
+void log_request(const struct log_request_line *line);
+
+#endif

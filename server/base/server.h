@@ -1,0 +1,44 @@
+/* The parts of a running server, handed to whatever needs more than one of them. Each part owns
+ * itself; this structure is filled at start and constant from then on, but for draining. */
+#ifndef BASE_SERVER_H
+#define BASE_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "config/config.h"
+
+struct catalog;
+struct decoded_cache;
+struct kept_uploads;
+struct digest_memory;
+struct digest_queue;
+struct export_cache;
+struct loop;
+struct registry;
+struct resumables;
+struct store;
+struct verifier;
+struct workers;
+struct writers;
+
+struct server {
+    const struct config *config;
+    struct workers *workers;
+    struct store *store;
+    struct catalog *catalog;
+    struct verifier *verifier;
+    struct decoded_cache *decoded;
+    struct registry *registry;
+    struct writers *writers;
+    struct resumables *resumables;
+    struct kept_uploads *kept;
+    struct export_cache *exports;
+    struct digest_memory *digests;
+    struct digest_queue *digest_queue;
+    struct loop **loops;
+    unsigned loop_count;
+    atomic_bool draining;
+};
+
+#endif

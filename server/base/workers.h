@@ -1,0 +1,59 @@
+/* Workers: a bounded pool of threads for whatever takes longer than about 100 µs.
+ *
+ * A job is a structure of its owner's with this one inside. run touches only the job; done is
+ * called on the loop that the job names (or, without a loop, on the worker), so that requests are
+ * touched by their own loop alone. */
+#ifndef BASE_WORKERS_H
+#define BASE_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct loop;
+struct workers;
+
+struct job {
+    void (*run)(struct job *job);
+    void (*done)(struct job *job); /* may be NULL */
+    struct loop *loop;             /* may be NULL */
+    struct job *next;              /* the queue's */
+};
+
+/* NULL when no thread can be started. count 0: as many as processors. At least 3. */
+struct workers *workers_start(unsigned count);
+
+/* Queues a job, which must live until done was called (or run returned, without done). Never
+ * blocks. */
+void workers_submit(struct workers *workers, struct job *job);
+
+/* The same for a job that may take longer than about 10 ms: it never takes the last thread, which
+ * is left to ordinary ones. */
+void workers_submit_long(struct workers *workers, struct job *job);
+
+/* Ordinary or long, by how many bytes the job hashes or decodes. */
+void workers_submit_sized(struct workers *workers, struct job *job, uint64_t bytes);
+
+/* Behind all others: for background work that no request waits for. It leaves a thread to long jobs
+ * and one to ordinary ones. */
+void workers_submit_idle(struct workers *workers, struct job *job);
+
+/* Jobs waiting or running. */
+size_t workers_pending(const struct workers *workers);
+
+/* Runs what is queued, then stops and frees. Takes NULL. */
+void workers_stop(struct workers *workers);
+
+/* Somebody who waits for a result that several may wait for. Both are called from any thread, wake
+ * once and last. */
+struct waiter {
+    void (*wake)(struct waiter *waiter);
+    bool (*is_gone)(
+        const struct waiter *waiter); /* whether nobody is there any more to take it; NULL: never */
+    struct waiter *next;
+};
+
+/* Whether there are waiters, and all of them are gone: what they wait for need not be made. */
+bool waiters_are_gone(const struct waiter *first);
+
+#endif

@@ -1,0 +1,372 @@
+/* The catalog's thread, and its questions. A thread of its own scans, so that a scan never waits
+ * behind hours of hashing; what is asked for while it works is answered by its next round. */
+#include "catalog/catalog.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "catalog/catalog_content.h"
+
+/* Between rounds: a burst of changes becomes few scans, and a file that is being written to leaves
+ * a core some rest. */
+#define STALE_GAP_NS    ((int64_t)5000000)
+#define SCAN_GAP_MIN_NS ((int64_t)20000000)
+#define SCAN_GAP_MAX_NS ((int64_t)1000000000)
+/* More files changed in place than that are found by a scan. */
+#define STALE_MAX 1024
+
+struct catalog {
+    struct catalog_content content;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    bool scan_wanted;
+    bool stopping;
+    char *stale[STALE_MAX];
+    size_t stale_count;
+    struct waiter *waiters;
+    int64_t round_ended_ns;
+    int64_t next_scan_ns;
+};
+
+static int64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void wake_all(struct waiter *waiter)
+{
+    while (waiter != NULL) {
+        struct waiter *next = waiter->next;
+
+        waiter->wake(waiter);
+        waiter = next;
+    }
+}
+
+static bool is_stopping(struct catalog *catalog)
+{
+    bool stopping;
+
+    pthread_mutex_lock(&catalog->lock);
+    stopping = catalog->stopping;
+    pthread_mutex_unlock(&catalog->lock);
+    return stopping;
+}
+
+static void update_files(struct catalog *catalog, const struct catalog_files *files)
+{
+    size_t at = 0;
+
+    while (at < files->count && !is_stopping(catalog))
+        at += catalog_content_update(&catalog->content, files->items + at, files->count - at);
+}
+
+/* --- scans --- */
+
+static void first_scan_done(struct catalog *catalog)
+{
+    catalog_content_loaded(&catalog->content);
+    pthread_mutex_lock(&catalog->lock);
+    pthread_cond_broadcast(&catalog->changed);
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+static void scan(struct catalog *catalog)
+{
+    struct catalog_files files = {NULL, 0, 0};
+    struct catalog_files changed = {NULL, 0, 0};
+    struct zt_error error;
+
+    if (catalog_files_list(catalog->content.server->store, &files, &error) == ZT_OK) {
+        if (!catalog_content_compare(&catalog->content, &files, &changed))
+            log_write(LOG_LEVEL_ERROR, "no memory to compare the catalog with the store");
+        update_files(catalog, &changed);
+    } else {
+        log_write(LOG_LEVEL_WARN, "the catalog stays as it is: %s", error.message);
+    }
+    catalog_files_free(&changed);
+    catalog_files_free(&files);
+    if (!atomic_load(&catalog->content.loaded) && !is_stopping(catalog))
+        first_scan_done(catalog);
+}
+
+static void update_stale(struct catalog *catalog, char **paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct catalog_file file = {.path = paths[i]};
+
+        catalog_content_update(&catalog->content, &file, 1);
+        free(paths[i]);
+    }
+}
+
+/* --- the thread --- */
+
+/* Waits, with the lock held, until there is something to do and it is time for it. Returns false at
+ * the end; *out_scan: whether a scan is due. */
+static bool await_round(struct catalog *catalog, bool *out_scan)
+{
+    for (;;) {
+        int64_t due_ns = catalog->stale_count > 0 ? catalog->round_ended_ns + STALE_GAP_NS
+                                                  : catalog->next_scan_ns;
+        int64_t now = now_ns(CLOCK_MONOTONIC);
+        struct timespec until = {due_ns / 1000000000, due_ns % 1000000000};
+
+        if (catalog->stopping)
+            return false;
+        if (!catalog->scan_wanted && catalog->stale_count == 0)
+            pthread_cond_wait(&catalog->changed, &catalog->lock);
+        else if (now < due_ns)
+            pthread_cond_timedwait(&catalog->changed, &catalog->lock, &until);
+        else {
+            *out_scan = catalog->scan_wanted && now >= catalog->next_scan_ns;
+            return true;
+        }
+    }
+}
+
+/* One round: what was asked for before it began is answered by it. The lock is held before and
+ * after. */
+static void run_round(struct catalog *catalog, bool with_scan)
+{
+    struct waiter *waiters = catalog->waiters;
+    char *stale[STALE_MAX];
+    size_t stale_count = catalog->stale_count;
+    int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
+
+    catalog->waiters = NULL;
+    memcpy(stale, catalog->stale, stale_count * sizeof(stale[0]));
+    catalog->stale_count = 0;
+    if (with_scan)
+        catalog->scan_wanted = false;
+    pthread_mutex_unlock(&catalog->lock);
+    update_stale(catalog, stale, stale_count);
+    if (with_scan)
+        scan(catalog);
+    wake_all(waiters);
+    pthread_mutex_lock(&catalog->lock);
+    catalog->round_ended_ns = now_ns(CLOCK_MONOTONIC);
+    if (with_scan) {
+        int64_t took_ns = catalog->round_ended_ns - begun_ns;
+
+        took_ns = took_ns < SCAN_GAP_MIN_NS ? SCAN_GAP_MIN_NS : took_ns;
+        took_ns = took_ns < SCAN_GAP_MAX_NS ? took_ns : SCAN_GAP_MAX_NS;
+        catalog->next_scan_ns = catalog->round_ended_ns + took_ns;
+    }
+}
+
+static void *catalog_main(void *argument)
+{
+    struct catalog *catalog = argument;
+    bool with_scan = false;
+
+    pthread_mutex_lock(&catalog->lock);
+    while (await_round(catalog, &with_scan))
+        run_round(catalog, with_scan);
+    pthread_mutex_unlock(&catalog->lock);
+    return NULL;
+}
+
+/* Signals are the loops' affair. */
+static bool start_thread(struct catalog *catalog)
+{
+    sigset_t all;
+    sigset_t before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&catalog->thread, NULL, catalog_main, catalog);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed == 0;
+}
+
+static void destroy(struct catalog *catalog)
+{
+    catalog_content_clear(&catalog->content);
+    pthread_cond_destroy(&catalog->changed);
+    pthread_mutex_destroy(&catalog->lock);
+    free(catalog);
+}
+
+struct catalog *catalog_new(struct server *server)
+{
+    struct catalog *catalog = calloc(1, sizeof(*catalog));
+    pthread_condattr_t monotonic;
+
+    if (catalog == NULL)
+        return NULL;
+    catalog_content_init(&catalog->content, server);
+    pthread_mutex_init(&catalog->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&catalog->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (!start_thread(catalog)) {
+        destroy(catalog);
+        return NULL;
+    }
+    return catalog;
+}
+
+void catalog_free(struct catalog *catalog)
+{
+    if (catalog == NULL)
+        return;
+    pthread_mutex_lock(&catalog->lock);
+    catalog->stopping = true;
+    pthread_cond_broadcast(&catalog->changed);
+    pthread_mutex_unlock(&catalog->lock);
+    pthread_join(catalog->thread, NULL);
+    wake_all(catalog->waiters);
+    while (catalog->stale_count > 0)
+        free(catalog->stale[--catalog->stale_count]);
+    destroy(catalog);
+}
+
+/* --- questions --- */
+
+void catalog_refresh(struct catalog *catalog)
+{
+    pthread_mutex_lock(&catalog->lock);
+    catalog->scan_wanted = true;
+    pthread_cond_broadcast(&catalog->changed);
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+bool catalog_is_loaded(const struct catalog *catalog)
+{
+    return atomic_load(&catalog->content.loaded);
+}
+
+void catalog_wait_loaded(struct catalog *catalog)
+{
+    pthread_mutex_lock(&catalog->lock);
+    if (!atomic_load(&catalog->content.loaded))
+        catalog->scan_wanted = true;
+    pthread_cond_broadcast(&catalog->changed);
+    while (!atomic_load(&catalog->content.loaded))
+        pthread_cond_wait(&catalog->changed, &catalog->lock);
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+/* Notes a path that is to be opened anew. The lock is held. */
+static void note_stale(struct catalog *catalog, const char *path)
+{
+    char *copy;
+
+    for (size_t i = 0; i < catalog->stale_count; i++)
+        if (strcmp(catalog->stale[i], path) == 0)
+            return;
+    copy = catalog->stale_count < STALE_MAX ? strdup(path) : NULL;
+    if (copy != NULL)
+        catalog->stale[catalog->stale_count++] = copy;
+    else
+        catalog->scan_wanted = true;
+}
+
+/* Whether the bytes behind a generation may no longer be those that it was made of. The time of
+ * change is asked about as well: whoever writes can set the other one back. */
+static bool is_stale(const struct generation *generation)
+{
+    return !generation_is_same(generation);
+}
+
+/* Lets the waiter wait for the next round; stale is the path to be opened anew, or NULL. */
+static void wait_for_round(struct catalog *catalog, const char *stale, struct waiter *waiter)
+{
+    pthread_mutex_lock(&catalog->lock);
+    if (stale != NULL)
+        note_stale(catalog, stale);
+    else
+        catalog->scan_wanted = true;
+    waiter->next = catalog->waiters;
+    catalog->waiters = waiter;
+    pthread_cond_broadcast(&catalog->changed);
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder, struct zt_text key,
+                                struct waiter *waiter, struct generation **out_generation)
+{
+    /* Asked before looking: a scan that ends in between must not make a missing file of one that it
+     * found. */
+    bool loaded = atomic_load(&catalog->content.loaded);
+    struct generation *found;
+
+    found = catalog_content_find(&catalog->content, finder, key);
+    if (found != NULL && catalog_content_unpark(&catalog->content, found) && !is_stale(found)) {
+        *out_generation = found;
+        return CATALOG_FOUND;
+    }
+    if (found == NULL && loaded)
+        return CATALOG_NOT_FOUND;
+    wait_for_round(catalog, found != NULL ? found->path : NULL, waiter);
+    generation_release(found);
+    return CATALOG_PENDING;
+}
+
+enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name,
+                                 struct waiter *waiter, struct generation **out_generation)
+{
+    return find(catalog, catalog_index_find_name, name, waiter, out_generation);
+}
+
+enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path,
+                                      struct waiter *waiter, struct generation **out_generation)
+{
+    return find(catalog, catalog_index_find_path, path, waiter, out_generation);
+}
+
+size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after,
+                    size_t limit, struct generation **out_generations, bool *out_more)
+{
+    return catalog_content_list(&catalog->content, prefix, after, limit, out_generations, out_more);
+}
+
+enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha256[32],
+                                    unsigned skip, bool may_wait, struct component_place *out_place)
+{
+    struct catalog_content *content = &catalog->content;
+
+    if (may_wait)
+        catalog_content_fill_blobs(content);
+    return blob_index_find(&content->blobs, sha256, (struct blob_search){skip, may_wait},
+                           out_place);
+}
+
+bool catalog_find_decoded(struct catalog *catalog, const uint8_t sha256[32],
+                          struct component_place *out_place)
+{
+    return catalog_content_find_decoded(&catalog->content, sha256, out_place);
+}
+
+void catalog_note_digest(struct catalog *catalog, struct generation *generation, uint32_t component)
+{
+    blob_index_note(&catalog->content.blobs, generation, component);
+}
+
+struct generation *catalog_update(struct catalog *catalog, const char *path)
+{
+    struct catalog_file file = {.path = strdup(path)};
+    struct generation *found;
+
+    if (file.path == NULL)
+        return NULL;
+    catalog_content_update(&catalog->content, &file, 1);
+    found = catalog_content_find(&catalog->content, catalog_index_find_path,
+                                 (struct zt_text){path, strlen(path)});
+    free(file.path);
+    if (found != NULL && !catalog_content_unpark(&catalog->content, found)) {
+        generation_release(found);
+        return NULL;
+    }
+    return found;
+}

@@ -1,0 +1,233 @@
+/* Opening one version of a stored file, and letting go of it. */
+#include "catalog/generation.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "derived/manifest_json.h"
+#include "derived/passthrough.h"
+#include "verify/found_work.h"
+#include "verify/kept_facts.h"
+#include "verify/verifier.h"
+#include "zt/digest.h"
+
+/* Raised whenever the JSON form of a manifest changes, so that caches ask anew (http-api, section
+ * 3). */
+#define JSON_FORM_REVISION 2
+
+static void add_shard(uint64_t words[2], const struct file_identity *identity)
+{
+    const uint64_t facts[] = {
+        words[0],
+        words[1],
+        identity->inode,
+        identity->size_bytes,
+        (uint64_t)identity->modified_ns,
+        (uint64_t)identity->changed_ns,
+    };
+
+    zt_xxh3_128(facts, sizeof(facts), words);
+}
+
+/* The time of change is in it because whoever writes can set that of modification back. The
+ * device's number is not: it may change when a machine starts anew. */
+static void make_etag(struct generation *generation)
+{
+    const struct zt_model *model = generation->model;
+    uint64_t facts[] = {
+        JSON_FORM_REVISION,
+        generation->identity.inode,
+        generation->identity.size_bytes,
+        (uint64_t)generation->identity.modified_ns,
+        (uint64_t)generation->identity.changed_ns,
+        model != NULL ? model->manifest_hash : 0,
+        model != NULL ? model->manifest_offset : 0,
+        model != NULL ? model->manifest_length : 0,
+    };
+    uint64_t words[2];
+
+    zt_xxh3_128(facts, sizeof(facts), words);
+    for (uint32_t i = 0; i < generation->shards.count; i++)
+        add_shard(words, &generation->shards.items[i].identity);
+    snprintf(generation->etag, sizeof(generation->etag), "\"%016" PRIx64 "%016" PRIx64 "\"",
+             words[0], words[1]);
+}
+
+/* A model without one of its shards cannot be read: what it would show could not be had. */
+static enum zt_status open_shards(struct generation *generation, struct store *store,
+                                  struct shard_search *search)
+{
+    enum zt_status status = shard_files_open(&generation->shards, store, generation->path,
+                                             generation->model, search, &generation->error);
+
+    if (status != ZT_OK) {
+        zt_model_free(generation->model);
+        generation->model = NULL;
+    }
+    return status;
+}
+
+/* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and
+ * ZT_NO_MEMORY when there is to be no generation at all. */
+static enum zt_status read_file(struct generation *generation, struct store *store,
+                                struct shard_search *search)
+{
+    struct zt_error *error = &generation->error;
+    enum zt_status status = store->ops->open(store, generation->path, &generation->source,
+                                             &generation->identity, error);
+    size_t count;
+
+    if (status == ZT_NOT_FOUND || status == ZT_NO_MEMORY)
+        return status;
+    if (status == ZT_OK)
+        status = zt_model_open(generation->source, &generation->model, error);
+    if (status == ZT_OK && generation->model->shard_count > 0)
+        status = open_shards(generation, store, search);
+    if (status != ZT_OK) {
+        error->status = status;
+        return status == ZT_NO_MEMORY ? ZT_NO_MEMORY : ZT_OK;
+    }
+    zt_error_clear(error);
+    count = generation->model->component_count;
+    generation->states = calloc(count > 0 ? count : 1, sizeof(*generation->states));
+    return generation->states != NULL ? ZT_OK : ZT_NO_MEMORY;
+}
+
+struct generation *generation_open(struct store *store, const char *path,
+                                   struct shard_search *search)
+{
+    struct generation *generation = calloc(1, sizeof(*generation));
+    unsigned rank;
+
+    if (generation == NULL)
+        return NULL;
+    atomic_init(&generation->references, 1);
+    zt_error_clear(&generation->error);
+    generation->path = strdup(path);
+    generation->manifest = manifest_cache_new();
+    if (generation->path == NULL || generation->manifest == NULL ||
+        !model_path_split(path, &generation->name_length, &rank) ||
+        read_file(generation, store, search) != ZT_OK) {
+        generation_release(generation);
+        return NULL;
+    }
+    make_etag(generation);
+    return generation;
+}
+
+struct generation *generation_hold(struct generation *generation)
+{
+    unsigned before = atomic_fetch_add(&generation->references, 1);
+
+    assert(before > 0);
+    return generation;
+}
+
+void generation_release(void *thing)
+{
+    struct generation *generation = thing;
+    unsigned before;
+
+    if (generation == NULL)
+        return;
+    before = atomic_fetch_sub(&generation->references, 1);
+    assert(before > 0);
+    if (before > 1)
+        return;
+    verification_free(generation->verification);
+    found_digests_free(generation);
+    manifest_cache_free(generation->manifest);
+    passthrough_free(generation);
+    kept_facts_free(generation);
+    free(generation->states);
+    zt_model_free(generation->model);
+    shard_files_free(&generation->shards);
+    zt_source_close(generation->source);
+    free(generation->path);
+    free(generation);
+}
+
+struct zt_text generation_name(const struct generation *generation)
+{
+    return (struct zt_text){generation->path, generation->name_length};
+}
+
+struct zt_files generation_files(const struct generation *generation)
+{
+    return (struct zt_files){generation->source, generation->shards.sources};
+}
+
+size_t generation_open_files(const struct generation *generation)
+{
+    size_t shards = generation->model != NULL ? generation->shards.count : 0;
+
+    return (generation->source != NULL) + shards;
+}
+
+static bool all_files_are(const struct generation *generation, identity_comparison *equal)
+{
+    struct file_identity now;
+
+    if (generation->source != NULL && store_identity_of(generation->source, &now) &&
+        !equal(&now, &generation->identity))
+        return false;
+    return shard_files_are_same(&generation->shards, equal);
+}
+
+bool generation_is_same(const struct generation *generation)
+{
+    return all_files_are(generation, store_identity_equal);
+}
+
+/* A file that was renamed or removed meanwhile holds the same bytes. */
+static bool is_unwritten(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->size_bytes == b->size_bytes && a->modified_ns == b->modified_ns;
+}
+
+bool generation_is_unwritten(const struct generation *generation)
+{
+    return all_files_are(generation, is_unwritten);
+}
+
+void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
+                     size_t size)
+{
+    size_t base = strlen(generation->etag) - 1;
+
+    snprintf(out_text, size, "%.*s-%s\"", (int)base, generation->etag, suffix);
+}
+
+const char *generation_format(const struct generation *generation)
+{
+    if (generation->model != NULL)
+        return generation->model->format_name;
+    /* Behind the name stands the extension, with its dot. */
+    return generation->path + generation->name_length + 1;
+}
+
+/* Of all its files: what lies in a shard changed when that did. */
+static int64_t last_modified_ns(const struct generation *generation)
+{
+    int64_t last_ns = generation->identity.modified_ns;
+
+    for (uint32_t i = 0; generation->model != NULL && i < generation->shards.count; i++) {
+        int64_t modified_ns = generation->shards.items[i].identity.modified_ns;
+
+        last_ns = modified_ns > last_ns ? modified_ns : last_ns;
+    }
+    return last_ns;
+}
+
+time_t generation_modified(const struct generation *generation)
+{
+    int64_t modified_ns = last_modified_ns(generation);
+    /* Whole seconds, downwards, also before 1970. */
+    time_t seconds = (time_t)(modified_ns / 1000000000 - (modified_ns % 1000000000 < 0));
+    time_t now = time(NULL);
+
+    return seconds < now ? seconds : now;
+}

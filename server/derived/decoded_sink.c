@@ -1,0 +1,141 @@
+/* Gathering decoded bytes. Memory grows with what comes out, never with what was declared. */
+#include "derived/decoded_sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "store/state_folder.h"
+
+/* Larger ones go to a file: a descriptor each is cheap from here on, and sendfile works on it. */
+#define MEMORY_MAX ((size_t)4 << 20)
+#define FIRST_SIZE ((size_t)64 << 10)
+
+void decoded_sink_init(struct decoded_sink *sink, const struct config *config)
+{
+    *sink = (struct decoded_sink){.config = config, .file = -1};
+}
+
+void decoded_sink_free(struct decoded_sink *sink)
+{
+    free(sink->bytes);
+    if (sink->file >= 0)
+        close(sink->file);
+    decoded_sink_init(sink, sink->config);
+}
+
+static enum zt_status fail_file(struct zt_error *error, const char *what)
+{
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "%s decoded bytes: %s", what,
+                   strerrordesc_np(errno));
+}
+
+/* In the state folder, else where large passing files belong, else in memory that may be swapped.
+ */
+static int open_unnamed(const struct config *config)
+{
+    int folder = state_folder_open(config);
+    int file = -1;
+
+    if (folder >= 0) {
+        file = openat(folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC | O_EXCL, 0600);
+        close(folder);
+    }
+    if (file < 0)
+        file = open("/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC | O_EXCL, 0600);
+    if (file < 0)
+        file = memfd_create("decoded", MFD_CLOEXEC);
+    return file;
+}
+
+static enum zt_status write_whole(int file, const uint8_t *bytes, size_t length,
+                                  struct zt_error *error)
+{
+    while (length > 0) {
+        ssize_t wrote = write(file, bytes, length);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return fail_file(error, "cannot keep");
+        bytes += wrote;
+        length -= (size_t)wrote;
+    }
+    return ZT_OK;
+}
+
+static enum zt_status move_to_file(struct decoded_sink *sink, struct zt_error *error)
+{
+    enum zt_status status;
+
+    sink->file = open_unnamed(sink->config);
+    if (sink->file < 0)
+        return fail_file(error, "no file for");
+    status = write_whole(sink->file, sink->bytes, (size_t)sink->length, error);
+    free(sink->bytes);
+    sink->bytes = NULL;
+    sink->capacity = 0;
+    return status;
+}
+
+static enum zt_status add_to_memory(struct decoded_sink *sink, const void *bytes, size_t length,
+                                    struct zt_error *error)
+{
+    size_t used = (size_t)sink->length;
+
+    if (length > sink->capacity - used) {
+        size_t capacity = sink->capacity == 0 ? FIRST_SIZE : sink->capacity * 2;
+        uint8_t *grown;
+
+        while (capacity < used + length)
+            capacity *= 2;
+        grown = realloc(sink->bytes, capacity);
+        if (grown == NULL)
+            return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoded bytes");
+        sink->bytes = grown;
+        sink->capacity = capacity;
+    }
+    memcpy(sink->bytes + used, bytes, length);
+    return ZT_OK;
+}
+
+enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length,
+                                struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    if (length == 0)
+        return ZT_OK;
+    if (sink->file < 0 && sink->length + length > MEMORY_MAX)
+        status = move_to_file(sink, error);
+    if (status == ZT_OK)
+        status = sink->file >= 0 ? write_whole(sink->file, bytes, length, error)
+                                 : add_to_memory(sink, bytes, length, error);
+    if (status == ZT_OK)
+        sink->length += length;
+    return status;
+}
+
+enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source,
+                                   uint8_t **out_bytes, struct zt_error *error)
+{
+    enum zt_status status;
+
+    if (sink->file >= 0) {
+        status = zt_source_from_descriptor(sink->file, out_source, error);
+    } else {
+        uint8_t *fitted = sink->length > 0 ? realloc(sink->bytes, (size_t)sink->length) : NULL;
+
+        if (fitted != NULL)
+            sink->bytes = fitted;
+        status = zt_source_from_memory(sink->bytes, (size_t)sink->length, out_source, error);
+    }
+    if (status != ZT_OK)
+        return status;
+    *out_bytes = sink->bytes;
+    decoded_sink_init(sink, sink->config);
+    return ZT_OK;
+}

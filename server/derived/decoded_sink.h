@@ -1,0 +1,27 @@
+/* Where decoded bytes gather: memory while they are few, an unnamed file from then on. */
+#ifndef DERIVED_DECODED_SINK_H
+#define DERIVED_DECODED_SINK_H
+
+#include "config/config.h"
+#include "zt/source.h"
+
+struct decoded_sink {
+    const struct config *config; /* for the state folder */
+    uint8_t *bytes;
+    size_t capacity;
+    int file; /* -1 while in memory */
+    uint64_t length;
+};
+
+void decoded_sink_init(struct decoded_sink *sink, const struct config *config);
+void decoded_sink_free(struct decoded_sink *sink);
+
+enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length,
+                                struct zt_error *error);
+
+/* Hands out what was gathered as a source. *out_bytes: what the source lies over, to be freed after
+ * it; NULL for a file. The sink is empty afterwards. */
+enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source,
+                                   uint8_t **out_bytes, struct zt_error *error);
+
+#endif

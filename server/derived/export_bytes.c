@@ -1,0 +1,160 @@
+/* Reading exported components. Seekable ones are decoded frame by frame, other encodings through
+ * the cache of decoded components; one of either is kept open. */
+#include "derived/export_bytes.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "derived/decoded.h"
+#include "zt/decode.h"
+
+#define NONE UINT32_MAX
+
+struct export_bytes {
+    struct server *server;
+    struct generation *generation;
+    const struct zt_cut *cut;
+    pthread_mutex_t lock; /* of what is open */
+    uint32_t component;   /* NONE: nothing is */
+    struct zt_source *source;
+    struct decoded *decoded; /* whose source it is; NULL: frames, to be closed */
+};
+
+struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
+                                      const struct zt_cut *cut)
+{
+    struct export_bytes *bytes = calloc(1, sizeof(*bytes));
+
+    if (bytes == NULL)
+        return NULL;
+    bytes->server = server;
+    bytes->generation = generation;
+    bytes->cut = cut;
+    bytes->component = NONE;
+    pthread_mutex_init(&bytes->lock, NULL);
+    return bytes;
+}
+
+static void close_source(struct export_bytes *bytes)
+{
+    if (bytes->component == NONE)
+        return;
+    bytes->component = NONE;
+    if (bytes->decoded != NULL)
+        decoded_release(bytes->decoded);
+    else
+        zt_source_close(bytes->source);
+    bytes->decoded = NULL;
+    bytes->source = NULL;
+}
+
+void export_bytes_free(void *thing)
+{
+    struct export_bytes *bytes = thing;
+
+    if (bytes == NULL)
+        return;
+    close_source(bytes);
+    pthread_mutex_destroy(&bytes->lock);
+    free(bytes);
+}
+
+/* --- decoded bytes --- */
+
+static struct zt_source *file_of(const struct export_bytes *bytes,
+                                 const struct zt_component *component)
+{
+    const struct zt_files files = generation_files(bytes->generation);
+
+    return zt_files_source(&files, component);
+}
+
+/* The lock is held. */
+static enum zt_status open_source(struct export_bytes *bytes, uint32_t number,
+                                  struct zt_error *error)
+{
+    const struct zt_component *component = &bytes->generation->model->components[number];
+    enum zt_status status;
+
+    if (bytes->component == number)
+        return ZT_OK;
+    close_source(bytes);
+    if (component->encoding == ZT_ENCODING_ZSTD_SEEKABLE) {
+        status = zt_frames_source(component, file_of(bytes, component), &bytes->source, error);
+    } else {
+        status =
+            decoded_get(bytes->server->decoded, bytes->generation, number, &bytes->decoded, error);
+        if (status == ZT_OK)
+            bytes->source = bytes->decoded->source;
+    }
+    if (status == ZT_OK)
+        bytes->component = number;
+    return status;
+}
+
+static void make_part(const struct export_bytes *bytes, const struct export_part *part,
+                      struct zt_slice *slice, struct zt_part *out_part)
+{
+    const struct zt_model *model = bytes->generation->model;
+
+    *out_part = (struct zt_part){
+        .from_width = part->from_width, .to_width = part->to_width, .is_signed = part->is_signed};
+    if (bytes->cut != NULL) {
+        zt_object_cut(model, &model->objects[part->object], bytes->cut, slice);
+        out_part->cut = slice;
+    }
+}
+
+static enum zt_status name_failure(const struct export_bytes *bytes, const struct export_part *part,
+                                   enum zt_status status, struct zt_error *error)
+{
+    const struct zt_model *model = bytes->generation->model;
+
+    if (status != ZT_OK)
+        zt_error_at(error, zt_object_name(&model->objects[part->object]),
+                    zt_component_name(&model->components[part->component]));
+    return status;
+}
+
+enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export_part *part,
+                                 uint64_t offset, struct export_buffer buffer,
+                                 struct zt_error *error)
+{
+    const struct zt_component *component = &bytes->generation->model->components[part->component];
+    struct zt_slice slice;
+    struct zt_part from;
+    enum zt_status status;
+
+    make_part(bytes, part, &slice, &from);
+    if (zt_component_is_plain(component)) {
+        from.source = file_of(bytes, component);
+        from.base = component->offset;
+        status = zt_part_read(&from, offset, buffer.at, buffer.length, error);
+        return name_failure(bytes, part, status, error);
+    }
+    /* Those who read one export beside each other would only close each other's source. */
+    pthread_mutex_lock(&bytes->lock);
+    status = open_source(bytes, part->component, error);
+    from.source = bytes->source;
+    if (status == ZT_OK)
+        status = zt_part_read(&from, offset, buffer.at, buffer.length, error);
+    pthread_mutex_unlock(&bytes->lock);
+    return name_failure(bytes, part, status, error);
+}
+
+bool export_bytes_stored(const struct export_bytes *bytes, const struct export_part *part,
+                         struct zt_source **out_source, uint64_t *out_offset)
+{
+    const struct zt_component *component = &bytes->generation->model->components[part->component];
+    struct zt_slice slice;
+    struct zt_part from;
+
+    if (!zt_component_is_plain(component) || part->to_width > 0)
+        return false;
+    make_part(bytes, part, &slice, &from);
+    if (from.cut != NULL && !zt_slice_is_contiguous(&slice))
+        return false;
+    *out_source = file_of(bytes, component);
+    *out_offset = component->offset + (from.cut != NULL ? slice.offset : 0);
+    return true;
+}

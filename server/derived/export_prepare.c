@@ -1,0 +1,316 @@
+/* What reads the data of an export: components are verified, and read where that is not enough,
+ * several at once; then content is checked, equal bytes are found, and the file is laid out.
+ *
+ * No job waits for another: a runner whose component is being verified ends, and is queued again by
+ * whoever verified it. After a while of reading it queues itself, so that exports do not keep
+ * others from the workers. */
+#include <stdlib.h>
+
+#include "derived/export_making.h"
+#include "verify/found_digests.h"
+#include "verify/kept_facts.h"
+#include "verify/verifier.h"
+#include "verify/verifier_runs.h"
+#include "zt/decode.h"
+
+#define NONE UINT32_MAX
+/* What a runner reads before others have their turn: about 0.1 s. */
+#define TURN_BYTES ((uint64_t)64 << 20)
+/* Up to this a job of its own costs more than the hashing. */
+#define SMALL_BYTES ((uint64_t)1 << 20)
+
+/* --- one component --- */
+
+static const struct export_part *part_of(const struct export_work *work, uint32_t component)
+{
+    return &work->selected[work->projection->origins[component].component];
+}
+
+/* Whether it is not enough that it is verified: what the target states is not known yet, or a
+ * stream may turn out not to decode, though its digest is right, when half of the file is sent. */
+static bool must_read(const struct export_work *work, uint32_t component,
+                      enum component_state state)
+{
+    const struct zt_model *model = work->order.generation->model;
+    const struct zt_component *from = export_component_of(work, part_of(work, component));
+    enum zt_digest_algorithm algorithm;
+    bool decoded = state == COMPONENT_VERIFIED &&
+                   (!zt_digest_covers_stored(model) || model->format == ZT_FORMAT_NPZ);
+
+    if (zt_target_fact(work->order.query->target, &algorithm) ||
+        work->projection->model->components[component].decoded_length == ZT_LENGTH_UNKNOWN)
+        return true;
+    return from->encoding != ZT_ENCODING_RAW && !decoded && state != COMPONENT_UNCHECKED;
+}
+
+static bool advance(void *context, uint64_t bytes)
+{
+    struct export_runner *runner = context;
+
+    runner->spent_bytes += bytes;
+    return export_is_wanted(runner->work);
+}
+
+static struct zt_conversion conversion_of(const struct export_work *work,
+                                          struct zt_source *const *files,
+                                          const struct zt_progress *progress)
+{
+    return (struct zt_conversion){.projection = work->projection,
+                                  .source = work->selection.model,
+                                  .files = files,
+                                  .progress = progress,
+                                  .trusted = true};
+}
+
+/* Whether the bytes are those of a whole component of the file, so that what is found holds for
+ * other questions too. */
+static bool is_whole(const struct export_work *work, uint32_t component)
+{
+    return (work->cut == NULL || work->cut->parts == 1) &&
+           work->projection->origins[component].change == ZT_CHANGE_NONE;
+}
+
+/* What an earlier question, or the search for blobs, has read. */
+static bool recall(const struct export_work *work, uint32_t component, struct zt_fact *fact)
+{
+    const struct generation *generation = work->order.generation;
+    const uint32_t from = part_of(work, component)->component;
+    struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
+    enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
+    bool known;
+
+    (void)zt_target_fact(work->order.query->target, &algorithm);
+    if (!is_whole(work, component))
+        return false;
+    known = kept_fact_find(generation, from, algorithm, fact);
+    if (!known && algorithm == ZT_DIGEST_SHA256 &&
+        zt_component_is_plain(&generation->model->components[from]) &&
+        found_digest_whole(generation, from, digest.bytes)) {
+        *fact = (struct zt_fact){.length = generation->model->components[from].length,
+                                 .digest = digest};
+        known = true;
+    }
+    fact->same_as = component;
+    return known;
+}
+
+static void gather(struct export_runner *runner)
+{
+    struct export_work *work = runner->work;
+    struct zt_fact *fact = &work->facts[runner->component];
+    const struct zt_progress progress = {advance, runner};
+    const struct zt_conversion conversion = conversion_of(work, runner->files, &progress);
+    struct zt_error error;
+    enum zt_status status = zt_fact_gather(&conversion, runner->component, fact, &error);
+    const struct export_part *part = part_of(work, runner->component);
+
+    if (status == ZT_OK && !export_is_too_large(work, part, fact->length) &&
+        is_whole(work, runner->component))
+        kept_fact_add(work->order.generation, part->component, fact);
+    if (status != ZT_OK && export_is_wanted(work))
+        export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
+}
+
+static enum component_state verify(struct export_runner *runner)
+{
+    const struct export_order *order = &runner->work->order;
+    const uint32_t component = part_of(runner->work, runner->component)->component;
+    const uint64_t length = order->generation->model->components[component].length;
+
+    if (order->server->config->verify != CONFIG_VERIFY_OFF && length <= SMALL_BYTES &&
+        order->generation->verification != NULL &&
+        atomic_load(&order->generation->states[component]) == COMPONENT_UNCHECKED) {
+        verifier_check_now(order->server->verifier, order->generation, component, NULL);
+        runner->spent_bytes += length;
+    }
+    return verifier_ask(order->server->verifier, order->generation, component, &runner->waiter);
+}
+
+/* False: the runner will be queued again once the component is verified, and is no longer ours. */
+static bool prepare_component(struct export_runner *runner)
+{
+    struct export_work *work = runner->work;
+    const uint32_t component = runner->component;
+    const struct export_part *part = part_of(work, component);
+    const enum component_state state = verify(runner);
+
+    if (state == COMPONENT_CHECKING)
+        return false;
+    if (state == COMPONENT_CORRUPT) {
+        if (export_is_wanted(work))
+            export_fail_component(work, EXPORT_CORRUPT, part,
+                                  "the stored bytes do not agree with the digest that the file "
+                                  "states; they are not served");
+        return true;
+    }
+    work->facts[component] =
+        (struct zt_fact){.length = work->projection->model->components[component].decoded_length,
+                         .same_as = component};
+    if (must_read(work, component, state) && !recall(work, component, &work->facts[component]))
+        gather(runner);
+    return true;
+}
+
+/* --- the end --- */
+
+static void make_parts(struct export_work *work)
+{
+    const struct zt_projection *projection = work->projection;
+    const uint32_t count = projection->model->component_count;
+    struct export_part *parts = calloc(count + (size_t)1, sizeof(*parts));
+
+    if (parts == NULL) {
+        export_fail_memory(work);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct zt_origin *origin = &projection->origins[i];
+        struct zt_part change;
+
+        zt_part_set_change(&change, (enum zt_change)origin->change,
+                           &work->selection.model->components[origin->component],
+                           &projection->model->components[i]);
+        parts[i] = work->selected[origin->component];
+        parts[i].from_width = change.from_width;
+        parts[i].to_width = change.to_width;
+        parts[i].is_signed = change.is_signed;
+    }
+    work->result.parts = parts;
+    work->result.part_count = count;
+}
+
+static void lay_out(struct export_work *work)
+{
+    const struct zt_conversion conversion = conversion_of(work, work->runners[0].files, NULL);
+    struct zt_error error;
+    enum zt_status status = zt_conversion_check(&conversion, &error);
+
+    if (status == ZT_OK)
+        status = zt_facts_match(&conversion, work->facts, &error);
+    if (status == ZT_OK)
+        status = zt_image_make(work->projection, work->facts, &work->result.image, &error);
+    if (status != ZT_OK)
+        export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
+    else
+        make_parts(work);
+}
+
+static void end_runner(struct export_work *work)
+{
+    if (atomic_fetch_sub(&work->running, 1) > 1)
+        return;
+    if (export_is_wanted(work))
+        lay_out(work);
+    work->order.ended(work->order.context);
+}
+
+/* --- runners --- */
+
+static uint64_t bytes_of(const struct export_work *work)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < work->selection.model->component_count; i++) {
+        const struct zt_component *component = export_component_of(work, &work->selected[i]);
+        const bool grows = component->decoded_length > component->length;
+        const uint64_t bytes = grows ? component->decoded_length : component->length;
+
+        sum = bytes < UINT64_MAX - sum ? sum + bytes : UINT64_MAX;
+    }
+    return sum;
+}
+
+/* Small exports do not wait until large ones have ended. */
+static void submit(struct export_runner *runner)
+{
+    workers_submit_sized(runner->work->order.server->workers, &runner->job, runner->work->bytes);
+}
+
+static bool take_component(struct export_runner *runner)
+{
+    struct export_work *work = runner->work;
+
+    if (!export_is_wanted(work))
+        return false;
+    if (runner->component == NONE)
+        runner->component = atomic_fetch_add(&work->next, 1);
+    return runner->component < work->projection->model->component_count;
+}
+
+static void run_runner(struct job *job)
+{
+    struct export_runner *runner = (struct export_runner *)job;
+
+    runner->spent_bytes = 0;
+    while (take_component(runner)) {
+        if (!prepare_component(runner))
+            return;
+        runner->component = NONE;
+        if (runner->spent_bytes > TURN_BYTES) {
+            submit(runner);
+            return;
+        }
+    }
+    end_runner(runner->work);
+}
+
+static void wake_runner(struct waiter *waiter)
+{
+    struct export_runner *runner =
+        (struct export_runner *)(void *)((char *)waiter - offsetof(struct export_runner, waiter));
+
+    submit(runner);
+}
+
+static enum zt_status read_cut(void *context, uint32_t component, uint64_t offset, void *buffer,
+                               size_t length, struct zt_error *error)
+{
+    const struct export_runner *runner = context;
+
+    return export_bytes_read(runner->bytes, &runner->work->selected[component], offset,
+                             (struct export_buffer){buffer, length}, error);
+}
+
+static bool make_runner(struct export_work *work, struct export_runner *runner)
+{
+    struct generation *generation = work->order.generation;
+    const uint32_t shards = generation->model->shard_count;
+    const struct zt_component_bytes bytes = {read_cut, runner};
+
+    runner->work = work;
+    runner->component = NONE;
+    runner->job.run = run_runner;
+    runner->waiter.wake = wake_runner;
+    runner->files = calloc(shards + (size_t)2, sizeof(struct zt_source *));
+    runner->bytes = export_bytes_new(work->order.server, generation, work->cut);
+    if (runner->files == NULL || runner->bytes == NULL ||
+        zt_image_source(&work->selection.cuts, &bytes, &runner->cuts, NULL) != ZT_OK)
+        return false;
+    runner->files[0] = generation->source;
+    for (uint32_t i = 0; i < shards; i++)
+        runner->files[i + 1] = generation->shards.sources[i];
+    runner->files[shards + 1] = runner->cuts;
+    return true;
+}
+
+void export_work_prepare(struct export_work *work)
+{
+    bool made = true;
+
+    work->bytes = bytes_of(work);
+    work->facts =
+        calloc(work->projection->model->component_count + (size_t)1, sizeof(*work->facts));
+    for (unsigned i = 0; i < EXPORT_RUNNERS && made; i++)
+        made = make_runner(work, &work->runners[i]);
+    if (!made || work->facts == NULL) {
+        export_fail_memory(work);
+        atomic_store(&work->running, 1);
+        work->runners[0].work = work;
+        work->runners[0].job.run = run_runner;
+        submit(&work->runners[0]);
+        return;
+    }
+    atomic_store(&work->running, EXPORT_RUNNERS);
+    for (unsigned i = 0; i < EXPORT_RUNNERS; i++)
+        submit(&work->runners[i]);
+}

@@ -1,0 +1,365 @@
+/* Manifests as JSON (http-api, section 3), written in one pass without a tree: a hundred thousand
+ * objects are ordinary. */
+#include "derived/manifest_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "derived/glob.h"
+#include "derived/href.h"
+#include "zt/attributes.h"
+
+/* One object's name is repeated in the hrefs of all its components, so a hostile manifest could be
+ * shown as a text many times its size. Real ones grow by less than 20 times beside their fixed
+ * part. */
+#define GROWTH_LIMIT     64
+#define TEXT_SLACK_BYTES (UINT64_C(4) << 20)
+#define NS_PER_SECOND    INT64_C(1000000000)
+
+/* Attributes as JSON, gathered before they go into the text as one value. */
+struct gathered {
+    char *text;
+    size_t length;
+    size_t capacity;
+    bool failed;
+};
+
+struct scribe {
+    struct json *json;
+    const struct zt_model *model;
+    const struct manifest_source *source;
+    struct href href;
+    size_t objects_length; /* of "/v1/models/<name>/objects/" in href */
+    struct gathered attributes;
+    struct glob_set *globs; /* NULL: all objects */
+    unsigned fields;
+    uint64_t limit_bytes;
+};
+
+static void scribe_init(struct scribe *scribe, struct json *json, const struct zt_model *model,
+                        const struct manifest_source *source, unsigned fields)
+{
+    *scribe = (struct scribe){.json = json, .model = model, .source = source};
+    scribe->fields = fields != 0 ? fields : ~0U;
+    scribe->limit_bytes = model->manifest_length * GROWTH_LIMIT + TEXT_SLACK_BYTES;
+    href_init(&scribe->href);
+    if (source->path != NULL) {
+        href_model(&scribe->href, source->name);
+        href_plain(&scribe->href, "/objects/");
+        scribe->objects_length = scribe->href.length;
+    }
+}
+
+static void scribe_end(struct scribe *scribe)
+{
+    if (scribe->href.failed || scribe->attributes.failed)
+        scribe->json->failed = true;
+    href_free(&scribe->href);
+    glob_set_free(scribe->globs);
+    free(scribe->attributes.text);
+}
+
+/* --- attributes --- */
+
+static void gather(void *context, const char *text, size_t length)
+{
+    struct gathered *gathered = context;
+
+    if (!gathered->failed && length > gathered->capacity - gathered->length) {
+        size_t capacity = 2 * (gathered->length + length) + 256;
+        char *grown = realloc(gathered->text, capacity);
+
+        if (grown == NULL) {
+            gathered->failed = true;
+        } else {
+            gathered->text = grown;
+            gathered->capacity = capacity;
+        }
+    }
+    if (!gathered->failed) {
+        memcpy(gathered->text + gathered->length, text, length);
+        gathered->length += length;
+    }
+}
+
+static void write_attributes(struct scribe *scribe, const void *bytes, size_t length)
+{
+    struct zt_error error;
+
+    json_key_string(scribe->json, "attributes");
+    if (length == 0) {
+        json_raw(scribe->json, "{}", 2);
+        return;
+    }
+    scribe->attributes.length = 0;
+    if (zt_attributes_write_json((struct zt_text){bytes, length}, gather, &scribe->attributes,
+                                 &error) != ZT_OK)
+        scribe->attributes.failed = true;
+    if (!scribe->attributes.failed)
+        json_raw(scribe->json, scribe->attributes.text, scribe->attributes.length);
+}
+
+/* --- components --- */
+
+static void write_text(struct json *json, const char *key, const char *text, uint32_t length)
+{
+    json_key_string(json, key);
+    json_text(json, (struct zt_text){text, length});
+}
+
+static void write_number(struct json *json, const char *key, uint64_t value)
+{
+    json_key_string(json, key);
+    json_uint(json, value);
+}
+
+static void write_component_href(struct scribe *scribe, const struct zt_object *object,
+                                 const struct zt_component *component)
+{
+    struct href *href = &scribe->href;
+
+    if (!href_can_hold(zt_object_name(object)) || !href_can_hold(zt_component_name(component)))
+        return;
+    href_cut(href, scribe->objects_length);
+    href_segment(href, zt_object_name(object));
+    href_plain(href, "/");
+    href_segment(href, zt_component_name(component));
+    if (!href->failed) {
+        json_key_string(scribe->json, "href");
+        json_text(scribe->json, (struct zt_text){href->text, href->length});
+    }
+}
+
+static void write_component(struct scribe *scribe, const struct zt_object *object,
+                            const struct zt_component *component)
+{
+    struct json *json = scribe->json;
+    const char *dtype = zt_dtype_name(component->dtype);
+
+    json_key(json, zt_component_name(component));
+    json_object_begin(json);
+    json_key_string(json, "dtype");
+    json_put_string(json, dtype);
+    if (component->type != NULL) {
+        write_text(json, "type", component->type, component->type_length);
+    } else {
+        json_key_string(json, "type");
+        json_put_string(json, dtype);
+    }
+    write_number(json, "offset", component->offset);
+    write_number(json, "length", component->length);
+    write_text(json, "encoding", component->encoding_name, component->encoding_length);
+    if (component->decoded_length != ZT_LENGTH_UNKNOWN)
+        write_number(json, "uncompressed_length", component->decoded_length);
+    if (component->digest != NULL)
+        write_text(json, "digest", component->digest, component->digest_length);
+    if (component->shard != 0) {
+        const struct zt_shard *shard = &scribe->model->shards[component->shard - 1];
+
+        write_text(json, "shard", shard->name, shard->name_length);
+    }
+    if (scribe->source->path != NULL)
+        write_component_href(scribe, object, component);
+    json_object_end(json);
+}
+
+static void write_components(struct scribe *scribe, const struct zt_object *object)
+{
+    const struct zt_component *components = zt_object_components(scribe->model, object);
+
+    json_key_string(scribe->json, "components");
+    json_object_begin(scribe->json);
+    for (uint32_t i = 0; i < object->component_count && !scribe->json->failed; i++) {
+        write_component(scribe, object, &components[i]);
+        if (scribe->json->length > scribe->limit_bytes) {
+            scribe->json->too_long = true;
+            scribe->json->failed = true;
+        }
+    }
+    json_object_end(scribe->json);
+}
+
+/* --- objects --- */
+
+static void write_shape(struct scribe *scribe, const struct zt_object *object)
+{
+    const uint64_t *shape = zt_object_shape(scribe->model, object);
+
+    json_key_string(scribe->json, "shape");
+    json_array_begin(scribe->json);
+    for (unsigned i = 0; i < object->rank; i++)
+        json_uint(scribe->json, shape[i]);
+    json_array_end(scribe->json);
+}
+
+static void write_object(struct scribe *scribe, const struct zt_object *object)
+{
+    json_object_begin(scribe->json);
+    if (scribe->fields & MANIFEST_SHAPE)
+        write_shape(scribe, object);
+    if (scribe->fields & MANIFEST_FORMAT)
+        write_text(scribe->json, "format", object->format, object->format_length);
+    if (scribe->fields & MANIFEST_ATTRIBUTES)
+        write_attributes(scribe, object->attributes, object->attributes_length);
+    if (scribe->fields & MANIFEST_COMPONENTS)
+        write_components(scribe, object);
+    json_object_end(scribe->json);
+}
+
+/* --- selections --- */
+
+bool manifest_fields_parse(struct zt_text text, unsigned *out_fields)
+{
+    static const char *const names[] = {"shape", "format", "attributes", "components"};
+    unsigned fields = 0;
+
+    for (size_t begin = 0; begin <= text.length;) {
+        const char *comma = memchr(text.bytes + begin, ',', text.length - begin);
+        size_t end = comma != NULL ? (size_t)(comma - text.bytes) : text.length;
+        unsigned bit = 0;
+
+        for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+            if (strlen(names[i]) == end - begin &&
+                memcmp(names[i], text.bytes + begin, end - begin) == 0)
+                bit = 1U << i;
+        if (bit == 0)
+            return false;
+        fields |= bit;
+        begin = end + 1;
+    }
+    *out_fields = fields;
+    return true;
+}
+
+static bool has_prefix(struct zt_text name, struct zt_text prefix)
+{
+    return name.length >= prefix.length &&
+           (prefix.length == 0 || memcmp(name.bytes, prefix.bytes, prefix.length) == 0);
+}
+
+static bool is_before(struct zt_text name, struct zt_text prefix)
+{
+    size_t shared = name.length < prefix.length ? name.length : prefix.length;
+    int order = shared > 0 ? memcmp(name.bytes, prefix.bytes, shared) : 0;
+
+    return order != 0 ? order < 0 : name.length < prefix.length;
+}
+
+/* The first object that is not before the prefix: objects are sorted, so those that have it follow
+ * one another. */
+static uint32_t first_with(const struct zt_model *model, struct zt_text prefix)
+{
+    uint32_t low = 0;
+    uint32_t high = model->object_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (is_before(zt_object_name(&model->objects[middle]), prefix))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void write_objects(struct scribe *scribe, const struct manifest_selection *selection)
+{
+    const struct zt_model *model = scribe->model;
+
+    json_key_string(scribe->json, "objects");
+    json_object_begin(scribe->json);
+    for (uint32_t i = first_with(model, selection->prefix);
+         i < model->object_count && !scribe->json->failed; i++) {
+        struct zt_text name = zt_object_name(&model->objects[i]);
+
+        if (!has_prefix(name, selection->prefix))
+            break;
+        if (scribe->globs == NULL || glob_set_matches(scribe->globs, name)) {
+            json_key(scribe->json, name);
+            write_object(scribe, &model->objects[i]);
+        }
+    }
+    json_object_end(scribe->json);
+}
+
+/* --- the whole --- */
+
+void manifest_write_time(struct json *json, int64_t time_ns)
+{
+    time_t seconds = (time_t)(time_ns / NS_PER_SECOND - (time_ns % NS_PER_SECOND < 0));
+    struct tm parts;
+    char text[40];
+
+    if (gmtime_r(&seconds, &parts) == NULL ||
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+        json_put_null(json);
+        return;
+    }
+    json_put_string(json, text);
+}
+
+static void write_source(struct json *json, const struct zt_model *model,
+                         const struct manifest_source *source)
+{
+    json_key_string(json, "source");
+    json_object_begin(json);
+    json_key_string(json, "format");
+    json_put_string(json, model->format_name);
+    json_key_string(json, "version");
+    json_text(json, model->version);
+    write_number(json, "size", model->file_size);
+    json_key_string(json, "modified");
+    manifest_write_time(json, source->modified_ns);
+    if (source->etag != NULL) {
+        json_key_string(json, "etag");
+        json_put_string(json, source->etag);
+    }
+    if (source->path != NULL) {
+        struct href href;
+
+        href_init(&href);
+        href_plain(&href, "/files/");
+        href_path(&href, (struct zt_text){source->path, strlen(source->path)});
+        json_key_string(json, "href");
+        json_put_string(json, href.failed ? "" : href.text);
+        json->failed = json->failed || href.failed;
+        href_free(&href);
+    }
+    json_object_end(json);
+}
+
+void manifest_write(struct json *json, const struct zt_model *model,
+                    const struct manifest_source *source,
+                    const struct manifest_selection *selection)
+{
+    static const struct manifest_selection everything = {0};
+    const struct manifest_selection *chosen = selection != NULL ? selection : &everything;
+    struct scribe scribe;
+
+    scribe_init(&scribe, json, model, source, chosen->fields);
+    if (chosen->match_count > 0) {
+        scribe.globs = glob_set_new(chosen->matches, chosen->match_count);
+        json->failed = json->failed || scribe.globs == NULL;
+    }
+    json_object_begin(json);
+    json_key_string(json, "name");
+    json_text(json, source->name);
+    write_source(json, model, source);
+    write_attributes(&scribe, model->attributes.bytes, model->attributes.length);
+    write_objects(&scribe, chosen);
+    json_object_end(json);
+    scribe_end(&scribe);
+}
+
+void manifest_write_object(struct json *json, const struct zt_model *model,
+                           const struct zt_object *object, const struct manifest_source *source,
+                           unsigned fields)
+{
+    struct scribe scribe;
+
+    scribe_init(&scribe, json, model, source, fields);
+    write_object(&scribe, object);
+    scribe_end(&scribe);
+}

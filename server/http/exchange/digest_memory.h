@@ -1,0 +1,28 @@
+/* SHA-256s of representations that were computed because a client wanted them: a bounded number,
+ * the least recently used goes first. Safe from any thread.
+ *
+ * Their names are target and strong ETag together, since a tag tells apart only the representations
+ * of one resource. */
+#ifndef HTTP_EXCHANGE_DIGEST_MEMORY_H
+#define HTTP_EXCHANGE_DIGEST_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DIGEST_MEMORY_ENTRIES 4096
+
+struct digest_memory;
+
+/* NULL when memory is out. */
+struct digest_memory *digest_memory_new(void);
+/* Takes NULL. */
+void digest_memory_free(struct digest_memory *memory);
+
+bool digest_memory_find(struct digest_memory *memory, const char *target, const char *etag,
+                        uint8_t out_sha256[32]);
+
+/* Without memory, and of a very long target, it is not kept. */
+void digest_memory_keep(struct digest_memory *memory, const char *target, const char *etag,
+                        const uint8_t sha256[32]);
+
+#endif

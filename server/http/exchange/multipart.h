@@ -1,0 +1,23 @@
+/* multipart/byteranges (RFC 9110 section 14.6): several ranges of a representation as one body. */
+#ifndef HTTP_EXCHANGE_MULTIPART_H
+#define HTTP_EXCHANGE_MULTIPART_H
+
+#include "http/exchange/request.h"
+#include "http/fields/ranges.h"
+
+struct multipart {
+    const char *media_type; /* with the boundary */
+    struct segment *segments;
+    size_t segment_count;
+    uint64_t length;
+};
+
+/* The parts in the order of the set, each with its Content-Range and what the whole would have as
+ * Content-Type and Content-Encoding: the framing around them is not encoded. Bytes of the
+ * representation are named, not copied: at most RANGES_MAX heads and two more segments for each
+ * range than the representation has itself. Everything lives as long as the request. False when
+ * memory is out. */
+bool multipart_make(struct request *request, const struct range_set *set,
+                    struct multipart *out_multipart);
+
+#endif

@@ -1,0 +1,229 @@
+/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes an
+ * answer.
+ *
+ * What the disk or the memory did is logged, not told: a client learns what it can act on. */
+#include "http/exchange/problem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_write.h"
+#include "base/log.h"
+
+/* Longer details are cut; they hold at most two names. */
+#define DETAIL_SIZE 2560
+#define MEDIA_TYPE  "application/problem+json"
+/* Sent when there is no memory left for anything better. */
+#define LAST_RESORT                                          \
+    "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
+    "error\",\"status\":500,\"code\":\"internal\"}"
+
+struct problem_kind {
+    unsigned status;
+    const char *code;
+    const char *title;
+};
+
+static const struct problem_kind kinds[PROBLEM_COUNT] = {
+    [PROBLEM_INVALID_NAME] = {400, "invalid-name", "Invalid name"},
+    [PROBLEM_INVALID_SLICE] = {400, "invalid-slice", "Invalid slice"},
+    [PROBLEM_INVALID_REQUEST] = {400, "invalid-request", "Invalid request"},
+    [PROBLEM_UNAUTHORIZED] = {401, "unauthorized", "Unauthorized"},
+    [PROBLEM_FORBIDDEN] = {403, "forbidden", "Forbidden"},
+    [PROBLEM_READ_ONLY] = {403, "read-only", "This server is read-only"},
+    [PROBLEM_NOT_FOUND] = {404, "not-found", "Not found"},
+    [PROBLEM_MODEL_NOT_FOUND] = {404, "model-not-found", "No such model"},
+    [PROBLEM_OBJECT_NOT_FOUND] = {404, "object-not-found", "No such object"},
+    [PROBLEM_COMPONENT_NOT_FOUND] = {404, "component-not-found", "No such component"},
+    [PROBLEM_UPLOAD_NOT_FOUND] = {404, "upload-not-found", "No such upload"},
+    [PROBLEM_METHOD_NOT_ALLOWED] = {405, "method-not-allowed", "Method not allowed"},
+    [PROBLEM_NOT_ACCEPTABLE] = {406, "not-acceptable", "Not acceptable"},
+    [PROBLEM_TIMEOUT] = {408, "timeout", "Request timeout"},
+    [PROBLEM_CONFLICT] = {409, "conflict", "Conflict"},
+    [PROBLEM_LOCKED] = {423, "conflict", "Conflict"},
+    [PROBLEM_LENGTH_REQUIRED] = {411, "length-required", "Length required"},
+    [PROBLEM_PRECONDITION_FAILED] = {412, "precondition-failed", "Precondition failed"},
+    [PROBLEM_TOO_LARGE] = {413, "too-large", "Content too large"},
+    [PROBLEM_URI_TOO_LONG] = {414, "uri-too-long", "URI too long"},
+    [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {415, "unsupported-media-type", "Unsupported media type"},
+    [PROBLEM_RANGE_NOT_SATISFIABLE] = {416, "range-not-satisfiable", "Range not satisfiable"},
+    [PROBLEM_EXPECTATION_FAILED] = {417, "expectation-failed", "Expectation failed"},
+    [PROBLEM_INVALID_MODEL] = {422, "invalid-model", "Invalid model file"},
+    [PROBLEM_DIGEST_MISMATCH] = {422, "digest-mismatch", "Digest mismatch"},
+    [PROBLEM_SIZE_MISMATCH] = {422, "size-mismatch", "Size mismatch"},
+    [PROBLEM_UNKNOWN_DTYPE] = {422, "unknown-dtype", "Unknown dtype"},
+    [PROBLEM_UNSUPPORTED_ENCODING] = {422, "unsupported-encoding", "Unsupported encoding"},
+    [PROBLEM_SLICE_OUT_OF_RANGE] = {422, "slice-out-of-range", "Slice out of range"},
+    [PROBLEM_SLICE_NOT_BYTE_ALIGNED] = {422, "slice-not-byte-aligned", "Slice not byte-aligned"},
+    [PROBLEM_SHAPE_NOT_DIVISIBLE] = {422, "shape-not-divisible", "Shape not divisible"},
+    [PROBLEM_NOT_REPRESENTABLE] = {422, "not-representable", "Not representable"},
+    [PROBLEM_RATE_LIMITED] = {429, "rate-limited", "Too many requests"},
+    [PROBLEM_HEADERS_TOO_LARGE] = {431, "headers-too-large", "Header fields too large"},
+    [PROBLEM_CHECKSUM_MISMATCH] = {460, "checksum-mismatch", "Checksum mismatch"},
+    [PROBLEM_CORRUPT_COMPONENT] = {500, "corrupt-component", "Corrupt component"},
+    [PROBLEM_INTERNAL] = {500, "internal", "Internal error"},
+    [PROBLEM_NOT_IMPLEMENTED] = {501, "not-implemented", "Not implemented"},
+    [PROBLEM_DRAINING] = {503, "draining", "Shutting down"},
+    [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded"},
+    [PROBLEM_INSUFFICIENT_STORAGE] = {507, "insufficient-storage", "Insufficient storage"},
+};
+
+unsigned problem_status(enum problem problem)
+{
+    assert(problem < PROBLEM_COUNT);
+    return kinds[problem].status;
+}
+
+const char *problem_code(enum problem problem)
+{
+    assert(problem < PROBLEM_COUNT);
+    return kinds[problem].code;
+}
+
+enum problem problem_of_status(enum zt_status status)
+{
+    switch (status) {
+    case ZT_INVALID:
+    case ZT_UNSUPPORTED:
+    case ZT_LIMIT:
+        return PROBLEM_INVALID_MODEL;
+    case ZT_CORRUPT:
+        return PROBLEM_CORRUPT_COMPONENT;
+    case ZT_NOT_FOUND:
+        return PROBLEM_NOT_FOUND;
+    case ZT_ARGUMENT:
+        return PROBLEM_INVALID_REQUEST;
+    case ZT_DATA_SHARD:
+        return PROBLEM_MODEL_NOT_FOUND;
+    case ZT_OK:
+    case ZT_NO_MEMORY:
+    case ZT_IO:
+        break;
+    }
+    return PROBLEM_INTERNAL;
+}
+
+enum problem problem_of_write(const struct zt_error *error)
+{
+    bool forbidden;
+
+    if (error->status == ZT_LIMIT)
+        return PROBLEM_INSUFFICIENT_STORAGE;
+    forbidden = error->os_error == EROFS || error->os_error == EACCES || error->os_error == EPERM;
+    return error->status == ZT_IO && forbidden ? PROBLEM_READ_ONLY : PROBLEM_INTERNAL;
+}
+
+static void write_member(struct json *json, const char *name, const char *text)
+{
+    if (text != NULL && text[0] != '\0') {
+        json_key_string(json, name);
+        json_put_string(json, text);
+    }
+}
+
+static void write_error_members(struct json *json, const struct zt_error *error)
+{
+    write_member(json, "rule", error->rule);
+    if (error->has_object) {
+        json_key_string(json, "object");
+        json_put_string(json, error->object);
+    }
+    write_member(json, "component", error->component);
+    if (error->offset != ZT_NO_OFFSET) {
+        json_key_string(json, "offset");
+        json_uint(json, error->offset);
+    }
+}
+
+static void write_problem(struct json *json, const struct request *request, enum problem problem,
+                          const char *detail)
+{
+    char type[64];
+
+    snprintf(type, sizeof(type), "/problems/%s", kinds[problem].code);
+    write_member(json, "type", type);
+    write_member(json, "title", kinds[problem].title);
+    json_key_string(json, "status");
+    json_uint(json, kinds[problem].status);
+    write_member(json, "detail", detail);
+    write_member(json, "code", kinds[problem].code);
+    write_member(json, "request_id", request->id);
+}
+
+/* Begins the reply anew: nothing of what a handler had put there is left. */
+static void settle(struct request *request, unsigned status, const char *body, size_t length)
+{
+    struct representation *reply = &request->reply;
+
+    representation_init(reply);
+    reply->status = status;
+    reply->media_type = MEDIA_TYPE;
+    reply->cache_control = "no-store";
+    representation_memory(reply, body, length);
+    request->replied = true;
+}
+
+/* error may be NULL. */
+static enum outcome reply(struct request *request, enum problem problem, const char *detail,
+                          const struct zt_error *error)
+{
+    struct json json;
+    char *body;
+
+    assert(problem < PROBLEM_COUNT);
+    json_init(&json, false);
+    json_object_begin(&json);
+    write_problem(&json, request, problem, detail);
+    if (error != NULL)
+        write_error_members(&json, error);
+    json_object_end(&json);
+    body = json.failed ? NULL : request_allocate(request, json.length);
+    if (body != NULL) {
+        memcpy(body, json.text, json.length);
+        settle(request, kinds[problem].status, body, json.length);
+    } else {
+        settle(request, kinds[PROBLEM_INTERNAL].status, LAST_RESORT, sizeof(LAST_RESORT) - 1);
+    }
+    json_free(&json);
+    return OUTCOME_READY;
+}
+
+enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
+                           ...)
+{
+    char detail[DETAIL_SIZE];
+    va_list arguments;
+
+    va_start(arguments, detail_format);
+    vsnprintf(detail, sizeof(detail), detail_format, arguments);
+    va_end(arguments);
+    return reply(request, problem, detail, NULL);
+}
+
+enum outcome problem_reply_error_as(struct request *request, enum problem problem,
+                                    const struct zt_error *error)
+{
+    const char *detail;
+
+    if (problem == PROBLEM_READ_ONLY) {
+        log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
+        return problem_reply(request, problem,
+                             "the server may not write to the folder of models: %s",
+                             error->message);
+    }
+    if (problem != PROBLEM_INTERNAL)
+        return reply(request, problem, error->message, error);
+    log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
+    detail = error->status == ZT_NO_MEMORY ? "the server is out of memory"
+             : error->status == ZT_IO      ? "stored bytes could not be read or written"
+                                           : "the server failed to answer";
+    return reply(request, problem, detail, NULL);
+}
+
+enum outcome problem_reply_error(struct request *request, const struct zt_error *error)
+{
+    return problem_reply_error_as(request, problem_of_status(error->status), error);
+}

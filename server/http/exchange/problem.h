@@ -1,0 +1,75 @@
+/* Problem details (RFC 9457): every error is one of the codes of this table. */
+#ifndef HTTP_EXCHANGE_PROBLEM_H
+#define HTTP_EXCHANGE_PROBLEM_H
+
+#include "http/exchange/request.h"
+
+enum problem {
+    PROBLEM_INVALID_NAME,
+    PROBLEM_INVALID_SLICE,
+    PROBLEM_INVALID_REQUEST,
+    PROBLEM_UNAUTHORIZED,
+    PROBLEM_FORBIDDEN,
+    PROBLEM_READ_ONLY,
+    PROBLEM_NOT_FOUND,
+    PROBLEM_MODEL_NOT_FOUND,
+    PROBLEM_OBJECT_NOT_FOUND,
+    PROBLEM_COMPONENT_NOT_FOUND,
+    PROBLEM_UPLOAD_NOT_FOUND,
+    PROBLEM_METHOD_NOT_ALLOWED,
+    PROBLEM_NOT_ACCEPTABLE,
+    PROBLEM_TIMEOUT,
+    PROBLEM_CONFLICT,
+    PROBLEM_LOCKED, /* a conflict with a request that is under way: 423 */
+    PROBLEM_LENGTH_REQUIRED,
+    PROBLEM_PRECONDITION_FAILED,
+    PROBLEM_TOO_LARGE,
+    PROBLEM_URI_TOO_LONG,
+    PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+    PROBLEM_RANGE_NOT_SATISFIABLE,
+    PROBLEM_EXPECTATION_FAILED,
+    PROBLEM_INVALID_MODEL,
+    PROBLEM_DIGEST_MISMATCH,
+    PROBLEM_SIZE_MISMATCH,
+    PROBLEM_UNKNOWN_DTYPE,
+    PROBLEM_UNSUPPORTED_ENCODING,
+    PROBLEM_SLICE_OUT_OF_RANGE,
+    PROBLEM_SLICE_NOT_BYTE_ALIGNED,
+    PROBLEM_SHAPE_NOT_DIVISIBLE,
+    PROBLEM_NOT_REPRESENTABLE,
+    PROBLEM_RATE_LIMITED,
+    PROBLEM_HEADERS_TOO_LARGE,
+    PROBLEM_CHECKSUM_MISMATCH,
+    PROBLEM_CORRUPT_COMPONENT,
+    PROBLEM_INTERNAL,
+    PROBLEM_NOT_IMPLEMENTED,
+    PROBLEM_DRAINING,
+    PROBLEM_OVERLOADED,
+    PROBLEM_INSUFFICIENT_STORAGE,
+    PROBLEM_COUNT
+};
+
+unsigned problem_status(enum problem problem);
+const char *problem_code(enum problem problem);
+
+/* Replaces the reply by a problem; detail is for a person, without a path of the disk. Always
+ * OUTCOME_READY, so that a handler can end with it. */
+enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
+                           ...) __attribute__((format(printf, 3, 4)));
+
+/* The same for a failure of the core: status decides the problem (one table), and rule, object,
+ * component and offset become members as far as they apply. */
+enum outcome problem_reply_error(struct request *request, const struct zt_error *error);
+
+/* The same where the caller knows better than the table which problem it is (unsupported-encoding,
+ * digest-mismatch). */
+enum outcome problem_reply_error_as(struct request *request, enum problem problem,
+                                    const struct zt_error *error);
+
+/* Which problem a failed write to the store is. */
+enum problem problem_of_write(const struct zt_error *error);
+
+/* "code" and "detail" for a listing: the problem a core failure maps to. */
+enum problem problem_of_status(enum zt_status status);
+
+#endif

@@ -1,0 +1,284 @@
+/* A request's life: its memory, what it holds, its header fields, and how it is woken. */
+#include "http/exchange/request.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/exchange/request_state.h"
+#include "http/wire/connections.h"
+#include "http/wire/loop.h"
+
+static const char *const method_names[] = {
+    [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",     [METHOD_PUT] = "PUT",
+    [METHOD_POST] = "POST",       [METHOD_DELETE] = "DELETE", [METHOD_PATCH] = "PATCH",
+    [METHOD_OPTIONS] = "OPTIONS", [METHOD_TRACE] = "TRACE",   [METHOD_CONNECT] = "CONNECT",
+    [METHOD_QUERY] = "QUERY",
+};
+
+enum method method_parse(const char *text)
+{
+    for (unsigned i = 0; i < METHOD_UNKNOWN; i++)
+        if (strcmp(text, method_names[i]) == 0)
+            return (enum method)i;
+    return METHOD_UNKNOWN;
+}
+
+const char *method_name(enum method method)
+{
+    return method < METHOD_UNKNOWN ? method_names[method] : "OTHER";
+}
+
+static void on_woken(struct job *job)
+{
+    struct request_state *state =
+        (struct request_state *)((char *)job - offsetof(struct request_state, wake));
+
+    if (state->resume != NULL)
+        state->resume(&state->request);
+}
+
+bool request_is_abandoned(const struct request *request)
+{
+    return request->connection != NULL &&
+           (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
+           connection_is_gone(request->connection);
+}
+
+static bool waits_for_nobody(const struct waiter *waiter)
+{
+    const struct request_state *state =
+        (const struct request_state *)(const void *)((const char *)waiter -
+                                                     offsetof(struct request_state, waiter));
+
+    return request_is_abandoned(&state->request);
+}
+
+static void wake_by_waiter(struct waiter *waiter)
+{
+    request_wake((struct request *)((char *)waiter - offsetof(struct request_state, waiter)));
+}
+
+struct request *request_new(struct server *server, struct loop *loop, const char *target)
+{
+    const size_t length = strlen(target);
+    struct request_state *state = malloc(sizeof(*state) + length + 1);
+
+    if (state == NULL)
+        return NULL;
+    memset(state, 0, offsetof(struct request_state, load_error));
+    state->request.server = server;
+    state->request.loop = loop;
+    state->wake.done = on_woken;
+    state->waiter.wake = wake_by_waiter;
+    state->waiter.is_gone = waits_for_nobody;
+    state->target_length = length;
+    memcpy(state->target, target, length + 1);
+    representation_init(&state->request.reply);
+    return &state->request;
+}
+
+void request_free(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    if (request == NULL)
+        return;
+    while (state->hold_count > 0) {
+        const struct held *held = &state->holds[--state->hold_count];
+
+        held->release(held->thing);
+    }
+    while (state->scratch != NULL) {
+        struct scratch *next = state->scratch->next;
+
+        free(state->scratch);
+        state->scratch = next;
+    }
+    free(state);
+}
+
+const char *request_target(const struct request *request)
+{
+    return request_state_const(request)->target;
+}
+
+uint64_t request_body_length(const struct request *request)
+{
+    return request_state_const(request)->body_length;
+}
+
+bool request_add_header(struct request *request, struct header_field field)
+{
+    struct request_state *state = request_state(request);
+
+    state->headers_cut = state->header_count == REQUEST_FIELDS_MAX;
+    if (state->headers_cut)
+        return false;
+    state->headers[state->header_count++] = field;
+    return true;
+}
+
+static const struct header_field *next_header(const struct request_state *state, const char *name,
+                                              unsigned *at)
+{
+    const size_t length = strlen(name);
+
+    for (; *at < state->header_count; ++*at) {
+        const struct header_field *field = &state->headers[*at];
+
+        if (field->name_length == length && strncasecmp(field->name, name, length) == 0)
+            return &state->headers[(*at)++];
+    }
+    return NULL;
+}
+
+const char *request_header(struct request *request, const char *name)
+{
+    const struct request_state *state = request_state(request);
+    unsigned at = 0;
+    const struct header_field *field = next_header(state, name, &at);
+    const char *joined = field != NULL ? field->value : NULL;
+
+    while (joined != NULL && (field = next_header(state, name, &at)) != NULL)
+        joined = request_print(request, "%s, %s", joined, field->value);
+    return joined;
+}
+
+void *request_allocate(struct request *request, size_t length)
+{
+    struct request_state *state = request_state(request);
+    const size_t rounded = (length + sizeof(max_align_t) - 1) & ~(sizeof(max_align_t) - 1);
+    struct scratch *piece;
+
+    if (rounded >= length && rounded <= sizeof(state->inline_scratch) - state->inline_used) {
+        void *memory = (char *)state->inline_scratch + state->inline_used;
+
+        state->inline_used += rounded;
+        return memory;
+    }
+    if (length > SIZE_MAX - sizeof(*piece))
+        return NULL;
+    piece = malloc(sizeof(*piece) + length);
+    if (piece == NULL)
+        return NULL;
+    piece->next = state->scratch;
+    state->scratch = piece;
+    return piece->bytes;
+}
+
+/* Most texts are short: they are written where they stay, in one pass. */
+__attribute__((format(printf, 2, 0))) static char *print_inline(struct request_state *state,
+                                                                const char *format,
+                                                                va_list arguments,
+                                                                size_t *out_length)
+{
+    char *text = (char *)state->inline_scratch + state->inline_used;
+    const size_t room = sizeof(state->inline_scratch) - state->inline_used;
+    const int length = vsnprintf(text, room, format, arguments);
+
+    if (length < 0)
+        return NULL;
+    *out_length = (size_t)length;
+    return *out_length < room ? request_allocate(&state->request, *out_length + 1) : NULL;
+}
+
+char *request_print(struct request *request, const char *format, ...)
+{
+    size_t length = SIZE_MAX;
+    va_list arguments;
+    char *text;
+
+    va_start(arguments, format);
+    text = print_inline(request_state(request), format, arguments, &length);
+    va_end(arguments);
+    if (text != NULL || length == SIZE_MAX)
+        return text;
+    text = request_allocate(request, length + 1);
+    if (text == NULL)
+        return NULL;
+    va_start(arguments, format);
+    vsnprintf(text, length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+void request_hold(struct request *request, void *thing, void (*release)(void *thing))
+{
+    struct request_state *state = request_state(request);
+
+    assert(state->hold_count < REQUEST_HOLDS);
+    state->holds[state->hold_count++] = (struct held){thing, release};
+}
+
+void request_wake(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    if (request->loop != NULL)
+        loop_post(request->loop, &state->wake);
+    else
+        atomic_store(&state->woken, true);
+}
+
+struct waiter *request_waiter(struct request *request)
+{
+    return &request_state(request)->waiter;
+}
+
+static void run_work(struct job *job)
+{
+    struct request_state *state =
+        (struct request_state *)((char *)job - offsetof(struct request_state, work));
+
+    if (!request_is_abandoned(&state->request))
+        state->work_run(&state->request);
+    request_wake(&state->request);
+}
+
+static struct job *make_work(struct request *request, void (*work)(struct request *request))
+{
+    struct request_state *state = request_state(request);
+
+    state->work_run = work;
+    state->work = (struct job){.run = run_work};
+    return &state->work;
+}
+
+enum outcome request_work(struct request *request, void (*work)(struct request *request))
+{
+    workers_submit(request->server->workers, make_work(request, work));
+    return OUTCOME_WAITING;
+}
+
+enum outcome request_work_long(struct request *request, void (*work)(struct request *request))
+{
+    workers_submit_long(request->server->workers, make_work(request, work));
+    return OUTCOME_WAITING;
+}
+
+void reply_json(struct request *request, unsigned status, const char *text, size_t length)
+{
+    char *copy = request_allocate(request, length);
+
+    representation_init(&request->reply);
+    request->replied = true;
+    if (copy == NULL) {
+        request->reply.status = 500;
+        return;
+    }
+    memcpy(copy, text, length);
+    request->reply.status = status;
+    request->reply.media_type = "application/json";
+    representation_memory(&request->reply, copy, length);
+}
+
+void reply_empty(struct request *request, unsigned status)
+{
+    representation_init(&request->reply);
+    request->reply.status = status;
+    request->replied = true;
+}

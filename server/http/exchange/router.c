@@ -1,0 +1,250 @@
+/* Routing: the raw path decides the shape, then the names in it are decoded; dot segments are names
+ * like any other.
+ *
+ * In this order: a method nobody knows (501), a path that cannot be (400), an unknown path (404), a
+ * name that cannot be (400), OPTIONS (204), a method the path does not have (405). */
+#include "http/exchange/router.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "http/exchange/problem.h"
+#include "http/fields/target.h"
+#include "zt/utf8.h"
+
+/* "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS" fits. */
+#define ALLOW_SIZE 64
+
+/* Reads one "{name}" or "{name...}" of a pattern; *out_rest tells which. Returns what follows it.
+ */
+static const char *skip_placeholder(const char *pattern, bool *out_rest)
+{
+    const char *close = strchr(pattern, '}');
+
+    assert(close != NULL);
+    *out_rest = close - pattern > 3 && memcmp(close - 3, "...", 3) == 0;
+    return close + 1;
+}
+
+bool route_matches(const char *pattern, struct zt_text path,
+                   struct zt_text out_names[REQUEST_NAMES])
+{
+    const char *at = path.bytes;
+    const char *end = path.bytes + path.length;
+    unsigned count = 0;
+
+    while (*pattern != '\0') {
+        bool rest;
+        const char *slash;
+        const char *name_end;
+
+        if (*pattern != '{') {
+            if (at == end || *at != *pattern)
+                return false;
+            at++;
+            pattern++;
+            continue;
+        }
+        pattern = skip_placeholder(pattern, &rest);
+        slash = rest || at == end ? NULL : memchr(at, '/', (size_t)(end - at));
+        name_end = slash != NULL ? slash : end;
+        if (name_end == at)
+            return false;
+        assert(count < REQUEST_NAMES);
+        out_names[count++] = (struct zt_text){at, (size_t)(name_end - at)};
+        at = name_end;
+    }
+    return at == end;
+}
+
+static const struct route *find_route(struct zt_text path, struct zt_text out_names[REQUEST_NAMES])
+{
+    if (path.bytes[path.length - 1] == '/')
+        return NULL;
+    for (size_t i = 0; i < route_count; i++)
+        if (route_matches(routes[i].pattern, path, out_names))
+            return &routes[i];
+    return NULL;
+}
+
+static const struct operation *find_operation(const struct route *route, enum method method)
+{
+    static const struct operation none = {.handle = NULL};
+
+    switch (method) {
+    case METHOD_GET:
+    case METHOD_HEAD:
+        return &route->get;
+    case METHOD_PUT:
+        return &route->put;
+    case METHOD_POST:
+        return &route->post;
+    case METHOD_DELETE:
+        return &route->delete;
+    case METHOD_PATCH:
+        return &route->patch;
+    case METHOD_OPTIONS:
+    case METHOD_TRACE:
+    case METHOD_CONNECT:
+    case METHOD_QUERY:
+    case METHOD_UNKNOWN:
+        break;
+    }
+    return &none;
+}
+
+/* Adds Allow to the reply: the methods of one route, or with NULL those of any. */
+static void add_allow(struct request *request, const struct route *route)
+{
+    static const struct {
+        enum method method;
+        const char *text;
+    } methods[] = {{METHOD_GET, "GET, HEAD, "},
+                   {METHOD_PUT, "PUT, "},
+                   {METHOD_POST, "POST, "},
+                   {METHOD_DELETE, "DELETE, "},
+                   {METHOD_PATCH, "PATCH, "}};
+    char allow[ALLOW_SIZE] = "";
+    const struct route *first = route != NULL ? route : routes;
+    const struct route *end = route != NULL ? route + 1 : routes + route_count;
+    const char *value;
+
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        const struct route *with = first;
+
+        while (with < end && find_operation(with, methods[i].method)->handle == NULL)
+            with++;
+        if (with < end)
+            strcat(allow, methods[i].text);
+    }
+    value = request_print(request, "%sOPTIONS", allow);
+    if (value != NULL)
+        representation_field(&request->reply, "Allow", value);
+}
+
+static void reply_options(struct request *request, const struct route *route)
+{
+    reply_empty(request, 204);
+    add_allow(request, route);
+    if (route != NULL && route->options != NULL)
+        route->options(request);
+}
+
+/* Decodes one name in place of its raw text; most names need no decoding and are borrowed from the
+ * target. */
+static bool decode_name(struct request *request, struct zt_text *name)
+{
+    if (memchr(name->bytes, '%', name->length) != NULL) {
+        char *buffer = request_allocate(request, name->length);
+
+        if (buffer == NULL) {
+            problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+            return false;
+        }
+        if (!path_decode(*name, buffer, &name->length)) {
+            problem_reply(request, PROBLEM_INVALID_NAME,
+                          "a percent-escape in the path is malformed");
+            return false;
+        }
+        name->bytes = buffer;
+    }
+    if (memchr(name->bytes, '\0', name->length) != NULL) {
+        problem_reply(request, PROBLEM_INVALID_NAME, "a name in the path holds U+0000");
+        return false;
+    }
+    if (!zt_utf8_valid(name->bytes, name->length)) {
+        problem_reply(request, PROBLEM_INVALID_NAME, "a name in the path is not UTF-8");
+        return false;
+    }
+    return true;
+}
+
+static bool takes_rest(const struct route *route)
+{
+    return strstr(route->pattern, "...}") != NULL;
+}
+
+/* False: replied. */
+static bool decode_names(struct request *request, const struct route *route)
+{
+    for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
+        if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
+            problem_reply(request, PROBLEM_NOT_FOUND,
+                          "no stored file has a slash within a part of its path");
+            return false;
+        }
+        if (!decode_name(request, &request->names[i]))
+            return false;
+    }
+    return true;
+}
+
+static const struct operation *enter(struct request *request, const struct route *route)
+{
+    const struct operation *operation;
+
+    if (request->method == METHOD_OPTIONS) {
+        reply_options(request, route);
+        return NULL;
+    }
+    operation = find_operation(route, request->method);
+    if (operation->handle == NULL) {
+        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED, "%s does not have this method",
+                      route->pattern);
+        add_allow(request, route);
+        return NULL;
+    }
+    return operation;
+}
+
+/* A target that is not a path: "*", which OPTIONS may ask about, or nothing that can be asked for.
+ */
+static void reply_other_target(struct request *request, enum target_form form)
+{
+    if (form == TARGET_ASTERISK && request->method == METHOD_OPTIONS) {
+        reply_options(request, NULL);
+        return;
+    }
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
+}
+
+/* So that the answer has the fields that all have at this path. */
+static void note_route(struct request *request)
+{
+    struct zt_text names[REQUEST_NAMES];
+    struct zt_text path;
+
+    if (target_path(request_target(request), &path) == TARGET_PATH)
+        request->route = find_route(path, names);
+}
+
+const struct operation *router_match(struct request *request)
+{
+    struct zt_text path;
+    enum target_form form;
+    struct zt_text names[REQUEST_NAMES] = {{NULL, 0}};
+    const struct route *route;
+
+    if (request->method == METHOD_UNKNOWN) {
+        note_route(request);
+        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is not known here");
+        return NULL;
+    }
+    form = target_path(request_target(request), &path);
+    if (form != TARGET_PATH) {
+        reply_other_target(request, form);
+        return NULL;
+    }
+    if (path_has_empty_segment(path)) {
+        problem_reply(request, PROBLEM_INVALID_NAME, "the path holds an empty segment");
+        return NULL;
+    }
+    route = find_route(path, names);
+    if (route == NULL) {
+        problem_reply(request, PROBLEM_NOT_FOUND, "there is nothing at this path");
+        return NULL;
+    }
+    request->route = route;
+    memcpy(request->names, names, sizeof(names));
+    return decode_names(request, route) ? enter(request, route) : NULL;
+}

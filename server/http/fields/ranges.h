@@ -1,0 +1,30 @@
+/* The Range field (RFC 9110 section 14) as pure functions over text and a length. */
+#ifndef HTTP_FIELDS_RANGES_H
+#define HTTP_FIELDS_RANGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* More ranges than this are answered as if the field were absent. */
+#define RANGES_MAX 64
+
+struct byte_range {
+    uint64_t first;
+    uint64_t length;
+};
+
+enum ranges_outcome {
+    RANGES_ABSENT, /* none, malformed, another unit, or too many: the whole representation */
+    /* count ranges, in bounds, overlapping and adjacent ones merged, in the order first asked for */
+    RANGES_SATISFIABLE,
+    RANGES_UNSATISFIABLE /* 416 */
+};
+
+struct range_set {
+    struct byte_range ranges[RANGES_MAX];
+    unsigned count;
+};
+
+enum ranges_outcome ranges_parse(const char *field, uint64_t length, struct range_set *out_set);
+
+#endif

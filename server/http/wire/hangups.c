@@ -1,0 +1,119 @@
+/* An epoll set of all connections that reports nothing but the end of what the client sends: it
+ * costs one call when a connection is opened and one when it is closed. */
+#include "http/wire/hangups.h"
+
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/exchange/request_state.h"
+#include "http/wire/connections.h"
+
+/* A client may shut down its sending side and wait for its answer: it is looked at again and again.
+ */
+#define LOOK_MS 250
+/* A program that was ended leaves the same trace. What takes longer to prepare is prepared for
+ * nobody. */
+#define HALF_CLOSED_MS 5000
+
+#define EVENTS 64
+
+int hangups_init(struct hangups *hangups)
+{
+    hangups->looks.time_ms = LOOK_MS;
+    hangups->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return hangups->epoll < 0 ? -1 : 0;
+}
+
+void hangups_end(struct hangups *hangups)
+{
+    if (hangups->epoll >= 0)
+        close(hangups->epoll);
+    hangups->epoll = -1;
+}
+
+void hangups_add(struct hangups *hangups, struct connection *connection)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = connection};
+
+    epoll_ctl(hangups->epoll, EPOLL_CTL_ADD, connection->descriptor, &event);
+}
+
+void hangups_remove(struct hangups *hangups, struct connection *connection)
+{
+    /* A copy of the descriptor would keep the socket in the set. */
+    epoll_ctl(hangups->epoll, EPOLL_CTL_DEL, connection->descriptor, NULL);
+    deadline_clear(&connection->look);
+}
+
+void hangups_notice(void *hangups)
+{
+    ((struct hangups *)hangups)->seen = true;
+}
+
+/* The library has read every byte, and they do not make a whole request: what is missing cannot
+ * come. */
+static bool waits_in_vain(const struct connection *connection)
+{
+    int unread = 0;
+
+    return connection_awaits_client(connection) &&
+           ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
+}
+
+/* Whether the client is owed an answer of which no byte can be sent yet: else sending tells whether
+ * it is there. */
+static bool waits_for_answer(const struct connection *connection)
+{
+    const struct request *request = connection->request;
+
+    return request != NULL && connection->suspended &&
+           request_state_const(request)->phase != PHASE_QUEUED;
+}
+
+static void give_up(struct connection *connection, uint64_t now_ms)
+{
+    if (connection->hung_up_ms == 0)
+        connection->hung_up_ms = now_ms;
+    if (now_ms - connection->hung_up_ms >= HALF_CLOSED_MS && waits_for_answer(connection))
+        atomic_store_explicit(&connection->deserted, true, memory_order_relaxed);
+}
+
+static void look(struct hangups *hangups, struct connection *connection, uint64_t now_ms)
+{
+    give_up(connection, now_ms);
+    if (waits_in_vain(connection))
+        shutdown(connection->descriptor, SHUT_RDWR);
+    else
+        deadline_set(&connection->look, &hangups->looks, now_ms);
+}
+
+static void look_at_new(struct hangups *hangups, uint64_t now_ms)
+{
+    struct epoll_event events[EVENTS];
+    const int count = epoll_wait(hangups->epoll, events, EVENTS, 0);
+
+    /* More than fit keep the descriptor readable. */
+    hangups->seen = false;
+    for (int i = 0; i < count; i++)
+        look(hangups, events[i].data.ptr, now_ms);
+}
+
+void hangups_run(struct hangups *hangups, uint64_t now_ms)
+{
+    struct deadline *due;
+
+    while ((due = deadlines_take_due(&hangups->looks, now_ms)) != NULL)
+        look(hangups,
+             (struct connection *)(void *)((char *)due - offsetof(struct connection, look)),
+             now_ms);
+    if (hangups->seen)
+        look_at_new(hangups, now_ms);
+}
+
+uint64_t hangups_due_ms(const struct hangups *hangups)
+{
+    return hangups->looks.first != NULL ? hangups->looks.first->due_ms : UINT64_MAX;
+}

@@ -1,0 +1,304 @@
+/* A ring of pieces for each body: the loop fills them, and two workers follow, each at its own
+ * pace. Pieces are counted from the body's first; a count's place in the ring is its rest by
+ * PIECES. */
+#include "http/wire/intake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/exchange/request_state.h"
+#include "http/wire/connections.h"
+
+/* Large enough that calls and jobs do not count beside hashing, which takes about 250 us for one.
+ */
+#define PIECE_BYTES ((size_t)512 << 10)
+/* Some are worked on while others are filled. */
+#define PIECES 4
+/* More than that on one loop go the library's way: it bounds the memory, to 32 MiB a loop. */
+#define INTAKES_MOST 16
+#define EVENTS       INTAKES_MOST
+
+/* What is done with each piece. */
+enum { STORE, DIGEST, TASKS };
+
+struct task {
+    struct job job;
+    struct intake *intake;
+    uint64_t done; /* pieces */
+    uint64_t due;  /* what the job that is queued or runs will have done; done: there is none */
+};
+
+struct intake {
+    struct intake_set *set;
+    struct request *request;
+    uint64_t left; /* of the body, to be read */
+    struct piece {
+        uint8_t *bytes;
+        size_t length;
+        uint64_t offset;
+    } pieces[PIECES];
+    uint64_t filled; /* pieces */
+    struct task tasks[TASKS];
+    bool filling; /* the piece behind them is begun */
+    bool watched;
+    bool broken; /* the client is gone, or took too long */
+};
+
+struct intake_set {
+    struct loop *loop;
+    struct intake_events events;
+    unsigned count;
+    int epoll;
+};
+
+static struct connection *connection_of(const struct intake *intake)
+{
+    return intake->request->connection;
+}
+
+/* --- watching --- */
+
+/* Failing, it breaks the intake. */
+static bool watch(struct intake *intake)
+{
+    const struct intake_events *events = &intake->set->events;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = intake};
+
+    if (intake->watched)
+        return true;
+    if (epoll_ctl(intake->set->epoll, EPOLL_CTL_ADD, connection_of(intake)->descriptor, &event) !=
+        0) {
+        intake->broken = true;
+        return false;
+    }
+    intake->watched = true;
+    events->awaited(events->context, connection_of(intake));
+    return true;
+}
+
+static void unwatch(struct intake *intake)
+{
+    if (intake->watched)
+        epoll_ctl(intake->set->epoll, EPOLL_CTL_DEL, connection_of(intake)->descriptor, NULL);
+    intake->watched = false;
+}
+
+/* --- tasks --- */
+
+static void run_task(struct job *job)
+{
+    const struct task *task = (const struct task *)job;
+    struct request *request = task->intake->request;
+    const struct operation *operation = request_state(request)->operation;
+    bool stores = task == &task->intake->tasks[STORE];
+
+    for (uint64_t at = task->done; at < task->due; at++) {
+        const struct piece *piece = &task->intake->pieces[at % PIECES];
+        const struct body_piece given = {piece->bytes, piece->length, piece->offset};
+
+        if (stores)
+            operation->store(request, &given);
+        else
+            operation->digest(request, &given);
+    }
+}
+
+static bool is_working(const struct intake *intake)
+{
+    return intake->tasks[STORE].done < intake->tasks[STORE].due ||
+           intake->tasks[DIGEST].done < intake->tasks[DIGEST].due;
+}
+
+/* Pieces that both are done with. */
+static uint64_t finished(const struct intake *intake)
+{
+    const uint64_t stored = intake->tasks[STORE].done;
+    const uint64_t digested = intake->tasks[DIGEST].done;
+
+    return stored < digested ? stored : digested;
+}
+
+static void set_to_work(struct intake *intake)
+{
+    for (struct task *task = intake->tasks; task < intake->tasks + TASKS; task++) {
+        if (task->done < task->due || task->due == intake->filled)
+            continue;
+        task->due = intake->filled;
+        workers_submit(intake->request->server->workers, &task->job);
+    }
+}
+
+static void free_intake(struct intake *intake)
+{
+    intake->set->count--;
+    for (unsigned i = 0; i < PIECES; i++)
+        free(intake->pieces[i].bytes);
+    free(intake);
+}
+
+static void end(struct intake *intake)
+{
+    const struct intake_events *events = &intake->set->events;
+    struct connection *connection = connection_of(intake);
+    bool whole = !intake->broken;
+
+    free_intake(intake);
+    events->ended(events->context, connection, whole);
+}
+
+static bool can_read(const struct intake *intake)
+{
+    return intake->left > 0 && !intake->broken && intake->filled - finished(intake) < PIECES;
+}
+
+/* What follows from the state, after every change of it; the intake may be gone afterwards. */
+static void go_on(struct intake *intake)
+{
+    const struct intake_events *events = &intake->set->events;
+
+    if (!intake->broken)
+        set_to_work(intake);
+    if (can_read(intake) && watch(intake))
+        return;
+    unwatch(intake);
+    if (!is_working(intake) && (intake->broken || intake->left == 0))
+        end(intake);
+    else
+        events->paused(events->context, connection_of(intake));
+}
+
+static void on_task_done(struct job *job)
+{
+    struct task *task = (struct task *)job;
+
+    task->done = task->due;
+    go_on(task->intake);
+}
+
+/* --- reading --- */
+
+/* The piece that is being filled, in the place of one that is finished; memory comes with the first
+ * round. */
+static struct piece *piece_to_fill(struct intake *intake)
+{
+    struct piece *piece = &intake->pieces[intake->filled % PIECES];
+
+    if (piece->bytes == NULL)
+        piece->bytes = malloc(PIECE_BYTES);
+    if (piece->bytes == NULL)
+        return NULL;
+    if (!intake->filling) {
+        piece->offset = request_state(intake->request)->body_received;
+        piece->length = 0;
+    }
+    intake->filling = true;
+    return piece;
+}
+
+static size_t room_in(const struct intake *intake, const struct piece *piece)
+{
+    const size_t room = PIECE_BYTES - piece->length;
+
+    return intake->left < room ? (size_t)intake->left : room;
+}
+
+static void count_in(struct intake *intake, struct piece *piece, size_t length)
+{
+    const struct intake_events *events = &intake->set->events;
+
+    piece->length += length;
+    intake->left -= length;
+    request_state(intake->request)->body_received += length;
+    if (piece->length == PIECE_BYTES || intake->left == 0) {
+        intake->filled++;
+        intake->filling = false;
+    }
+    if (!events->received(events->context, connection_of(intake)))
+        intake->broken = true;
+}
+
+/* At most a piece at a time: others of the loop have their turns between. */
+static void receive(struct intake *intake)
+{
+    struct piece *piece = piece_to_fill(intake);
+    ssize_t length;
+
+    if (piece == NULL) {
+        intake->broken = true;
+        return;
+    }
+    length = recv(connection_of(intake)->descriptor, piece->bytes + piece->length,
+                  room_in(intake, piece), MSG_DONTWAIT);
+    if (length > 0)
+        count_in(intake, piece, (size_t)length);
+    else if (length == 0 || (errno != EAGAIN && errno != EINTR))
+        intake->broken = true;
+}
+
+void intake_run(void *context)
+{
+    struct intake_set *set = context;
+    struct epoll_event events[EVENTS];
+    const int count = epoll_wait(set->epoll, events, EVENTS, 0);
+
+    for (int i = 0; i < count; i++) {
+        struct intake *intake = events[i].data.ptr;
+
+        receive(intake);
+        go_on(intake);
+    }
+}
+
+bool intake_begin(struct intake_set *set, struct request *request, uint64_t left)
+{
+    struct intake *intake = set->count < INTAKES_MOST ? calloc(1, sizeof(*intake)) : NULL;
+
+    if (intake == NULL)
+        return false;
+    for (int i = 0; i < TASKS; i++) {
+        intake->tasks[i].job =
+            (struct job){.run = run_task, .done = on_task_done, .loop = set->loop};
+        intake->tasks[i].intake = intake;
+    }
+    intake->set = set;
+    intake->request = request;
+    intake->left = left;
+    if (!watch(intake)) {
+        free(intake);
+        return false;
+    }
+    set->count++;
+    return true;
+}
+
+/* --- the set --- */
+
+struct intake_set *intake_set_new(struct loop *loop, const struct intake_events *events)
+{
+    struct intake_set *set = calloc(1, sizeof(*set));
+
+    if (set == NULL)
+        return NULL;
+    *set =
+        (struct intake_set){.loop = loop, .events = *events, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    if (set->epoll >= 0)
+        return set;
+    free(set);
+    return NULL;
+}
+
+void intake_set_free(struct intake_set *set)
+{
+    if (set == NULL)
+        return;
+    close(set->epoll);
+    free(set);
+}
+
+int intake_descriptor(const struct intake_set *set)
+{
+    return set->epoll;
+}

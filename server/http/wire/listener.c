@@ -1,0 +1,134 @@
+/* Listening sockets with SO_REUSEPORT, one a loop: the kernel spreads connections over them. */
+#include "http/wire/listener.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+/* Connections that may wait to be accepted; the kernel cuts it to net.core.somaxconn. */
+#define BACKLOG 4096
+
+struct address {
+    struct sockaddr_storage storage;
+    socklen_t length;
+};
+
+static int fail(char *error, size_t error_size, const char *listen, const char *why)
+{
+    snprintf(error, error_size, "cannot listen on %s: %s", listen, why);
+    return -1;
+}
+
+static int resolve(const char *listen, struct address *out_address, char *error, size_t error_size)
+{
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct config_message message;
+    struct config_listen place;
+    struct addrinfo *found = NULL;
+    char port[8];
+    int status;
+
+    if (!config_listen_parse(listen, &place, &message)) {
+        snprintf(error, error_size, "%s", message.text);
+        return -1;
+    }
+    snprintf(port, sizeof(port), "%u", (unsigned)place.port);
+    status = getaddrinfo(place.host, port, &hints, &found);
+    if (status != 0)
+        return fail(error, error_size, listen, gai_strerror(status));
+    memcpy(&out_address->storage, found->ai_addr, found->ai_addrlen);
+    out_address->length = found->ai_addrlen;
+    freeaddrinfo(found);
+    return 0;
+}
+
+static int open_socket(const struct address *address, bool reuse_port)
+{
+    const int yes = 1;
+    int descriptor =
+        socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (descriptor < 0)
+        return -1;
+    /* Without it a server could not start again while connections of the last one are in TIME_WAIT.
+     */
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if ((reuse_port && setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) != 0) ||
+        bind(descriptor, (const struct sockaddr *)&address->storage, address->length) != 0) {
+        const int why = errno;
+
+        close(descriptor);
+        errno = why;
+        return -1;
+    }
+    return descriptor;
+}
+
+/* Whether another server has the port: a bind without SO_REUSEPORT tells. With port 0 the free one
+ * is taken over into address, so that all sockets get the same. */
+static int probe(struct address *address)
+{
+    int descriptor = open_socket(address, false);
+    int status;
+
+    if (descriptor < 0)
+        return -1;
+    address->length = sizeof(address->storage);
+    status = getsockname(descriptor, (struct sockaddr *)&address->storage, &address->length);
+    close(descriptor);
+    return status;
+}
+
+static void format_address(const struct address *address, char *out_text, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&address->storage;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->storage;
+
+    if (address->storage.ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host));
+        snprintf(out_text, size, "[%s]:%u", host, (unsigned)ntohs(six->sin6_port));
+        return;
+    }
+    inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host));
+    snprintf(out_text, size, "%s:%u", host, (unsigned)ntohs(four->sin_port));
+}
+
+int listener_open(struct listener *listener, const char *listen_on, char *error, size_t error_size)
+{
+    struct address address;
+    unsigned opened = 0;
+
+    if (resolve(listen_on, &address, error, error_size) != 0)
+        return -1;
+    if (probe(&address) != 0)
+        return fail(error, error_size, listen_on, strerrordesc_np(errno));
+    for (; opened < listener->count; opened++) {
+        int descriptor = open_socket(&address, true);
+
+        if (descriptor < 0)
+            goto failed;
+        listener->sockets[opened] = descriptor;
+        if (listen(descriptor, BACKLOG) != 0) {
+            opened++;
+            goto failed;
+        }
+    }
+    format_address(&address, listener->address, sizeof(listener->address));
+    return 0;
+
+failed:
+    fail(error, error_size, listen_on, strerrordesc_np(errno));
+    while (opened > 0)
+        close(listener->sockets[--opened]);
+    return -1;
+}

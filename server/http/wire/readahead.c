@@ -1,0 +1,322 @@
+/* Two windows, one job: while a window is taken from, the job fills the other. A window is used
+ * again as soon as its last byte is taken, so the order of the bytes is the order of the fills.
+ *
+ * All windows of the process share one budget. Whoever comes when it is spent gets along with one
+ * small window, so that clients that read slowly cannot keep others from reading. */
+#include "http/wire/readahead.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/exchange/request_state.h"
+#include "http/wire/mhd.h"
+
+/* Of windows and blocks, in the whole process. */
+#define BUDGET_BYTES ((size_t)64 << 20)
+/* The first window, so that the first byte is not long in coming; then each is twice the last. */
+#define WINDOW_FIRST ((size_t)64 * 1024)
+#define WINDOW_MOST  ((size_t)512 * 1024)
+/* What anybody gets, budget or not. */
+#define WINDOW_LEAST ((size_t)32 * 1024)
+/* What is handed to the sender at a time, if the budget allows: as much as a send buffer takes. */
+#define BLOCK_MOST ((size_t)256 * 1024)
+
+struct window {
+    uint8_t *bytes;
+    size_t capacity;
+    uint64_t start; /* in the answer */
+    size_t length;  /* 0: nothing to be taken */
+};
+
+struct readahead {
+    struct job job; /* first, so that one is the other */
+    struct request *request;
+    struct mhd *mhd;
+    const struct answer *answer;
+    struct window windows[2];
+    size_t growing; /* what the next window would have */
+    size_t block;
+
+    /* The worker's while it fills. */
+    struct window *filling; /* NULL: no job is under way */
+    size_t wanted;
+    size_t segment;
+    uint64_t segment_taken;
+    struct zt_error error;
+
+    uint64_t begun; /* bytes of the answer that windows were filled with, or are */
+    bool failed;    /* error says why; what was filled before can be taken */
+    bool awaited;   /* the connection is suspended */
+    bool ended;     /* the request is over */
+    atomic_bool cancelled;
+};
+
+static atomic_size_t budget_spent;
+static atomic_uint sharers;
+
+/* --- memory --- */
+
+/* As much as the budget and a fair share of it allow, by halves. */
+static size_t budget_take(size_t wanted, size_t least)
+{
+    const size_t share = BUDGET_BYTES / 2 / atomic_load_explicit(&sharers, memory_order_relaxed);
+
+    while (wanted > least && wanted > share)
+        wanted /= 2;
+    while (wanted > least && atomic_fetch_add(&budget_spent, wanted) > BUDGET_BYTES - wanted) {
+        atomic_fetch_sub(&budget_spent, wanted);
+        wanted /= 2;
+    }
+    if (wanted <= least)
+        atomic_fetch_add(&budget_spent, wanted);
+    return wanted;
+}
+
+static void budget_give(size_t bytes)
+{
+    atomic_fetch_sub(&budget_spent, bytes);
+}
+
+static bool budget_is_spent(void)
+{
+    return atomic_load(&budget_spent) >= BUDGET_BYTES;
+}
+
+static void window_free(struct window *window)
+{
+    free(window->bytes);
+    budget_give(window->capacity);
+    *window = (struct window){0};
+}
+
+/* A window of the size that is due, or what there is of it. False when there is no memory for any.
+ */
+static bool window_prepare(struct window *window, size_t due)
+{
+    uint8_t *bytes;
+    size_t size;
+
+    if (window->capacity == due)
+        return true;
+    size = budget_take(due, WINDOW_LEAST);
+    bytes = size != window->capacity ? malloc(size) : NULL;
+    if (bytes == NULL) {
+        budget_give(size);
+        return window->bytes != NULL;
+    }
+    window_free(window);
+    window->bytes = bytes;
+    window->capacity = size;
+    return true;
+}
+
+static void free_all(struct readahead *ahead)
+{
+    window_free(&ahead->windows[0]);
+    window_free(&ahead->windows[1]);
+    budget_give(ahead->block);
+    atomic_fetch_sub(&sharers, 1);
+    free(ahead);
+}
+
+/* --- filling --- */
+
+/* From one segment. 0: failed. */
+static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
+{
+    const struct segment *segment = &ahead->answer->segments[ahead->segment];
+    const uint64_t left = segment->length - ahead->segment_taken;
+    const size_t length = left < room ? (size_t)left : room;
+
+    if (segment->kind == SEGMENT_MEMORY)
+        memcpy(to, segment->bytes + ahead->segment_taken, length);
+    else if (zt_source_read_at(segment->source, segment->offset + ahead->segment_taken, to, length,
+                               &ahead->error) != ZT_OK)
+        return 0;
+    ahead->segment_taken += length;
+    if (ahead->segment_taken == segment->length) {
+        ahead->segment++;
+        ahead->segment_taken = 0;
+    }
+    return length;
+}
+
+/* On a worker. */
+static void fill(struct job *job)
+{
+    struct readahead *ahead = (struct readahead *)job;
+    size_t filled = 0;
+
+    while (filled < ahead->wanted &&
+           !atomic_load_explicit(&ahead->cancelled, memory_order_relaxed)) {
+        const size_t piece =
+            read_piece(ahead, ahead->filling->bytes + filled, ahead->wanted - filled);
+
+        if (piece == 0)
+            return;
+        filled += piece;
+    }
+}
+
+/* The window that may be filled next: none while the other is all that the budget has room for. */
+static struct window *window_to_fill(struct readahead *ahead)
+{
+    struct window *first = &ahead->windows[0];
+    struct window *second = &ahead->windows[1];
+
+    if (first->length > 0 && second->length > 0)
+        return NULL;
+    if (first->length == 0 && second->length == 0)
+        return first->bytes != NULL ? first : second;
+    if (first->length > 0)
+        first = second;
+    return first->bytes != NULL || !budget_is_spent() ? first : NULL;
+}
+
+static size_t due_size(struct readahead *ahead, uint64_t left)
+{
+    size_t due = ahead->growing;
+
+    if (ahead->growing < WINDOW_MOST)
+        ahead->growing *= 2;
+    while (due > WINDOW_LEAST && due / 2 >= left)
+        due /= 2;
+    return due;
+}
+
+/* Begins to fill the next window, unless there is no need or it cannot be yet. */
+static void read_on(struct readahead *ahead)
+{
+    const uint64_t left = ahead->answer->content_length - ahead->begun;
+    struct window *window = window_to_fill(ahead);
+
+    if (ahead->filling != NULL || ahead->failed || window == NULL || left == 0 ||
+        atomic_load(&ahead->cancelled))
+        return;
+    if (!window_prepare(window, due_size(ahead, left))) {
+        zt_fail(&ahead->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to read an answer");
+        ahead->failed = true;
+        return;
+    }
+    window->start = ahead->begun;
+    ahead->wanted = left < window->capacity ? (size_t)left : window->capacity;
+    ahead->begun += ahead->wanted;
+    ahead->filling = window;
+    mhd_work_begun(ahead->mhd);
+    workers_submit(ahead->request->server->workers, &ahead->job);
+}
+
+/* On the loop: a window is full, or never will be. */
+static void on_filled(struct job *job)
+{
+    struct readahead *ahead = (struct readahead *)job;
+    struct request *request = ahead->request;
+    const bool awaited = ahead->awaited;
+
+    mhd_work_ended(ahead->mhd);
+    if (ahead->ended) {
+        free_all(ahead);
+        request_free(request);
+        return;
+    }
+    ahead->failed = ahead->error.status != ZT_OK;
+    if (!ahead->failed)
+        ahead->filling->length = ahead->wanted;
+    ahead->filling = NULL;
+    ahead->awaited = false;
+    read_on(ahead);
+    if (awaited)
+        request_state(request)->resume(request);
+}
+
+/* --- from outside --- */
+
+struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
+{
+    struct readahead *ahead = calloc(1, sizeof(*ahead));
+
+    if (ahead == NULL)
+        return NULL;
+    ahead->job = (struct job){.run = fill, .done = on_filled, .loop = request->loop};
+    ahead->request = request;
+    ahead->mhd = mhd;
+    ahead->answer = &request_state(request)->answer;
+    ahead->growing = WINDOW_FIRST;
+    ahead->awaited = true;
+    zt_error_clear(&ahead->error);
+    atomic_fetch_add(&sharers, 1);
+    ahead->block = budget_take(BLOCK_MOST, WINDOW_LEAST);
+    read_on(ahead);
+    if (ahead->filling == NULL) {
+        free_all(ahead);
+        return NULL;
+    }
+    return ahead;
+}
+
+/* The window whose next byte is at position. */
+static struct window *window_at(struct readahead *ahead, uint64_t position)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct window *window = &ahead->windows[i];
+
+        if (window != ahead->filling && position - window->start < window->length)
+            return window;
+    }
+    return NULL;
+}
+
+ssize_t readahead_take(struct readahead *ahead, uint64_t position, void *buffer, size_t size)
+{
+    struct window *window = window_at(ahead, position);
+    size_t taken;
+    size_t left;
+
+    if (atomic_load(&ahead->cancelled))
+        return -1;
+    if (window == NULL) {
+        ahead->awaited = ahead->filling != NULL;
+        return ahead->awaited ? 0 : -1;
+    }
+    taken = (size_t)(position - window->start);
+    left = window->length - taken;
+    size = left < size ? left : size;
+    memcpy(buffer, window->bytes + taken, size);
+    if (size == left) {
+        window->length = 0;
+        if (ahead->begun == ahead->answer->content_length)
+            window_free(window);
+        read_on(ahead);
+    }
+    return (ssize_t)size;
+}
+
+size_t readahead_block(const struct readahead *ahead)
+{
+    return ahead->block;
+}
+
+const struct zt_error *readahead_error(const struct readahead *ahead)
+{
+    return ahead->failed ? &ahead->error : NULL;
+}
+
+void readahead_cancel(struct readahead *ahead)
+{
+    if (ahead != NULL)
+        atomic_store(&ahead->cancelled, true);
+}
+
+bool readahead_end(struct readahead *ahead)
+{
+    if (ahead == NULL)
+        return true;
+    if (ahead->filling == NULL) {
+        free_all(ahead);
+        return true;
+    }
+    ahead->ended = true;
+    readahead_cancel(ahead);
+    return false;
+}

@@ -1,0 +1,372 @@
+/* Which response carries which answer; measured on loopback beside nginx:
+ *
+ *   memory                                   buffer
+ *   up to 64 KiB, in the page cache          buffer or vector over the mapping (sendfile costs more
+ *                                            than it saves)
+ *   up to 64 KiB, not in the page cache      read by a worker, then a buffer
+ *   larger, in the page cache, send buffer   buffer or vector over the mapping (uncapped, it starves
+ *   capped                                   other connections)
+ *   larger, one piece of a file              sendfile from a descriptor of its own
+ *   all else                                 a reader that copies what workers read ahead */
+#include "http/wire/sender.h"
+
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
+#include "http/wire/connections.h"
+#include "http/wire/mhd.h"
+#include "http/wire/page_cache.h"
+#include "http/wire/readahead.h"
+
+/* Up to this an answer is copied or mapped, never sent by sendfile. */
+#define SMALL_BYTES PAGE_CACHE_EXACT_BYTES
+/* What the library keeps in a connection's memory for a header field beside its text, and for
+ * itself: more than it is. */
+#define HEADER_FIELD_BYTES 80u
+#define MEMORY_RESERVE     1024u
+/* Segments of a small answer that the loop looks at; a worker walks over more of them. */
+#define SMALL_PARTS 64
+
+/* --- how it is sent --- */
+
+static bool answer_is_memory(const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->segment_count; i++)
+        if (answer->segments[i].kind != SEGMENT_MEMORY)
+            return false;
+    return true;
+}
+
+static bool answer_is_mappable(const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->segment_count; i++)
+        if (segment_bytes(&answer->segments[i]) == NULL)
+            return false;
+    return true;
+}
+
+/* Bytes of further requests that the library has read already; at most. */
+static uint64_t bytes_in_line(const struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+    const struct connection *connection = request->connection;
+    const uint64_t received = connection_received(connection);
+    const uint64_t known = connection->asked_bytes + state->header_bytes + state->body_received;
+
+    return received >= known ? received - known : UINT64_MAX;
+}
+
+/* The library copies the list of parts into the connection's memory, beside the request, the
+ * answer's head and what it has read of further requests. Where it does not fit, the library
+ * unlocks a mutex that it has not locked, and aborts the program when it destroys it: nothing here
+ * may be less than what is used. */
+static bool parts_fit(struct request *request, const struct answer *answer)
+{
+    const struct request_state *state = request_state_const(request);
+    uint64_t used =
+        MEMORY_RESERVE + state->header_bytes + (uint64_t)state->header_count * HEADER_FIELD_BYTES;
+    const uint64_t in_line = answer->segment_count > 1 ? bytes_in_line(request) : 0;
+
+    if (answer->segment_count <= 1)
+        return true;
+    for (unsigned i = 0; i < answer->field_count; i++)
+        used += strlen(answer->fields[i].name) + strlen(answer->fields[i].value) + strlen(": \r\n");
+    if (in_line > CONNECTION_MEMORY || used + in_line > CONNECTION_MEMORY)
+        return false;
+    /* The library takes cookies apart, which takes more than they have bytes. */
+    return answer->segment_count <=
+               (CONNECTION_MEMORY - used - in_line) / sizeof(struct MHD_IoVec) &&
+           request_header(request, "Cookie") == NULL;
+}
+
+/* Whether sending from where the bytes lie keeps the loop from neither disk nor other connections.
+ */
+static bool mapping_is_good(struct request *request, const struct answer *answer)
+{
+    const bool small = answer->content_length <= SMALL_BYTES;
+
+    if (!parts_fit(request, answer) || (small && answer->segment_count > SMALL_PARTS))
+        return false;
+    if (answer_is_memory(answer))
+        return true;
+    return (small || request->server->config->limits.send_buffer_bytes > 0) &&
+           answer_is_mappable(answer) && page_cache_holds(answer);
+}
+
+static bool has_descriptor(const struct answer *answer)
+{
+    return answer->segment_count == 1 && answer->segments[0].kind == SEGMENT_SOURCE &&
+           zt_source_descriptor(answer->segments[0].source) >= 0;
+}
+
+/* --- reading what is small and cold --- */
+
+/* On a worker: touches what the waiting request owns. */
+static void load(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    const struct answer *answer = &state->answer;
+    uint8_t *at = state->loaded;
+
+    for (size_t i = 0; i < answer->segment_count; i++) {
+        const struct segment *segment = &answer->segments[i];
+
+        if (segment->kind == SEGMENT_MEMORY)
+            memcpy(at, segment->bytes, (size_t)segment->length);
+        else if (zt_source_read_at(segment->source, segment->offset, at, (size_t)segment->length,
+                                   &state->load_error) != ZT_OK)
+            return;
+        at += segment->length;
+    }
+    zt_error_clear(&state->load_error);
+}
+
+static enum outcome refuse(struct request *request, const struct zt_error *error)
+{
+    struct request_state *state = request_state(request);
+
+    state->sending = SENDING_MAPPED;
+    problem_reply_error(request, error);
+    state->ranged = false;
+    exchange_answer(request);
+    return OUTCOME_READY;
+}
+
+static enum outcome refuse_without_memory(struct request *request)
+{
+    struct zt_error error;
+
+    zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to read an answer");
+    return refuse(request, &error);
+}
+
+static enum outcome begin_load(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    state->loaded = request_allocate(request, (size_t)state->answer.content_length);
+    return state->loaded != NULL ? request_work(request, load) : refuse_without_memory(request);
+}
+
+static enum outcome take_loaded(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    struct answer *answer = &state->answer;
+
+    if (state->load_error.status != ZT_OK)
+        return refuse(request, &state->load_error);
+    /* The list may be one that others read too. */
+    answer->segments = state->answer_segments;
+    answer->segments[0] = (struct segment){
+        .kind = SEGMENT_MEMORY, .length = answer->content_length, .bytes = state->loaded};
+    answer->segment_count = 1;
+    return OUTCOME_READY;
+}
+
+/* --- reading ahead --- */
+
+static enum outcome begin_ahead(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    state->ahead = readahead_begin(request, request->connection->mhd);
+    if (state->ahead == NULL)
+        return refuse_without_memory(request);
+    state->sending = SENDING_AHEAD;
+    return OUTCOME_WAITING;
+}
+
+/* The first window is full, or the client learns why not: later it is too late for a status. */
+static enum outcome take_ahead(struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+    const struct zt_error *error = readahead_error(state->ahead);
+
+    return error != NULL ? refuse(request, error) : OUTCOME_READY;
+}
+
+enum outcome sender_load(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    const struct answer *answer = &state->answer;
+
+    if (state->ahead != NULL)
+        return take_ahead(request);
+    if (state->loaded != NULL)
+        return take_loaded(request);
+    if (answer->segment_count == 0 || mapping_is_good(request, answer))
+        return OUTCOME_READY;
+    if (answer->content_length <= SMALL_BYTES)
+        return begin_load(request);
+    if (!has_descriptor(answer))
+        return begin_ahead(request);
+    state->sending = SENDING_DESCRIPTOR;
+    return OUTCOME_READY;
+}
+
+/* --- responses --- */
+
+static ssize_t refuse_to_read(void *context, uint64_t position, char *buffer, size_t size)
+{
+    (void)context;
+    (void)position;
+    (void)buffer;
+    (void)size;
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static struct MHD_Response *buffer_response(const void *bytes, uint64_t length)
+{
+    /* The library's parameter is not const, yet it never writes to a persistent buffer. */
+    return MHD_create_response_from_buffer((size_t)length, (void *)(uintptr_t)bytes,
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
+/* The library tells a length, or frames a body that is not there, unless the connection ends with
+ * it. */
+static struct MHD_Response *lengthless_response(void)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, refuse_to_read, NULL, NULL);
+
+    if (response != NULL)
+        MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
+    return response;
+}
+
+/* HEAD and 304: the length that is told is of a body which is not sent. */
+static struct MHD_Response *bodiless_response(uint64_t length)
+{
+    if (length == ANSWER_LENGTH_UNKNOWN)
+        return lengthless_response();
+    return length == 0 ? buffer_response("", 0)
+                       : MHD_create_response_from_callback(length, 1, refuse_to_read, NULL, NULL);
+}
+
+static struct MHD_Response *vector_response(const struct answer *answer)
+{
+    struct MHD_IoVec *parts = calloc(answer->segment_count, sizeof(*parts));
+    struct MHD_Response *response;
+
+    if (parts == NULL)
+        return NULL;
+    for (size_t i = 0; i < answer->segment_count; i++)
+        parts[i] = (struct MHD_IoVec){segment_bytes(&answer->segments[i]),
+                                      (size_t)answer->segments[i].length};
+    response = MHD_create_response_from_iovec(parts, (unsigned)answer->segment_count, NULL, NULL);
+    free(parts);
+    return response;
+}
+
+static struct MHD_Response *mapped_response(const struct answer *answer)
+{
+    if (answer->segment_count > 1)
+        return vector_response(answer);
+    return buffer_response(segment_bytes(&answer->segments[0]), answer->segments[0].length);
+}
+
+/* Of one more descriptor for each connection, at most; without it, from the mapping. */
+static struct MHD_Response *descriptor_response(const struct answer *answer)
+{
+    const struct segment *segment = &answer->segments[0];
+    const int descriptor = fcntl(zt_source_descriptor(segment->source), F_DUPFD_CLOEXEC, 0);
+    struct MHD_Response *response;
+
+    if (descriptor < 0)
+        return segment_bytes(segment) != NULL ? mapped_response(answer) : NULL;
+    response =
+        MHD_create_response_from_fd_at_offset64(segment->length, descriptor, segment->offset);
+    if (response == NULL)
+        close(descriptor);
+    return response;
+}
+
+/* The connection ends where the bytes do, before the length that was told. */
+static ssize_t cut(const struct request *request)
+{
+    const struct zt_error *error = readahead_error(request_state_const(request)->ahead);
+
+    if (error != NULL)
+        log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: %s", request->id,
+                  error->message);
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static ssize_t read_ahead(void *context, uint64_t position, char *buffer, size_t size)
+{
+    struct request *request = context;
+    const ssize_t taken = readahead_take(request_state(request)->ahead, position, buffer, size);
+
+    if (taken == 0)
+        mhd_suspend(request->connection);
+    return taken >= 0 ? taken : cut(request);
+}
+
+static struct MHD_Response *body_response(struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+
+    switch (state->sending) {
+    case SENDING_MAPPED:
+        break;
+    case SENDING_DESCRIPTOR:
+        return descriptor_response(&state->answer);
+    case SENDING_AHEAD:
+        return MHD_create_response_from_callback(
+            state->answer.content_length, readahead_block(state->ahead), read_ahead, request, NULL);
+    }
+    return mapped_response(&state->answer);
+}
+
+/* What the library puts before and behind the fields: status line, Date, Content-Length, the empty
+ * line. */
+static uint64_t frame_bytes(const struct answer *answer)
+{
+    static const char frame[] =
+        "HTTP/1.1 200 \r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n";
+    uint64_t bytes = sizeof(frame) - 1 + strlen(MHD_get_reason_phrase_for(answer->status));
+
+    for (uint64_t left = answer->content_length; left > 9; left /= 10)
+        bytes++;
+    return bytes;
+}
+
+/* Adds to *bytes what the fields take on the wire. */
+static bool add_fields(struct MHD_Response *response, const struct answer *answer, bool close,
+                       uint64_t *bytes)
+{
+    for (unsigned i = 0; i < answer->field_count; i++) {
+        const struct field *field = &answer->fields[i];
+
+        if (MHD_add_response_header(response, field->name, field->value) != MHD_YES)
+            return false;
+        *bytes += strlen(field->name) + strlen(": \r\n") + strlen(field->value);
+    }
+    *bytes += close ? strlen("Connection: close\r\n") : 0;
+    return !close ||
+           MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
+}
+
+struct MHD_Response *sender_response(struct request *request, bool close)
+{
+    struct request_state *state = request_state(request);
+    struct answer *answer = &state->answer;
+    struct MHD_Response *response = answer->segment_count == 0
+                                        ? bodiless_response(answer->content_length)
+                                        : body_response(request);
+
+    if (response == NULL)
+        return NULL;
+    state->head_bytes = frame_bytes(answer);
+    if (!add_fields(response, answer, close || answer->close, &state->head_bytes)) {
+        MHD_destroy_response(response);
+        return NULL;
+    }
+    return response;
+}

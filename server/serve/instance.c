@@ -1,0 +1,270 @@
+/* Starting and stopping the parts of a server. Each part owns itself; here is only their order:
+ * what a part uses is started before it and stopped after it. */
+#include "serve/instance.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/server.h"
+#include "base/workers.h"
+#include "catalog/catalog.h"
+#include "derived/decoded.h"
+#include "derived/export_plan.h"
+#include "http/exchange/digest_memory.h"
+#include "http/exchange/digest_queue.h"
+#include "http/wire/listener.h"
+#include "http/wire/loop.h"
+#include "store/store.h"
+#include "upload/shared/kept_uploads.h"
+#include "upload/shared/registry.h"
+#include "upload/tus/resumable.h"
+#include "upload/writer/writers.h"
+#include "verify/verifier.h"
+
+/* The most a reserve chosen here takes, and its share of the disk. */
+#define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
+#define RESERVE_SHARE     20
+
+struct instance {
+    struct config config;
+    struct server server;
+    char address[LISTENER_ADDRESS_SIZE];
+};
+
+/* Processors this process may run on. */
+static unsigned processor_count(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
+                                                             : (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+    return count > 0 ? (unsigned)count : 1;
+}
+
+static unsigned worker_count(const struct config *config)
+{
+    return config->workers > 0 ? (unsigned)config->workers : processor_count();
+}
+
+static uint64_t reserve_bytes(const struct config *config)
+{
+    struct statvfs disk;
+    uint64_t share;
+
+    if (config->upload.reserve_bytes != CONFIG_RESERVE_AUTOMATIC)
+        return (uint64_t)config->upload.reserve_bytes;
+    if (statvfs(config->root, &disk) != 0)
+        return RESERVE_MAX_BYTES;
+    share = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_SHARE;
+    return share < RESERVE_MAX_BYTES ? share : RESERVE_MAX_BYTES;
+}
+
+static bool start_parts(struct instance *instance, char *error, size_t error_size)
+{
+    struct server *server = &instance->server;
+    struct zt_error failure;
+
+    if (store_local_open(instance->config.root, reserve_bytes(&instance->config), &server->store,
+                         &failure) != ZT_OK) {
+        snprintf(error, error_size, "%s", failure.message);
+        return false;
+    }
+    server->workers = workers_start((unsigned)instance->config.workers);
+    server->decoded = decoded_cache_new(server);
+    server->exports = export_cache_new(server);
+    server->digests = digest_memory_new();
+    server->digest_queue = digest_queue_new(server->workers, worker_count(&instance->config) / 2);
+    server->verifier = verifier_new(server);
+    server->registry = registry_new(instance->config.upload.expire_s);
+    server->writers = writers_new(server);
+    server->resumables = resumables_new(server);
+    server->catalog = catalog_new(server);
+    if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
+        server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
+        server->registry == NULL || server->writers == NULL || server->resumables == NULL ||
+        server->catalog == NULL) {
+        snprintf(error, error_size, "cannot start: out of memory or threads");
+        return false;
+    }
+    kept_uploads_restore(server);
+    return true;
+}
+
+/* Each socket is taken over by its loop; those that found none are closed. */
+static bool start_loops(struct server *server, const int *sockets, unsigned count, char *error,
+                        size_t error_size)
+{
+    while (server->loop_count < count) {
+        struct loop *loop = loop_start(server, sockets[server->loop_count], error, error_size);
+
+        if (loop == NULL) {
+            for (unsigned i = server->loop_count; i < count; i++)
+                close(sockets[i]);
+            return false;
+        }
+        server->loops[server->loop_count++] = loop;
+    }
+    return true;
+}
+
+static bool start_listening(struct instance *instance, char *error, size_t error_size)
+{
+    struct server *server = &instance->server;
+    unsigned count =
+        instance->config.threads > 0 ? (unsigned)instance->config.threads : processor_count();
+    struct listener listener = {.count = count, .sockets = calloc(count, sizeof(int))};
+    bool started = false;
+
+    server->loops = calloc(count, sizeof(struct loop *));
+    if (listener.sockets == NULL || server->loops == NULL) {
+        snprintf(error, error_size, "cannot start: out of memory");
+        goto out;
+    }
+    if (listener_open(&listener, instance->config.listen, error, error_size) == 0) {
+        memcpy(instance->address, listener.address, sizeof(instance->address));
+        started = start_loops(server, listener.sockets, count, error, error_size);
+    }
+out:
+    free(listener.sockets);
+    return started;
+}
+
+static void on_store_changed(void *context)
+{
+    struct server *server = context;
+
+    if (server->store->ops->changed(server->store))
+        catalog_refresh(server->catalog);
+}
+
+static void start_watching(struct server *server)
+{
+    int descriptor = server->store->ops->watch(server->store);
+
+    if (descriptor < 0 || loop_watch(server->loops[0], descriptor, on_store_changed, server) != 0)
+        log_write(LOG_LEVEL_WARN, "changes of files are noticed only on SIGHUP");
+}
+
+struct instance *instance_start(const struct config *config, char *error, size_t error_size)
+{
+    struct instance *instance = calloc(1, sizeof(*instance));
+
+    if (instance == NULL) {
+        snprintf(error, error_size, "cannot start: out of memory");
+        return NULL;
+    }
+    instance->config = *config;
+    instance->server.config = &instance->config;
+    if (!start_parts(instance, error, error_size) ||
+        !start_listening(instance, error, error_size)) {
+        instance_stop(instance);
+        return NULL;
+    }
+    start_watching(&instance->server);
+    instance->server.kept = kept_uploads_watch(&instance->server);
+    catalog_refresh(instance->server.catalog);
+    return instance;
+}
+
+const char *instance_address(const struct instance *instance)
+{
+    return instance->address;
+}
+
+const struct config *instance_config(const struct instance *instance)
+{
+    return &instance->config;
+}
+
+bool instance_is_loaded(const struct instance *instance)
+{
+    return catalog_is_loaded(instance->server.catalog);
+}
+
+bool instance_has_models(const struct instance *instance)
+{
+    static const struct zt_text any = {"", 0};
+    struct generation *first = NULL;
+    bool more;
+    size_t count = catalog_list(instance->server.catalog, any, any, 1, &first, &more);
+
+    generation_release(first);
+    return count > 0;
+}
+
+size_t instance_misfits(const struct instance *instance)
+{
+    const struct store *store = instance->server.store;
+
+    return store->ops->misfits(store);
+}
+
+void instance_refresh(struct instance *instance)
+{
+    catalog_refresh(instance->server.catalog);
+}
+
+void instance_drain(struct instance *instance)
+{
+    atomic_store(&instance->server.draining, true);
+    for (unsigned i = 0; i < instance->server.loop_count; i++)
+        loop_drain(instance->server.loops[i]);
+}
+
+unsigned instance_active(const struct instance *instance)
+{
+    unsigned active = 0;
+
+    for (unsigned i = 0; i < instance->server.loop_count; i++)
+        active += loop_active(instance->server.loops[i]);
+    return active;
+}
+
+static void stop_parts(struct server *server)
+{
+    if (server->catalog != NULL)
+        catalog_free(server->catalog);
+    export_cache_free(server->exports);
+    if (server->decoded != NULL)
+        decoded_cache_free(server->decoded);
+    if (server->verifier != NULL)
+        verifier_free(server->verifier);
+    kept_uploads_free(server->kept);
+    writers_free(server->writers);
+    resumables_free(server->resumables);
+    registry_free(server->registry);
+    digest_queue_free(server->digest_queue);
+    digest_memory_free(server->digests);
+    if (server->store != NULL)
+        server->store->ops->close(server->store);
+}
+
+void instance_stop(struct instance *instance)
+{
+    struct server *server;
+
+    if (instance == NULL)
+        return;
+    server = &instance->server;
+    atomic_store(&server->draining, true);
+    /* What requests wait for ends before the loops do, or a long hash would outlast them. */
+    if (server->verifier != NULL)
+        verifier_stop(server->verifier);
+    if (server->exports != NULL)
+        export_cache_stop(server->exports);
+    if (server->decoded != NULL)
+        decoded_cache_stop(server->decoded);
+    if (server->digest_queue != NULL)
+        digest_queue_stop(server->digest_queue);
+    while (server->loop_count > 0)
+        loop_stop(server->loops[--server->loop_count]);
+    workers_stop(server->workers);
+    stop_parts(server);
+    free(server->loops);
+    free(instance);
+}

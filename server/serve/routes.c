@@ -1,0 +1,80 @@
+/* The server's table of contents: every path and method it answers, in the order of the API page.
+ */
+#include "api/blobs.h"
+#include "api/components.h"
+#include "api/export.h"
+#include "api/files.h"
+#include "api/models.h"
+#include "api/objects.h"
+#include "api/openapi.h"
+#include "api/operations.h"
+#include "api/verification.h"
+#include "http/exchange/router.h"
+#include "upload/shared/removal.h"
+#include "upload/shared/uploads.h"
+#include "upload/tus/tus.h"
+#include "upload/whole/upload.h"
+#include "upload/writer/writer.h"
+
+/* tus: every answer carries it. */
+#define TUS_ROUTE .field = {"Tus-Resumable", TUS_VERSION}, .options = tus_options
+
+const struct route routes[] = {
+    {.pattern = "/v1/models", .get = {.handle = models_list}},
+    {.pattern = "/v1/models/{model}",
+     .get = {.handle = model_get},
+     .put = {.begin = model_put_begin,
+             .receive = model_put_receive,
+             .store = model_put_store,
+             .digest = model_put_digest,
+             .handle = model_put_handle},
+     .delete = {.begin = model_delete_begin, .handle = model_delete_handle}},
+    {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = object_get}},
+    {.pattern = "/v1/models/{model}/objects/{object}/{component}",
+     .get = {.handle = component_get}},
+    {.pattern = "/v1/models/{model}/export", .get = {.handle = export_get}},
+    {.pattern = "/v1/models/{model}/verification",
+     .get = {.handle = verification_get},
+     .post = {.handle = verification_post}},
+    {.pattern = "/v1/models/{model}/uploads",
+     .post = {.begin = writer_create_begin,
+              .receive = writer_create_receive,
+              .handle = writer_create_handle}},
+    {.pattern = "/v1/uploads", .get = {.handle = uploads_list}},
+    {.pattern = "/v1/uploads/{id}",
+     .get = {.begin = writer_status_begin, .handle = writer_status_handle},
+     .delete = {.begin = writer_delete_begin, .handle = writer_delete_handle}},
+    {.pattern = "/v1/uploads/{id}/objects/{object}",
+     .put = {.begin = writer_object_begin,
+             .receive = writer_object_receive,
+             .handle = writer_object_handle}},
+    {.pattern = "/v1/uploads/{id}/objects/{object}/{component}",
+     .put = {.begin = writer_put_begin,
+             .receive = writer_put_receive,
+             .store = writer_put_store,
+             .digest = writer_put_digest,
+             .handle = writer_put_handle}},
+    {.pattern = "/v1/uploads/{id}/commit",
+     .post = {.begin = writer_commit_begin, .handle = writer_commit_handle}},
+    {.pattern = "/v1/resumable",
+     .post = {.begin = tus_create_begin,
+              .receive = tus_create_receive,
+              .handle = tus_create_handle},
+     TUS_ROUTE},
+    {.pattern = "/v1/resumable/{id}",
+     .get = {.handle = tus_head_handle},
+     .post = {.begin = tus_override_begin,
+              .receive = tus_override_receive,
+              .handle = tus_override_handle},
+     .delete = {.begin = tus_delete_begin, .handle = tus_delete_handle},
+     .patch = {.begin = tus_patch_begin, .receive = tus_patch_receive, .handle = tus_patch_handle},
+     TUS_ROUTE},
+    {.pattern = "/v1/blobs/sha256/{hex}", .get = {.handle = blob_get}},
+    {.pattern = "/files/{path...}", .get = {.handle = files_get}},
+    {.pattern = "/healthz", .get = {.handle = healthz_get}},
+    {.pattern = "/readyz", .get = {.handle = readyz_get}},
+    {.pattern = "/version", .get = {.handle = version_get}},
+    {.pattern = "/openapi.json", .get = {.handle = openapi_get}},
+};
+
+const size_t route_count = sizeof(routes) / sizeof(routes[0]);

@@ -1,0 +1,293 @@
+/* Walking the store: every regular file below the root whose path can name a model. Without
+ * recursion, through links that stay below the root, each folder at most once on its own path,
+ * whatever a hostile tree looks like. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/store_local.h"
+#include "zt/digest.h"
+
+/* Folders reached through links, in one walk: links that fan out from level to level multiply. */
+#define LINKED_FOLDERS_MAX 10000
+/* Folders in all. */
+#define FOLDERS_MAX 1000000
+
+/* Names that do not fit, told one by one; the rest is counted. */
+#define MISFITS_TOLD_MAX 20
+
+/* What cannot be a model because of its name: the first of them, and a sum over all that tells
+ * whether they are the same as the last time, in whatever order they come. */
+struct misfits {
+    char *lines[MISFITS_TOLD_MAX];
+    size_t count;
+    size_t files;
+    uint64_t sum;
+};
+
+/* A folder that is known and read, or still to be read. */
+struct folder {
+    char *path;    /* "" for the root */
+    size_t parent; /* index; the root's is its own */
+    dev_t device;
+    ino_t inode;
+};
+
+struct walk {
+    struct local_store *store;
+    bool (*visit)(void *context, const char *path, const struct file_identity *identity);
+    void *context;
+    struct folder *folders;
+    size_t count;
+    size_t capacity;
+    size_t linked;
+    struct misfits misfits;
+    bool stopped;
+    bool out_of_memory;
+};
+
+static bool is_ancestor(const struct walk *walk, size_t at, const struct stat *facts)
+{
+    for (;; at = walk->folders[at].parent) {
+        if (walk->folders[at].inode == facts->st_ino && walk->folders[at].device == facts->st_dev)
+            return true;
+        if (at == walk->folders[at].parent)
+            return false;
+    }
+}
+
+static void tell_crowded(struct walk *walk)
+{
+    if (!atomic_exchange(&walk->store->told_crowded, true))
+        log_write(
+            LOG_LEVEL_WARN,
+            "too many folders: models past the first %d folders (%d through links) are not listed",
+            FOLDERS_MAX, LINKED_FOLDERS_MAX);
+}
+
+static void add_folder(struct walk *walk, const char *path, size_t parent)
+{
+    struct folder folder = {.path = strdup(path), .parent = parent};
+
+    if (walk->count == walk->capacity) {
+        size_t capacity = walk->capacity == 0 ? 64 : walk->capacity * 2;
+        struct folder *folders = realloc(walk->folders, capacity * sizeof(*folders));
+
+        if (folders != NULL) {
+            walk->folders = folders;
+            walk->capacity = capacity;
+        }
+    }
+    if (folder.path == NULL || walk->count == walk->capacity) {
+        free(folder.path);
+        walk->out_of_memory = true;
+        return;
+    }
+    walk->folders[walk->count++] = folder;
+}
+
+static void note_misfit(struct misfits *misfits, const char *path, bool is_folder)
+{
+    char **line = misfits->count < MISFITS_TOLD_MAX ? &misfits->lines[misfits->count] : NULL;
+
+    misfits->count++;
+    misfits->files += !is_folder;
+    misfits->sum += zt_xxh3(path, strlen(path));
+    if (line != NULL &&
+        asprintf(line, is_folder ? "folder %s is not looked into" : "%s is not served", path) < 0)
+        *line = NULL;
+}
+
+/* Once for what is there: a scan every other second does not fill the log. Ends what was noted. */
+static void tell_misfits(struct local_store *local, struct misfits *misfits)
+{
+    bool is_new = misfits->sum != local->told_misfits;
+
+    for (size_t i = 0; i < misfits->count && i < MISFITS_TOLD_MAX; i++) {
+        if (is_new && misfits->lines[i] != NULL)
+            log_write(LOG_LEVEL_INFO,
+                      "%s: no model has such a name (parts of A-Z a-z 0-9 . _ - that begin with a "
+                      "letter or digit, at "
+                      "most %d bytes, and an extension in small letters)",
+                      misfits->lines[i], MODEL_NAME_MAX);
+        free(misfits->lines[i]);
+    }
+    if (is_new && misfits->count > MISFITS_TOLD_MAX)
+        log_write(LOG_LEVEL_INFO, "%zu more with such names", misfits->count - MISFITS_TOLD_MAX);
+    local->told_misfits = misfits->sum;
+    atomic_store(&local->misfits, misfits->files);
+}
+
+static void see_folder(struct walk *walk, size_t parent, const char *path, bool linked)
+{
+    /* A name that is too long here only gets longer below. */
+    if (!model_name_is_valid((struct zt_text){path, strlen(path)})) {
+        note_misfit(&walk->misfits, path, true);
+        return;
+    }
+    if (walk->count >= FOLDERS_MAX || (linked && walk->linked >= LINKED_FOLDERS_MAX)) {
+        tell_crowded(walk);
+        return;
+    }
+    walk->linked += linked;
+    add_folder(walk, path, parent);
+}
+
+static void see_file(struct walk *walk, const char *path, const struct stat *facts)
+{
+    struct file_identity identity = store_identity_from(facts);
+    size_t name_length;
+    unsigned rank;
+
+    if (model_path_split(path, &name_length, &rank))
+        walk->stopped = !walk->visit(walk->context, path, &identity);
+    else if (model_path_is_misfit(path))
+        note_misfit(&walk->misfits, path, false);
+}
+
+/* What a symbolic link leads to, if that lies below the root. */
+static bool follow_link(const struct walk *walk, const char *path, struct stat *out_facts)
+{
+    int place = store_path_open(walk->store->root, path, O_PATH);
+    bool found;
+
+    if (place < 0)
+        return false;
+    found = fstat(place, out_facts) == 0;
+    close(place);
+    return found;
+}
+
+static void see_entry(struct walk *walk, size_t parent, int folder, const struct dirent *entry)
+{
+    char path[STORE_PATH_SIZE];
+    const char *above = walk->folders[parent].path;
+    struct stat facts;
+    bool linked = false;
+    int length;
+
+    if (entry->d_name[0] == '.')
+        return;
+    length =
+        snprintf(path, sizeof(path), "%s%s%s", above, above[0] == '\0' ? "" : "/", entry->d_name);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return;
+    if (fstatat(folder, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
+        return;
+    if (S_ISLNK(facts.st_mode)) {
+        linked = true;
+        if (!follow_link(walk, path, &facts))
+            return;
+    }
+    if (S_ISDIR(facts.st_mode))
+        see_folder(walk, parent, path, linked);
+    else if (S_ISREG(facts.st_mode))
+        see_file(walk, path, &facts);
+}
+
+/* Takes over the descriptor. */
+static void read_folder(struct walk *walk, size_t at, int descriptor)
+{
+    DIR *stream = fdopendir(descriptor);
+    const struct dirent *entry;
+
+    if (stream == NULL) {
+        close(descriptor);
+        return;
+    }
+    while (!walk->stopped && !walk->out_of_memory && (entry = readdir(stream)) != NULL)
+        see_entry(walk, at, descriptor, entry);
+    closedir(stream);
+}
+
+/* Unreadable folders are skipped: one of them must not hide the others. */
+static void walk_folder(struct walk *walk, size_t at)
+{
+    const char *path = walk->folders[at].path;
+    int descriptor =
+        store_path_open(walk->store->root, at == 0 ? "." : path, O_RDONLY | O_DIRECTORY);
+    struct stat facts;
+
+    if (descriptor < 0) {
+        if (errno != ENOENT)
+            log_write(LOG_LEVEL_WARN, "folder %s is skipped: %s", path, strerror(errno));
+        return;
+    }
+    if (fstat(descriptor, &facts) != 0 ||
+        (at != 0 && is_ancestor(walk, walk->folders[at].parent, &facts))) {
+        close(descriptor);
+        return;
+    }
+    walk->folders[at].device = facts.st_dev;
+    walk->folders[at].inode = facts.st_ino;
+    /* Before it is read, so that nothing can come in between unseen. */
+    store_watch_add(&walk->store->watch, descriptor);
+    read_folder(walk, at, descriptor);
+}
+
+/* Puts the folder that has the root's name now in the place of the one that was opened, if they are
+ * not the same. False when there is none. */
+static bool follow_root(struct local_store *local)
+{
+    struct stat opened;
+    struct stat named;
+    int root = open(local->root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (root < 0)
+        return false;
+    if (fstat(root, &named) == 0 && fstat(local->root, &opened) == 0 &&
+        (named.st_ino != opened.st_ino || named.st_dev != opened.st_dev))
+        (void)dup3(root, local->root, O_CLOEXEC);
+    close(root);
+    return true;
+}
+
+/* A root that is gone has no models; any other trouble with it (a server of files that does not
+ * answer) says nothing about what is in it. */
+static enum zt_status check_root(struct local_store *local, bool *out_present,
+                                 struct zt_error *error)
+{
+    bool present = follow_root(local);
+    int os_error = errno;
+
+    if (!present && os_error != ENOENT && os_error != ENOTDIR)
+        return store_fail_errno(error, os_error, "cannot read the folder of models");
+    if (present)
+        atomic_store(&local->told_missing, false);
+    else if (!atomic_exchange(&local->told_missing, true))
+        log_write(LOG_LEVEL_WARN,
+                  "the folder of models is gone; it is looked for every few seconds");
+    *out_present = present;
+    return ZT_OK;
+}
+
+enum zt_status store_local_list(struct store *store,
+                                bool (*visit)(void *context, const char *path,
+                                              const struct file_identity *identity),
+                                void *context, struct zt_error *error)
+{
+    struct local_store *local = (struct local_store *)store;
+    struct walk walk = {.store = local, .visit = visit, .context = context};
+    bool present = false;
+    enum zt_status status;
+
+    store_watch_begin(&local->watch);
+    status = check_root(local, &present, error);
+    if (status == ZT_OK && present)
+        add_folder(&walk, "", 0);
+    for (size_t at = 0; at < walk.count && !walk.stopped && !walk.out_of_memory; at++)
+        walk_folder(&walk, at);
+    store_watch_end(&local->watch);
+    tell_misfits(local, &walk.misfits);
+    for (size_t at = 0; at < walk.count; at++)
+        free(walk.folders[at].path);
+    free(walk.folders);
+    if (walk.out_of_memory)
+        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to list the store");
+    return status;
+}

@@ -1,0 +1,212 @@
+/* The store that is a folder: opening it, opening and removing files in it. Listing, uploads, kept
+ * uploads, watching and the opening of paths stand in files of their own. */
+#include "store/store_local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum zt_status not_found(struct zt_error *error)
+{
+    return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such file");
+}
+
+static enum zt_status local_open(struct store *store, const char *path,
+                                 struct zt_source **out_source, struct file_identity *out_identity,
+                                 struct zt_error *error)
+{
+    const struct local_store *local = (const struct local_store *)store;
+    struct stat facts;
+    enum zt_status status;
+    int descriptor;
+
+    if (!store_path_is_clean(path))
+        return not_found(error);
+    /* O_NONBLOCK: a FIFO is refused instead of waited for. */
+    descriptor = store_path_open(local->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0)
+        return errno == ENOENT || errno == ENXIO ? not_found(error)
+                                                 : store_fail_errno(error, errno, "cannot open");
+    if (fstat(descriptor, &facts) != 0) {
+        status = store_fail_errno(error, errno, "cannot stat");
+        goto out;
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        status = not_found(error);
+        goto out;
+    }
+    status = zt_source_from_descriptor(descriptor, out_source, error);
+    if (status == ZT_OK) {
+        *out_identity = store_identity_from(&facts);
+        return ZT_OK;
+    }
+out:
+    close(descriptor);
+    return status;
+}
+
+/* A folder is no file of the store, and no file has a name that is too long. */
+static bool is_absent(int os_error)
+{
+    return os_error == ENOENT || os_error == EISDIR || os_error == ENAMETOOLONG;
+}
+
+static enum zt_status local_remove(struct store *store, const char *path, struct zt_error *error)
+{
+    const struct local_store *local = (const struct local_store *)store;
+    const char *base;
+    enum zt_status status = ZT_OK;
+    int folder;
+
+    if (!store_path_is_clean(path))
+        return not_found(error);
+    folder = store_path_open_parent(local->root, path, false, &base);
+    if (folder < 0)
+        return errno == ENOENT ? not_found(error)
+                               : store_fail_errno(error, errno, "cannot open the folder");
+    if (unlinkat(folder, base, 0) != 0)
+        status =
+            is_absent(errno) ? not_found(error) : store_fail_errno(error, errno, "cannot remove");
+    else if (fsync(folder) != 0)
+        status = store_fail_errno(error, errno, "cannot sync the folder");
+    close(folder);
+    return status;
+}
+
+static size_t local_misfits(const struct store *store)
+{
+    return atomic_load(&((const struct local_store *)store)->misfits);
+}
+
+static int local_watch(struct store *store)
+{
+    return store_watch_descriptor(&((struct local_store *)store)->watch);
+}
+
+static bool local_changed(struct store *store)
+{
+    return store_watch_drain(&((struct local_store *)store)->watch);
+}
+
+static void local_close(struct store *store)
+{
+    struct local_store *local = (struct local_store *)store;
+
+    store_watch_close(&local->watch);
+    store_kept_close(local);
+    close(local->root);
+    free(local->root_path);
+    free(local);
+}
+
+static const struct store_ops local_ops = {
+    .list = store_local_list,
+    .open = local_open,
+    .create = store_local_create,
+    .write_at = store_local_write_at,
+    .read_back = store_local_read_back,
+    .publish = store_local_publish,
+    .abandon = store_local_abandon,
+    .remove = local_remove,
+    .misfits = local_misfits,
+    .keep = store_local_keep,
+    .kept_create = store_local_kept_create,
+    .kept_open = store_local_kept_open,
+    .kept_remove = store_local_kept_remove,
+    .kept_drop = store_local_kept_drop,
+    .kept_list = store_local_kept_list,
+    .sync = store_local_sync,
+    .truncate = store_local_truncate,
+    .copy = store_local_copy,
+    .discard = store_local_discard,
+    .length = store_local_length,
+    .watch = local_watch,
+    .changed = local_changed,
+    .close = local_close,
+};
+
+static enum zt_status fail_root(const char *root, int os_error, struct zt_error *error)
+{
+    enum zt_status status = os_error == ENOENT ? ZT_NOT_FOUND : ZT_IO;
+
+    /* The one message with a path: it is for whoever starts the program. */
+    zt_fail(error, status, NULL, ZT_NO_OFFSET, "cannot open the folder %.180s: %s", root,
+            strerrordesc_np(os_error));
+    if (error != NULL)
+        error->os_error = os_error;
+    return status;
+}
+
+/* Absolute, so that it can be found again when it is replaced. */
+static char *absolute_path(const char *path)
+{
+    char *resolved = realpath(path, NULL);
+    char *working;
+    char *joined = NULL;
+
+    if (path[0] == '/' || resolved == NULL) {
+        free(resolved);
+        return strdup(path);
+    }
+    working = getcwd(NULL, 0);
+    if (working != NULL && asprintf(&joined, "%s/%s", working, path) < 0)
+        joined = NULL;
+    free(working);
+    if (joined == NULL)
+        return resolved;
+    free(resolved);
+    return joined;
+}
+
+enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
+                                struct zt_error *error)
+{
+    struct local_store *local;
+    int descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (descriptor < 0)
+        return fail_root(root, errno, error);
+    /* A folder that can be opened but not entered would show every file as missing. */
+    if (faccessat(descriptor, ".", R_OK | X_OK, AT_EACCESS) != 0) {
+        int kept = errno;
+
+        close(descriptor);
+        return fail_root(root, kept, error);
+    }
+    local = calloc(1, sizeof(*local));
+    if (local != NULL)
+        local->root_path = absolute_path(root);
+    if (local == NULL || local->root_path == NULL) {
+        close(descriptor);
+        free(local);
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the store");
+    }
+    local->base.ops = &local_ops;
+    local->root = descriptor;
+    local->reserve_bytes = reserve_bytes;
+    store_watch_init(&local->watch);
+    pthread_mutex_init(&local->places_lock, NULL);
+    store_local_sweep(descriptor);
+    *out_store = &local->base;
+    return ZT_OK;
+}
+
+bool store_identity_equal(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&
+           a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+}
+
+bool store_identity_of(struct zt_source *source, struct file_identity *out_identity)
+{
+    int descriptor = zt_source_descriptor(source);
+    struct stat facts;
+
+    if (descriptor < 0 || fstat(descriptor, &facts) != 0)
+        return false;
+    *out_identity = store_identity_from(&facts);
+    return true;
+}

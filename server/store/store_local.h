@@ -1,0 +1,143 @@
+/* What the files of the local store share: the structure, and opening paths without leaving the
+ * root. */
+#ifndef STORE_STORE_LOCAL_H
+#define STORE_STORE_LOCAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "store/store.h"
+#include "store/store_watch.h"
+
+/* Hidden files in the root while an upload lives; what a crash left of them is removed when the
+ * store is opened. */
+#define STORE_UPLOAD_PREFIX  ".ztserve-upload-"
+#define STORE_PUBLISH_PREFIX ".ztserve-publish-"
+/* Either prefix, 16 hex digits, NUL. */
+#define STORE_HIDDEN_NAME_SIZE 40
+/* The hidden folder of kept uploads: a folder each, named by its id (32 hex digits), locked as long
+ * as its process lives. What has another name in here is on its way out. */
+#define STORE_KEPT_FOLDER   ".ztserve-uploads"
+#define STORE_KEPT_ID_SIZE  33
+#define STORE_KEPT_NAME_MAX 64
+
+/* A part of a path is copied out to open it. */
+#define STORE_PATH_SIZE 1024
+
+/* A kept upload's place that this process has: the descriptor holds the lock. */
+struct kept_place {
+    struct kept_place *next;
+    int folder;
+    char id[STORE_KEPT_ID_SIZE];
+};
+
+struct local_store {
+    struct store base;
+    char *root_path;
+    /* The folder's descriptor. Its number never changes: when the folder was replaced, the new one
+     * is put in its place. */
+    int root;
+    uint64_t reserve_bytes;
+    struct store_watch watch;
+    /* Told once each, so that a scan every other second does not fill the log. */
+    atomic_bool told_missing;
+    atomic_bool told_crowded;
+    /* store_list.c's: files of the last list whose names do not fit, and which names were told. */
+    atomic_size_t misfits;
+    uint64_t told_misfits;
+    pthread_mutex_t places_lock;
+    struct kept_place *places;
+};
+
+/* A file on its way: unnamed, hidden in the root, or in a kept upload's place. */
+struct stored_upload {
+    struct local_store *store;
+    int descriptor;
+    int folder;                           /* of a kept one's place, its own descriptor; else -1 */
+    char hidden[STORE_KEPT_NAME_MAX + 1]; /* in the root or the place; empty for an unnamed file */
+    bool is_named_durably;                /* a kept one's: the place was synced since */
+    atomic_bool is_doubtful; /* a sync failed: what a later one says is worth nothing */
+    struct zt_source *read_back;
+    atomic_uint_fast64_t written;
+    atomic_uint_fast64_t next_look;
+};
+
+/* A path of this store: relative, clean, short enough. */
+bool store_path_is_clean(const char *path);
+
+/* Opens a path below the root, with open's flags; symbolic links are followed as long as they stay
+ * below it. -1 with errno: ENOENT for what leads out too. */
+int store_path_open(int root, const char *path, int flags);
+
+/* Opens the folder a path lies in; *out_base is its last part (within path). With make, folders
+ * that are missing are made durably. -1 with errno. */
+int store_path_open_parent(int root, const char *path, bool make, const char **out_base);
+
+/* For tests: behaves as on a kernel, or in a sandbox, without openat2. */
+void store_path_forbid_openat2(bool forbidden);
+
+/* "<prefix>0123456789abcdef", from random bytes. */
+void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]);
+
+struct file_identity store_identity_from(const struct stat *facts);
+
+/* Fails with errno's words behind what was attempted; ENOSPC and EDQUOT are ZT_LIMIT. */
+enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char *what);
+
+/* store_list.c */
+enum zt_status store_local_list(struct store *store,
+                                bool (*visit)(void *context, const char *path,
+                                              const struct file_identity *identity),
+                                void *context, struct zt_error *error);
+
+/* store_upload.c */
+enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
+                                  struct stored_upload **out_upload, struct zt_error *error);
+enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset,
+                                    const void *bytes, size_t length, struct zt_error *error);
+enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_source **out_source,
+                                     struct zt_error *error);
+enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
+                                   struct zt_error *error);
+void store_local_abandon(struct stored_upload *upload);
+enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error);
+enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length,
+                                    struct zt_error *error);
+uint64_t store_local_length(struct stored_upload *upload);
+/* store_discard.c */
+bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
+/* store_copy.c */
+enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
+                                struct stored_upload *to, uint64_t to_offset, uint64_t length,
+                                struct zt_error *error);
+/* Whether expected_bytes (UINT64_MAX: not known) fit. ZT_LIMIT, ZT_IO. */
+enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
+                                 struct zt_error *error);
+/* Counts what was written, and looks at the free space now and then. */
+enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error);
+/* An upload of an open file, which it owns then. On failure the descriptor is closed. */
+enum zt_status store_upload_new(struct local_store *local, int descriptor,
+                                struct stored_upload **out_upload, struct zt_error *error);
+
+/* store_kept.c */
+enum zt_status store_local_keep(struct store *store, const char *id, struct zt_error *error);
+enum zt_status store_local_kept_create(struct store *store, const char *id, const char *name,
+                                       uint64_t expected_bytes, struct stored_upload **out_upload,
+                                       struct zt_error *error);
+enum zt_status store_local_kept_open(struct store *store, const char *id, const char *name,
+                                     struct stored_upload **out_upload, struct zt_error *error);
+enum zt_status store_local_kept_remove(struct store *store, const char *id, const char *name,
+                                       struct zt_error *error);
+enum zt_status store_local_kept_drop(struct store *store, const char *id, struct zt_error *error);
+enum zt_status store_local_kept_list(struct store *store,
+                                     bool (*visit)(void *context, const char *id), void *context,
+                                     struct zt_error *error);
+/* Makes the place of an upload, and the upload's name in it, durable. */
+enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error);
+/* Lets go of the places, which stay. */
+void store_kept_close(struct local_store *local);
+/* Removes what crashes left in the root and no living process holds. */
+void store_local_sweep(int root);
+
+#endif

@@ -1,0 +1,252 @@
+/* Opening what lies below the root and nothing else: openat2 with RESOLVE_BENEATH, or, where the
+ * kernel or a sandbox refuses that call, part by part without following any symbolic link. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/store_local.h"
+
+/* A rename elsewhere during a lookup with ".." makes the kernel say EAGAIN; more often than this it
+ * is an attack. */
+#define RETRIES_MAX 8
+
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+static atomic_bool openat2_forbidden;
+
+void store_path_forbid_openat2(bool forbidden)
+{
+    atomic_store(&openat2_forbidden, forbidden);
+}
+
+bool store_path_is_clean(const char *path)
+{
+    size_t length = strlen(path);
+    size_t start = 0;
+
+    if (length == 0 || length >= STORE_PATH_SIZE)
+        return false;
+    for (size_t at = 0; at <= length; at++) {
+        if (path[at] != '/' && path[at] != '\0')
+            continue;
+        if (at == start || (at - start == 1 && path[start] == '.') ||
+            (at - start == 2 && path[start] == '.' && path[start + 1] == '.'))
+            return false;
+        start = at + 1;
+    }
+    return true;
+}
+
+static int try_openat2(int root, const char *path, int flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC,
+                           .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+    int descriptor = -1;
+
+    for (int i = 0; i < RETRIES_MAX; i++) {
+        descriptor = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+        if (descriptor >= 0 || (errno != EINTR && errno != EAGAIN))
+            break;
+    }
+    return descriptor;
+}
+
+/* Folder by folder; a symbolic link anywhere is refused (ELOOP, or ENOTDIR before the last part).
+ */
+static int open_by_parts(int root, const char *path, int flags)
+{
+    char parts[STORE_PATH_SIZE];
+    char *part = parts;
+    int folder = root;
+    int next = -1;
+
+    snprintf(parts, sizeof(parts), "%s", path);
+    for (char *slash; (slash = strchr(part, '/')) != NULL; part = slash + 1) {
+        *slash = '\0';
+        next = openat(folder, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder != root)
+            close(folder);
+        if (next < 0)
+            return -1;
+        folder = next;
+    }
+    do {
+        next = openat(folder, part, flags | O_NOFOLLOW | O_CLOEXEC);
+    } while (next < 0 && errno == EINTR);
+    if (folder != root) {
+        int kept = errno;
+
+        close(folder);
+        errno = kept;
+    }
+    return next;
+}
+
+/* Where an open descriptor lies, by the kernel's own word. */
+static bool path_of_descriptor(int descriptor, char out_path[PATH_MAX])
+{
+    char link[64];
+    ssize_t length;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
+    length = readlink(link, out_path, PATH_MAX);
+    if (length <= 0 || length >= PATH_MAX)
+        return false;
+    out_path[length] = '\0';
+    return true;
+}
+
+/* An absolute symbolic link may still lead to a place below the root; the place is found by
+ * following it with O_PATH, which opens nothing, and then opened beneath the root under its real
+ * path, in which no link is left. */
+static int open_absolute_link(int root, const char *path, int flags)
+{
+    char root_path[PATH_MAX];
+    char target[PATH_MAX];
+    size_t length;
+    int place = openat(root, path, O_PATH | O_CLOEXEC);
+    bool known;
+
+    if (place < 0)
+        return -1;
+    known = path_of_descriptor(root, root_path) && path_of_descriptor(place, target);
+    close(place);
+    length = known && strcmp(root_path, "/") != 0 ? strlen(root_path) : 0;
+    if (!known || strncmp(target, root_path, length) != 0 || target[length] != '/') {
+        errno = ENOENT;
+        return -1;
+    }
+    return try_openat2(root, target + length + 1, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int store_path_open(int root, const char *path, int flags)
+{
+    int descriptor = -1;
+    bool refused = atomic_load(&openat2_forbidden);
+
+    if (!refused) {
+        descriptor = try_openat2(root, path, flags, RESOLVE_BENEATH);
+        if (descriptor < 0 && errno == EXDEV)
+            descriptor = open_absolute_link(root, path, flags);
+        /* EPERM is how older sandboxes refuse a call that they do not know; the other way tells
+         * which it was. */
+        refused = descriptor < 0 && (errno == ENOSYS || errno == EPERM);
+    }
+    if (refused)
+        descriptor = open_by_parts(root, path, flags);
+    if (descriptor < 0 &&
+        (errno == EXDEV || errno == ELOOP || errno == ENOTDIR || errno == ENAMETOOLONG))
+        errno = ENOENT;
+    return descriptor;
+}
+
+/* Makes one folder, unless it is there already, and makes its name last. */
+static bool make_folder(int root, const char *path)
+{
+    const char *base;
+    int above = store_path_open_parent(root, path, false, &base);
+    bool made;
+    int kept;
+
+    if (above < 0)
+        return false;
+    made = mkdirat(above, base, 0755) == 0 ? fsync(above) == 0 : errno == EEXIST;
+    kept = errno;
+    close(above);
+    errno = kept;
+    return made;
+}
+
+/* Makes every folder of a path, from the root down. */
+static bool make_folders(int root, const char *path)
+{
+    char folder[STORE_PATH_SIZE];
+
+    for (size_t at = 1;; at++) {
+        if (path[at] != '/' && path[at] != '\0')
+            continue;
+        snprintf(folder, sizeof(folder), "%.*s", (int)at, path);
+        if (!make_folder(root, folder))
+            return false;
+        if (path[at] == '\0')
+            return true;
+    }
+}
+
+int store_path_open_parent(int root, const char *path, bool make, const char **out_base)
+{
+    const char *slash = strrchr(path, '/');
+    char parent[STORE_PATH_SIZE];
+    int folder;
+
+    *out_base = slash == NULL ? path : slash + 1;
+    if (slash == NULL)
+        return fcntl(root, F_DUPFD_CLOEXEC, 0);
+    snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
+    folder = store_path_open(root, parent, FOLDER_FLAGS);
+    if (folder >= 0 || !make || errno != ENOENT)
+        return folder;
+    if (!make_folders(root, parent))
+        return -1;
+    folder = store_path_open(root, parent, FOLDER_FLAGS);
+    /* All parts have their names, and still it is no folder of ours: a file, or a link out, stands
+     * in the way. */
+    if (folder < 0 && errno == ENOENT)
+        errno = ENOTDIR;
+    return folder;
+}
+
+void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE])
+{
+    uint64_t random = 0;
+
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        struct timespec now;
+
+        /* Uniqueness is O_EXCL's business; this only makes a second try rare. */
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        random = (uint64_t)now.tv_nsec * 0x9E3779B97F4A7C15U ^ (uint64_t)getpid();
+    }
+    snprintf(out_name, STORE_HIDDEN_NAME_SIZE, "%s%016" PRIx64, prefix, random);
+}
+
+/* File systems know times that 64 bits of nanoseconds do not hold. */
+static int64_t nanoseconds(const struct timespec *time)
+{
+    int64_t all;
+
+    if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &all) ||
+        __builtin_add_overflow(all, (int64_t)time->tv_nsec, &all))
+        return time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return all;
+}
+
+struct file_identity store_identity_from(const struct stat *facts)
+{
+    return (struct file_identity){
+        .device = facts->st_dev,
+        .inode = facts->st_ino,
+        .size_bytes = (uint64_t)facts->st_size,
+        .modified_ns = nanoseconds(&facts->st_mtim),
+        .changed_ns = nanoseconds(&facts->st_ctim),
+    };
+}
+
+enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char *what)
+{
+    bool full = os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG;
+
+    zt_fail(error, full ? ZT_LIMIT : ZT_IO, NULL, ZT_NO_OFFSET, "%s: %s", what,
+            strerrordesc_np(os_error));
+    if (error != NULL)
+        error->os_error = os_error;
+    return full ? ZT_LIMIT : ZT_IO;
+}

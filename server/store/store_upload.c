@@ -1,0 +1,409 @@
+/* Files on their way into the store: written without a name, published with one step that is atomic
+ * and durable.
+ *
+ * The file is unnamed (O_TMPFILE) where the file system can do that, and hidden in the root where
+ * not; a hidden one is locked as long as its process lives, so that another start can tell what a
+ * crash left behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <dirent.h>
+
+#include "store/store_local.h"
+
+#define FILE_MODE 0644
+/* Names are random: more collisions than that are no accident. */
+#define NAME_TRIES_MAX 16
+/* How much may be written between two looks at the free space. */
+#define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
+/* Pieces from here on come from workers, which may wait for the disk; smaller ones may come from a
+ * loop. */
+#define WRITE_OUT_BYTES ((size_t)256 << 10)
+
+enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
+                                 struct zt_error *error)
+{
+    struct statvfs disk;
+    uint64_t wanted_bytes = expected_bytes == UINT64_MAX ? 0 : expected_bytes;
+    uint64_t reserve = local->reserve_bytes;
+    uint64_t free_bytes;
+
+    if (fstatvfs(local->root, &disk) != 0)
+        return store_fail_errno(error, errno, "cannot tell the free space");
+    free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (free_bytes < reserve || free_bytes - reserve < wanted_bytes)
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "the free space, less the reserve, does not hold it");
+    return ZT_OK;
+}
+
+/* A hidden file of our own, locked. Between making and locking it another start may have swept it
+ * away: then once more. */
+static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
+{
+    for (int i = 0; i < NAME_TRIES_MAX; i++) {
+        struct stat facts;
+        int descriptor;
+
+        store_hidden_name(STORE_UPLOAD_PREFIX, out_name);
+        descriptor =
+            openat(root, out_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+        if (descriptor < 0 && errno != EEXIST && errno != EINTR)
+            return -1;
+        if (descriptor < 0)
+            continue;
+        /* Where locks are not to be had, a sweep does not get one either and leaves the file alone.
+         */
+        (void)flock(descriptor, LOCK_EX | LOCK_NB);
+        if (fstat(descriptor, &facts) == 0 && facts.st_nlink > 0)
+            return descriptor;
+        close(descriptor);
+    }
+    errno = EEXIST;
+    return -1;
+}
+
+static int create_file(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
+{
+    int descriptor;
+
+    out_name[0] = '\0';
+    do {
+        descriptor = openat(root, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, FILE_MODE);
+    } while (descriptor < 0 && errno == EINTR);
+    if (descriptor >= 0)
+        return descriptor;
+    /* How kernels and file systems say that they have no unnamed files. */
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
+        return -1;
+    return create_hidden(root, out_name);
+}
+
+enum zt_status store_upload_new(struct local_store *local, int descriptor,
+                                struct stored_upload **out_upload, struct zt_error *error)
+{
+    struct stored_upload *upload = calloc(1, sizeof(*upload));
+
+    if (upload == NULL) {
+        close(descriptor);
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
+    }
+    upload->store = local;
+    upload->descriptor = descriptor;
+    upload->folder = -1;
+    atomic_init(&upload->next_look, RESERVE_STEP_BYTES);
+    *out_upload = upload;
+    return ZT_OK;
+}
+
+enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
+                                  struct stored_upload **out_upload, struct zt_error *error)
+{
+    struct local_store *local = (struct local_store *)store;
+    enum zt_status status = store_check_space(local, expected_bytes, error);
+    char hidden[STORE_HIDDEN_NAME_SIZE];
+    int descriptor;
+
+    if (status != ZT_OK)
+        return status;
+    descriptor = create_file(local->root, hidden);
+    if (descriptor < 0)
+        return store_fail_errno(error, errno, "cannot make a file");
+    status = store_upload_new(local, descriptor, out_upload, error);
+    if (status == ZT_OK)
+        strcpy((*out_upload)->hidden, hidden);
+    else if (hidden[0] != '\0')
+        unlinkat(local->root, hidden, 0);
+    return status;
+}
+
+/* Free space is looked at now and then: a body of unknown length must not eat the reserve. */
+enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error)
+{
+    uint64_t written = atomic_fetch_add(&upload->written, length) + length;
+
+    if (written < atomic_load(&upload->next_look))
+        return ZT_OK;
+    atomic_store(&upload->next_look, written + RESERVE_STEP_BYTES);
+    return store_check_space(upload->store, 0, error);
+}
+
+/* So that the sync at the end has little to wait for. An error that this takes from the sync is
+ * told here. */
+static bool begin_write_out(struct stored_upload *upload, uint64_t offset, size_t length)
+{
+    if (sync_file_range(upload->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE) ==
+            0 ||
+        errno == ENOSYS || errno == ESPIPE || errno == EINVAL)
+        return true;
+    atomic_store(&upload->is_doubtful, true);
+    return false;
+}
+
+enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offset,
+                                    const void *bytes, size_t length, struct zt_error *error)
+{
+    const char *from = bytes;
+    size_t left = length;
+
+    if (offset > INT64_MAX || length > INT64_MAX - offset)
+        return zt_fail(error, ZT_LIMIT, NULL, offset, "past the end of any file");
+    while (left > 0) {
+        ssize_t put = pwrite(upload->descriptor, from, left, (off_t)offset);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return store_fail_errno(error, put == 0 ? ENOSPC : errno, "cannot write");
+        from += put;
+        offset += (uint64_t)put;
+        left -= (size_t)put;
+    }
+    if (length >= WRITE_OUT_BYTES && !begin_write_out(upload, offset - length, length))
+        return store_fail_errno(error, errno, "cannot write");
+    return store_account(upload, length, error);
+}
+
+enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_source **out_source,
+                                     struct zt_error *error)
+{
+    struct zt_source *source;
+    enum zt_status status;
+    int descriptor = fcntl(upload->descriptor, F_DUPFD_CLOEXEC, 0);
+
+    if (descriptor < 0)
+        return store_fail_errno(error, errno, "cannot read back");
+    status = zt_source_from_descriptor(descriptor, &source, error);
+    if (status != ZT_OK) {
+        close(descriptor);
+        return status;
+    }
+    zt_source_close(upload->read_back);
+    upload->read_back = source;
+    *out_source = source;
+    return ZT_OK;
+}
+
+/* Gives the unnamed file a name. False with errno. */
+static bool link_unnamed(int descriptor, int folder, const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+    if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
+        return true;
+    /* Without /proc; needs a capability. */
+    return errno == ENOENT && linkat(descriptor, "", folder, name, AT_EMPTY_PATH) == 0;
+}
+
+/* Replacing takes a name to rename from: hidden, in the root. */
+static bool hide_unnamed(const struct stored_upload *upload, char out_name[STORE_HIDDEN_NAME_SIZE])
+{
+    /* The lock that tells a sweep to leave the hidden name alone. */
+    (void)flock(upload->descriptor, LOCK_EX | LOCK_NB);
+    for (int i = 0; i < NAME_TRIES_MAX; i++) {
+        store_hidden_name(STORE_PUBLISH_PREFIX, out_name);
+        if (link_unnamed(upload->descriptor, upload->store->root, out_name))
+            return true;
+        if (errno != EEXIST)
+            break;
+    }
+    return false;
+}
+
+/* rename that replaces nothing, also on file systems without RENAME_NOREPLACE. */
+static bool rename_new(int root, const char *hidden, int folder, const char *name)
+{
+    if (renameat2(root, hidden, folder, name, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    return linkat(root, hidden, folder, name, 0) == 0 && unlinkat(root, hidden, 0) == 0;
+}
+
+/* Where a named upload lies. */
+static int home(const struct stored_upload *upload)
+{
+    return upload->folder >= 0 ? upload->folder : upload->store->root;
+}
+
+static bool give_name(const struct stored_upload *upload, int folder, const char *name,
+                      bool replace)
+{
+    char hidden[STORE_HIDDEN_NAME_SIZE];
+    int root = upload->store->root;
+    int kept;
+
+    if (upload->hidden[0] != '\0')
+        return replace ? renameat(home(upload), upload->hidden, folder, name) == 0
+                       : rename_new(home(upload), upload->hidden, folder, name);
+    if (!replace)
+        return link_unnamed(upload->descriptor, folder, name);
+    if (!hide_unnamed(upload, hidden))
+        return false;
+    if (renameat(root, hidden, folder, name) == 0)
+        return true;
+    kept = errno;
+    unlinkat(root, hidden, 0);
+    errno = kept;
+    return false;
+}
+
+/* What is not known to last is not shown; a file that had a name before has it again. */
+static void take_name_back(const struct stored_upload *upload, int folder, const char *name)
+{
+    if (upload->hidden[0] != '\0')
+        renameat(folder, name, home(upload), upload->hidden);
+    else
+        unlinkat(folder, name, 0);
+}
+
+static enum zt_status fail_publish(int os_error, struct zt_error *error)
+{
+    static const char what[] = "cannot publish";
+
+    switch (os_error) {
+    case EEXIST:
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name is taken");
+    case ENOTDIR:
+    case EISDIR:
+    case ENOTEMPTY:
+    case ENAMETOOLONG:
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used: %s",
+                       strerrordesc_np(os_error));
+    default:
+        return store_fail_errno(error, os_error, what);
+    }
+}
+
+static void end_upload(struct stored_upload *upload)
+{
+    zt_source_close(upload->read_back);
+    close(upload->descriptor);
+    if (upload->folder >= 0)
+        close(upload->folder);
+    free(upload);
+}
+
+/* A kernel tells of a failed write once, and takes the page for clean then: after a failure nothing
+ * is believed. */
+static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor),
+                                struct zt_error *error)
+{
+    if (atomic_load(&upload->is_doubtful))
+        return store_fail_errno(error, EIO, "cannot sync");
+    if (sync(upload->descriptor) == 0)
+        return ZT_OK;
+    atomic_store(&upload->is_doubtful, true);
+    return store_fail_errno(error, errno, "cannot sync");
+}
+
+enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *error)
+{
+    enum zt_status status = sync_with(upload, fdatasync, error);
+
+    if (status != ZT_OK || upload->folder < 0 || upload->is_named_durably)
+        return status;
+    status = store_kept_sync_place(upload, error);
+    upload->is_named_durably = status == ZT_OK;
+    return status;
+}
+
+enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length,
+                                    struct zt_error *error)
+{
+    if (length > INT64_MAX)
+        return zt_fail(error, ZT_LIMIT, NULL, length, "past the end of any file");
+    return ftruncate(upload->descriptor, (off_t)length) == 0
+               ? ZT_OK
+               : store_fail_errno(error, errno, "cannot cut");
+}
+
+uint64_t store_local_length(struct stored_upload *upload)
+{
+    struct stat facts;
+
+    return fstat(upload->descriptor, &facts) == 0 ? (uint64_t)facts.st_size : 0;
+}
+
+enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
+                                   struct zt_error *error)
+{
+    const char *base;
+    int folder;
+    enum zt_status status;
+
+    if (!store_path_is_clean(path))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
+    status = sync_with(upload, fsync, error);
+    if (status != ZT_OK)
+        return status;
+    folder = store_path_open_parent(upload->store->root, path, true, &base);
+    if (folder < 0)
+        return fail_publish(errno, error);
+    if (!give_name(upload, folder, base, replace)) {
+        status = fail_publish(errno, error);
+        goto out;
+    }
+    if (fsync(folder) != 0) {
+        status = store_fail_errno(error, errno, "cannot sync the folder");
+        /* What a replacement stood in for is lost already. */
+        if (!replace)
+            take_name_back(upload, folder, base);
+        goto out;
+    }
+    end_upload(upload);
+out:
+    close(folder);
+    return status;
+}
+
+void store_local_abandon(struct stored_upload *upload)
+{
+    if (upload == NULL)
+        return;
+    if (upload->hidden[0] != '\0' && upload->folder < 0)
+        unlinkat(upload->store->root, upload->hidden, 0);
+    end_upload(upload);
+}
+
+static bool is_leftover(const char *name)
+{
+    return strncmp(name, STORE_UPLOAD_PREFIX, strlen(STORE_UPLOAD_PREFIX)) == 0 ||
+           strncmp(name, STORE_PUBLISH_PREFIX, strlen(STORE_PUBLISH_PREFIX)) == 0;
+}
+
+static void remove_leftover(int root, const char *name)
+{
+    int descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (descriptor < 0)
+        return;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(root, name, 0);
+    close(descriptor);
+}
+
+void store_local_sweep(int root)
+{
+    int descriptor = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
+    const struct dirent *entry;
+
+    if (stream == NULL) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    while ((entry = readdir(stream)) != NULL)
+        if (is_leftover(entry->d_name))
+            remove_leftover(root, entry->d_name);
+    closedir(stream);
+}

@@ -1,0 +1,241 @@
+/* inotify and a timer in one epoll descriptor. The timer is set by the end of each scan, the later
+ * the longer the scan took, so that looking at a large tree never takes more than a small share of
+ * a processor. */
+#include "store/store_watch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/store.h"
+
+/* With a scan's own time this stays below the 3 s in which a change is promised to be seen. */
+#define POLL_NS ((int64_t)2000000000)
+/* A scan may take 2 % of the time where inotify sees what happens, 20 % where it is all there is.
+ */
+#define SCAN_SHARE_WATCHED   50
+#define SCAN_SHARE_UNWATCHED 5
+
+#define WATCHED_EVENTS                                                                  \
+    (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB | \
+     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+/* Read at once; a flood is told by one scan anyway. */
+#define EVENT_BUFFER_BYTES 16384
+#define DRAIN_READS_MAX    256
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void set_timer(const struct store_watch *watch, int64_t delay_ns)
+{
+    struct itimerspec when = {.it_value = {delay_ns / 1000000000, delay_ns % 1000000000}};
+
+    if (watch->timer >= 0)
+        timerfd_settime(watch->timer, 0, &when, NULL);
+}
+
+void store_watch_init(struct store_watch *watch)
+{
+    memset(watch, 0, sizeof(*watch));
+    atomic_init(&watch->poll, -1);
+    watch->events = -1;
+    watch->timer = -1;
+}
+
+static void close_all(const struct store_watch *watch, int poll)
+{
+    if (poll >= 0)
+        close(poll);
+    if (watch->events >= 0)
+        close(watch->events);
+    if (watch->timer >= 0)
+        close(watch->timer);
+}
+
+void store_watch_close(struct store_watch *watch)
+{
+    close_all(watch, atomic_load(&watch->poll));
+    free(watch->kept.items);
+    free(watch->seen.items);
+    store_watch_init(watch);
+}
+
+static bool join(int poll, int descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+
+    return descriptor >= 0 && epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+int store_watch_descriptor(struct store_watch *watch)
+{
+    int poll = atomic_load(&watch->poll);
+
+    if (poll >= 0)
+        return poll;
+    poll = epoll_create1(EPOLL_CLOEXEC);
+    watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    watch->events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (poll < 0 || !join(poll, watch->timer) ||
+        (watch->events >= 0 && !join(poll, watch->events))) {
+        log_write(LOG_LEVEL_WARN, "changes in the folder of models are not noticed: %s",
+                  strerror(errno));
+        close_all(watch, poll);
+        watch->events = -1;
+        watch->timer = -1;
+        return -1;
+    }
+    /* No folder is watched before a scan went through it. */
+    set_timer(watch, 1);
+    atomic_store(&watch->poll, poll);
+    return poll;
+}
+
+/* Whether an event can change what a scan finds. A link to a folder has any name, so only what
+ * concerns the bytes of a file alone is judged by its extension; files that others are still
+ * writing tell more when they are closed. */
+static bool matters(const struct inotify_event *event)
+{
+    size_t name_length;
+    unsigned rank;
+
+    if ((event->mask & IN_IGNORED) != 0)
+        return false;
+    if (event->len == 0 || (event->mask & IN_Q_OVERFLOW) != 0)
+        return true;
+    if (event->name[0] == '.')
+        return false;
+    if ((event->mask & (IN_CLOSE_WRITE | IN_ATTRIB)) != 0 && (event->mask & IN_ISDIR) == 0)
+        return model_path_split(event->name, &name_length, &rank);
+    return true;
+}
+
+static bool drain_events(int events)
+{
+    _Alignas(struct inotify_event) char buffer[EVENT_BUFFER_BYTES];
+    bool found = false;
+
+    for (int i = 0; i < DRAIN_READS_MAX; i++) {
+        ssize_t length = read(events, buffer, sizeof(buffer));
+
+        if (length < 0 && errno == EINTR)
+            continue;
+        if (length <= 0)
+            break;
+        for (ssize_t at = 0; at < length;) {
+            const struct inotify_event *event =
+                (const struct inotify_event *)(const void *)(buffer + at);
+
+            found = matters(event) || found;
+            at += (ssize_t)(sizeof(*event) + event->len);
+        }
+    }
+    return found;
+}
+
+bool store_watch_drain(struct store_watch *watch)
+{
+    uint64_t expirations = 0;
+    bool found = false;
+
+    if (atomic_load(&watch->poll) < 0)
+        return false;
+    if (watch->events >= 0)
+        found = drain_events(watch->events);
+    if (read(watch->timer, &expirations, sizeof(expirations)) == (ssize_t)sizeof(expirations))
+        found = true;
+    return found;
+}
+
+void store_watch_begin(struct store_watch *watch)
+{
+    watch->seen.count = 0;
+    watch->incomplete = false;
+    watch->begun_ns = now_ns();
+}
+
+static bool remember(struct watch_set *set, int item)
+{
+    if (set->count == set->capacity) {
+        size_t capacity = set->capacity == 0 ? 64 : set->capacity * 2;
+        int *items = realloc(set->items, capacity * sizeof(*items));
+
+        if (items == NULL)
+            return false;
+        set->items = items;
+        set->capacity = capacity;
+    }
+    set->items[set->count++] = item;
+    return true;
+}
+
+void store_watch_add(struct store_watch *watch, int folder)
+{
+    char path[64];
+    int item = -1;
+
+    if (atomic_load(&watch->poll) < 0)
+        return;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
+    if (watch->events >= 0)
+        item = inotify_add_watch(watch->events, path, WATCHED_EVENTS);
+    if (item >= 0 && remember(&watch->seen, item))
+        return;
+    watch->incomplete = true;
+    if (!watch->told)
+        log_write(
+            LOG_LEVEL_WARN,
+            "not every folder can be watched (%s): changes are found by looking every few seconds",
+            strerror(errno));
+    watch->told = true;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const int *left = a;
+    const int *right = b;
+
+    return (*left > *right) - (*left < *right);
+}
+
+/* Lets go of folders that are no longer below the root; those that are gone altogether lost their
+ * watch by themselves. */
+static void drop_unseen(struct store_watch *watch)
+{
+    struct watch_set old = watch->kept;
+
+    if (watch->seen.count > 1)
+        qsort(watch->seen.items, watch->seen.count, sizeof(int), compare_items);
+    for (size_t i = 0; i < old.count; i++)
+        if (watch->seen.count == 0 || bsearch(&old.items[i], watch->seen.items, watch->seen.count,
+                                              sizeof(int), compare_items) == NULL)
+            inotify_rm_watch(watch->events, old.items[i]);
+    watch->kept = watch->seen;
+    watch->seen = old;
+}
+
+void store_watch_end(struct store_watch *watch)
+{
+    int64_t took_ns = now_ns() - watch->begun_ns;
+    int64_t delay_ns = took_ns * (watch->incomplete ? SCAN_SHARE_UNWATCHED : SCAN_SHARE_WATCHED);
+
+    if (atomic_load(&watch->poll) < 0)
+        return;
+    if (watch->events >= 0)
+        drop_unseen(watch);
+    set_timer(watch, delay_ns > POLL_NS ? delay_ns : POLL_NS);
+}

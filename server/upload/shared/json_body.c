@@ -1,0 +1,67 @@
+/* Kept in memory, within a bound. */
+#include "upload/shared/json_body.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/exchange/problem.h"
+
+static bool refuse_length(struct request *request)
+{
+    problem_reply(request, PROBLEM_TOO_LARGE, "a JSON body has at most %zu bytes here",
+                  JSON_BODY_MAX);
+    return true;
+}
+
+bool json_body_refuse(struct request *request)
+{
+    uint64_t length = request_body_length(request);
+    const char *coding = request_header(request, "Content-Encoding");
+
+    if (coding != NULL && strcasecmp(coding, "identity") != 0) {
+        problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                      "a JSON body comes without Content-Encoding");
+        return true;
+    }
+    return length != UINT64_MAX && length > JSON_BODY_MAX && refuse_length(request);
+}
+
+void json_body_receive(struct json_body *body, const void *bytes, size_t length)
+{
+    if (body->failed || body->too_long)
+        return;
+    if (length > JSON_BODY_MAX - body->length) {
+        body->too_long = true;
+        return;
+    }
+    if (body->length + length > body->capacity) {
+        size_t capacity = 2 * (body->length + length);
+        char *grown = realloc(body->bytes, capacity);
+
+        body->failed = grown == NULL;
+        if (body->failed)
+            return;
+        body->bytes = grown;
+        body->capacity = capacity;
+    }
+    memcpy(body->bytes + body->length, bytes, length);
+    body->length += length;
+}
+
+bool json_body_refuse_received(struct request *request, const struct json_body *body)
+{
+    if (body->failed)
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    return body->failed || (body->too_long && refuse_length(request));
+}
+
+struct zt_text json_body_text(const struct json_body *body)
+{
+    return (struct zt_text){body->length > 0 ? body->bytes : "", body->length};
+}
+
+void json_body_free(struct json_body *body)
+{
+    free(body->bytes);
+}

@@ -1,0 +1,148 @@
+/* A list under one lock: uploads begin and end far more seldom than their bytes come. */
+#include "upload/shared/registry.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "derived/manifest_json.h"
+
+struct registry {
+    pthread_mutex_t lock;
+    struct registry_entry *first; /* by time of creation */
+    int64_t expire_s;
+};
+
+static const char *const kind_names[] = {
+    [UPLOAD_KIND_FILE] = "file",
+    [UPLOAD_KIND_WRITER] = "writer",
+    [UPLOAD_KIND_RESUMABLE] = "resumable",
+};
+
+struct registry *registry_new(int64_t expire_s)
+{
+    struct registry *registry = calloc(1, sizeof(*registry));
+
+    if (registry != NULL) {
+        pthread_mutex_init(&registry->lock, NULL);
+        registry->expire_s = expire_s;
+    }
+    return registry;
+}
+
+void registry_free(struct registry *registry)
+{
+    if (registry != NULL) {
+        pthread_mutex_destroy(&registry->lock);
+        free(registry);
+    }
+}
+
+void registry_make_id(char out_id[UPLOAD_ID_SIZE])
+{
+    uint8_t bytes[(UPLOAD_ID_SIZE - 1) / 2];
+
+    /* Up to 256 bytes come whole once the system has random numbers at all; whoever knows an id may
+     * go on with it, so there is no second best. */
+    while (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        continue;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        snprintf(out_id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+bool registry_id_is_valid(struct zt_text text)
+{
+    size_t digits = 0;
+
+    while (digits < text.length && memchr("0123456789abcdef", text.bytes[digits], 16) != NULL)
+        digits++;
+    return digits == text.length && text.length == UPLOAD_ID_SIZE - 1;
+}
+
+static bool counts_with(const struct registry_entry *one, const struct registry_entry *other)
+{
+    return (one->kind == UPLOAD_KIND_FILE) == (other->kind == UPLOAD_KIND_FILE) &&
+           one->client[0] != '\0' && strcmp(one->client, other->client) == 0;
+}
+
+/* With the lock held. */
+static unsigned count_like(const struct registry *registry, const struct registry_entry *entry)
+{
+    unsigned count = 0;
+
+    for (const struct registry_entry *one = registry->first; one != NULL; one = one->next)
+        count += counts_with(one, entry);
+    return count;
+}
+
+bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit)
+{
+    bool fits;
+
+    pthread_mutex_lock(&registry->lock);
+    fits = limit == 0 || count_like(registry, entry) < limit;
+    if (fits) {
+        struct registry_entry **at = &registry->first;
+
+        while (*at != NULL && (*at)->created <= entry->created)
+            at = &(*at)->next;
+        entry->next = *at;
+        *at = entry;
+    }
+    pthread_mutex_unlock(&registry->lock);
+    return fits;
+}
+
+void registry_remove(struct registry *registry, struct registry_entry *entry)
+{
+    struct registry_entry **at;
+
+    pthread_mutex_lock(&registry->lock);
+    at = &registry->first;
+    while (*at != NULL && *at != entry)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = entry->next;
+    pthread_mutex_unlock(&registry->lock);
+}
+
+static void write_time(struct json *json, const char *key, time_t time)
+{
+    json_key_string(json, key);
+    manifest_write_time(json, (int64_t)time * 1000000000);
+}
+
+static void write_entry(struct json *json, const struct registry_entry *entry, int64_t expire_s)
+{
+    time_t active = atomic_load(&entry->active);
+
+    json_object_begin(json);
+    json_key_string(json, "id");
+    json_put_string(json, entry->id);
+    json_key_string(json, "kind");
+    json_put_string(json, kind_names[entry->kind]);
+    json_key_string(json, "model");
+    json_put_string(json, entry->model);
+    write_time(json, "created", entry->created);
+    write_time(json, "active", active);
+    json_key_string(json, "received");
+    json_uint(json, atomic_load(&entry->received));
+    if (entry->kind != UPLOAD_KIND_FILE)
+        write_time(json, "expires", active + (time_t)expire_s);
+    json_object_end(json);
+}
+
+void registry_write(struct registry *registry, struct json *json)
+{
+    json_object_begin(json);
+    json_key_string(json, "uploads");
+    json_array_begin(json);
+    pthread_mutex_lock(&registry->lock);
+    for (const struct registry_entry *entry = registry->first; entry != NULL; entry = entry->next)
+        write_entry(json, entry, registry->expire_s);
+    pthread_mutex_unlock(&registry->lock);
+    json_array_end(json);
+    json_object_end(json);
+}

@@ -1,0 +1,225 @@
+/* Removing a model: every file that could be served under its name goes, or a shadowed one would
+ * come up in its place; those first, so that nothing is shown in between. Then the shards that
+ * nobody else uses.
+ *
+ * Who reads one of the files has it open and reads on. */
+#include "upload/shared/removal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "upload/shared/publication.h"
+#include "upload/shared/write_checks.h"
+
+/* A name, an extension, NUL. */
+#define PATH_SIZE (MODEL_NAME_MAX + 16)
+/* Models that are looked at in one step. */
+#define PAGE 256
+
+struct removal {
+    struct server *server;
+    char name[MODEL_NAME_MAX + 1];
+    struct preconditions preconditions; /* texts are the request's, which waits */
+    bool is_done;
+    bool has_failed;
+    enum problem problem;
+    struct zt_error error;
+};
+
+static bool fail(struct removal *removal, enum problem problem, const struct zt_error *error)
+{
+    removal->has_failed = true;
+    removal->problem = problem;
+    removal->error = *error;
+    return false;
+}
+
+static bool refuse(struct removal *removal, enum problem problem, const char *message)
+{
+    struct zt_error error;
+
+    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
+    return fail(removal, problem, &error);
+}
+
+/* --- who uses a file as a shard --- */
+
+static bool uses(const struct generation *generation, const char *path)
+{
+    for (uint32_t i = 0; i < generation->shards.count; i++) {
+        const struct shard_file *shard = &generation->shards.items[i];
+
+        if (strcmp(shard->sibling, path) == 0 ||
+            (shard->path != NULL && strcmp(shard->path, path) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Whether any model in the catalog uses a file as its shard. In doubt (there is no memory) it does.
+ */
+static bool is_used(struct server *server, const char *path)
+{
+    static const struct zt_text any = {"", 0};
+    struct generation **page = malloc(PAGE * sizeof(struct generation *));
+    char after[MODEL_NAME_MAX + 1] = "";
+    bool more = page != NULL;
+    bool used = page == NULL;
+
+    while (more && !used) {
+        size_t count = catalog_list(server->catalog, any, (struct zt_text){after, strlen(after)},
+                                    PAGE, page, &more);
+
+        for (size_t i = 0; i < count; i++) {
+            struct zt_text name = generation_name(page[i]);
+
+            used = used || uses(page[i], path);
+            snprintf(after, sizeof(after), "%.*s", (int)name.length, name.bytes);
+            generation_release(page[i]);
+        }
+        more = more && count > 0;
+    }
+    free(page);
+    return used;
+}
+
+/* --- shards --- */
+
+/* Of the model that is removed: there, a file without a manifest of its own (else it is a model
+ * itself, to be removed by its own name), and the one that the model means. */
+static bool belongs(const struct generation *file, const struct shard_file *shard)
+{
+    return file != NULL && file->error.status == ZT_DATA_SHARD &&
+           file->identity.size_bytes == shard->size_bytes &&
+           (shard->path == NULL || store_identity_equal(&file->identity, &shard->identity));
+}
+
+/* What is left of a shard is told, and nothing more: the model is gone. */
+static void remove_file(struct server *server, const char *path)
+{
+    struct zt_error error;
+    enum zt_status status = server->store->ops->remove(server->store, path, &error);
+
+    if (status == ZT_OK) {
+        generation_release(catalog_update(server->catalog, path));
+    } else if (status != ZT_NOT_FOUND) {
+        log_write(LOG_LEVEL_WARN, "%s: its model was removed, but it was not: %s", path,
+                  error.message);
+    }
+}
+
+static void remove_shard(struct server *server, const struct shard_file *shard)
+{
+    size_t name_length;
+    unsigned rank;
+    char name[MODEL_NAME_MAX + 1];
+    struct name_turn turn;
+    struct generation *file;
+
+    /* Found by its content elsewhere, it is somebody else's. */
+    if ((shard->path != NULL && strcmp(shard->path, shard->sibling) != 0) ||
+        !model_path_split(shard->sibling, &name_length, &rank))
+        return;
+    snprintf(name, sizeof(name), "%.*s", (int)name_length, shard->sibling);
+    turn = (struct name_turn){.name = name};
+    name_turn_begin(&turn);
+    file = catalog_update(server->catalog, shard->sibling);
+    if (belongs(file, shard) && !is_used(server, shard->sibling))
+        remove_file(server, shard->sibling);
+    generation_release(file);
+    name_turn_end(&turn);
+}
+
+/* A shard's name is longer than its model's, so two removals never wait for each other. */
+static void remove_shards(struct server *server, const struct generation *model)
+{
+    for (uint32_t i = 0; i < model->shards.count; i++)
+        remove_shard(server, &model->shards.items[i]);
+}
+
+/* --- the model --- */
+
+static bool check(struct removal *removal, const struct generation *current)
+{
+    if (current == NULL)
+        return refuse(removal, PROBLEM_MODEL_NOT_FOUND, "there is no model of this name");
+    if (!publication_preconditions_hold(&removal->preconditions, current)) {
+        return refuse(removal, PROBLEM_PRECONDITION_FAILED,
+                      "what stands under the name is not what the request asks for");
+    }
+    if (current->error.status == ZT_DATA_SHARD && is_used(removal->server, current->path))
+        return refuse(removal, PROBLEM_CONFLICT, "a model uses this file as its shard");
+    return true;
+}
+
+static bool remove_rank(struct removal *removal, unsigned rank)
+{
+    struct server *server = removal->server;
+    struct zt_error error;
+    char path[PATH_SIZE];
+    enum zt_status status;
+
+    snprintf(path, sizeof(path), "%s%s", removal->name, model_extension(rank));
+    status = server->store->ops->remove(server->store, path, &error);
+    if (status == ZT_OK)
+        generation_release(catalog_update(server->catalog, path));
+    return status == ZT_OK || status == ZT_NOT_FOUND ||
+           fail(removal, problem_of_write(&error), &error);
+}
+
+static bool remove_files(struct removal *removal)
+{
+    unsigned ranks = 0;
+
+    while (model_extension(ranks) != NULL)
+        ranks++;
+    while (ranks > 0)
+        if (!remove_rank(removal, --ranks))
+            return false;
+    return true;
+}
+
+static void run_removal(struct request *request)
+{
+    struct removal *removal = request->context;
+    struct name_turn turn = {.name = removal->name};
+    struct generation *current;
+
+    removal->is_done = true;
+    name_turn_begin(&turn);
+    current = publication_find_current(removal->server, removal->name);
+    if (check(removal, current) && remove_files(removal))
+        remove_shards(removal->server, current);
+    generation_release(current);
+    name_turn_end(&turn);
+}
+
+/* --- the request --- */
+
+void model_delete_begin(struct request *request)
+{
+    (void)(refuse_read_only(request) || refuse_name(request, request->names[0]));
+}
+
+enum outcome model_delete_handle(struct request *request)
+{
+    struct removal *removal = request->context;
+
+    if (removal == NULL) {
+        removal = request_allocate(request, sizeof(*removal));
+        if (removal == NULL)
+            return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        memset(removal, 0, sizeof(*removal));
+        removal->server = request->server;
+        memcpy(removal->name, request->names[0].bytes, request->names[0].length);
+        removal->preconditions = preconditions_of_write(request);
+        request->context = removal;
+        return request_work(request, run_removal);
+    }
+    if (removal->has_failed)
+        return problem_reply_error_as(request, removal->problem, &removal->error);
+    reply_empty(request, 204);
+    return OUTCOME_READY;
+}

@@ -1,0 +1,369 @@
+/* The files of a resumable upload. "resumable" is lines of a key and its value, from the first
+ * line, which says what it is, to "end"; one that is cut short is none. "state" is one line of a
+ * number and the system's boot, overwritten in place: it is shorter than a sector, so it is never
+ * half a number. When publication begins a second line follows: when that was, and the file's
+ * SHA-256. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include "upload/tus/resumable.h"
+#include "upload/tus/tus_fields.h"
+
+#define DATA_NAME  "data"
+#define FACTS_NAME "resumable"
+#define STATE_NAME "state"
+
+#define FIRST_LINE "ztserve-resumable 1"
+#define LAST_LINE  "end"
+/* A header of a request is smaller. */
+#define FACTS_SIZE_MAX ((size_t)64 << 10)
+
+#define BOOT_SIZE 37 /* a UUID and NUL */
+/* 20 digits, a blank, the boot, a newline. */
+#define STATE_SIZE (20 + 1 + BOOT_SIZE)
+/* 20 digits, a blank, "sha256:" and 64 digits, a newline. */
+#define END_SIZE (20 + 1 + 7 + 64 + 1)
+
+static const char *const text_keys[RESUMABLE_TEXTS] = {
+    [RESUMABLE_METADATA] = "metadata",
+    [RESUMABLE_IF_MATCH] = "if-match",
+    [RESUMABLE_IF_NONE_MATCH] = "if-none-match",
+    [RESUMABLE_IF_UNMODIFIED_SINCE] = "if-unmodified-since",
+    [RESUMABLE_REPR_DIGEST] = "repr-digest",
+};
+
+/* Another text with every start of the system; dashes where it is not told, which never is trusted.
+ */
+static void read_boot(char out_boot[BOOT_SIZE])
+{
+    int descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = descriptor >= 0 ? read(descriptor, out_boot, BOOT_SIZE - 1) : -1;
+
+    if (descriptor >= 0)
+        close(descriptor);
+    if (length != BOOT_SIZE - 1)
+        memset(out_boot, '-', BOOT_SIZE - 1);
+    out_boot[BOOT_SIZE - 1] = '\0';
+}
+
+/* --- writing --- */
+
+static enum zt_status write_state(struct resumable *resumable, uint64_t durable,
+                                  struct zt_error *error)
+{
+    char boot[BOOT_SIZE];
+    char line[STATE_SIZE + 1];
+
+    read_boot(boot);
+    snprintf(line, sizeof(line), "%020" PRIu64 " %s\n", durable, boot);
+    return resumable->server->store->ops->write_at(resumable->state, 0, line, STATE_SIZE, error);
+}
+
+static void print_facts(const struct resumable *resumable, FILE *stream)
+{
+    fprintf(stream, "%s\nmodel %s\nlength %" PRIu64 "\ncreated %" PRId64 "\n", FIRST_LINE,
+            resumable->entry.model, resumable->length, (int64_t)resumable->entry.created);
+    for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
+        if (resumable->texts[i] != NULL)
+            fprintf(stream, "%s %s\n", text_keys[i], resumable->texts[i]);
+    fprintf(stream, "%s\n", LAST_LINE);
+}
+
+/* Header fields hold no line ends, so each is one line. */
+static enum zt_status write_facts(struct resumable *resumable, struct stored_upload *file,
+                                  struct zt_error *error)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    enum zt_status status = ZT_NO_MEMORY;
+
+    if (stream != NULL) {
+        print_facts(resumable, stream);
+        status = fclose(stream) == 0 ? ZT_OK : ZT_NO_MEMORY;
+    }
+    if (status == ZT_OK)
+        status = resumable->server->store->ops->write_at(file, 0, text, length, error);
+    else
+        zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
+    free(text);
+    return status;
+}
+
+static enum zt_status create_facts(struct resumable *resumable, struct zt_error *error)
+{
+    struct store *store = resumable->server->store;
+    struct stored_upload *file;
+    enum zt_status status =
+        store->ops->kept_create(store, resumable->entry.id, FACTS_NAME, 0, &file, error);
+
+    if (status == ZT_OK) {
+        status = write_facts(resumable, file, error);
+        store->ops->abandon(file);
+    }
+    return status;
+}
+
+enum zt_status resumable_files_create(struct resumable *resumable, struct zt_error *error)
+{
+    struct store *store = resumable->server->store;
+    const char *id = resumable->entry.id;
+    enum zt_status status = store->ops->keep(store, id, error);
+
+    if (status != ZT_OK)
+        return status;
+    status =
+        store->ops->kept_create(store, id, DATA_NAME, resumable->length, &resumable->data, error);
+    if (status == ZT_OK)
+        status = create_facts(resumable, error);
+    if (status == ZT_OK)
+        status = store->ops->kept_create(store, id, STATE_NAME, 0, &resumable->state, error);
+    if (status == ZT_OK)
+        status = write_state(resumable, 0, error);
+    if (status != ZT_OK)
+        (void)store->ops->kept_drop(store, id, NULL);
+    return status;
+}
+
+enum zt_status resumable_files_sync(struct resumable *resumable, struct zt_error *error)
+{
+    struct store *store = resumable->server->store;
+    struct stored_upload *facts;
+    enum zt_status status =
+        store->ops->kept_open(store, resumable->entry.id, FACTS_NAME, &facts, error);
+
+    if (status == ZT_OK) {
+        status = store->ops->sync(facts, error);
+        store->ops->abandon(facts);
+    }
+    return status == ZT_OK ? store->ops->sync(resumable->state, error) : status;
+}
+
+enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durable,
+                                    struct zt_error *error)
+{
+    enum zt_status status = write_state(resumable, durable, error);
+
+    return status == ZT_OK ? resumable->server->store->ops->sync(resumable->state, error) : status;
+}
+
+enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error)
+{
+    const struct store_ops *ops = resumable->server->store->ops;
+    char line[END_SIZE + 1];
+    char text[ZT_DIGEST_TEXT_SIZE];
+    struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256,
+                               .length_bytes = sizeof(resumable->sha256)};
+    enum zt_status status;
+
+    memcpy(digest.bytes, resumable->sha256, sizeof(resumable->sha256));
+    zt_digest_format(&digest, text);
+    snprintf(line, sizeof(line), "%020" PRId64 " %.71s\n", (int64_t)time(NULL), text);
+    status = ops->write_at(resumable->state, STATE_SIZE, line, END_SIZE, error);
+    return status == ZT_OK ? ops->sync(resumable->state, error) : status;
+}
+
+/* --- reading --- */
+
+/* A whole small file as text; NULL when it is not there, too large, or memory is out. */
+static char *read_file(struct store *store, struct stored_upload *file, size_t size_max)
+{
+    uint64_t length = store->ops->length(file);
+    struct zt_source *source;
+    char *text = length <= size_max ? malloc((size_t)length + 1) : NULL;
+
+    if (text == NULL || store->ops->read_back(file, &source, NULL) != ZT_OK ||
+        zt_source_read_at(source, 0, text, (size_t)length, NULL) != ZT_OK) {
+        free(text);
+        return NULL;
+    }
+    text[length] = '\0';
+    return text;
+}
+
+static char *read_facts(struct store *store, const char *id)
+{
+    struct stored_upload *file;
+    char *text;
+
+    if (store->ops->kept_open(store, id, FACTS_NAME, &file, NULL) != ZT_OK)
+        return NULL;
+    text = read_file(store, file, FACTS_SIZE_MAX);
+    store->ops->abandon(file);
+    return text;
+}
+
+struct facts {
+    char model[MODEL_NAME_MAX + 1];
+    uint64_t length;
+    uint64_t created;
+    char *texts[RESUMABLE_TEXTS]; /* each its own */
+    bool has_model;
+    bool has_length;
+    bool is_whole;
+};
+
+static bool take_text(struct facts *facts, const char *key, const char *value)
+{
+    for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
+        if (strcmp(key, text_keys[i]) == 0 && facts->texts[i] == NULL) {
+            facts->texts[i] = strdup(value);
+            return facts->texts[i] != NULL;
+        }
+    }
+    return false;
+}
+
+static bool take_line(struct facts *facts, char *line)
+{
+    char *blank = strchr(line, ' ');
+    const char *value;
+
+    if (blank == NULL) {
+        facts->is_whole = strcmp(line, LAST_LINE) == 0;
+        return facts->is_whole;
+    }
+    *blank = '\0';
+    value = blank + 1;
+    if (strcmp(line, "model") == 0) {
+        facts->has_model = model_name_is_valid((struct zt_text){value, strlen(value)});
+        snprintf(facts->model, sizeof(facts->model), "%s", value);
+        return facts->has_model;
+    }
+    if (strcmp(line, "length") == 0) {
+        facts->has_length = tus_number_parse(value, &facts->length);
+        return facts->has_length;
+    }
+    if (strcmp(line, "created") == 0)
+        return tus_number_parse(value, &facts->created);
+    return take_text(facts, line, value);
+}
+
+static bool parse_facts(char *text, struct facts *out_facts)
+{
+    char *rest;
+    char *line = strtok_r(text, "\n", &rest);
+
+    *out_facts = (struct facts){.has_model = false};
+    if (line == NULL || strcmp(line, FIRST_LINE) != 0)
+        return false;
+    while (!out_facts->is_whole && (line = strtok_r(NULL, "\n", &rest)) != NULL)
+        if (!take_line(out_facts, line))
+            return false;
+    return out_facts->is_whole && out_facts->has_model && out_facts->has_length;
+}
+
+/* *out_same_boot: the system has not been started anew since. */
+static bool read_state(struct resumable *resumable, uint64_t *out_durable, bool *out_same_boot)
+{
+    char boot[BOOT_SIZE];
+    char *line = read_file(resumable->server->store, resumable->state, STATE_SIZE + END_SIZE);
+    bool valid = false;
+
+    read_boot(boot);
+    if (line != NULL && strlen(line) >= STATE_SIZE && line[20] == ' ') {
+        line[20] = '\0';
+        line[STATE_SIZE - 1] = '\0';
+        valid = tus_number_parse(line + 1, out_durable) && line[0] == '0';
+        *out_same_boot = boot[0] != '-' && strcmp(line + 21, boot) == 0;
+    }
+    free(line);
+    return valid;
+}
+
+/* How much of the data there is. What lies behind it is cut off: later it would be taken for bytes
+ * that came. */
+static bool find_offset(struct resumable *resumable)
+{
+    const struct store_ops *ops = resumable->server->store->ops;
+    uint64_t there = ops->length(resumable->data);
+    uint64_t durable = 0;
+    bool same_boot = false;
+    uint64_t offset;
+
+    if (!read_state(resumable, &durable, &same_boot) || durable > resumable->length)
+        return false;
+    offset = same_boot ? there : durable < there ? durable : there;
+    offset = offset < resumable->length ? offset : resumable->length;
+    atomic_init(&resumable->durable, durable < offset ? durable : offset);
+    atomic_init(&resumable->entry.received, offset);
+    return offset == there || ops->truncate(resumable->data, offset, NULL) == ZT_OK;
+}
+
+static bool parse_end(char *line, uint64_t *out_when, uint8_t out_sha256[32])
+{
+    struct zt_digest digest;
+
+    if (strlen(line) != END_SIZE || line[0] != '0' || line[20] != ' ' || line[END_SIZE - 1] != '\n')
+        return false;
+    line[20] = '\0';
+    line[END_SIZE - 1] = '\0';
+    if (!tus_number_parse(line + 1, out_when) ||
+        zt_digest_parse((struct zt_text){line + 21, END_SIZE - 22}, &digest, NULL) != ZT_OK ||
+        digest.algorithm != ZT_DIGEST_SHA256)
+        return false;
+    memcpy(out_sha256, digest.bytes, 32);
+    return true;
+}
+
+/* The data is gone: by its publication, if that had begun. */
+static bool read_end(struct resumable *resumable)
+{
+    char *text = read_file(resumable->server->store, resumable->state, STATE_SIZE + END_SIZE);
+    uint64_t when;
+    bool is_published = text != NULL && strlen(text) > STATE_SIZE &&
+                        parse_end(text + STATE_SIZE, &when, resumable->sha256);
+
+    free(text);
+    if (!is_published)
+        return false;
+    resumable->server->store->ops->abandon(resumable->state);
+    resumable->state = NULL;
+    atomic_init(&resumable->entry.active, (time_t)when);
+    atomic_init(&resumable->entry.received, resumable->length);
+    atomic_init(&resumable->durable, resumable->length);
+    atomic_init(&resumable->is_published, true);
+    return true;
+}
+
+static bool open_files(struct resumable *resumable)
+{
+    struct store *store = resumable->server->store;
+    const char *id = resumable->entry.id;
+    enum zt_status status;
+
+    if (store->ops->kept_open(store, id, STATE_NAME, &resumable->state, NULL) != ZT_OK)
+        return false;
+    status = store->ops->kept_open(store, id, DATA_NAME, &resumable->data, NULL);
+    return status == ZT_OK ? find_offset(resumable) : status == ZT_NOT_FOUND && read_end(resumable);
+}
+
+struct resumable *resumable_files_open(struct server *server, const char *id)
+{
+    char *text = read_facts(server->store, id);
+    struct facts facts = {.has_model = false};
+    struct resumable *resumable = NULL;
+    bool valid = text != NULL && parse_facts(text, &facts);
+
+    free(text);
+    if (!valid) {
+        for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
+            free(facts.texts[i]);
+        return NULL;
+    }
+    resumable = resumable_new(server, id, facts.texts);
+    if (resumable == NULL)
+        return NULL;
+    memcpy(resumable->entry.model, facts.model, sizeof(facts.model));
+    resumable->length = facts.length;
+    resumable->entry.created = (time_t)facts.created;
+    if (open_files(resumable))
+        return resumable;
+    resumable_release(resumable);
+    return NULL;
+}

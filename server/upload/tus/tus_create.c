@@ -1,0 +1,212 @@
+/* POST /v1/resumable: a new upload, with its first bytes if the client sends some. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "upload/shared/write_checks.h"
+#include "upload/tus/tus.h"
+#include "upload/tus/tus_body.h"
+#include "upload/tus/tus_fields.h"
+
+struct creation {
+    char model[MODEL_NAME_MAX + 1];
+    uint64_t length;
+    struct preconditions preconditions;
+};
+
+/* --- refusals, in the order of the contract; each true when it replied --- */
+
+static bool refuse_metadata(struct request *request, struct creation *creation)
+{
+    const char *metadata = request_header(request, "Upload-Metadata");
+    enum tus_metadata answer = TUS_METADATA_ABSENT;
+
+    if (metadata != NULL)
+        answer = tus_metadata_find(metadata, "model", creation->model, sizeof(creation->model));
+    if (answer == TUS_METADATA_FOUND)
+        return refuse_name(request, (struct zt_text){creation->model, strlen(creation->model)});
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
+                  answer == TUS_METADATA_ABSENT
+                      ? "Upload-Metadata tells the model's name: model <base64>"
+                      : "Upload-Metadata is malformed, or its model is no model's name");
+    return true;
+}
+
+/* Extensions that would make another upload of it than the one that is made here; an override is
+ * for uploads only. */
+static bool refuse_unknown_kind(struct request *request)
+{
+    const char *method = request_header(request, "X-HTTP-Method-Override");
+
+    if (method != NULL && strcasecmp(method, "POST") != 0) {
+        problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED,
+                      "uploads are made by POST: no X-HTTP-Method-Override here");
+        representation_field(&request->reply, "Allow", "POST, OPTIONS");
+        return true;
+    }
+    if (request_header(request, "Upload-Concat") != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "Upload-Concat: concatenation is not offered here");
+        return true;
+    }
+    return false;
+}
+
+static bool refuse_length(struct request *request, struct creation *creation)
+{
+    const char *length = request_header(request, "Upload-Length");
+
+    if (request_header(request, "Upload-Defer-Length") != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "Upload-Length is wanted: creation-defer-length is not offered here");
+        return true;
+    }
+    if (length == NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Length is wanted");
+        return true;
+    }
+    if (!tus_number_parse(length, &creation->length)) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Length is not a number of bytes");
+        return true;
+    }
+    return false;
+}
+
+static bool refuse_digest(struct request *request)
+{
+    const char *text = request_header(request, "Repr-Digest");
+    struct digest_field field = {0};
+
+    if (text == NULL || digest_field_parse(text, &field))
+        return false;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "Repr-Digest is malformed");
+    return true;
+}
+
+static bool refuse_creation(struct request *request, struct creation *creation)
+{
+    struct zt_text name;
+
+    if (refuse_read_only(request) || tus_refuse_version(request) || refuse_unknown_kind(request) ||
+        refuse_metadata(request, creation) || refuse_length(request, creation) ||
+        refuse_digest(request))
+        return true;
+    name = (struct zt_text){creation->model, strlen(creation->model)};
+    return refuse_preconditions(request, name, &creation->preconditions) ||
+           refuse_large(request, creation->length);
+}
+
+/* --- making it --- */
+
+static bool copy_texts(struct request *request, char *out_texts[RESUMABLE_TEXTS])
+{
+    static const char *const names[RESUMABLE_TEXTS] = {
+        [RESUMABLE_METADATA] = "Upload-Metadata",
+        [RESUMABLE_IF_MATCH] = "If-Match",
+        [RESUMABLE_IF_NONE_MATCH] = "If-None-Match",
+        [RESUMABLE_IF_UNMODIFIED_SINCE] = "If-Unmodified-Since",
+        [RESUMABLE_REPR_DIGEST] = "Repr-Digest",
+    };
+    bool copied = true;
+
+    for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
+        const char *text = request_header(request, names[i]);
+
+        out_texts[i] = text != NULL ? strdup(text) : NULL;
+        copied = copied && (text == NULL || out_texts[i] != NULL);
+    }
+    return copied;
+}
+
+static struct resumable *new_resumable(struct request *request, const struct creation *creation)
+{
+    char id[UPLOAD_ID_SIZE];
+    char *texts[RESUMABLE_TEXTS];
+    bool copied = copy_texts(request, texts);
+    struct resumable *resumable;
+
+    registry_make_id(id);
+    resumable = resumable_new(request->server, id, texts);
+    if (resumable == NULL || !copied) {
+        resumable_release(resumable);
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return NULL;
+    }
+    strcpy(resumable->entry.model, creation->model);
+    resumable->length = creation->length;
+    request_client(request, resumable->entry.client);
+    return resumable;
+}
+
+static bool refuse_making(struct request *request, struct resumable *resumable)
+{
+    struct resumables *resumables = request->server->resumables;
+    struct zt_error error;
+
+    if (!resumables_add(resumables, resumable)) {
+        reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
+                      "upload.sessions_per_client");
+        return true;
+    }
+    if (resumable_files_create(resumable, &error) != ZT_OK) {
+        resumables_forget(resumables, resumable);
+        reply_store_failure(request, &error);
+        return true;
+    }
+    return false;
+}
+
+void tus_create_begin(struct request *request)
+{
+    struct creation creation;
+    struct tus_body *body;
+    struct resumable *resumable;
+
+    if (refuse_creation(request, &creation))
+        return;
+    body = tus_body_new(request);
+    if (body == NULL)
+        return;
+    body->is_creation = true;
+    if ((request_body_length(request) > 0 && tus_body_refuse_fields(request, body)))
+        return;
+    resumable = new_resumable(request, &creation);
+    if (resumable == NULL)
+        return;
+    if (refuse_making(request, resumable)) {
+        resumable_release(resumable);
+        return;
+    }
+    body->resumable = resumable;
+    body->claim = claim_take_for_body(&resumable->claim);
+    tus_body_refuse_start(request, body);
+}
+
+/* --- the body, the answer --- */
+
+void tus_create_receive(struct request *request, const void *bytes, size_t length)
+{
+    tus_body_receive(request->context, bytes, length);
+}
+
+static void work_finish(struct request *request)
+{
+    (void)tus_body_finish(request->context);
+}
+
+enum outcome tus_create_handle(struct request *request)
+{
+    struct tus_body *body = request->context;
+
+    if (!body->is_answerable)
+        return request_work(request, work_finish);
+    if (body->has_failed)
+        return problem_reply_error_as(request, body->failure.problem, &body->failure.error);
+    reply_empty(request, 201);
+    representation_field(&request->reply, "Location",
+                         request_print(request, "/v1/resumable/%s", body->resumable->entry.id));
+    tus_reply_progress(request, body->resumable, body->offset);
+    if (atomic_load(&body->resumable->is_published))
+        tus_reply_published(request, body->resumable);
+    return OUTCOME_READY;
+}

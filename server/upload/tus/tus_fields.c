@@ -1,0 +1,126 @@
+/* Reading the fields strictly: what tus does not allow is malformed. */
+#include "upload/tus/tus_fields.h"
+
+#include <string.h>
+
+#include "http/fields/structured.h"
+
+/* Of a number below 2^63. */
+#define DIGITS_MAX 19
+
+bool tus_number_parse(const char *text, uint64_t *out_number)
+{
+    size_t length = strspn(text, "0123456789");
+    uint64_t number = 0;
+
+    if (length == 0 || length > DIGITS_MAX || text[length] != '\0')
+        return false;
+    for (size_t i = 0; i < length; i++)
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    if (number > INT64_MAX)
+        return false;
+    *out_number = number;
+    return true;
+}
+
+/* How many bytes a base64 text stands for; SIZE_MAX when it cannot be one. Padding is demanded. */
+static size_t decoded_length(struct zt_text base64)
+{
+    size_t padding = 0;
+
+    if (base64.length % 4 != 0)
+        return SIZE_MAX;
+    while (padding < 2 && padding < base64.length &&
+           base64.bytes[base64.length - 1 - padding] == '=')
+        padding++;
+    return base64.length / 4 * 3 - padding;
+}
+
+static bool is_key(struct zt_text key)
+{
+    for (size_t i = 0; i < key.length; i++)
+        if (key.bytes[i] <= ' ' || key.bytes[i] >= 0x7F)
+            return false;
+    return key.length > 0;
+}
+
+/* Cuts the next pair off: the value is empty where there is none. */
+static bool take_pair(const char **at, struct zt_text *out_key, struct zt_text *out_value)
+{
+    const char *begin = *at + strspn(*at, " \t");
+    const char *end = begin + strcspn(begin, ",");
+    const char *blank;
+    const char *key_end;
+    const char *value;
+
+    *at = *end == ',' ? end + 1 : end;
+    while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    blank = memchr(begin, ' ', (size_t)(end - begin));
+    key_end = blank != NULL ? blank : end;
+    value = blank != NULL ? blank + 1 : end;
+    *out_key = (struct zt_text){begin, (size_t)(key_end - begin)};
+    *out_value = (struct zt_text){value, (size_t)(end - value)};
+    return is_key(*out_key);
+}
+
+static bool take_value(struct zt_text base64, char *out_value, size_t size)
+{
+    size_t length = decoded_length(base64);
+
+    if (length >= size || !structured_decode(base64, (uint8_t *)out_value, length))
+        return false;
+    out_value[length] = '\0';
+    return memchr(out_value, '\0', length) == NULL;
+}
+
+enum tus_metadata tus_metadata_find(const char *field, const char *key, char *out_value,
+                                    size_t size)
+{
+    enum tus_metadata answer = TUS_METADATA_ABSENT;
+    const char *at = field;
+
+    while (*at != '\0') {
+        struct zt_text name;
+        struct zt_text value;
+
+        if (!take_pair(&at, &name, &value) || decoded_length(value) == SIZE_MAX)
+            return TUS_METADATA_MALFORMED;
+        if (name.length != strlen(key) || memcmp(name.bytes, key, name.length) != 0)
+            continue;
+        if (answer == TUS_METADATA_FOUND || !take_value(value, out_value, size))
+            return TUS_METADATA_MALFORMED;
+        answer = TUS_METADATA_FOUND;
+    }
+    return answer;
+}
+
+enum tus_checksum tus_checksum_parse(const char *field, struct zt_digest *out_digest)
+{
+    static const struct {
+        const char *name;
+        enum zt_digest_algorithm algorithm;
+        uint8_t length;
+    } known[] = {{"sha1", ZT_DIGEST_SHA1, 20}, {"sha256", ZT_DIGEST_SHA256, 32}};
+    size_t name_length = strcspn(field, " ");
+    struct zt_text value = {field + name_length, 0};
+
+    if (name_length == 0 || *value.bytes != ' ')
+        return TUS_CHECKSUM_MALFORMED;
+    value.bytes++;
+    value.length = strlen(value.bytes);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        struct zt_digest digest;
+
+        if (strlen(known[i].name) != name_length || memcmp(known[i].name, field, name_length) != 0)
+            continue;
+        digest =
+            (struct zt_digest){.algorithm = known[i].algorithm, .length_bytes = known[i].length};
+        if (decoded_length(value) != known[i].length ||
+            !structured_decode(value, digest.bytes, known[i].length))
+            return TUS_CHECKSUM_MALFORMED;
+        *out_digest = digest;
+        return TUS_CHECKSUM_KNOWN;
+    }
+    return TUS_CHECKSUM_UNKNOWN;
+}

@@ -1,0 +1,26 @@
+/* The header fields of tus 1.0.0 (https://tus.io/protocols/resumable-upload) as pure functions over
+ * their texts. */
+#ifndef UPLOAD_TUS_TUS_FIELDS_H
+#define UPLOAD_TUS_TUS_FIELDS_H
+
+#include <stdbool.h>
+
+#include "zt/digest.h"
+
+/* A number of bytes: digits alone. False when it is none, or more than 63 bits. */
+bool tus_number_parse(const char *text, uint64_t *out_number);
+
+enum tus_metadata { TUS_METADATA_FOUND, TUS_METADATA_ABSENT, TUS_METADATA_MALFORMED };
+
+/* Reads Upload-Metadata (pairs of a key and base64, separated by commas) and finds one key's value,
+ * which is copied with a NUL behind it. MALFORMED also for a value that does not fit, or holds a
+ * NUL, and for a key that comes twice. */
+enum tus_metadata tus_metadata_find(const char *field, const char *key, char *out_value,
+                                    size_t size);
+
+enum tus_checksum { TUS_CHECKSUM_KNOWN, TUS_CHECKSUM_UNKNOWN, TUS_CHECKSUM_MALFORMED };
+
+/* Reads Upload-Checksum: "sha1 <base64>". UNKNOWN: an algorithm that is not offered. */
+enum tus_checksum tus_checksum_parse(const char *field, struct zt_digest *out_digest);
+
+#endif

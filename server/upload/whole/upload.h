@@ -1,0 +1,24 @@
+/* PUT /v1/models/{model}: a whole file (http-api, section 6.1).
+ *
+ *   RECEIVING --last byte--> FINISHING --published--> PUBLISHED
+ *       |                        |
+ *       +--failure kept----------+--refused---------> FAILED
+ *
+ * A cut connection leaves nothing, whatever the state.
+ *
+ * The body goes to an unnamed file as it comes; workers hash what has arrived, behind the writer.
+ * When the last byte is there a worker validates the file with the reader that serves it, checks
+ * its digests, and publishes it. */
+#ifndef UPLOAD_WHOLE_UPLOAD_H
+#define UPLOAD_WHOLE_UPLOAD_H
+
+#include "http/exchange/router.h"
+
+void model_put_begin(struct request *request);
+void model_put_receive(struct request *request, const void *bytes, size_t length);
+/* The same on workers. */
+void model_put_store(struct request *request, const struct body_piece *piece);
+void model_put_digest(struct request *request, const struct body_piece *piece);
+enum outcome model_put_handle(struct request *request);
+
+#endif

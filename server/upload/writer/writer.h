@@ -1,0 +1,48 @@
+/* The streaming writer's requests (http-api, section 6.2). */
+#ifndef UPLOAD_WRITER_WRITER_H
+#define UPLOAD_WRITER_WRITER_H
+
+#include "http/exchange/router.h"
+
+/* POST /v1/models/{model}/uploads */
+void writer_create_begin(struct request *request);
+void writer_create_receive(struct request *request, const void *bytes, size_t length);
+enum outcome writer_create_handle(struct request *request);
+
+/* GET, DELETE /v1/uploads/{id} */
+void writer_status_begin(struct request *request);
+enum outcome writer_status_handle(struct request *request);
+void writer_delete_begin(struct request *request);
+enum outcome writer_delete_handle(struct request *request);
+
+/* PUT /v1/uploads/{id}/objects/{object} */
+void writer_object_begin(struct request *request);
+void writer_object_receive(struct request *request, const void *bytes, size_t length);
+enum outcome writer_object_handle(struct request *request);
+
+/* PUT /v1/uploads/{id}/objects/{object}/{component} */
+void writer_put_begin(struct request *request);
+void writer_put_receive(struct request *request, const void *bytes, size_t length);
+void writer_put_store(struct request *request, const struct body_piece *piece);
+void writer_put_digest(struct request *request, const struct body_piece *piece);
+enum outcome writer_put_handle(struct request *request);
+
+/* POST /v1/uploads/{id}/commit */
+void writer_commit_begin(struct request *request);
+enum outcome writer_commit_handle(struct request *request);
+
+/* --- shared by them --- */
+
+struct writer_session;
+
+/* The session that the path's first name means, held by the request. NULL: replied with 403 (a
+ * write, and the server is read-only) or 404. */
+struct writer_session *writer_resolve(struct request *request, bool is_write);
+
+/* Memory that is cleared and lives as long as the request. NULL: replied. */
+void *writer_context(struct request *request, size_t size);
+
+/* A path below /v1/uploads of the session, for Location: "/v1/uploads/<id>". */
+const char *writer_location(struct request *request, const struct writer_session *session);
+
+#endif

@@ -1,0 +1,97 @@
+/* One component on its way into a streaming writer's upload: its body is written as it comes,
+ * workers follow, and a worker finishes and acknowledges it.
+ *
+ * Where the body goes: what is stored as it is sent, and of a length that is known, to its place in
+ * "data" at once; all else to an unnamed file first, from where it is decoded, compressed, or
+ * copied to its place. */
+#ifndef UPLOAD_WRITER_WRITER_ARRIVAL_H
+#define UPLOAD_WRITER_WRITER_ARRIVAL_H
+
+#include "upload/shared/body_follower.h"
+#include "upload/shared/byte_digests.h"
+#include "upload/writer/writer_session.h"
+#include "zt/encode.h"
+
+/* What the request says. */
+struct arrival_terms {
+    struct zt_text object; /* held by the arrival */
+    struct zt_text component;
+    struct zt_shape shape;
+    enum zt_dtype dtype;
+    enum zt_logical logical;
+    uint64_t decoded_length;
+    bool body_is_zstd; /* Content-Encoding */
+    bool as_sent;      /* a zstd body that is stored as it is */
+    bool compress;     /* stored compressed, by the server */
+    bool without_body; /* the bytes are to be found by their digest */
+    int level;
+    uint64_t body_length; /* UINT64_MAX: chunked */
+    struct digest_field content_digest;
+    struct digest_field repr_digest;
+    bool has_wanted;
+    uint8_t wanted_sha256[32];
+};
+
+enum arrival_state { ARRIVAL_RECEIVING, ARRIVAL_FINISHING, ARRIVAL_DONE };
+
+struct arrival {
+    atomic_uint references; /* the request's, and one while a job is queued or runs */
+    struct writer_session *session;
+    uint64_t round;
+    struct arrival_terms terms;
+    char *names;
+
+    struct stored_upload *data; /* a descriptor of its own */
+    bool has_place;
+    struct writer_place place;
+    struct stored_upload *spool;  /* the body, unless it goes to its place */
+    struct stored_upload *packed; /* what the encoder makes */
+    uint64_t packed_length;
+    struct zt_encoder *encoder;
+
+    struct byte_digests decoded;
+    struct byte_digests body;   /* of a zstd body */
+    struct byte_digests stored; /* of what the encoder makes */
+    struct body_follower follower;
+    bool follows;
+
+    /* Set by the loop while it receives, by the worker while it finishes. */
+    enum arrival_state state;
+    bool has_failed;
+    struct writer_failure failure;
+};
+
+/* Takes a reference to the session, copies the names, opens the files, and takes a place where that
+ * can be done at once. NULL with failure filled. */
+struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
+                              const struct arrival_terms *terms, struct writer_failure *failure);
+
+/* On the loop. A failure stays, and the rest of the body is dropped. */
+void arrival_receive(struct arrival *arrival, const void *bytes, size_t length);
+
+/* The same on a worker, while the request waits; the follower is given the bytes by another
+ * (body_follower_take). */
+void arrival_store(struct arrival *arrival, const void *bytes, size_t length);
+
+/* On a worker: everything from the last byte to the acknowledgement. False: failure is filled, and
+ * nothing is left of it. */
+bool arrival_finish(struct arrival *arrival);
+
+/* On the loop: the request is over. */
+void arrival_release(void *arrival);
+
+/* --- between the files of an arrival --- */
+
+/* Keeps the first failure; always false. */
+bool arrival_fail(struct arrival *arrival, enum problem problem, const struct zt_error *error);
+bool arrival_fail_store(struct arrival *arrival, const struct zt_error *error);
+/* A place in "data". */
+bool arrival_take_place(struct arrival *arrival, uint64_t length);
+
+/* writer_pull.c: decodes a stored component into place or encoder. */
+bool arrival_pull(struct arrival *arrival, const struct zt_component *component,
+                  struct zt_source *source);
+/* The bytes that the request names by their digest, from wherever the server holds them. */
+bool arrival_pull_held(struct arrival *arrival);
+
+#endif

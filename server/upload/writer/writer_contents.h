@@ -1,0 +1,69 @@
+/* What a streaming writer's upload holds: objects as they were declared, components as they
+ * arrived. Kept by name, compact, because there may be a million of them. Locks are the caller's.
+ */
+#ifndef UPLOAD_WRITER_WRITER_CONTENTS_H
+#define UPLOAD_WRITER_WRITER_CONTENTS_H
+
+#include "zt/assemble.h"
+
+/* One allocation: extents and name lie behind it. */
+struct writer_component {
+    struct writer_component *next; /* of its object, by name, bytewise */
+    uint64_t offset;
+    uint64_t final_offset; /* where a commit has it lie; nobody else looks at it */
+    uint64_t length;
+    uint64_t decoded_length;
+    uint8_t sha256[32]; /* of the decoded bytes */
+    uint8_t stated[32]; /* what the manifest will state: as long as its algorithm's digests are */
+    uint8_t dtype;      /* enum zt_dtype */
+    uint8_t logical;    /* enum zt_logical */
+    uint8_t rank;
+    bool compressed;
+    uint32_t name_length;
+    uint64_t extents[];
+};
+
+struct writer_object {
+    struct zt_text name;
+    struct zt_declaration *declared; /* NULL: it is dense, and what its data is */
+    struct writer_component *components;
+    uint32_t component_count;
+};
+
+struct writer_contents {
+    void *tree; /* of objects, by name, bytewise */
+    uint64_t object_count;
+    uint64_t held_bytes;
+};
+
+/* Everything a component is but its place in the list. NULL when memory is out. Freed with free()
+ * until it was put. */
+struct writer_component *writer_component_new(struct zt_text name, const struct zt_shape *shape);
+struct zt_text writer_component_name(const struct writer_component *component);
+struct zt_shape writer_component_shape(const struct writer_component *component);
+
+void writer_contents_free(struct writer_contents *contents);
+
+/* NULL when there is none of that name. Borrowed. */
+struct writer_object *writer_contents_find(const struct writer_contents *contents,
+                                           struct zt_text object);
+struct writer_component *writer_object_find(const struct writer_object *object,
+                                            struct zt_text component);
+
+/* Takes a declaration over, in the place of the one before. False, and nothing happened, when
+ * memory is out. */
+bool writer_contents_declare(struct writer_contents *contents, struct zt_text object,
+                             struct zt_declaration *declaration);
+
+/* Takes a component over; *out_replaced is the one of that name before it, for the caller to free,
+ * or NULL. False, and nothing happened, when memory is out. */
+bool writer_contents_put(struct writer_contents *contents, struct zt_text object,
+                         struct writer_component *component,
+                         struct writer_component **out_replaced);
+
+/* Calls visit for every object in order of name until it says false. */
+void writer_contents_walk(const struct writer_contents *contents,
+                          bool (*visit)(void *context, const struct writer_object *object),
+                          void *context);
+
+#endif

@@ -1,0 +1,246 @@
+/* The worker's side of an arrival: from the last byte to the acknowledgement, one function a step;
+ * the first that fails ends it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "upload/writer/writer_arrival.h"
+#include "upload/writer/writer_journal.h"
+#include "zt/coding.h"
+
+static const struct store_ops *ops_of(const struct arrival *arrival)
+{
+    return arrival->session->server->store->ops;
+}
+
+static bool refuse(struct arrival *arrival, enum problem problem, const char *message)
+{
+    struct zt_error error;
+
+    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
+    return arrival_fail(arrival, problem, &error);
+}
+
+/* --- what came --- */
+
+static bool check_length(struct arrival *arrival)
+{
+    const struct arrival_terms *terms = &arrival->terms;
+
+    return terms->without_body || terms->body_is_zstd ||
+           body_follower_received(&arrival->follower) == terms->decoded_length ||
+           refuse(arrival, PROBLEM_SIZE_MISMATCH,
+                  "the body has fewer bytes than shape and type want");
+}
+
+static bool follow_to_end(struct arrival *arrival)
+{
+    struct zt_error error;
+
+    return body_follower_finish(&arrival->follower, &error) == ZT_OK ||
+           arrival_fail_store(arrival, &error);
+}
+
+/* RFC 9659: what the content coding zstd may ask a receiver for. More would be memory for whoever
+ * asks, many at once. */
+static bool check_windows(struct arrival *arrival, const struct zt_component *body,
+                          struct zt_source *source)
+{
+    struct zt_error error;
+    bool fit;
+
+    if (zt_zstd_windows_fit(source, body, &fit, &error) != ZT_OK)
+        return arrival_fail_store(arrival, &error);
+    return fit || refuse(arrival, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                         "Content-Encoding zstd: a frame wants a window above 8 MiB");
+}
+
+/* Only now: zstd tells at its end whether it was right. */
+static bool decode_body(struct arrival *arrival)
+{
+    const struct arrival_terms *terms = &arrival->terms;
+    struct stored_upload *from = arrival->spool != NULL ? arrival->spool : arrival->data;
+    const struct zt_component body = {
+        .name = "",
+        .encoding_name = "zstd",
+        .encoding = ZT_ENCODING_ZSTD,
+        .offset = arrival->follower.base,
+        .length = body_follower_received(&arrival->follower),
+        .decoded_length = terms->decoded_length,
+    };
+    struct zt_source *source;
+    struct zt_error error;
+
+    if (!terms->body_is_zstd)
+        return true;
+    if (ops_of(arrival)->read_back(from, &source, &error) != ZT_OK)
+        return arrival_fail_store(arrival, &error);
+    return check_windows(arrival, &body, source) && arrival_pull(arrival, &body, source);
+}
+
+static bool read_bytes(struct arrival *arrival)
+{
+    if (arrival->terms.without_body)
+        return arrival_pull_held(arrival);
+    return check_length(arrival) && follow_to_end(arrival) && decode_body(arrival);
+}
+
+static bool end_encoding(struct arrival *arrival)
+{
+    struct zt_error error;
+
+    if (arrival->encoder != NULL && zt_encoder_finish(arrival->encoder, &error) != ZT_OK)
+        return arrival_fail_store(arrival, &error);
+    byte_digests_finish(&arrival->decoded);
+    byte_digests_finish(&arrival->body);
+    byte_digests_finish(&arrival->stored);
+    return true;
+}
+
+/* --- digests --- */
+
+static bool check_stated(struct arrival *arrival)
+{
+    const struct arrival_terms *terms = &arrival->terms;
+    const struct byte_digests *sent = terms->body_is_zstd ? &arrival->body : &arrival->decoded;
+
+    if (!terms->without_body && !byte_digests_agree(sent, &terms->content_digest))
+        return refuse(arrival, PROBLEM_DIGEST_MISMATCH,
+                      "the body does not have the digest of Content-Digest");
+    /* RFC 9530 has it cover the coded bytes; the answer's covers the decoded ones. Either proves
+     * that they are right. */
+    if (!byte_digests_agree(sent, &terms->repr_digest) &&
+        !byte_digests_agree(&arrival->decoded, &terms->repr_digest))
+        return refuse(arrival, PROBLEM_DIGEST_MISMATCH,
+                      "the bytes do not have the digest of Repr-Digest");
+    return true;
+}
+
+/* What the server thought it held under a digest may be something else. */
+static bool check_wanted(struct arrival *arrival)
+{
+    const struct arrival_terms *terms = &arrival->terms;
+
+    if (!terms->has_wanted || memcmp(arrival->decoded.sha256.bytes, terms->wanted_sha256,
+                                     sizeof(terms->wanted_sha256)) == 0)
+        return true;
+    return terms->without_body ? refuse(arrival, PROBLEM_COMPONENT_NOT_FOUND,
+                                        "no component with these bytes is here")
+                               : refuse(arrival, PROBLEM_DIGEST_MISMATCH,
+                                        "the bytes do not have the digest stated");
+}
+
+/* --- its place --- */
+
+static bool copy_to_place(struct arrival *arrival, struct stored_upload *from, uint64_t length)
+{
+    struct zt_error error;
+    enum zt_status status;
+
+    if (!arrival_take_place(arrival, length))
+        return false;
+    if (!writer_write_begin(arrival->session, arrival->round))
+        return refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
+    status = ops_of(arrival)->copy(from, 0, arrival->data, arrival->place.offset, length, &error);
+    writer_write_end(arrival->session);
+    return status == ZT_OK || arrival_fail_store(arrival, &error);
+}
+
+static bool put_in_place(struct arrival *arrival)
+{
+    if (arrival->packed != NULL)
+        return copy_to_place(arrival, arrival->packed, arrival->packed_length);
+    if (arrival->terms.as_sent && arrival->spool != NULL)
+        return copy_to_place(arrival, arrival->spool, body_follower_received(&arrival->follower));
+    return true;
+}
+
+static bool sync_data(struct arrival *arrival)
+{
+    struct zt_error error;
+
+    return ops_of(arrival)->sync(arrival->data, &error) == ZT_OK ||
+           arrival_fail_store(arrival, &error);
+}
+
+/* --- the acknowledgement --- */
+
+static const uint8_t *stated_digest(const struct arrival *arrival)
+{
+    if (arrival->session->target == ZT_TARGET_ZT2)
+        return arrival->decoded.xxh3.bytes;
+    if (arrival->terms.compress)
+        return arrival->stored.sha256.bytes;
+    return arrival->terms.as_sent ? arrival->body.sha256.bytes : arrival->decoded.sha256.bytes;
+}
+
+static struct writer_component *describe(const struct arrival *arrival)
+{
+    const struct arrival_terms *terms = &arrival->terms;
+    struct writer_component *component = writer_component_new(terms->component, &terms->shape);
+
+    if (component == NULL)
+        return NULL;
+    component->dtype = (uint8_t)terms->dtype;
+    component->logical = (uint8_t)terms->logical;
+    component->compressed = terms->compress || terms->as_sent;
+    component->offset = arrival->place.offset;
+    component->length = arrival->place.length;
+    component->decoded_length = terms->decoded_length;
+    memcpy(component->sha256, arrival->decoded.sha256.bytes, sizeof(component->sha256));
+    memcpy(component->stated, stated_digest(arrival), sizeof(component->stated));
+    return component;
+}
+
+static void return_replaced(struct arrival *arrival, struct writer_component *replaced)
+{
+    struct writer_place place;
+
+    if (replaced == NULL)
+        return;
+    place = (struct writer_place){replaced->offset, replaced->length};
+    writer_place_return(arrival->session, arrival->round, arrival->data, &place);
+    free(replaced);
+}
+
+static bool acknowledge(struct arrival *arrival)
+{
+    struct writer_exchange exchange = {.object = arrival->terms.object,
+                                       .component = describe(arrival)};
+    struct writer_failure failure;
+    struct zt_error error;
+
+    if (exchange.component == NULL) {
+        zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a component");
+        return arrival_fail(arrival, PROBLEM_INTERNAL, &error);
+    }
+    if (!writer_session_put(arrival->session, arrival->round, &exchange, &failure)) {
+        free(exchange.component);
+        return arrival_fail(arrival, failure.problem, &failure.error);
+    }
+    /* It is the component's from now on. */
+    arrival->has_place = false;
+    return_replaced(arrival, exchange.replaced);
+    return true;
+}
+
+/* Of a round that is over nothing that was read back tells about the body: a commit has the file,
+ * cut and completed. */
+static void tell_end_of_round(struct arrival *arrival)
+{
+    if (!writer_round_is_over(arrival->session, arrival->round))
+        return;
+    arrival->has_failed = false;
+    (void)refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
+}
+
+bool arrival_finish(struct arrival *arrival)
+{
+    bool done = !arrival->has_failed && read_bytes(arrival) && end_encoding(arrival) &&
+                check_stated(arrival) && check_wanted(arrival) && put_in_place(arrival) &&
+                sync_data(arrival) && acknowledge(arrival);
+
+    if (!done)
+        tell_end_of_round(arrival);
+    arrival->state = ARRIVAL_DONE;
+    return done;
+}

@@ -1,0 +1,372 @@
+/* The request's side of a component: what it says is read and refused before the body, in the order
+ * of the contract. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "upload/shared/write_checks.h"
+#include "upload/writer/writer.h"
+#include "upload/writer/writer_arrival.h"
+
+/* Higher ones take hundreds of megabytes for each component on its way. */
+#define LEVEL_MAX 19
+/* zTensor 2's bound on names. */
+#define NAME_MAX_BYTES 1024
+
+/* --- reading what the request says; each false when it replied --- */
+
+static bool invalid(struct request *request, const char *message)
+{
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", message);
+    return false;
+}
+
+static bool text_is(struct zt_text text, const char *word)
+{
+    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+}
+
+static bool read_level(struct request *request, struct arrival_terms *terms)
+{
+    struct zt_text text;
+    int level = 0;
+
+    if (!request_query(request, "level", 0, &text))
+        return true;
+    for (size_t i = 0; i < text.length && level <= LEVEL_MAX; i++)
+        level = text.bytes[i] >= '0' && text.bytes[i] <= '9' ? level * 10 + (text.bytes[i] - '0')
+                                                             : LEVEL_MAX + 1;
+    if (level < 1 || level > LEVEL_MAX)
+        return invalid(request, "level is a number from 1 to 19");
+    terms->level = level;
+    return true;
+}
+
+/* Of the version and the coding of the body follows what is done to it. */
+static bool read_encoding(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
+{
+    struct zt_text text;
+
+    *out_says_raw = false;
+    if (!request_query(request, "encoding", 0, &text))
+        return true;
+    *out_says_raw = text_is(text, "raw");
+    terms->compress = text_is(text, "zstd");
+    return *out_says_raw || terms->compress || invalid(request, "encoding is raw or zstd");
+}
+
+static int hex_digit(char digit)
+{
+    const char *at = strchr("0123456789abcdef", digit);
+
+    return digit != '\0' && at != NULL ? (int)(at - "0123456789abcdef") : -1;
+}
+
+static bool read_digest(struct request *request, struct arrival_terms *terms)
+{
+    static const char prefix[] = "sha256:";
+    const size_t prefix_length = sizeof(prefix) - 1;
+    struct zt_text text;
+    bool fits;
+
+    if (!request_query(request, "digest", 0, &text))
+        return true;
+    fits = text.length == prefix_length + 64 && memcmp(text.bytes, prefix, prefix_length) == 0;
+    for (size_t i = 0; i < 32 && fits; i++) {
+        int high = hex_digit(text.bytes[prefix_length + 2 * i]);
+        int low = hex_digit(text.bytes[prefix_length + 2 * i + 1]);
+
+        fits = high >= 0 && low >= 0;
+        terms->wanted_sha256[i] = (uint8_t)(fits ? high << 4 | low : 0);
+    }
+    terms->has_wanted = true;
+    return fits || invalid(request, "digest is sha256: and 64 lower-case hex digits");
+}
+
+static bool read_digest_fields(struct request *request, struct arrival_terms *terms)
+{
+    const char *content = request_header(request, "Content-Digest");
+    const char *repr = request_header(request, "Repr-Digest");
+
+    return ((content == NULL || digest_field_parse(content, &terms->content_digest)) &&
+            (repr == NULL || digest_field_parse(repr, &terms->repr_digest))) ||
+           invalid(request, "Content-Digest or Repr-Digest is malformed");
+}
+
+static bool read_shape(struct request *request, struct arrival_terms *terms)
+{
+    struct zt_error error;
+    struct zt_text text;
+
+    if (!request_query(request, "shape", 0, &text))
+        return true;
+    return zt_declare_shape(text, &terms->shape, &error) == ZT_OK ||
+           invalid(request, error.message);
+}
+
+static bool read_names(struct request *request, struct arrival_terms *terms)
+{
+    terms->object = request->names[1];
+    terms->component = request->names[2];
+    return true;
+}
+
+/* --- what the session says to it --- */
+
+static bool check_names(struct request *request, const struct writer_session *session,
+                        const struct arrival_terms *terms)
+{
+    if (session->target == ZT_TARGET_ZT1 ||
+        (terms->object.length <= NAME_MAX_BYTES && terms->component.length <= NAME_MAX_BYTES))
+        return true;
+    problem_reply(request, PROBLEM_INVALID_NAME, "a name has at most %d bytes in zTensor 2",
+                  NAME_MAX_BYTES);
+    return false;
+}
+
+/* The declared shape of a dense object is its data's, too. */
+static bool settle_shape(struct request *request, struct writer_session *session,
+                         struct arrival_terms *terms)
+{
+    struct zt_shape declared = {.stated = false};
+    const struct writer_object *object;
+
+    pthread_rwlock_rdlock(&session->contents_lock);
+    object = writer_contents_find(&session->contents, terms->object);
+    if (object != NULL && object->declared != NULL && text_is(object->declared->format, "dense") &&
+        text_is(terms->component, "data"))
+        declared = object->declared->shape;
+    pthread_rwlock_unlock(&session->contents_lock);
+    if (!terms->shape.stated)
+        terms->shape = declared;
+    if (!terms->shape.stated)
+        return invalid(request, "shape is missing: shape=768,768");
+    if (!declared.stated ||
+        (declared.rank == terms->shape.rank &&
+         memcmp(declared.extents, terms->shape.extents, declared.rank * sizeof(uint64_t)) == 0))
+        return true;
+    problem_reply(request, PROBLEM_SIZE_MISMATCH, "the object was declared with another shape");
+    return false;
+}
+
+/* As far as it can be told before the others are there. */
+static bool check_layout(struct request *request, struct writer_session *session,
+                         const struct arrival_terms *terms)
+{
+    const struct zt_assembly_component component = {.name = terms->component,
+                                                    .dtype = terms->dtype,
+                                                    .logical = terms->logical,
+                                                    .decoded_length = terms->decoded_length};
+    enum zt_status status = ZT_OK;
+    struct zt_error error;
+    const struct writer_object *object;
+    const struct zt_declaration *declared;
+
+    pthread_rwlock_rdlock(&session->contents_lock);
+    object = writer_contents_find(&session->contents, terms->object);
+    declared = object != NULL ? object->declared : NULL;
+    if (declared != NULL && declared->shape.stated) {
+        const struct zt_assembly_object outline = {
+            .name = object->name, .format = declared->format, .shape = &declared->shape};
+
+        status = zt_assembly_check_component(session->target, &outline, &component, &error);
+    }
+    pthread_rwlock_unlock(&session->contents_lock);
+    if (status == ZT_OK)
+        return true;
+    problem_reply_error_as(
+        request, status == ZT_NO_MEMORY ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, &error);
+    return false;
+}
+
+static bool settle_coding(struct request *request, const struct writer_session *session,
+                          struct arrival_terms *terms, bool says_raw)
+{
+    const char *coding = request_header(request, "Content-Encoding");
+    bool is_zstd = coding != NULL && strcasecmp(coding, "zstd") == 0;
+
+    if (coding != NULL && !is_zstd && strcasecmp(coding, "identity") != 0) {
+        problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                      "Content-Encoding is zstd, or absent");
+        return false;
+    }
+    terms->body_is_zstd = is_zstd && !terms->without_body;
+    terms->as_sent = terms->body_is_zstd && !says_raw && session->target == ZT_TARGET_ZT1;
+    terms->compress = (terms->compress || (terms->body_is_zstd && !says_raw)) && !terms->as_sent;
+    return true;
+}
+
+static bool settle_type(struct request *request, const struct writer_session *session,
+                        struct arrival_terms *terms)
+{
+    struct zt_text dtype;
+    struct zt_text type;
+    struct zt_error error;
+
+    if (!request_query(request, "dtype", 0, &dtype))
+        return invalid(request, "dtype is missing: dtype=f32");
+    if (!request_query(request, "type", 0, &type))
+        type = (struct zt_text){"", 0};
+    if (zt_declare_type(session->target, dtype, type, &terms->dtype, &terms->logical, &error) ==
+        ZT_OK)
+        return true;
+    problem_reply(request, PROBLEM_UNKNOWN_DTYPE, "%s", error.message);
+    return false;
+}
+
+static bool settle_size(struct request *request, struct arrival_terms *terms)
+{
+    struct zt_error error;
+
+    if (zt_declared_bytes(&terms->shape, terms->dtype, terms->logical, &terms->decoded_length,
+                          &error) != ZT_OK) {
+        problem_reply(request, PROBLEM_SIZE_MISMATCH, "%s", error.message);
+        return false;
+    }
+    if (terms->without_body || terms->body_is_zstd || terms->body_length == UINT64_MAX ||
+        terms->body_length == terms->decoded_length)
+        return true;
+    problem_reply(
+        request, PROBLEM_SIZE_MISMATCH, "the body has %llu bytes where shape and type want %llu",
+        (unsigned long long)terms->body_length, (unsigned long long)terms->decoded_length);
+    return false;
+}
+
+static bool check_limits(struct request *request, const struct arrival_terms *terms)
+{
+    return !refuse_large(request, terms->body_length) &&
+           !refuse_large(request, terms->decoded_length);
+}
+
+static bool settle_body(struct request *request, struct arrival_terms *terms)
+{
+    terms->body_length = request_body_length(request);
+    terms->without_body = terms->has_wanted && terms->body_length == 0;
+    if (terms->without_body || terms->body_length > 0 ||
+        request_header(request, "Content-Length") != NULL)
+        return true;
+    problem_reply(request, PROBLEM_LENGTH_REQUIRED,
+                  "a body is wanted: send its Content-Length, or send it chunked");
+    return false;
+}
+
+/* Nothing of it is a matter of waiting: the round is that of this moment. */
+static bool check_open(struct request *request, struct writer_session *session, uint64_t *out_round)
+{
+    enum writer_state state = writer_session_state(session, out_round);
+
+    if (state == WRITER_OPEN)
+        return true;
+    problem_reply(request, PROBLEM_CONFLICT, "the upload is %s",
+                  state == WRITER_COMMITTING ? "being committed" : "committed, or ended");
+    return false;
+}
+
+static bool settle(struct request *request, struct writer_session *session,
+                   struct arrival_terms *terms, bool says_raw)
+{
+    return check_names(request, session, terms) && settle_body(request, terms) &&
+           settle_coding(request, session, terms, says_raw) &&
+           settle_type(request, session, terms) && settle_shape(request, session, terms) &&
+           settle_size(request, terms) && check_layout(request, session, terms) &&
+           check_limits(request, terms);
+}
+
+/* Which of two is meant nobody can tell. */
+static bool check_once(struct request *request)
+{
+    static const char *const names[] = {"dtype", "shape", "type", "encoding", "level", "digest"};
+    struct zt_text text;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!request_query(request, names[i], 1, &text))
+            continue;
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s occurs twice", names[i]);
+        return false;
+    }
+    return true;
+}
+
+static bool check_level(struct request *request, const struct arrival_terms *terms, bool says_raw)
+{
+    return !says_raw || terms->level == 0 ||
+           invalid(request, "level is for encoding=zstd, and this is encoding=raw");
+}
+
+static bool read_terms(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
+{
+    if (request_header(request, "Content-Range") != NULL)
+        return invalid(request, "a component is put as a whole: no Content-Range");
+    return check_once(request) && read_names(request, terms) && read_shape(request, terms) &&
+           read_encoding(request, terms, out_says_raw) && read_level(request, terms) &&
+           check_level(request, terms, *out_says_raw) && read_digest(request, terms) &&
+           read_digest_fields(request, terms);
+}
+
+void writer_put_begin(struct request *request)
+{
+    struct arrival_terms terms = {.decoded_length = 0};
+    struct writer_session *session = writer_resolve(request, true);
+    struct writer_failure failure;
+    uint64_t round;
+    bool says_raw;
+    struct arrival *arrival;
+
+    if (session == NULL || !read_terms(request, &terms, &says_raw) ||
+        !check_open(request, session, &round) || !settle(request, session, &terms, says_raw))
+        return;
+    arrival = arrival_begin(session, round, &terms, &failure);
+    if (arrival == NULL) {
+        problem_reply_error_as(request, failure.problem, &failure.error);
+        return;
+    }
+    request->context = arrival;
+    request_hold(request, arrival, arrival_release);
+}
+
+/* --- body and answer --- */
+
+void writer_put_receive(struct request *request, const void *bytes, size_t length)
+{
+    arrival_receive(request->context, bytes, length);
+}
+
+void writer_put_store(struct request *request, const struct body_piece *piece)
+{
+    arrival_store(request->context, piece->bytes, piece->length);
+}
+
+void writer_put_digest(struct request *request, const struct body_piece *piece)
+{
+    struct arrival *arrival = request->context;
+
+    body_follower_take(&arrival->follower, piece->offset, piece->bytes, piece->length);
+}
+
+static void work_finish(struct request *request)
+{
+    arrival_finish(request->context);
+}
+
+static enum outcome reply_put(struct request *request, const struct arrival *arrival)
+{
+    char digest[DIGEST_FIELD_SIZE];
+
+    digest_field_format(arrival->decoded.sha256.bytes, digest);
+    reply_empty(request, 201);
+    representation_field(&request->reply, "Repr-Digest", request_print(request, "%s", digest));
+    return OUTCOME_READY;
+}
+
+enum outcome writer_put_handle(struct request *request)
+{
+    struct arrival *arrival = request->context;
+
+    if (arrival->state == ARRIVAL_RECEIVING && !arrival->has_failed) {
+        arrival->state = ARRIVAL_FINISHING;
+        return request_work(request, work_finish);
+    }
+    if (arrival->has_failed)
+        return problem_reply_error_as(request, arrival->failure.problem, &arrival->failure.error);
+    return reply_put(request, arrival);
+}

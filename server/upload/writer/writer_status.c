@@ -1,0 +1,205 @@
+/* In the words of the manifest's JSON (http-api, section 3), as far as they are known before a
+ * commit. */
+#include "upload/writer/writer_status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/resolve.h"
+#include "derived/manifest_json.h"
+#include "upload/writer/writer.h"
+#include "upload/writer/writers.h"
+#include "zt/attributes.h"
+
+static void put_key_string(struct json *json, const char *key, const char *text)
+{
+    json_key_string(json, key);
+    json_put_string(json, text);
+}
+
+static void put_key_uint(struct json *json, const char *key, uint64_t value)
+{
+    json_key_string(json, key);
+    json_uint(json, value);
+}
+
+static void put_time(struct json *json, const char *key, time_t when)
+{
+    char text[32];
+    struct tm parts;
+
+    gmtime_r(&when, &parts);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    put_key_string(json, key, text);
+}
+
+/* --- attributes: written into a text of their own first, because a value is raw as a whole --- */
+
+static void emit(void *context, const char *text, size_t length)
+{
+    struct json *gathered = context;
+
+    gathered->after_value = false;
+    json_raw(gathered, text, length);
+}
+
+static void put_attributes(struct json *json, struct zt_text attributes)
+{
+    struct json gathered;
+    struct zt_error error;
+
+    json_init(&gathered, false);
+    json_key_string(json, "attributes");
+    if (zt_attributes_write_json(attributes, emit, &gathered, &error) == ZT_OK && !gathered.failed)
+        json_raw(json, gathered.text, gathered.length);
+    else
+        json_put_null(json);
+    json_free(&gathered);
+}
+
+/* --- objects --- */
+
+static void put_shape(struct json *json, const uint64_t *extents, unsigned rank)
+{
+    json_key_string(json, "shape");
+    json_array_begin(json);
+    for (unsigned i = 0; i < rank; i++)
+        json_uint(json, extents[i]);
+    json_array_end(json);
+}
+
+static void put_digest(struct json *json, const uint8_t sha256[32])
+{
+    struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
+    char text[ZT_DIGEST_TEXT_SIZE];
+
+    memcpy(digest.bytes, sha256, 32);
+    zt_digest_format(&digest, text);
+    put_key_string(json, "sha256", strchr(text, ':') + 1);
+}
+
+static void put_component(struct json *json, enum zt_target target,
+                          const struct writer_component *component)
+{
+    const char *dtype = zt_dtype_name((enum zt_dtype)component->dtype);
+    const char *type = zt_logical_name((enum zt_logical)component->logical);
+    const char *compressed = target == ZT_TARGET_ZT1 ? "zstd" : "zt.zstd-seekable/1";
+
+    json_key(json, writer_component_name(component));
+    json_object_begin(json);
+    put_key_string(json, "dtype", dtype);
+    put_key_string(json, "type", type != NULL ? type : dtype);
+    put_shape(json, component->extents, component->rank);
+    put_key_string(json, "encoding", component->compressed ? compressed : "raw");
+    put_key_uint(json, "length", component->length);
+    put_key_uint(json, "uncompressed_length", component->decoded_length);
+    put_digest(json, component->sha256);
+    json_object_end(json);
+}
+
+struct writing_objects {
+    struct json *json;
+    enum zt_target target;
+};
+
+static bool put_object(void *context, const struct writer_object *object)
+{
+    const struct writing_objects *writing = context;
+    const struct zt_declaration *declared = object->declared;
+    struct json *json = writing->json;
+
+    json_key(json, object->name);
+    json_object_begin(json);
+    if (declared != NULL) {
+        if (declared->shape.stated)
+            put_shape(json, declared->shape.extents, declared->shape.rank);
+        json_key_string(json, "format");
+        json_text(json, declared->format);
+        put_attributes(json, declared->attributes);
+    }
+    json_key_string(json, "components");
+    json_object_begin(json);
+    for (const struct writer_component *one = object->components; one != NULL; one = one->next)
+        put_component(json, writing->target, one);
+    json_object_end(json);
+    json_object_end(json);
+    return !json->failed;
+}
+
+/* --- the whole --- */
+
+static void put_head(struct writer_session *session, struct json *json)
+{
+    static const char *const states[] = {
+        [WRITER_OPEN] = "open",
+        [WRITER_COMMITTING] = "committing",
+        [WRITER_COMMITTED] = "committed",
+        [WRITER_DROPPED] = "ended",
+    };
+    uint64_t round;
+
+    put_key_string(json, "id", session->entry.id);
+    put_key_string(json, "model", session->entry.model);
+    put_key_string(json, "version", session->target == ZT_TARGET_ZT1 ? "1.2.0" : "2");
+    put_key_string(json, "state", states[writer_session_state(session, &round)]);
+    put_time(json, "created", session->entry.created);
+    put_time(json, "expires", writer_session_expires(session));
+    put_key_uint(json, "received", atomic_load(&session->entry.received));
+    put_attributes(json, session->attributes);
+}
+
+void writer_status_write(struct writer_session *session, struct json *json)
+{
+    struct writing_objects writing = {json, session->target};
+
+    json_object_begin(json);
+    put_head(session, json);
+    json_key_string(json, "objects");
+    json_object_begin(json);
+    pthread_rwlock_rdlock(&session->contents_lock);
+    writer_contents_walk(&session->contents, put_object, &writing);
+    pthread_rwlock_unlock(&session->contents_lock);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+/* --- GET /v1/uploads/{id} --- */
+
+struct status {
+    struct writer_session *session;
+    struct json *json;
+    bool begun;
+};
+
+void writer_status_begin(struct request *request)
+{
+    struct writer_session *session = writer_resolve(request, false);
+    struct status *status = session != NULL ? writer_context(request, sizeof(*status)) : NULL;
+
+    if (status == NULL)
+        return;
+    status->session = session;
+    status->json = request_json(request, false);
+    request->context = status;
+}
+
+static void work_status(struct request *request)
+{
+    const struct status *status = request->context;
+
+    writer_status_write(status->session, status->json);
+}
+
+enum outcome writer_status_handle(struct request *request)
+{
+    struct status *status = request->context;
+
+    if (!status->begun) {
+        status->begun = true;
+        return request_work(request, work_status);
+    }
+    reply_written(request, status->json);
+    if (!status->json->failed)
+        request->reply.cache_control = "no-store";
+    return OUTCOME_READY;
+}

@@ -1,0 +1,341 @@
+/* The facts kept of a generation's components: what can be judged at all, counts, failures; and the
+ * report of them. */
+#include "verify/verification.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verify/verifier.h"
+
+/* What can be told of a component from its manifest alone. */
+static enum component_state initial_state(const struct zt_model *model,
+                                          const struct zt_component *component)
+{
+    struct zt_digest digest;
+
+    if (component->digest == NULL)
+        return COMPONENT_UNDIGESTED;
+    if (zt_component_digest(model, component, &digest, NULL) != ZT_OK)
+        return COMPONENT_UNSUPPORTED;
+    if (!zt_digest_covers_stored(model) && component->encoding == ZT_ENCODING_UNKNOWN)
+        return COMPONENT_UNSUPPORTED;
+    return COMPONENT_UNCHECKED;
+}
+
+struct verification *verification_new(struct generation *generation)
+{
+    const struct zt_model *model = generation->model;
+    struct verification *verification = calloc(1, sizeof(*verification));
+
+    if (verification != NULL)
+        verification->broken =
+            calloc((size_t)model->component_count + 1, sizeof(*verification->broken));
+    if (verification == NULL || verification->broken == NULL) {
+        free(verification);
+        return NULL;
+    }
+    pthread_mutex_init(&verification->lock, NULL);
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        enum component_state state = initial_state(model, &model->components[i]);
+
+        atomic_store_explicit(&generation->states[i], (unsigned char)state, memory_order_relaxed);
+        verification->counts[state]++;
+        if (state == COMPONENT_UNCHECKED)
+            verification->stated_bytes += model->components[i].length;
+    }
+    return verification;
+}
+
+static void free_failure(struct failure *failure)
+{
+    free(failure->expected);
+    free(failure->actual);
+    free(failure->rule);
+    free(failure->detail);
+    free(failure);
+}
+
+void verification_free(struct verification *verification)
+{
+    if (verification == NULL)
+        return;
+    while (verification->failures != NULL) {
+        struct failure *next = verification->failures->next;
+
+        free_failure(verification->failures);
+        verification->failures = next;
+    }
+    while (verification->troubles != NULL) {
+        struct trouble *next = verification->troubles->next;
+
+        free(verification->troubles);
+        verification->troubles = next;
+    }
+    pthread_mutex_destroy(&verification->lock);
+    free(verification->broken);
+    free(verification->shards);
+    free(verification);
+}
+
+static bool is_verdict(enum component_state state)
+{
+    return state == COMPONENT_VERIFIED || state == COMPONENT_CORRUPT;
+}
+
+void verification_set(struct generation *generation, uint32_t component, enum component_state state)
+{
+    struct verification *verification = generation->verification;
+    enum component_state before = atomic_load(&generation->states[component]);
+    uint64_t length = generation->model->components[component].length;
+
+    verification->counts[before]--;
+    verification->counts[state]++;
+    if (verification->broken[component]) {
+        verification->broken_counts[before]--;
+        verification->broken_counts[state]++;
+    }
+    if (is_verdict(before))
+        verification->known_bytes -= length;
+    if (is_verdict(state))
+        verification->known_bytes += length;
+    atomic_store(&generation->states[component], (unsigned char)state);
+}
+
+void verification_set_broken(struct generation *generation, uint32_t component, bool broken)
+{
+    struct verification *verification = generation->verification;
+    enum component_state state = atomic_load(&generation->states[component]);
+
+    if (verification->broken[component] == broken)
+        return;
+    verification->broken[component] = broken;
+    verification->broken_counts[state] += broken ? 1 : UINT32_MAX;
+}
+
+bool verifier_found_broken(struct generation *generation, uint32_t component)
+{
+    struct verification *verification = generation->verification;
+    bool broken;
+
+    if (verification == NULL)
+        return false;
+    pthread_mutex_lock(&verification->lock);
+    broken = verification->broken[component];
+    pthread_mutex_unlock(&verification->lock);
+    return broken;
+}
+
+uint32_t verification_object_of(const struct zt_model *model, uint32_t component)
+{
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
+
+        if (component >= object->first_component &&
+            component - object->first_component < object->component_count)
+            return i;
+    }
+    return 0;
+}
+
+static bool copy_text(const char *text, char **out_copy)
+{
+    if (text == NULL)
+        return true;
+    *out_copy = strdup(text);
+    return *out_copy != NULL;
+}
+
+bool verification_add_failure(struct verification *verification, const struct failure *failure)
+{
+    struct failure *added;
+
+    if (verification->failure_count >= FAILURES_MAX)
+        return false;
+    added = calloc(1, sizeof(*added));
+    if (added == NULL)
+        return false;
+    added->object = failure->object;
+    added->component = failure->component;
+    if (!copy_text(failure->expected, &added->expected) ||
+        !copy_text(failure->actual, &added->actual) || !copy_text(failure->rule, &added->rule) ||
+        !copy_text(failure->detail, &added->detail)) {
+        free_failure(added);
+        return false;
+    }
+    added->next = verification->failures;
+    verification->failures = added;
+    verification->failure_count++;
+    return true;
+}
+
+/* Removes a component's digest failure, or, with content, what was found out about an object's
+ * content. */
+static void remove_failures(struct verification *verification, bool content, uint32_t key)
+{
+    struct failure **link = &verification->failures;
+
+    while (*link != NULL) {
+        struct failure *failure = *link;
+
+        if ((failure->rule != NULL) == content &&
+            (content ? failure->object : failure->component) == key) {
+            *link = failure->next;
+            verification->failure_count--;
+            free_failure(failure);
+        } else {
+            link = &failure->next;
+        }
+    }
+}
+
+void verification_note_digest(struct generation *generation, uint32_t component,
+                              const char *expected, const char *actual)
+{
+    struct failure failure = {.component = component};
+
+    remove_failures(generation->verification, false, component);
+    if (expected == NULL)
+        return;
+    failure.object = verification_object_of(generation->model, component);
+    /* Only read: the list copies. */
+    failure.expected = strdup(expected);
+    failure.actual = actual[0] != '\0' ? strdup(actual) : NULL;
+    (void)verification_add_failure(generation->verification, &failure);
+    free(failure.expected);
+    free(failure.actual);
+}
+
+void verification_note_content(struct generation *generation, uint32_t object, uint32_t component,
+                               const char *rule, const char *detail)
+{
+    struct failure failure = {.object = object, .component = component};
+    const struct zt_object *of = &generation->model->objects[object];
+
+    remove_failures(generation->verification, true, object);
+    for (uint32_t i = 0; i < of->component_count; i++)
+        verification_set_broken(generation, of->first_component + i,
+                                rule != NULL && of->first_component + i == component);
+    if (rule == NULL)
+        return;
+    failure.rule = strdup(rule);
+    failure.detail = strdup(detail);
+    (void)verification_add_failure(generation->verification, &failure);
+    free(failure.rule);
+    free(failure.detail);
+}
+
+/* --- the report --- */
+
+/* In that state, and nothing wrong with them. */
+static uint32_t sound_count(const struct verification *verification, enum component_state state)
+{
+    return verification->counts[state] - verification->broken_counts[state];
+}
+
+static uint32_t failed_count(const struct verification *verification)
+{
+    uint32_t failed = sound_count(verification, COMPONENT_CORRUPT);
+
+    for (int state = 0; state < COMPONENT_STATES; state++)
+        failed += verification->broken_counts[state];
+    return failed;
+}
+
+static const char *state_word(const struct verification *verification)
+{
+    if (verification->run != NULL)
+        return "running";
+    if (failed_count(verification) > 0 || verification->failures != NULL)
+        return "failed";
+    if (verification->counts[COMPONENT_UNCHECKED] + verification->counts[COMPONENT_CHECKING] > 0)
+        return "unverified";
+    return "verified";
+}
+
+static uint64_t hashed_bytes(const struct verification *verification)
+{
+    uint64_t hashed = verification->known_bytes;
+
+    if (verification->run != NULL && verification->run_bytes != NULL)
+        hashed = verification->run_bytes(verification->run);
+    else
+        for (const struct check *check = verification->checks; check != NULL; check = check->next)
+            hashed += atomic_load(&check->hashed_bytes);
+    return hashed < verification->stated_bytes ? hashed : verification->stated_bytes;
+}
+
+static void write_text(struct json *json, const char *key, const char *text)
+{
+    json_key_string(json, key);
+    if (text != NULL)
+        json_put_string(json, text);
+    else
+        json_put_null(json);
+}
+
+static void write_failure(struct json *json, const struct zt_model *model,
+                          const struct failure *failure)
+{
+    assert(model != NULL);
+    json_object_begin(json);
+    json_key_string(json, "object");
+    json_text(json, zt_object_name(&model->objects[failure->object]));
+    json_key_string(json, "component");
+    if (failure->component != NO_COMPONENT)
+        json_text(json, zt_component_name(&model->components[failure->component]));
+    else
+        json_put_null(json);
+    write_text(json, "expected", failure->expected);
+    write_text(json, "actual", failure->actual);
+    if (failure->rule != NULL) {
+        write_text(json, "rule", failure->rule);
+        write_text(json, "detail", failure->detail);
+    }
+    json_object_end(json);
+}
+
+static void write_number(struct json *json, const char *key, uint64_t value)
+{
+    json_key_string(json, key);
+    json_uint(json, value);
+}
+
+static void write_counts(struct json *json, const struct verification *verification, uint32_t total)
+{
+    json_key_string(json, "components");
+    json_object_begin(json);
+    write_number(json, "total", total);
+    write_number(json, "verified", sound_count(verification, COMPONENT_VERIFIED));
+    write_number(json, "failed", failed_count(verification));
+    write_number(json, "unsupported", sound_count(verification, COMPONENT_UNSUPPORTED));
+    write_number(json, "undigested", sound_count(verification, COMPONENT_UNDIGESTED));
+    json_object_end(json);
+    json_key_string(json, "bytes");
+    json_object_begin(json);
+    write_number(json, "total", verification->stated_bytes);
+    write_number(json, "hashed", hashed_bytes(verification));
+    json_object_end(json);
+}
+
+void verifier_report(struct verifier *verifier, struct generation *generation, struct json *json)
+{
+    static const struct verification nothing = {.counts = {0}};
+    struct verification *verification = generation->verification;
+    const struct verification *known = verification != NULL ? verification : &nothing;
+
+    (void)verifier;
+    if (verification != NULL)
+        pthread_mutex_lock(&verification->lock);
+    json_object_begin(json);
+    write_text(json, "state", verification != NULL ? state_word(known) : "unverified");
+    write_counts(json, known, generation->model != NULL ? generation->model->component_count : 0);
+    json_key_string(json, "failures");
+    json_array_begin(json);
+    for (const struct failure *failure = known->failures; failure != NULL; failure = failure->next)
+        write_failure(json, generation->model, failure);
+    json_array_end(json);
+    json_object_end(json);
+    if (verification != NULL)
+        pthread_mutex_unlock(&verification->lock);
+}

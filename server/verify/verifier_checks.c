@@ -1,0 +1,347 @@
+/* Checking components on demand, once for all who ask.
+ *
+ * A component's state is one atomic byte, so that asking for what is known takes no lock. UNCHECKED
+ * and CHECKING change under the generation's verification lock: a component that is CHECKING has
+ * its check in the list there. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "verify/found_digests.h"
+#include "verify/verifier.h"
+#include "verify/verifier_runs.h"
+#include "verify/verifier_shards.h"
+
+/* A component whose bytes cannot be read is not tried again before. */
+#define TROUBLE_NS ((int64_t)1000000000)
+
+/* Between looks whether anybody waits still: about 0.1 s. */
+#define LOOK_BYTES ((uint64_t)64 << 20)
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- the list of a generation --- */
+
+static struct check **find_check(struct verification *verification, const struct check *wanted)
+{
+    struct check **link = &verification->checks;
+
+    while (*link != NULL && *link != wanted)
+        link = &(*link)->next;
+    return link;
+}
+
+/* A check whose verdict somebody waits for; not one of a known component that is checked anew. */
+static struct check *check_of(const struct verification *verification, uint32_t component)
+{
+    struct check *check = verification->checks;
+
+    while (check != NULL && check->component != component)
+        check = check->next;
+    return check;
+}
+
+/* --- troubles --- */
+
+/* Whether reading the component failed a moment ago; forgets older troubles on the way. */
+static bool is_troubled(struct verification *verification, uint32_t component)
+{
+    struct trouble **link = &verification->troubles;
+    int64_t now = now_ns();
+    bool found = false;
+
+    while (*link != NULL) {
+        struct trouble *trouble = *link;
+
+        if (trouble->until_ns <= now) {
+            *link = trouble->next;
+            free(trouble);
+            continue;
+        }
+        found = found || trouble->component == component;
+        link = &trouble->next;
+    }
+    return found;
+}
+
+static void note_trouble(struct verification *verification, uint32_t component)
+{
+    struct trouble *trouble;
+
+    if (is_troubled(verification, component))
+        return;
+    trouble = malloc(sizeof(*trouble));
+    if (trouble == NULL)
+        return;
+    *trouble = (struct trouble){component, now_ns() + TROUBLE_NS, verification->troubles};
+    verification->troubles = trouble;
+}
+
+/* --- a check --- */
+
+/* Adds a check to the list. The verification's lock is held. NULL when memory is out. */
+static struct check *add_check(struct verifier *verifier, struct generation *generation,
+                               uint32_t component)
+{
+    struct verification *verification = generation->verification;
+    struct check *check = calloc(1, sizeof(*check));
+
+    if (check == NULL)
+        return NULL;
+    check->verifier = verifier;
+    check->generation = generation_hold(generation);
+    check->component = component;
+    check->next = verification->checks;
+    verification->checks = check;
+    if (atomic_load(&generation->states[component]) == COMPONENT_UNCHECKED)
+        verification_set(generation, component, COMPONENT_CHECKING);
+    return check;
+}
+
+/* Whether a check may go on: background work ends when the server drains, unless a request joined
+ * it. */
+static bool is_needed(struct check *check)
+{
+    struct verification *verification = check->generation->verification;
+    bool joined;
+
+    if (atomic_load(&check->verifier->stopping))
+        return false;
+    if (check->run == NULL || !atomic_load(&check->verifier->server->draining))
+        return true;
+    pthread_mutex_lock(&verification->lock);
+    joined = check->waiters != NULL;
+    pthread_mutex_unlock(&verification->lock);
+    return joined;
+}
+
+/* Whether everybody who waits has left. Those who come meanwhile ask again, and get a check of
+ * their own. */
+static bool is_abandoned(struct check *check)
+{
+    struct verification *verification = check->generation->verification;
+    bool gone;
+
+    if (check->run != NULL)
+        return false;
+    pthread_mutex_lock(&verification->lock);
+    gone = waiters_are_gone(check->waiters);
+    pthread_mutex_unlock(&verification->lock);
+    return gone;
+}
+
+static bool advance(void *context, uint64_t stored_bytes)
+{
+    struct check *check = context;
+    uint64_t before = atomic_fetch_add(&check->hashed_bytes, stored_bytes);
+
+    if (check->run != NULL)
+        verifier_run_advance(check->run, stored_bytes);
+    /* At the beginning too: it may have been in the queue for long. */
+    if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) &&
+        is_abandoned(check))
+        return false;
+    return is_needed(check);
+}
+
+static enum component_state state_of(enum zt_verdict verdict)
+{
+    switch (verdict) {
+    case ZT_VERDICT_VERIFIED:
+        return COMPONENT_VERIFIED;
+    case ZT_VERDICT_UNDIGESTED:
+        return COMPONENT_UNDIGESTED;
+    case ZT_VERDICT_FAILED:
+        return COMPONENT_CORRUPT;
+    case ZT_VERDICT_UNSUPPORTED:
+        break;
+    }
+    return COMPONENT_UNSUPPORTED;
+}
+
+static void tell_corrupt(const struct check *check, const struct zt_component_check *result)
+{
+    const struct generation *generation = check->generation;
+    const struct zt_model *model = generation->model;
+    const struct zt_object *object =
+        &model->objects[verification_object_of(model, check->component)];
+    const struct zt_component *component = &model->components[check->component];
+
+    log_write(LOG_LEVEL_ERROR,
+              "corrupt: %s: object %.*s, component %.*s: the file states %s, the bytes give %s",
+              generation->path, (int)object->name_length, object->name, (int)component->name_length,
+              component->name, result->expected,
+              result->actual[0] != '\0' ? result->actual : "nothing that can be decoded");
+}
+
+/* Takes the outcome in; the verification's lock is held. */
+static void settle(struct check *check, enum zt_status status,
+                   const struct zt_component_check *result)
+{
+    struct generation *generation = check->generation;
+    struct verification *verification = generation->verification;
+    uint32_t component = check->component;
+
+    *find_check(verification, check) = check->next;
+    if (status == ZT_OK) {
+        bool failed = result->verdict == ZT_VERDICT_FAILED;
+
+        verification_set(generation, component, state_of(result->verdict));
+        verification_note_digest(generation, component, failed ? result->expected : NULL,
+                                 result->actual);
+        return;
+    }
+    /* Stopped is no trouble with the bytes: who joined meanwhile asks again, and gets a check of
+     * its own. */
+    if (status != ZT_ARGUMENT)
+        note_trouble(verification, component);
+    /* Another check of the same component may still be under way, and keeps it CHECKING. */
+    if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING &&
+        check_of(verification, component) == NULL)
+        verification_set(generation, component, COMPONENT_UNCHECKED);
+}
+
+/* Hashes, tells, wakes who waits, frees. */
+static void run_check(struct check *check)
+{
+    struct generation *generation = check->generation;
+    const struct zt_model *model = generation->model;
+    const struct zt_component *component = &model->components[check->component];
+    const struct zt_files files = generation_files(generation);
+    struct zt_progress progress = {advance, check};
+    struct zt_component_check result = {.verdict = ZT_VERDICT_UNSUPPORTED};
+    struct zt_error error;
+    struct waiter *waiter;
+    bool was_corrupt = atomic_load(&generation->states[check->component]) == COMPONENT_CORRUPT;
+    enum zt_status status;
+
+    zt_error_clear(&error);
+    status = zt_component_check(model, component, zt_files_source(&files, component), &progress,
+                                &result, &error);
+    /* A verdict about other bytes than those of the generation must not be kept as one about them.
+     */
+    if (status == ZT_OK && !generation_is_unwritten(generation))
+        status =
+            zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
+    if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
+        tell_corrupt(check, &result);
+    if (status != ZT_OK && status != ZT_ARGUMENT)
+        log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path,
+                  check->component, error.message);
+    pthread_mutex_lock(&generation->verification->lock);
+    settle(check, status, &result);
+    waiter = check->waiters;
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (status == ZT_OK) {
+        verifier_mark_dirty(check->verifier, generation);
+        found_digests_want(check->verifier->server, generation, check->component);
+    }
+    while (waiter != NULL) {
+        struct waiter *next = waiter->next;
+
+        waiter->wake(waiter);
+        waiter = next;
+    }
+    generation_release(generation);
+    free(check);
+}
+
+static void run_check_job(struct job *job)
+{
+    run_check((struct check *)job);
+}
+
+void verifier_check_now(struct verifier *verifier, struct generation *generation,
+                        uint32_t component, struct run *run)
+{
+    struct check *check;
+
+    pthread_mutex_lock(&generation->verification->lock);
+    check = add_check(verifier, generation, component);
+    if (check != NULL)
+        check->run = run;
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (check != NULL)
+        run_check(check);
+}
+
+/* --- asking --- */
+
+/* The lock is held. Joins the check under way, or begins one (*out_begun, to be submitted). */
+static enum component_state join_check(struct verifier *verifier, struct generation *generation,
+                                       uint32_t component, struct waiter *waiter,
+                                       struct check **out_begun)
+{
+    enum component_state state = atomic_load(&generation->states[component]);
+    struct check *check = NULL;
+
+    if (state == COMPONENT_CHECKING) {
+        check = check_of(generation->verification, component);
+    } else if (state == COMPONENT_UNCHECKED) {
+        if (atomic_load(&verifier->stopping) || is_troubled(generation->verification, component))
+            return COMPONENT_CORRUPT;
+        *out_begun = check = add_check(verifier, generation, component);
+    } else {
+        return state;
+    }
+    if (check == NULL)
+        return COMPONENT_CORRUPT;
+    waiter->next = check->waiters;
+    check->waiters = waiter;
+    return COMPONENT_CHECKING;
+}
+
+/* What states no digest is believed, but in a shard: there the shard's own covers it. */
+static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation,
+                                           uint32_t component, struct waiter *waiter)
+{
+    const uint32_t shard = generation->model->components[component].shard;
+    enum component_state state = COMPONENT_VERIFIED;
+
+    if (shard != 0)
+        state = verifier_ask_shard(verifier, generation, shard - 1, waiter);
+    return state == COMPONENT_CHECKING || state == COMPONENT_CORRUPT ? state : COMPONENT_UNDIGESTED;
+}
+
+enum component_state verifier_insist(struct verifier *verifier, struct generation *generation,
+                                     uint32_t component, struct waiter *waiter)
+{
+    enum component_state state = atomic_load(&generation->states[component]);
+    struct check *begun = NULL;
+
+    if (state == COMPONENT_UNDIGESTED)
+        return ask_undigested(verifier, generation, component, waiter);
+    if (state == COMPONENT_VERIFIED)
+        found_digests_want(verifier->server, generation, component);
+    if (state != COMPONENT_UNCHECKED && state != COMPONENT_CHECKING)
+        return state;
+    /* Without memory for what is to be known, nothing is known, and nothing served. */
+    if (generation->verification == NULL)
+        return COMPONENT_CORRUPT;
+    pthread_mutex_lock(&generation->verification->lock);
+    state = join_check(verifier, generation, component, waiter, &begun);
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (begun != NULL) {
+        begun->job.run = run_check_job;
+        workers_submit_sized(verifier->server->workers, &begun->job,
+                             generation->model->components[component].length);
+    }
+    return state;
+}
+
+enum component_state verifier_ask(struct verifier *verifier, struct generation *generation,
+                                  uint32_t component, struct waiter *waiter)
+{
+    enum component_state state;
+
+    if (verifier->server->config->verify != CONFIG_VERIFY_OFF)
+        return verifier_insist(verifier, generation, component, waiter);
+    state = atomic_load(&generation->states[component]);
+    return state == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : state;
+}

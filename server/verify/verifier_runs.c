@@ -1,0 +1,266 @@
+/* Runs: every component of a generation is a unit of work, with recheck every object's content too.
+ * A few slots take unit after unit from the oldest run, so that one large model is hashed on
+ * several threads and many models in order. */
+#include "verify/verifier_runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "verify/found_digests.h"
+#include "verify/verifier_shards.h"
+
+/* A slot gives its thread back after that long, and queues itself again. */
+#define TURN_NS ((int64_t)20000000)
+
+struct run {
+    struct generation *generation;
+    uint64_t next_unit; /* this and the following under the verifier's lock */
+    uint64_t units;
+    uint32_t active;
+    struct run *next;
+    bool recheck;
+    atomic_uint_fast64_t hashed_bytes;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void verifier_run_advance(struct run *run, uint64_t stored_bytes)
+{
+    atomic_fetch_add(&run->hashed_bytes, stored_bytes);
+}
+
+static uint64_t run_bytes(const struct run *run)
+{
+    return atomic_load(&run->hashed_bytes);
+}
+
+static bool is_cancelled(const struct verifier *verifier, const struct run *run)
+{
+    return atomic_load(&verifier->stopping) || atomic_load(&verifier->server->draining) ||
+           atomic_load(&run->generation->retired);
+}
+
+void verifier_note_ready(struct verifier *verifier)
+{
+    if (verifier->loaded && verifier->eager_left == 0)
+        atomic_store(&verifier->ready, true);
+}
+
+/* Takes a unit of the oldest run; false when there is none. */
+static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct run **out_run,
+                      uint64_t *out_unit)
+{
+    struct run *run;
+
+    pthread_mutex_lock(&verifier->lock);
+    run = verifier->first_run;
+    if (run == NULL) {
+        slot->queued = false;
+        pthread_mutex_unlock(&verifier->lock);
+        return false;
+    }
+    *out_unit = run->next_unit++;
+    run->active++;
+    if (run->next_unit == run->units) {
+        verifier->first_run = run->next;
+        if (verifier->first_run == NULL)
+            verifier->last_run = &verifier->first_run;
+    }
+    pthread_mutex_unlock(&verifier->lock);
+    *out_run = run;
+    return true;
+}
+
+/* A content rule is only reported where the digest does not say already that the bytes are not what
+ * they were. */
+static void check_content(struct verifier *verifier, struct run *run, uint32_t index)
+{
+    struct generation *generation = run->generation;
+    const struct zt_model *model = generation->model;
+    const struct zt_object *object = &model->objects[index];
+    const struct zt_files files = generation_files(generation);
+    const struct zt_component *component;
+    struct zt_error error;
+    enum zt_status status;
+    uint32_t number = NO_COMPONENT;
+    bool broken;
+
+    zt_error_clear(&error);
+    status = zt_object_check(model, object, &files, &error);
+    broken = status == ZT_INVALID || status == ZT_CORRUPT;
+    component =
+        zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
+    if (broken && component != NULL)
+        number = zt_component_index(model, component);
+    /* A name too long for an error: the object is at fault all the same, and one component stands
+     * for it. */
+    else if (broken && object->component_count > 0)
+        number = object->first_component;
+    if (number != NO_COMPONENT && atomic_load(&generation->states[number]) == COMPONENT_CORRUPT)
+        broken = false;
+    pthread_mutex_lock(&generation->verification->lock);
+    verification_note_content(generation, index, number,
+                              !broken              ? NULL
+                              : error.rule != NULL ? error.rule
+                                                   : zt_status_name(status),
+                              error.message);
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (broken)
+        log_write(LOG_LEVEL_ERROR, "%s: object %s: %s (%s)", generation->path, error.object,
+                  error.message, error.rule != NULL ? error.rule : zt_status_name(status));
+    verifier_mark_dirty(verifier, generation);
+}
+
+static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
+{
+    const struct generation *generation = run->generation;
+    uint32_t count = generation->model->component_count;
+    unsigned char state;
+
+    if (is_cancelled(verifier, run))
+        return;
+    if (unit >= count) {
+        check_content(verifier, run, (uint32_t)(unit - count));
+        return;
+    }
+    if (generation->model->components[unit].digest == NULL &&
+        generation->model->components[unit].shard != 0)
+        verifier_check_shard_now(verifier, run->generation,
+                                 generation->model->components[unit].shard - 1);
+    state = atomic_load(&generation->states[unit]);
+    if (state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED) {
+        found_digests_want(verifier->server, run->generation, (uint32_t)unit);
+        return;
+    }
+    if ((run->recheck && generation->model->components[unit].digest != NULL) ||
+        (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT)) {
+        verifier_check_now(verifier, run->generation, (uint32_t)unit, run);
+    } else {
+        found_digests_want(verifier->server, run->generation, (uint32_t)unit);
+        verifier_run_advance(run, generation->model->components[unit].length);
+    }
+}
+
+/* The last unit is done. */
+static void end_run(struct verifier *verifier, struct run *run)
+{
+    struct verification *verification = run->generation->verification;
+
+    pthread_mutex_lock(&verification->lock);
+    verification->run = NULL;
+    pthread_mutex_unlock(&verification->lock);
+    if (!run->recheck) {
+        pthread_mutex_lock(&verifier->lock);
+        verifier->eager_left--;
+        if (!atomic_load(&verifier->stopping))
+            verifier_note_ready(verifier);
+        pthread_mutex_unlock(&verifier->lock);
+    }
+    generation_release(run->generation);
+    free(run);
+}
+
+static void work(struct job *job)
+{
+    struct run_slot *slot = (struct run_slot *)job;
+    struct verifier *verifier = slot->verifier;
+    int64_t begun_ns = now_ns();
+    struct run *run;
+    uint64_t unit;
+
+    while (take_unit(verifier, slot, &run, &unit)) {
+        bool last;
+
+        do_unit(verifier, run, unit);
+        pthread_mutex_lock(&verifier->lock);
+        run->active--;
+        last = run->active == 0 && run->next_unit == run->units;
+        pthread_mutex_unlock(&verifier->lock);
+        if (last)
+            end_run(verifier, run);
+        if (now_ns() - begun_ns > TURN_NS) {
+            workers_submit_idle(verifier->server->workers, &slot->job);
+            return;
+        }
+    }
+}
+
+void verifier_runs_init(struct verifier *verifier)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    verifier->last_run = &verifier->first_run;
+    verifier->slot_count = processors < 1               ? 1
+                           : processors > RUN_SLOTS_MAX ? RUN_SLOTS_MAX
+                                                        : (unsigned)processors;
+    for (unsigned i = 0; i < verifier->slot_count; i++) {
+        verifier->slots[i].job.run = work;
+        verifier->slots[i].verifier = verifier;
+    }
+}
+
+/* Puts the run into the queue and gets every slot that rests to work. False when nothing is begun
+ * any more. */
+static bool enqueue(struct verifier *verifier, struct run *run)
+{
+    bool open;
+
+    pthread_mutex_lock(&verifier->lock);
+    open = !atomic_load(&verifier->stopping);
+    if (open) {
+        *verifier->last_run = run;
+        verifier->last_run = &run->next;
+        verifier->eager_left += !run->recheck;
+    }
+    for (unsigned i = 0; open && i < verifier->slot_count; i++) {
+        if (verifier->slots[i].queued)
+            continue;
+        verifier->slots[i].queued = true;
+        workers_submit_idle(verifier->server->workers, &verifier->slots[i].job);
+    }
+    pthread_mutex_unlock(&verifier->lock);
+    return open;
+}
+
+void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck)
+{
+    struct verification *verification = generation->verification;
+    const struct zt_model *model = generation->model;
+    struct run *run = calloc(1, sizeof(*run));
+    bool begun;
+
+    if (run == NULL)
+        return;
+    run->recheck = recheck;
+    run->units = (uint64_t)model->component_count + (recheck ? model->object_count : 0);
+    run->generation = generation;
+    pthread_mutex_lock(&verification->lock);
+    begun = verification->run == NULL && run->units > 0;
+    if (begun) {
+        verification->run = run;
+        verification->round++;
+        verification->run_bytes = run_bytes;
+    }
+    pthread_mutex_unlock(&verification->lock);
+    if (!begun) {
+        free(run);
+        return;
+    }
+    generation_hold(generation);
+    if (enqueue(verifier, run))
+        return;
+    pthread_mutex_lock(&verification->lock);
+    verification->run = NULL;
+    pthread_mutex_unlock(&verification->lock);
+    generation_release(generation);
+    free(run);
+}

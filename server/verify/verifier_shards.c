@@ -1,0 +1,211 @@
+/* One state a shard, and who waits for it. A shard is hashed as a whole, once for all components
+ * that lie in it. */
+#include "verify/verifier_shards.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+
+/* A shard that cannot be read is not tried again before. */
+#define RETRY_NS ((int64_t)1000000000)
+
+/* One for each shard of a generation, under the verification's lock. */
+struct shard_knowledge {
+    enum component_state state;
+    struct waiter *waiters;
+    uint32_t round;   /* of the run that looked at it last */
+    int64_t retry_ns; /* when CORRUPT says no more than that it could not be read; else 0 */
+};
+
+struct hashing {
+    struct job job; /* first: the job is the structure */
+    struct verifier *verifier;
+    struct generation *generation;
+    uint32_t shard;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static bool goes_on(void *context, uint64_t bytes)
+{
+    const struct hashing *hashing = context;
+
+    (void)bytes;
+    return !atomic_load(&hashing->verifier->stopping);
+}
+
+static enum zt_status hash_shard(struct hashing *hashing, struct zt_error *error)
+{
+    struct generation *generation = hashing->generation;
+    const struct zt_progress progress = {goes_on, hashing};
+    enum zt_status status =
+        zt_shard_check_digest(&generation->model->shards[hashing->shard],
+                              generation->shards.sources[hashing->shard], &progress, error);
+
+    if ((status == ZT_OK || status == ZT_CORRUPT) && !generation_is_unwritten(generation))
+        status =
+            zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
+    return status;
+}
+
+static enum component_state state_of(enum zt_status status)
+{
+    switch (status) {
+    case ZT_OK:
+        return COMPONENT_VERIFIED;
+    case ZT_UNSUPPORTED:
+        return COMPONENT_UNSUPPORTED;
+    default:
+        return COMPONENT_CORRUPT;
+    }
+}
+
+static bool is_part(const struct zt_component *component, uint32_t shard)
+{
+    return component->digest == NULL && component->shard == shard + 1;
+}
+
+/* Tells of the parts that the shard's digest alone covers. The lock is held. */
+static void note_parts(struct generation *generation, uint32_t shard, bool corrupt)
+{
+    const struct zt_shard *stated = &generation->model->shards[shard];
+    struct verification *verification = generation->verification;
+    char expected[ZT_DIGEST_TEXT_SIZE];
+
+    snprintf(expected, sizeof(expected), "%.*s", (int)stated->digest_length, stated->digest);
+    for (uint32_t i = 0; i < generation->model->component_count; i++) {
+        if (!is_part(&generation->model->components[i], shard))
+            continue;
+        verification_set(generation, i, corrupt ? COMPONENT_CORRUPT : COMPONENT_UNDIGESTED);
+        /* With more failures than are kept, one more would only be looked for a place for. */
+        if (!corrupt || verification->failure_count < FAILURES_MAX)
+            verification_note_digest(generation, i, corrupt ? expected : NULL, "");
+    }
+}
+
+static void run_hashing(struct job *job)
+{
+    struct hashing *hashing = (struct hashing *)job;
+    struct generation *generation = hashing->generation;
+    struct shard_knowledge *known = &generation->verification->shards[hashing->shard];
+    struct zt_error error;
+    struct waiter *waiter;
+    enum zt_status status;
+
+    zt_error_clear(&error);
+    status = hash_shard(hashing, &error);
+    if (status != ZT_OK && status != ZT_UNSUPPORTED && status != ZT_ARGUMENT)
+        log_write(LOG_LEVEL_ERROR, "%s: %s", generation->path, error.message);
+    pthread_mutex_lock(&generation->verification->lock);
+    waiter = known->waiters;
+    *known = (struct shard_knowledge){.state = state_of(status), .round = known->round};
+    if (status == ZT_OK || status == ZT_CORRUPT)
+        note_parts(generation, hashing->shard, status == ZT_CORRUPT);
+    /* Stopped or unreadable is not known to be wrong. */
+    if (known->state == COMPONENT_CORRUPT && status != ZT_CORRUPT)
+        known->retry_ns = now_ns() + RETRY_NS;
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (status == ZT_OK || status == ZT_CORRUPT)
+        verifier_mark_dirty(hashing->verifier, generation);
+    while (waiter != NULL) {
+        struct waiter *next = waiter->next;
+
+        waiter->wake(waiter);
+        waiter = next;
+    }
+    generation_release(generation);
+    free(hashing);
+}
+
+/* The lock is held. NULL when memory is out. */
+static struct hashing *begin(struct verifier *verifier, struct generation *generation,
+                             uint32_t shard)
+{
+    struct hashing *hashing = calloc(1, sizeof(*hashing));
+
+    if (hashing == NULL)
+        return NULL;
+    hashing->job.run = run_hashing;
+    hashing->verifier = verifier;
+    hashing->generation = generation_hold(generation);
+    hashing->shard = shard;
+    return hashing;
+}
+
+/* The lock is held. NULL when memory is out, or nothing is begun any more. */
+static struct shard_knowledge *knowledge_of(struct verifier *verifier,
+                                            struct generation *generation, uint32_t shard)
+{
+    struct verification *verification = generation->verification;
+
+    if (verification->shards == NULL)
+        verification->shards = calloc(generation->shards.count, sizeof(*verification->shards));
+    if (verification->shards == NULL || atomic_load(&verifier->stopping))
+        return NULL;
+    return &verification->shards[shard];
+}
+
+/* The lock is held. Answers from what is known, or lets the waiter wait. */
+static enum component_state join(struct verifier *verifier, struct generation *generation,
+                                 uint32_t shard, struct waiter *waiter, struct hashing **out_begun)
+{
+    struct shard_knowledge *known = knowledge_of(verifier, generation, shard);
+
+    if (known == NULL)
+        return COMPONENT_CORRUPT;
+    if (known->retry_ns != 0 && known->retry_ns <= now_ns())
+        *known = (struct shard_knowledge){.state = COMPONENT_UNCHECKED};
+    if (known->state == COMPONENT_UNCHECKED) {
+        *out_begun = begin(verifier, generation, shard);
+        known->state = *out_begun != NULL ? COMPONENT_CHECKING : COMPONENT_UNCHECKED;
+    }
+    if (known->state == COMPONENT_CHECKING) {
+        waiter->next = known->waiters;
+        known->waiters = waiter;
+    }
+    return known->state != COMPONENT_UNCHECKED ? known->state : COMPONENT_CORRUPT;
+}
+
+enum component_state verifier_ask_shard(struct verifier *verifier, struct generation *generation,
+                                        uint32_t shard, struct waiter *waiter)
+{
+    struct hashing *begun = NULL;
+    enum component_state state;
+
+    if (generation->verification == NULL)
+        return COMPONENT_CORRUPT;
+    pthread_mutex_lock(&generation->verification->lock);
+    state = join(verifier, generation, shard, waiter, &begun);
+    pthread_mutex_unlock(&generation->verification->lock);
+    if (begun != NULL)
+        workers_submit_long(verifier->server->workers, &begun->job);
+    return state;
+}
+
+void verifier_check_shard_now(struct verifier *verifier, struct generation *generation,
+                              uint32_t shard)
+{
+    struct verification *verification = generation->verification;
+    struct shard_knowledge *known;
+    struct hashing *begun = NULL;
+
+    pthread_mutex_lock(&verification->lock);
+    known = knowledge_of(verifier, generation, shard);
+    if (known != NULL && known->round != verification->round &&
+        known->state != COMPONENT_CHECKING) {
+        begun = begin(verifier, generation, shard);
+        known->state = begun != NULL ? COMPONENT_CHECKING : known->state;
+        known->round = verification->round;
+    }
+    pthread_mutex_unlock(&verification->lock);
+    if (begun != NULL)
+        run_hashing(&begun->job);
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Checks the rooms of rooms.txt: no include points upward, no room holds too many files, and each
+header has one room."""
+
+import pathlib
+import re
+import sys
+
+FILES_MAX = 40
+TOP = pathlib.Path(__file__).resolve().parents[2]
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+# Where the names in an #include of a layer begin.
+ROOTS = {"core": ["core/include", "core/src"], "config": ["."], "server": ["server", "core/include", "."]}
+
+
+def read_rooms():
+    """The rooms in order, and the room of each public header."""
+    rooms, public = [], {}
+    for line in (TOP / "tests/lint/rooms.txt").read_text().splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        room, *headers = line.split()
+        rooms.append(room)
+        public.update({f"core/include/zt/{header}.h": room for header in headers})
+    return rooms, public
+
+
+def source_files():
+    for layer in ROOTS:
+        for path in sorted((TOP / layer).rglob("*.[ch]")):
+            yield path.relative_to(TOP)
+
+
+def resolve(name, layer):
+    for root in ROOTS[layer]:
+        path = pathlib.Path(root) / name
+        if (TOP / path).is_file():
+            return path
+    return None
+
+
+def room_of(path, public):
+    return public.get(str(path), str(path.parent))
+
+
+def check_file(path, rooms, public):
+    """One complaint for each include of path that is unknown or points upward."""
+    room = room_of(path, public)
+    if room not in rooms:
+        yield f"{path}: rooms.txt has no room for it"
+        return
+    for name in INCLUDE.findall((TOP / path).read_text()):
+        target = resolve(name, path.parts[0])
+        if target is None:
+            yield f'{path}: "{name}" is not found from the root of its layer'
+        elif room_of(target, public) not in rooms:
+            yield f"{target}: rooms.txt has no room for it"
+        elif rooms.index(room_of(target, public)) > rooms.index(room):
+            yield f"{path}: {room} is below {room_of(target, public)}, which {name} belongs to"
+
+
+def main():
+    rooms, public = read_rooms()
+    complaints, sizes = [], {}
+    for path in source_files():
+        complaints += check_file(path, rooms, public)
+        sizes[str(path.parent)] = sizes.get(str(path.parent), 0) + 1
+    complaints += [f"{room}: {count} files, more than {FILES_MAX}"
+                   for room, count in sizes.items() if count > FILES_MAX]
+    for complaint in dict.fromkeys(complaints):
+        print(complaint, file=sys.stderr)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
