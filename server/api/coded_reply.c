@@ -37,7 +37,7 @@ static void compress(struct request *request)
     uint8_t *bytes;
     size_t length;
 
-    if (zt_encode(coding, json->text, json->length, &bytes, &length, NULL) != ZT_OK) {
+    if (zt_coding_encode(coding, json->text, json->length, &bytes, &length, NULL) != ZT_OK) {
         json->failed = true;
         return;
     }

@@ -54,7 +54,7 @@ static bool find_sha256(const struct request *request, const struct component_vi
 {
     const struct zt_model *model = request->generation->model;
     bool checked = view->state == COMPONENT_VERIFIED;
-    struct zt_fact kept;
+    struct zt_fingerprint kept;
 
     if (view->box != NULL || view->npy_head != NULL)
         return false;

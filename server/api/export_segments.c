@@ -36,7 +36,7 @@ struct export_segments *export_segments_new(struct server *server, const struct 
     segments->plan = plan;
     segments->bytes = export_bytes_new(server, generation, cut);
     if (segments->bytes == NULL ||
-        zt_image_source(plan->image, &bytes, &segments->file, NULL) != ZT_OK) {
+        zt_file_plan_source(plan->image, &bytes, &segments->file, NULL) != ZT_OK) {
         export_segments_free(segments);
         return NULL;
     }
@@ -127,7 +127,7 @@ static void add_piece(struct export_segments *segments, const struct zt_piece *p
 
 void export_segments_fill(struct export_segments *segments)
 {
-    const struct zt_image *image = segments->plan->image;
+    const struct zt_file_plan *image = segments->plan->image;
     bool many = image->piece_count > PIECES_MANY;
     uint64_t end = 0;
 

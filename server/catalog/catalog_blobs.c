@@ -45,7 +45,7 @@ static bool find_in(struct generation *generation, const uint8_t sha256[32],
         atomic_load(&generation->retired))
         return false;
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
-        struct zt_fact fact;
+        struct zt_fingerprint fact;
 
         if (!kept_fact_find(generation, i, ZT_DIGEST_SHA256, &fact) ||
             memcmp(fact.digest.bytes, sha256, 32) != 0 ||

@@ -93,11 +93,11 @@ static enum zt_status open_source(struct export_bytes *bytes, uint32_t number,
 }
 
 static void make_part(const struct export_bytes *bytes, const struct export_part *part,
-                      struct zt_slice *slice, struct zt_part *out_part)
+                      struct zt_slice *slice, struct zt_component_view *out_part)
 {
     const struct zt_model *model = bytes->generation->model;
 
-    *out_part = (struct zt_part){
+    *out_part = (struct zt_component_view){
         .from_width = part->from_width, .to_width = part->to_width, .is_signed = part->is_signed};
     if (bytes->cut != NULL) {
         zt_object_cut(model, &model->objects[part->object], bytes->cut, slice);
@@ -122,14 +122,14 @@ enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export
 {
     const struct zt_component *component = &bytes->generation->model->components[part->component];
     struct zt_slice slice;
-    struct zt_part from;
+    struct zt_component_view from;
     enum zt_status status;
 
     make_part(bytes, part, &slice, &from);
     if (zt_component_is_plain(component)) {
         from.source = file_of(bytes, component);
         from.base = component->offset;
-        status = zt_part_read(&from, offset, buffer.at, buffer.length, error);
+        status = zt_component_view_read(&from, offset, buffer.at, buffer.length, error);
         return name_failure(bytes, part, status, error);
     }
     /* Those who read one export beside each other would only close each other's source. */
@@ -137,7 +137,7 @@ enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export
     status = open_source(bytes, part->component, error);
     from.source = bytes->source;
     if (status == ZT_OK)
-        status = zt_part_read(&from, offset, buffer.at, buffer.length, error);
+        status = zt_component_view_read(&from, offset, buffer.at, buffer.length, error);
     pthread_mutex_unlock(&bytes->lock);
     return name_failure(bytes, part, status, error);
 }
@@ -147,7 +147,7 @@ bool export_bytes_stored(const struct export_bytes *bytes, const struct export_p
 {
     const struct zt_component *component = &bytes->generation->model->components[part->component];
     struct zt_slice slice;
-    struct zt_part from;
+    struct zt_component_view from;
 
     if (!zt_component_is_plain(component) || part->to_width > 0)
         return false;

@@ -6,14 +6,14 @@
 
 #include "base/server.h"
 #include "catalog/generation.h"
-#include "zt/part.h"
+#include "zt/component_view.h"
 #include "zt/select.h"
 
 /* How one component of an exported file comes from a component of a generation. */
 struct export_part {
     uint32_t object; /* of the generation's model */
     uint32_t component;
-    uint8_t from_width; /* as in struct zt_part */
+    uint8_t from_width; /* as in struct zt_component_view */
     uint8_t to_width;
     bool is_signed;
 };

@@ -30,7 +30,7 @@ struct export_work {
     struct zt_selection selection;
     struct export_part *selected; /* of each of the selection's components */
     struct zt_projection *projection;
-    struct zt_fact *facts;
+    struct zt_fingerprint *facts;
     uint64_t bytes;   /* about what there is to read and decode at most */
     atomic_uint next; /* component that no runner has taken yet */
     atomic_uint running;

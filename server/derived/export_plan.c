@@ -69,7 +69,7 @@ void export_cache_stop(struct export_cache *cache)
 
 static uint64_t charge(const struct plan *plan)
 {
-    const struct zt_image *image = plan->base.image;
+    const struct zt_file_plan *image = plan->base.image;
     uint64_t bytes = sizeof(*plan) + 2 * plan->question.length;
 
     if (image == NULL)
@@ -140,7 +140,7 @@ static struct plan *shrink(struct export_cache *cache)
 static void free_plan(struct plan *plan)
 {
     export_work_free(plan->work);
-    zt_image_free(plan->base.image);
+    zt_file_plan_free(plan->base.image);
     free(plan->base.parts);
     export_question_free(&plan->question);
     free(plan);

@@ -16,7 +16,7 @@
 #define DERIVED_EXPORT_PLAN_H
 
 #include "derived/export_bytes.h"
-#include "zt/image.h"
+#include "zt/file_plan.h"
 
 struct export_cache;
 
@@ -44,7 +44,7 @@ struct export_plan {
     /* Of the question alone: for a tag, beside the version of the file. */
     uint64_t identity[2];
     /* Once it is ready. */
-    struct zt_image *image;
+    struct zt_file_plan *image;
     struct export_part *parts; /* by the image's components */
     uint32_t part_count;
     /* Once it has failed. */

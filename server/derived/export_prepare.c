@@ -37,7 +37,7 @@ static bool must_read(const struct export_work *work, uint32_t component,
     bool decoded = state == COMPONENT_VERIFIED &&
                    (!zt_digest_covers_stored(model) || model->format == ZT_FORMAT_NPZ);
 
-    if (zt_target_fact(work->order.query->target, &algorithm) ||
+    if (zt_target_fingerprint(work->order.query->target, &algorithm) ||
         work->projection->model->components[component].decoded_length == ZT_LENGTH_UNKNOWN)
         return true;
     return from->encoding != ZT_ENCODING_RAW && !decoded && state != COMPONENT_UNCHECKED;
@@ -71,7 +71,7 @@ static bool is_whole(const struct export_work *work, uint32_t component)
 }
 
 /* What an earlier question, or the search for blobs, has read. */
-static bool recall(const struct export_work *work, uint32_t component, struct zt_fact *fact)
+static bool recall(const struct export_work *work, uint32_t component, struct zt_fingerprint *fact)
 {
     const struct generation *generation = work->order.generation;
     const uint32_t from = part_of(work, component)->component;
@@ -79,15 +79,15 @@ static bool recall(const struct export_work *work, uint32_t component, struct zt
     enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
     bool known;
 
-    (void)zt_target_fact(work->order.query->target, &algorithm);
+    (void)zt_target_fingerprint(work->order.query->target, &algorithm);
     if (!is_whole(work, component))
         return false;
     known = kept_fact_find(generation, from, algorithm, fact);
     if (!known && algorithm == ZT_DIGEST_SHA256 &&
         zt_component_is_plain(&generation->model->components[from]) &&
         found_digest_whole(generation, from, digest.bytes)) {
-        *fact = (struct zt_fact){.length = generation->model->components[from].length,
-                                 .digest = digest};
+        *fact = (struct zt_fingerprint){.length = generation->model->components[from].length,
+                                        .digest = digest};
         known = true;
     }
     fact->same_as = component;
@@ -97,11 +97,11 @@ static bool recall(const struct export_work *work, uint32_t component, struct zt
 static void gather(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
-    struct zt_fact *fact = &work->facts[runner->component];
+    struct zt_fingerprint *fact = &work->facts[runner->component];
     const struct zt_progress progress = {advance, runner};
     const struct zt_conversion conversion = conversion_of(work, runner->files, &progress);
     struct zt_error error;
-    enum zt_status status = zt_fact_gather(&conversion, runner->component, fact, &error);
+    enum zt_status status = zt_fingerprint_take(&conversion, runner->component, fact, &error);
     const struct export_part *part = part_of(work, runner->component);
 
     if (status == ZT_OK && !export_is_too_large(work, part, fact->length) &&
@@ -143,9 +143,9 @@ static bool prepare_component(struct export_runner *runner)
                                   "states; they are not served");
         return true;
     }
-    work->facts[component] =
-        (struct zt_fact){.length = work->projection->model->components[component].decoded_length,
-                         .same_as = component};
+    work->facts[component] = (struct zt_fingerprint){
+        .length = work->projection->model->components[component].decoded_length,
+        .same_as = component};
     if (must_read(work, component, state) && !recall(work, component, &work->facts[component]))
         gather(runner);
     return true;
@@ -165,11 +165,11 @@ static void make_parts(struct export_work *work)
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct zt_origin *origin = &projection->origins[i];
-        struct zt_part change;
+        struct zt_component_view change;
 
-        zt_part_set_change(&change, (enum zt_change)origin->change,
-                           &work->selection.model->components[origin->component],
-                           &projection->model->components[i]);
+        zt_component_view_set_change(&change, (enum zt_change)origin->change,
+                                     &work->selection.model->components[origin->component],
+                                     &projection->model->components[i]);
         parts[i] = work->selected[origin->component];
         parts[i].from_width = change.from_width;
         parts[i].to_width = change.to_width;
@@ -186,9 +186,9 @@ static void lay_out(struct export_work *work)
     enum zt_status status = zt_conversion_check(&conversion, &error);
 
     if (status == ZT_OK)
-        status = zt_facts_match(&conversion, work->facts, &error);
+        status = zt_fingerprints_match(&conversion, work->facts, &error);
     if (status == ZT_OK)
-        status = zt_image_make(work->projection, work->facts, &work->result.image, &error);
+        status = zt_file_plan_make(work->projection, work->facts, &work->result.image, &error);
     if (status != ZT_OK)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
     else
@@ -284,7 +284,7 @@ static bool make_runner(struct export_work *work, struct export_runner *runner)
     runner->files = calloc(shards + (size_t)2, sizeof(struct zt_source *));
     runner->bytes = export_bytes_new(work->order.server, generation, work->cut);
     if (runner->files == NULL || runner->bytes == NULL ||
-        zt_image_source(&work->selection.cuts, &bytes, &runner->cuts, NULL) != ZT_OK)
+        zt_file_plan_source(&work->selection.cuts, &bytes, &runner->cuts, NULL) != ZT_OK)
         return false;
     runner->files[0] = generation->source;
     for (uint32_t i = 0; i < shards; i++)

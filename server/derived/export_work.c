@@ -30,7 +30,7 @@ void export_work_free(struct export_work *work)
     zt_selection_free(&work->selection);
     free(work->selected);
     free(work->facts);
-    zt_image_free(work->result.image);
+    zt_file_plan_free(work->result.image);
     free(work->result.parts);
     pthread_mutex_destroy(&work->lock);
     generation_release(work->order.generation);

@@ -8,7 +8,7 @@ struct export_work;
 
 /* What became of it, into the plan's own members. */
 struct export_result {
-    struct zt_image *image;
+    struct zt_file_plan *image;
     struct export_part *parts;
     uint32_t part_count;
     bool failed;

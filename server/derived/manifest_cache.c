@@ -82,7 +82,7 @@ static struct form compress(enum coding coding, const struct form *whole)
     uint8_t *bytes;
     size_t length;
 
-    if (zt_encode(means, whole->bytes, whole->length, &bytes, &length, NULL) != ZT_OK)
+    if (zt_coding_encode(means, whole->bytes, whole->length, &bytes, &length, NULL) != ZT_OK)
         return (struct form){.state = FORM_FAILED};
     return (struct form){FORM_DONE, (char *)bytes, length};
 }

@@ -9,13 +9,13 @@
 
 struct kept_fact {
     struct kept_fact *next;
-    struct zt_fact fact;
+    struct zt_fingerprint fact;
 };
 
 typedef _Atomic(struct kept_fact *) fact_list;
 
 bool kept_fact_find(const struct generation *generation, uint32_t component,
-                    enum zt_digest_algorithm algorithm, struct zt_fact *out_fact)
+                    enum zt_digest_algorithm algorithm, struct zt_fingerprint *out_fact)
 {
     fact_list *lists = atomic_load(&generation->kept_facts);
     struct kept_fact *kept = lists != NULL ? atomic_load(&lists[component]) : NULL;
@@ -43,11 +43,12 @@ static fact_list *lists_of(struct generation *generation)
     return there;
 }
 
-static void keep(struct generation *generation, uint32_t component, const struct zt_fact *fact)
+static void keep(struct generation *generation, uint32_t component,
+                 const struct zt_fingerprint *fact)
 {
     fact_list *lists = lists_of(generation);
     struct kept_fact *kept = lists != NULL ? malloc(sizeof(*kept)) : NULL;
-    struct zt_fact known;
+    struct zt_fingerprint known;
 
     if (kept == NULL || kept_fact_find(generation, component, fact->digest.algorithm, &known)) {
         free(kept);
@@ -59,7 +60,8 @@ static void keep(struct generation *generation, uint32_t component, const struct
         continue;
 }
 
-void kept_fact_add(struct generation *generation, uint32_t component, const struct zt_fact *fact)
+void kept_fact_add(struct generation *generation, uint32_t component,
+                   const struct zt_fingerprint *fact)
 {
     if (fact->length >= LEAST_BYTES)
         keep(generation, component, fact);
@@ -67,8 +69,8 @@ void kept_fact_add(struct generation *generation, uint32_t component, const stru
 
 void kept_fact_learn(struct generation *generation, uint32_t component, const uint8_t sha256[32])
 {
-    struct zt_fact fact = {.length = generation->model->components[component].decoded_length,
-                           .digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32}};
+    struct zt_fingerprint fact = {.length = generation->model->components[component].decoded_length,
+                                  .digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32}};
 
     memcpy(fact.digest.bytes, sha256, 32);
     if (fact.length != ZT_LENGTH_UNKNOWN)

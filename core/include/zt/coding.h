@@ -18,8 +18,8 @@ enum zt_coding {
 /* Compresses bytes as a whole, at a level that suits what is made once and read often. What comes
  * out is freed with free(), and is never reserved longer than a compressor may need. ZT_NO_MEMORY.
  */
-enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length,
-                         uint8_t **out_bytes, size_t *out_length, struct zt_error *error);
+enum zt_status zt_coding_encode(enum zt_coding coding, const void *bytes, size_t length,
+                                uint8_t **out_bytes, size_t *out_length, struct zt_error *error);
 
 /* Whether stored bytes are zstd frames that every decoder takes: each with a window of at most 8
  * MiB (RFC 9659) and without a dictionary; skippable frames may be among them. Walks from block to

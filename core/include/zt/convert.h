@@ -34,19 +34,19 @@ struct zt_conversion {
  * not known. */
 uint64_t zt_conversion_work(const struct zt_conversion *conversion);
 
-/* Reads every component once: its length and digest as the target needs them (zt_target_fact), and
+/* Reads every component once: its length and digest as the target needs them (zt_target_fingerprint), and
  * which are the same bytes. The file must not change afterwards. *out_facts is freed with free().
  * Errors as zt_model_convert's. */
-enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt_fact **out_facts,
-                               struct zt_error *error);
+enum zt_status zt_fingerprints_take(const struct zt_conversion *conversion,
+                                    struct zt_fingerprint **out_facts, struct zt_error *error);
 
-/* The two halves of zt_facts_gather, for callers who gather by several threads: one component,
+/* The two halves of zt_fingerprints_take, for callers who gather by several threads: one component,
  * which is then the same as no other; and, once all are there, which are the same bytes, where the
  * target shares them. */
-enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t component,
-                              struct zt_fact *out_fact, struct zt_error *error);
-enum zt_status zt_facts_match(const struct zt_conversion *conversion, struct zt_fact *facts,
-                              struct zt_error *error);
+enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint32_t component,
+                                   struct zt_fingerprint *out_fact, struct zt_error *error);
+enum zt_status zt_fingerprints_match(const struct zt_conversion *conversion,
+                                     struct zt_fingerprint *fingerprints, struct zt_error *error);
 
 /* The content rules of source and target (docs/converting.md, Damage), which zt_model_convert
  * checks by itself. Reads what the rules are about. ZT_INVALID or ZT_CORRUPT where the source
@@ -55,7 +55,7 @@ enum zt_status zt_facts_match(const struct zt_conversion *conversion, struct zt_
  * and component of the source. */
 enum zt_status zt_conversion_check(const struct zt_conversion *conversion, struct zt_error *error);
 
-/* Writes the projection's file into the sink; gathers the facts it needs first where options.facts
+/* Writes the projection's file into the sink; gathers the fingerprints it needs first where options.fingerprints
  * is NULL. ZT_CORRUPT names the component whose digest is wrong or whose bytes do not decode;
  * ZT_UNSUPPORTED one that cannot be decoded, or, with the target's rule and before the sink gets
  * anything, one whose content the target's layout forbids; ZT_INVALID one whose content cannot be

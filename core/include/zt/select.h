@@ -3,12 +3,12 @@
  *
  * What comes out is a model as any other, which can be projected and converted. Its whole
  * components lie where the source has them; so do parts that are one run of a plain component.
- * Other parts lie in a file that does not exist: `cuts` says where, and zt_image_source makes a
- * source of it once somebody can read parts (zt/part.h). */
+ * Other parts lie in a file that does not exist: `cuts` says where, and zt_file_plan_source makes a
+ * source of it once somebody can read parts (zt/component_view.h). */
 #ifndef ZT_SELECT_H
 #define ZT_SELECT_H
 
-#include "zt/image.h"
+#include "zt/file_plan.h"
 #include "zt/slice.h"
 
 #pragma GCC visibility push(default)
@@ -38,7 +38,7 @@ struct zt_selection {
     uint32_t *components;
     uint32_t *objects;
     /* The file of cuts; its pieces are components of the model. */
-    struct zt_image cuts;
+    struct zt_file_plan cuts;
 };
 
 /* *out_verdict is set always: other than ZT_SLICE_FITS when an object cannot be cut so, and

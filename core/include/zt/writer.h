@@ -14,7 +14,7 @@
 #ifndef ZT_WRITER_H
 #define ZT_WRITER_H
 
-#include "zt/image.h"
+#include "zt/file_plan.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
@@ -34,8 +34,8 @@ struct zt_writer_options {
     int zstd_level; /* 1 to 22; 0 for zstd's default, 3 */
     /* State no digests in zTensor 1.2. */
     bool without_digests;
-    /* For targets that zt_target_fact needs some of; borrowed until zt_writer_free. */
-    const struct zt_fact *facts;
+    /* For targets that zt_target_fingerprint needs some of; borrowed until zt_writer_free. */
+    const struct zt_fingerprint *fingerprints;
 };
 
 struct zt_writer;

@@ -62,16 +62,16 @@ static enum zt_status check_plain_nibble(const struct zt_content *content,
 static enum zt_status check_whole(const struct zt_content *content,
                                   const struct zt_component *component, bool has_bools)
 {
-    struct zt_words words;
+    struct zt_content_reader reader;
     const uint8_t *bytes;
     uint8_t last = 0;
     size_t length;
-    enum zt_status status = zt_words_open(&words, content, component);
+    enum zt_status status = zt_content_reader_open(&reader, content, component);
 
     if (status != ZT_OK)
         return status;
     do {
-        status = zt_words_run(&words, &bytes, &length);
+        status = zt_content_reader_run(&reader, &bytes, &length);
         if (status == ZT_OK && has_bools)
             status = check_bools(content, component, bytes, length);
         if (status == ZT_OK && length > 0)
@@ -79,7 +79,7 @@ static enum zt_status check_whole(const struct zt_content *content,
     } while (status == ZT_OK && length > 0);
     if (status == ZT_OK && has_spare_nibble(content, component))
         status = check_nibble(content, component, last);
-    zt_words_close(&words);
+    zt_content_reader_close(&reader);
     return status;
 }
 

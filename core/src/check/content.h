@@ -8,7 +8,7 @@
 #include "zt/shards.h"
 
 /* The longest record: 64 indices and a value (zTensor 0.1's coordinate list). */
-#define ZT_WORDS_MAX 520
+#define ZT_CONTENT_RECORD_MAX 520
 
 /* What a check of one object knows throughout. */
 struct zt_content {
@@ -20,7 +20,7 @@ struct zt_content {
 };
 
 /* A component's decoded bytes, buffered. */
-struct zt_words {
+struct zt_content_reader {
     const struct zt_content *content;
     const struct zt_component *component;
     struct zt_decoder *decoder;
@@ -41,23 +41,27 @@ const struct zt_component *zt_content_part(const struct zt_content *content, con
 
 /* Words are of the component's dtype. ZT_UNSUPPORTED when the component lies in a shard that is not
  * there or its encoding is not known. Errors name object and component. */
-enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *content,
-                             const struct zt_component *component);
+enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
+                                      const struct zt_content *content,
+                                      const struct zt_component *component);
 
-/* Reads length (at most ZT_WORDS_MAX) bytes; *out_got is false when the component ends before them.
+/* Reads length (at most ZT_CONTENT_RECORD_MAX) bytes; *out_got is false when the component ends before them.
  */
-enum zt_status zt_words_bytes(struct zt_words *words, void *bytes, size_t length, bool *out_got);
+enum zt_status zt_content_reader_bytes(struct zt_content_reader *reader, void *bytes, size_t length,
+                                       bool *out_got);
 
 /* Reads one word as an index. ZT_INVALID when it is negative. */
-enum zt_status zt_words_index(struct zt_words *words, uint64_t *out_index, bool *out_got);
+enum zt_status zt_content_reader_index(struct zt_content_reader *reader, uint64_t *out_index,
+                                       bool *out_got);
 
 /* What is buffered, one byte at least, and steps past it; *out_length is 0 at the end. */
-enum zt_status zt_words_run(struct zt_words *words, const uint8_t **out_bytes, size_t *out_length);
+enum zt_status zt_content_reader_run(struct zt_content_reader *reader, const uint8_t **out_bytes,
+                                     size_t *out_length);
 
 /* Reads to the end; *out_bytes (which may be NULL) is how many bytes there still were. */
-enum zt_status zt_words_drain(struct zt_words *words, uint64_t *out_bytes);
+enum zt_status zt_content_reader_drain(struct zt_content_reader *reader, uint64_t *out_bytes);
 
-void zt_words_close(struct zt_words *words);
+void zt_content_reader_close(struct zt_content_reader *reader);
 
 /* --- the layouts' rules, one file for each family --- */
 

@@ -17,25 +17,25 @@ static bool is_strict(const struct zt_content *content)
 }
 
 /* Reads an index that must be there. */
-static enum zt_status need_index(struct zt_words *words, uint64_t *out_index)
+static enum zt_status need_index(struct zt_content_reader *reader, uint64_t *out_index)
 {
     bool got = false;
-    enum zt_status status = zt_words_index(words, out_index, &got);
+    enum zt_status status = zt_content_reader_index(reader, out_index, &got);
 
     if (status == ZT_OK && !got)
-        return zt_content_refuse(words->content, words->component,
+        return zt_content_refuse(reader->content, reader->component,
                                  "there are fewer indices than the object needs");
     return status;
 }
 
 /* Nothing may follow, and an encoded component must end well. */
-static enum zt_status need_end(struct zt_words *words)
+static enum zt_status need_end(struct zt_content_reader *reader)
 {
     uint64_t surplus = 0;
-    enum zt_status status = zt_words_drain(words, &surplus);
+    enum zt_status status = zt_content_reader_drain(reader, &surplus);
 
     if (status == ZT_OK && surplus > 0)
-        return zt_content_refuse(words->content, words->component,
+        return zt_content_refuse(reader->content, reader->component,
                                  "there are more indices than the object needs");
     return status;
 }
@@ -44,7 +44,7 @@ static enum zt_status need_end(struct zt_words *words)
 static enum zt_status check_values(const struct zt_content *content, uint64_t count)
 {
     const struct zt_component *values = zt_content_part(content, "values");
-    struct zt_words words;
+    struct zt_content_reader reader;
     uint64_t bytes = 0, wanted = 0;
     enum zt_status status;
 
@@ -53,11 +53,11 @@ static enum zt_status check_values(const struct zt_content *content, uint64_t co
         zt_element_bytes((enum zt_dtype)values->dtype, (enum zt_logical)values->logical, count,
                          &wanted) != ZT_OK)
         return ZT_OK;
-    status = zt_words_open(&words, content, values);
+    status = zt_content_reader_open(&reader, content, values);
     if (status != ZT_OK)
         return status;
-    status = zt_words_drain(&words, &bytes);
-    zt_words_close(&words);
+    status = zt_content_reader_drain(&reader, &bytes);
+    zt_content_reader_close(&reader);
     if (status == ZT_OK && bytes != wanted)
         return zt_content_refuse(content, values, "there are not as many values as indices");
     return status;
@@ -65,7 +65,7 @@ static enum zt_status check_values(const struct zt_content *content, uint64_t co
 
 /* --- compressed sparse rows --- */
 
-static enum zt_status check_row(const struct zt_content *content, struct zt_words *indices,
+static enum zt_status check_row(const struct zt_content *content, struct zt_content_reader *indices,
                                 uint64_t count)
 {
     uint64_t previous = 0;
@@ -87,8 +87,8 @@ static enum zt_status check_row(const struct zt_content *content, struct zt_word
     return ZT_OK;
 }
 
-static enum zt_status check_rows(const struct zt_content *content, struct zt_words *indptr,
-                                 struct zt_words *indices)
+static enum zt_status check_rows(const struct zt_content *content, struct zt_content_reader *indptr,
+                                 struct zt_content_reader *indices)
 {
     uint64_t begin = 0, end = 0;
     enum zt_status status = need_index(indptr, &begin);
@@ -114,21 +114,21 @@ enum zt_status zt_content_csr(const struct zt_content *content)
 {
     const struct zt_component *indptr_part = zt_content_part(content, "indptr");
     const struct zt_component *indices_part = zt_content_part(content, "indices");
-    struct zt_words indptr, indices;
+    struct zt_content_reader indptr, indices;
     enum zt_status status;
 
     /* Opening the model has made sure of both, and of two dimensions. */
     if (indptr_part == NULL || indices_part == NULL || content->object->rank != 2)
         return ZT_OK;
-    status = zt_words_open(&indptr, content, indptr_part);
+    status = zt_content_reader_open(&indptr, content, indptr_part);
     if (status != ZT_OK)
         return status;
-    status = zt_words_open(&indices, content, indices_part);
+    status = zt_content_reader_open(&indices, content, indices_part);
     if (status == ZT_OK) {
         status = check_rows(content, &indptr, &indices);
-        zt_words_close(&indices);
+        zt_content_reader_close(&indices);
     }
-    zt_words_close(&indptr);
+    zt_content_reader_close(&indptr);
     return status;
 }
 
@@ -158,8 +158,8 @@ static enum zt_status reserve_key(struct keys *keys, uint64_t index, struct zt_e
 }
 
 /* Reads the coordinates of one dimension; keys is NULL when they need not differ. */
-static enum zt_status check_dimension(struct zt_words *coords, unsigned dimension, uint64_t count,
-                                      struct keys *keys)
+static enum zt_status check_dimension(struct zt_content_reader *coords, unsigned dimension,
+                                      uint64_t count, struct keys *keys)
 {
     const struct zt_content *content = coords->content;
     uint64_t extent = content->shape[dimension];
@@ -183,8 +183,8 @@ static enum zt_status check_dimension(struct zt_words *coords, unsigned dimensio
     return ZT_OK;
 }
 
-static enum zt_status check_points(const struct zt_content *content, struct zt_words *coords,
-                                   uint64_t count)
+static enum zt_status check_points(const struct zt_content *content,
+                                   struct zt_content_reader *coords, uint64_t count)
 {
     struct keys keys = {NULL, 0};
     bool fits = count <= UNIQUE_MAX;
@@ -215,15 +215,15 @@ static enum zt_status count_points(const struct zt_content *content,
     uint64_t point_bytes =
         (uint64_t)zt_dtype_width((enum zt_dtype)part->dtype) * content->object->rank;
     uint64_t bytes = part->decoded_length;
-    struct zt_words coords;
+    struct zt_content_reader coords;
     enum zt_status status = ZT_OK;
 
     if (bytes == ZT_LENGTH_UNKNOWN) {
-        status = zt_words_open(&coords, content, part);
+        status = zt_content_reader_open(&coords, content, part);
         if (status != ZT_OK)
             return status;
-        status = zt_words_drain(&coords, &bytes);
-        zt_words_close(&coords);
+        status = zt_content_reader_drain(&coords, &bytes);
+        zt_content_reader_close(&coords);
     }
     if (status == ZT_OK && bytes % point_bytes != 0)
         return zt_content_refuse(content, part, "coordinates are not as many for every dimension");
@@ -234,19 +234,19 @@ static enum zt_status count_points(const struct zt_content *content,
 enum zt_status zt_content_coo(const struct zt_content *content)
 {
     const struct zt_component *part = zt_content_part(content, "coords");
-    struct zt_words coords;
+    struct zt_content_reader coords;
     uint64_t count = 0;
     enum zt_status status;
 
     /* Opening the model has made sure of both. */
     if (part == NULL || content->object->rank == 0)
         return ZT_OK;
-    status = zt_words_open(&coords, content, part);
+    status = zt_content_reader_open(&coords, content, part);
     if (status != ZT_OK)
         return status;
     status = count_points(content, part, &count);
     if (status == ZT_OK)
         status = check_points(content, &coords, count);
-    zt_words_close(&coords);
+    zt_content_reader_close(&coords);
     return status;
 }

@@ -22,76 +22,76 @@ static uint64_t load_u64(const uint8_t *at)
     return value;
 }
 
-static enum zt_status check_value(const struct zt_words *words, const uint8_t *value)
+static enum zt_status check_value(const struct zt_content_reader *reader, const uint8_t *value)
 {
-    if (words->component->dtype == ZT_BOOL && *value > 1)
-        return zt_content_refuse(words->content, words->component, "a bool is 0x%02x", *value);
+    if (reader->component->dtype == ZT_BOOL && *value > 1)
+        return zt_content_refuse(reader->content, reader->component, "a bool is 0x%02x", *value);
     return ZT_OK;
 }
 
 /* --- coordinate list --- */
 
-static enum zt_status check_record(const struct zt_words *words, const uint8_t *record)
+static enum zt_status check_record(const struct zt_content_reader *reader, const uint8_t *record)
 {
-    const struct zt_content *content = words->content;
+    const struct zt_content *content = reader->content;
 
     for (unsigned d = 0; d < content->object->rank; d++) {
         if (load_u64(record + d * INDEX_BYTES) >= content->shape[d])
-            return zt_content_refuse(content, words->component,
+            return zt_content_refuse(content, reader->component,
                                      "a coordinate lies outside the shape");
     }
-    return check_value(words, record + content->object->rank * INDEX_BYTES);
+    return check_value(reader, record + content->object->rank * INDEX_BYTES);
 }
 
 enum zt_status zt_content_zt01_coo(const struct zt_content *content)
 {
-    struct zt_words words;
-    uint8_t record[ZT_WORDS_MAX];
+    struct zt_content_reader reader;
+    uint8_t record[ZT_CONTENT_RECORD_MAX];
     bool got = true;
     enum zt_status status;
 
     if (blob(content) == NULL)
         return ZT_OK;
-    status = zt_words_open(&words, content, blob(content));
+    status = zt_content_reader_open(&reader, content, blob(content));
     if (status != ZT_OK)
         return status;
     while (status == ZT_OK && got) {
-        size_t length = (size_t)content->object->rank * INDEX_BYTES + words.width;
+        size_t length = (size_t)content->object->rank * INDEX_BYTES + reader.width;
 
-        status = zt_words_bytes(&words, record, length, &got);
+        status = zt_content_reader_bytes(&reader, record, length, &got);
         if (status == ZT_OK && got)
-            status = check_record(&words, record);
+            status = check_record(&reader, record);
     }
-    zt_words_close(&words);
+    zt_content_reader_close(&reader);
     return status;
 }
 
 /* --- compressed sparse rows --- */
 
-static enum zt_status need_bytes(struct zt_words *words, uint8_t *bytes, size_t length)
+static enum zt_status need_bytes(struct zt_content_reader *reader, uint8_t *bytes, size_t length)
 {
     bool got = false;
-    enum zt_status status = zt_words_bytes(words, bytes, length, &got);
+    enum zt_status status = zt_content_reader_bytes(reader, bytes, length, &got);
 
     if (status == ZT_OK && !got)
-        return zt_content_refuse(words->content, words->component,
+        return zt_content_refuse(reader->content, reader->component,
                                  "the blob ends before its last value");
     return status;
 }
 
-static enum zt_status check_row_pointers(struct zt_words *words, uint64_t *out_count)
+static enum zt_status check_row_pointers(struct zt_content_reader *reader, uint64_t *out_count)
 {
     uint8_t bytes[INDEX_BYTES];
     uint64_t previous = 0;
-    enum zt_status status = need_bytes(words, bytes, INDEX_BYTES);
+    enum zt_status status = need_bytes(reader, bytes, INDEX_BYTES);
 
     if (status == ZT_OK && load_u64(bytes) != 0)
-        return zt_content_refuse(words->content, words->component,
+        return zt_content_refuse(reader->content, reader->component,
                                  "the first row pointer is not 0");
-    for (uint64_t row = 0; status == ZT_OK && row < words->content->shape[0]; row++) {
-        status = need_bytes(words, bytes, INDEX_BYTES);
+    for (uint64_t row = 0; status == ZT_OK && row < reader->content->shape[0]; row++) {
+        status = need_bytes(reader, bytes, INDEX_BYTES);
         if (status == ZT_OK && load_u64(bytes) < previous)
-            return zt_content_refuse(words->content, words->component, "row pointers fall");
+            return zt_content_refuse(reader->content, reader->component, "row pointers fall");
         if (status == ZT_OK)
             previous = load_u64(bytes);
     }
@@ -99,38 +99,38 @@ static enum zt_status check_row_pointers(struct zt_words *words, uint64_t *out_c
     return status;
 }
 
-static enum zt_status check_columns(struct zt_words *words, uint64_t count)
+static enum zt_status check_columns(struct zt_content_reader *reader, uint64_t count)
 {
     uint8_t bytes[INDEX_BYTES];
 
     for (uint64_t i = 0; i < count; i++) {
-        enum zt_status status = need_bytes(words, bytes, INDEX_BYTES);
+        enum zt_status status = need_bytes(reader, bytes, INDEX_BYTES);
 
         if (status != ZT_OK)
             return status;
-        if (load_u64(bytes) >= words->content->shape[1])
-            return zt_content_refuse(words->content, words->component,
+        if (load_u64(bytes) >= reader->content->shape[1])
+            return zt_content_refuse(reader->content, reader->component,
                                      "a column index lies outside the shape");
     }
     return ZT_OK;
 }
 
-static enum zt_status check_values(struct zt_words *words, uint64_t count)
+static enum zt_status check_values(struct zt_content_reader *reader, uint64_t count)
 {
     uint8_t value[INDEX_BYTES];
     enum zt_status status = ZT_OK;
 
     for (uint64_t i = 0; status == ZT_OK && i < count; i++) {
-        status = need_bytes(words, value, words->width);
+        status = need_bytes(reader, value, reader->width);
         if (status == ZT_OK)
-            status = check_value(words, value);
+            status = check_value(reader, value);
     }
     return status;
 }
 
 enum zt_status zt_content_zt01_csr(const struct zt_content *content)
 {
-    struct zt_words words;
+    struct zt_content_reader reader;
     uint64_t count = 0;
     enum zt_status status;
 
@@ -139,16 +139,16 @@ enum zt_status zt_content_zt01_csr(const struct zt_content *content)
     if (content->object->rank != 2)
         return zt_content_refuse(content, blob(content),
                                  "a compressed sparse row object has two dimensions");
-    status = zt_words_open(&words, content, blob(content));
+    status = zt_content_reader_open(&reader, content, blob(content));
     if (status != ZT_OK)
         return status;
-    status = check_row_pointers(&words, &count);
+    status = check_row_pointers(&reader, &count);
     if (status == ZT_OK)
-        status = check_columns(&words, count);
+        status = check_columns(&reader, count);
     if (status == ZT_OK)
-        status = check_values(&words, count);
+        status = check_values(&reader, count);
     if (status == ZT_OK)
-        status = zt_words_drain(&words, NULL);
-    zt_words_close(&words);
+        status = zt_content_reader_drain(&reader, NULL);
+    zt_content_reader_close(&reader);
     return status;
 }

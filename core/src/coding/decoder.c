@@ -1,7 +1,7 @@
 /* Decoding a component from its first byte to its last: one small reader for each way of storing.
  *
  * Raw bytes are passed on, big-endian words swapped (zTensor 0.1, NPY), zstd, zt.zstd-seekable/1
- * and deflate decompressed, arrays in Fortran order turned (turn.c). */
+ * and deflate decompressed, arrays in Fortran order turned (transpose.c). */
 #include "coding/decoder.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include "base/byte_order.h"
 #include "coding/inflate_stream.h"
 #include "coding/seek_table.h"
-#include "coding/turn.h"
+#include "coding/transpose.h"
 #include "coding/zstd_stream.h"
 
 static const struct zt_zstd_rules zstd_rules = {
@@ -35,7 +35,7 @@ struct zt_decoder {
     struct zt_seek_table *table;
     uint64_t frame_left; /* decoded bytes of the current frame */
     struct zt_inflate_stream *inflated;
-    struct zt_turn *turn;
+    struct zt_transpose *transpose;
     /* A word of an inflated stream that was read for the sake of its first bytes only. */
     uint8_t word[WORD_MAX];
     size_t word_left; /* the last bytes of it, not given yet */
@@ -51,7 +51,7 @@ static bool is_swapped(const struct zt_component *component)
 bool zt_component_is_plain(const struct zt_component *component)
 {
     return component->encoding == ZT_ENCODING_RAW && !is_swapped(component) &&
-           !zt_turn_needed(component);
+           !zt_transpose_needed(component);
 }
 
 /* --- raw --- */
@@ -112,7 +112,8 @@ static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, 
 static enum zt_status read_turned(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
                                   size_t *out_length, struct zt_error *error)
 {
-    enum zt_status status = zt_turn_read(decoder->turn, buffer, capacity, out_length, error);
+    enum zt_status status =
+        zt_transpose_read(decoder->transpose, buffer, capacity, out_length, error);
 
     if (status == ZT_OK && decoder->component->encoding == ZT_ENCODING_RAW)
         decoder->consumed += *out_length;
@@ -122,12 +123,12 @@ static enum zt_status read_turned(struct zt_decoder *decoder, uint8_t *buffer, s
 static enum zt_status open_turned(struct zt_decoder *decoder, struct zt_error *error)
 {
     decoder->read = read_turned;
-    return zt_turn_open(decoder->component, decoder->source, &decoder->turn, error);
+    return zt_transpose_open(decoder->component, decoder->source, &decoder->transpose, error);
 }
 
 static enum zt_status open_raw(struct zt_decoder *decoder, struct zt_error *error)
 {
-    if (zt_turn_needed(decoder->component))
+    if (zt_transpose_needed(decoder->component))
         return open_turned(decoder, error);
     decoder->read = is_swapped(decoder->component) ? read_swapped : read_raw;
     return ZT_OK;
@@ -194,7 +195,7 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
     uint64_t lead = component->arrangement != NULL ? component->arrangement->lead_bytes : 0;
     enum zt_status status;
 
-    if (zt_turn_needed(component))
+    if (zt_transpose_needed(component))
         return open_turned(decoder, error);
     status = zt_inflate_stream_new(decoder->source, &decoder->inflated, error);
     decoder->read = is_swapped(component) ? read_inflated_swapped : read_inflated;
@@ -361,7 +362,7 @@ void zt_decoder_close(struct zt_decoder *decoder)
         return;
     zt_zstd_stream_free(decoder->stream);
     zt_inflate_stream_free(decoder->inflated);
-    zt_turn_close(decoder->turn);
+    zt_transpose_close(decoder->transpose);
     free(decoder->table);
     free(decoder);
 }

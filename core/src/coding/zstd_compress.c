@@ -7,7 +7,7 @@
 #include <zstd.h>
 
 #include "cbor/cbor_write.h"
-#include "write/formats.h"
+#include "write/planning.h"
 
 /* Of decoded bytes: a frame of a seekable stream, as the reference writes them. */
 #define BLOCK_BYTES ((size_t)1 << 20)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "model/layout.h"
-#include "write/placed.h"
+#include "write/container.h"
 
 /* zTensor 2's bound on names. */
 #define NAME_MAX_BYTES    1024

@@ -1,12 +1,12 @@
-/* Converting: facts first where the target states them ahead, then every component from source to
+/* Converting: fingerprints first where the target states them ahead, then every component from source to
  * writer. */
 #include "zt/convert.h"
 
 #include <stdlib.h>
 
 #include "model/extents.h"
-#include "write/feed.h"
-#include "write/formats.h"
+#include "write/conversion_reader.h"
+#include "write/planning.h"
 
 /* Whether the file states about components what must be known before they are written. */
 static bool needs_facts(enum zt_target target)
@@ -25,7 +25,7 @@ uint64_t zt_conversion_work(const struct zt_conversion *conversion)
 
         total += length != ZT_LENGTH_UNKNOWN ? length : component->length;
     }
-    return needs_facts(conversion->projection->target) && conversion->options.facts == NULL
+    return needs_facts(conversion->projection->target) && conversion->options.fingerprints == NULL
                ? 2 * total
                : total;
 }
@@ -35,7 +35,7 @@ uint64_t zt_conversion_work(const struct zt_conversion *conversion)
 struct copying {
     const struct zt_conversion *conversion;
     struct zt_writer *writer;
-    const struct zt_fact *facts;
+    const struct zt_fingerprint *fingerprints;
     struct zt_error *error;
 };
 
@@ -50,8 +50,8 @@ static enum zt_status changed_meanwhile(const struct copying *copying, uint32_t 
     return ZT_CORRUPT;
 }
 
-/* hasher is NULL where there is no fact to compare with. */
-static enum zt_status copy_feed(const struct copying *copying, struct zt_feed *feed,
+/* hasher is NULL where there is no fingerprint to compare with. */
+static enum zt_status copy_feed(const struct copying *copying, struct zt_conversion_reader *reader,
                                 struct zt_hasher *hasher)
 {
     const uint8_t *bytes;
@@ -59,7 +59,7 @@ static enum zt_status copy_feed(const struct copying *copying, struct zt_feed *f
     enum zt_status status;
 
     do {
-        status = zt_feed_read(feed, &bytes, &length, copying->error);
+        status = zt_conversion_reader_read(reader, &bytes, &length, copying->error);
         if (status == ZT_OK && hasher != NULL)
             zt_hasher_update(hasher, bytes, length);
         if (status == ZT_OK && copying->writer != NULL)
@@ -70,30 +70,31 @@ static enum zt_status copy_feed(const struct copying *copying, struct zt_feed *f
 
 static enum zt_status copy_component(const struct copying *copying, uint32_t component)
 {
-    struct zt_feed *feed = NULL;
+    struct zt_conversion_reader *reader = NULL;
     struct zt_hasher *hasher = NULL;
     struct zt_digest actual;
-    enum zt_status status = zt_feed_open(copying->conversion, component, &feed, copying->error);
+    enum zt_status status =
+        zt_conversion_reader_open(copying->conversion, component, &reader, copying->error);
 
-    if (status == ZT_OK && copying->facts != NULL &&
-        zt_hasher_new(copying->facts[component].digest.algorithm, &hasher) != ZT_OK)
+    if (status == ZT_OK && copying->fingerprints != NULL &&
+        zt_hasher_new(copying->fingerprints[component].digest.algorithm, &hasher) != ZT_OK)
         status = zt_write_no_memory(copying->error);
     if (status == ZT_OK)
-        status = copy_feed(copying, feed, hasher);
+        status = copy_feed(copying, reader, hasher);
     if (status == ZT_OK && hasher != NULL) {
         zt_hasher_finish(hasher, &actual);
-        if (!zt_digest_equal(&actual, &copying->facts[component].digest))
+        if (!zt_digest_equal(&actual, &copying->fingerprints[component].digest))
             status = changed_meanwhile(copying, component);
     }
     if (hasher != NULL)
         zt_hasher_free(hasher);
-    zt_feed_close(feed);
+    zt_conversion_reader_close(reader);
     return status;
 }
 
 /* --- the whole --- */
 
-/* What the writer does not ask for is not looked at by facts either: a component of no bytes may
+/* What the writer does not ask for is not looked at by fingerprints either: a component of no bytes may
  * still be damaged. */
 static enum zt_status check_empty(struct copying *copying)
 {
@@ -113,7 +114,7 @@ static enum zt_status copy_all(struct copying *copying, const struct zt_sink *si
     uint32_t component;
     enum zt_status status;
 
-    options.facts = copying->facts;
+    options.fingerprints = copying->fingerprints;
     status = zt_writer_begin(projection, &options, sink, &copying->writer, copying->error);
     while (status == ZT_OK && zt_writer_next(copying->writer, &component)) {
         status = zt_writer_component(copying->writer, component, copying->error);
@@ -130,18 +131,18 @@ enum zt_status zt_model_convert(const struct zt_conversion *conversion, const st
                                 struct zt_error *error)
 {
     struct copying copying = {
-        .conversion = conversion, .facts = conversion->options.facts, .error = error};
+        .conversion = conversion, .fingerprints = conversion->options.fingerprints, .error = error};
     enum zt_target target = conversion->projection->target;
-    struct zt_fact *gathered = NULL;
+    struct zt_fingerprint *gathered = NULL;
     enum zt_status status = zt_conversion_check(conversion, error);
 
-    if (status == ZT_OK && needs_facts(target) && copying.facts == NULL)
-        status = zt_facts_gather(conversion, &gathered, error);
+    if (status == ZT_OK && needs_facts(target) && copying.fingerprints == NULL)
+        status = zt_fingerprints_take(conversion, &gathered, error);
     if (gathered != NULL)
-        copying.facts = gathered;
+        copying.fingerprints = gathered;
     if (!needs_facts(target))
-        copying.facts = NULL;
-    if (status == ZT_OK && copying.facts == NULL)
+        copying.fingerprints = NULL;
+    if (status == ZT_OK && copying.fingerprints == NULL)
         status = check_empty(&copying);
     if (status == ZT_OK)
         status = copy_all(&copying, sink);

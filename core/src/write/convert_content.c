@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "write/formats.h"
+#include "write/planning.h"
 
 /* Whether content is judged by more than that it decodes, which of a trusted source is known. */
 static bool has_rules(const struct zt_model *model, const struct zt_object *object)

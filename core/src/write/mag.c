@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cbor/cbor_read.h"
-#include "write/formats.h"
+#include "write/planning.h"
 
 #define VERSION      1
 #define DIMENSIONS   6
@@ -94,28 +94,28 @@ static uint64_t records_length(const struct zt_model *model)
     return length;
 }
 
-static enum zt_status put_records(struct zt_imaging *imaging, struct zt_buffer *head)
+static enum zt_status put_records(struct zt_planning *planning, struct zt_buffer *head)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     uint64_t offset = head->length + records_length(model);
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++) {
         const struct zt_object *object = &model->objects[i];
 
-        status = zt_imaging_place(imaging, &offset, object->first_component, ALIGNMENT);
+        status = zt_planning_place(planning, &offset, object->first_component, ALIGNMENT);
         if (status == ZT_OK)
             put_record(head, model, object, offset);
         offset += zt_object_components(model, object)->decoded_length;
     }
     if (status == ZT_OK && head->failed)
-        return zt_write_no_memory(imaging->error);
+        return zt_write_no_memory(planning->error);
     return status;
 }
 
-static enum zt_status put_head(struct zt_imaging *imaging, struct zt_buffer *head)
+static enum zt_status put_head(struct zt_planning *planning, struct zt_buffer *head)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     enum zt_status status;
     uint32_t checksum;
 
@@ -123,9 +123,9 @@ static enum zt_status put_head(struct zt_imaging *imaging, struct zt_buffer *hea
     zt_put_le32(head, VERSION);
     zt_put_le32(head, 0);
     zt_put_le32(head, model->object_count);
-    status = put_metadata(head, model->attributes, imaging->error);
+    status = put_metadata(head, model->attributes, planning->error);
     if (status == ZT_OK)
-        status = put_records(imaging, head);
+        status = put_records(planning, head);
     if (status != ZT_OK)
         return status;
     checksum = zt_crc32c(0, head->bytes + COVERED_FROM, head->length - COVERED_FROM);
@@ -134,17 +134,17 @@ static enum zt_status put_head(struct zt_imaging *imaging, struct zt_buffer *hea
     return ZT_OK;
 }
 
-enum zt_status mag_image(struct zt_imaging *imaging)
+enum zt_status mag_plan(struct zt_planning *planning)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     struct zt_buffer head = {0};
-    enum zt_status status = put_head(imaging, &head);
+    enum zt_status status = put_head(planning, &head);
 
     if (status == ZT_OK)
-        status = zt_imaging_add(imaging, 0, head.bytes, head.length);
+        status = zt_planning_add(planning, 0, head.bytes, head.length);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
-        status = zt_imaging_component(imaging, zt_align(imaging->image->length, ALIGNMENT),
-                                      model->objects[i].first_component);
+        status = zt_planning_component(planning, zt_align(planning->plan->length, ALIGNMENT),
+                                       model->objects[i].first_component);
     zt_buffer_free(&head);
     return status;
 }

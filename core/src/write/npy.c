@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "write/formats.h"
+#include "write/planning.h"
 #include "zt/slice.h"
 
 #define ALIGNMENT 64
@@ -119,9 +119,9 @@ enum zt_status zt_npy_head(const struct zt_slice_tensor *tensor, uint8_t **out_h
     return ZT_OK;
 }
 
-enum zt_status npy_image(struct zt_imaging *imaging)
+enum zt_status npy_plan(struct zt_planning *planning)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     uint32_t component = model->objects[0].first_component;
     struct zt_buffer head = {0};
     uint64_t offset;
@@ -129,12 +129,12 @@ enum zt_status npy_image(struct zt_imaging *imaging)
 
     npy_put_head(model, &model->objects[0], &head);
     offset = head.length;
-    status = head.failed ? zt_write_no_memory(imaging->error)
-                         : zt_imaging_place(imaging, &offset, component, 1);
+    status = head.failed ? zt_write_no_memory(planning->error)
+                         : zt_planning_place(planning, &offset, component, 1);
     if (status == ZT_OK)
-        status = zt_imaging_add(imaging, 0, head.bytes, head.length);
+        status = zt_planning_add(planning, 0, head.bytes, head.length);
     if (status == ZT_OK)
-        status = zt_imaging_component(imaging, offset, component);
+        status = zt_planning_component(planning, offset, component);
     zt_buffer_free(&head);
     return status;
 }

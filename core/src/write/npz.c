@@ -6,7 +6,7 @@
  * archive. */
 #include <string.h>
 
-#include "write/formats.h"
+#include "write/planning.h"
 
 #define LOCAL_SIGNATURE   0x04034b50
 #define CENTRAL_SIGNATURE 0x02014b50
@@ -197,42 +197,42 @@ static uint32_t digest_word(const struct zt_digest *digest)
            (uint32_t)digest->bytes[2] << 8 | digest->bytes[3];
 }
 
-static enum zt_status describe_entry(struct zt_imaging *imaging, const struct zt_object *object,
+static enum zt_status describe_entry(struct zt_planning *planning, const struct zt_object *object,
                                      struct entry *entry)
 {
-    const struct zt_fact *fact = &imaging->facts[object->first_component];
+    const struct zt_fingerprint *fingerprint = &planning->fingerprints[object->first_component];
 
     put_name(&entry->name, zt_object_name(object));
-    npy_put_head(imaging->projection->model, object, &entry->head);
+    npy_put_head(planning->projection->model, object, &entry->head);
     if (entry->name.failed || entry->head.failed)
-        return zt_write_no_memory(imaging->error);
-    entry->length = entry->head.length + fact->length;
+        return zt_write_no_memory(planning->error);
+    entry->length = entry->head.length + fingerprint->length;
     entry->crc = zt_crc32_combine(zt_crc32(0, entry->head.bytes, entry->head.length),
-                                  digest_word(&fact->digest), fact->length);
+                                  digest_word(&fingerprint->digest), fingerprint->length);
     return ZT_OK;
 }
 
-static enum zt_status add_entry(struct zt_imaging *imaging, const struct zt_object *object,
+static enum zt_status add_entry(struct zt_planning *planning, const struct zt_object *object,
                                 struct zt_buffer *central)
 {
-    struct entry entry = {.offset = imaging->image->length};
+    struct entry entry = {.offset = planning->plan->length};
     struct zt_buffer local = {0};
     uint64_t offset = entry.offset;
-    enum zt_status status = zt_imaging_place(imaging, &offset, object->first_component, 1);
+    enum zt_status status = zt_planning_place(planning, &offset, object->first_component, 1);
 
     if (status == ZT_OK)
-        status = describe_entry(imaging, object, &entry);
+        status = describe_entry(planning, object, &entry);
     if (status != ZT_OK)
         goto out;
     put_local_header(&local, &entry);
     zt_buffer_append(&local, entry.head.bytes, entry.head.length);
     put_central_header(central, &entry);
     if (local.failed || central->failed)
-        status = zt_write_no_memory(imaging->error);
+        status = zt_write_no_memory(planning->error);
     if (status == ZT_OK)
-        status = zt_imaging_add(imaging, entry.offset, local.bytes, local.length);
+        status = zt_planning_add(planning, entry.offset, local.bytes, local.length);
     if (status == ZT_OK)
-        status = zt_imaging_component(imaging, imaging->image->length, object->first_component);
+        status = zt_planning_component(planning, planning->plan->length, object->first_component);
 out:
     zt_buffer_free(&local);
     zt_buffer_free(&entry.name);
@@ -240,19 +240,19 @@ out:
     return status;
 }
 
-enum zt_status npz_image(struct zt_imaging *imaging)
+enum zt_status npz_plan(struct zt_planning *planning)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     struct zt_buffer central = {0};
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
-        status = add_entry(imaging, &model->objects[i], &central);
+        status = add_entry(planning, &model->objects[i], &central);
     if (status == ZT_OK) {
-        put_end(&central, model->object_count, imaging->image->length);
-        status = central.failed ? zt_write_no_memory(imaging->error)
-                                : zt_imaging_add(imaging, imaging->image->length, central.bytes,
-                                                 central.length);
+        put_end(&central, model->object_count, planning->plan->length);
+        status = central.failed ? zt_write_no_memory(planning->error)
+                                : zt_planning_add(planning, planning->plan->length, central.bytes,
+                                                  central.length);
     }
     zt_buffer_free(&central);
     return status;

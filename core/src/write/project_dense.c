@@ -6,7 +6,7 @@
 
 #include "cbor/attributes_encode.h"
 #include "cbor/cbor_read.h"
-#include "write/formats.h"
+#include "write/planning.h"
 #include "write/projecting.h"
 
 #define MAG_RANK_MAX 6

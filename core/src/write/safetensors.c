@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cbor/cbor_read.h"
-#include "write/formats.h"
+#include "write/planning.h"
 
 #define HEADER_MAX_BYTES 100000000
 #define LENGTH_BYTES     8
@@ -200,21 +200,21 @@ static void put_entry(struct zt_buffer *buffer, const struct zt_model *model,
 
 /* --- the whole --- */
 
-static enum zt_status put_header(struct zt_imaging *imaging, const uint32_t *order,
+static enum zt_status put_header(struct zt_planning *planning, const uint32_t *order,
                                  struct zt_buffer *header)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     uint64_t begin = 0;
     enum zt_status status;
     uint64_t length;
 
     zt_put_le64(header, 0);
     put(header, "{");
-    status = put_metadata(header, model->attributes, imaging->error);
+    status = put_metadata(header, model->attributes, planning->error);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++) {
         const struct zt_object *object = &model->objects[order[i]];
 
-        status = zt_imaging_place(imaging, &begin, object->first_component, 1);
+        status = zt_planning_place(planning, &begin, object->first_component, 1);
         if (status == ZT_OK)
             put_entry(header, model, object, begin);
         begin += zt_object_components(model, object)->decoded_length;
@@ -223,31 +223,31 @@ static enum zt_status put_header(struct zt_imaging *imaging, const uint32_t *ord
     while (!header->failed && header->length % 8 != 0)
         put(header, " ");
     if (status != ZT_OK || header->failed)
-        return status != ZT_OK ? status : zt_write_no_memory(imaging->error);
+        return status != ZT_OK ? status : zt_write_no_memory(planning->error);
     length = header->length - LENGTH_BYTES;
     if (length > HEADER_MAX_BYTES)
-        return zt_fail(imaging->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+        return zt_fail(planning->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                        "safetensors cannot hold a header of more than 100 MB");
     for (unsigned i = 0; i < LENGTH_BYTES; i++)
         header->bytes[i] = (uint8_t)(length >> (8 * i));
     return ZT_OK;
 }
 
-enum zt_status safetensors_image(struct zt_imaging *imaging)
+enum zt_status safetensors_plan(struct zt_planning *planning)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     struct zt_buffer header = {0};
     uint32_t *order = make_order(model);
     enum zt_status status;
 
     if (order == NULL)
-        return zt_write_no_memory(imaging->error);
-    status = put_header(imaging, order, &header);
+        return zt_write_no_memory(planning->error);
+    status = put_header(planning, order, &header);
     if (status == ZT_OK)
-        status = zt_imaging_add(imaging, 0, header.bytes, header.length);
+        status = zt_planning_add(planning, 0, header.bytes, header.length);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
-        status = zt_imaging_component(imaging, imaging->image->length,
-                                      model->objects[order[i]].first_component);
+        status = zt_planning_component(planning, planning->plan->length,
+                                       model->objects[order[i]].first_component);
     zt_buffer_free(&header);
     free(order);
     return status;

@@ -136,7 +136,7 @@ static enum zt_status find_slice(const struct selecting *selecting, const struct
 static enum zt_status place(const struct selecting *selecting, uint32_t number,
                             struct zt_component *component)
 {
-    struct zt_image *cuts = &selecting->selection->cuts;
+    struct zt_file_plan *cuts = &selecting->selection->cuts;
 
     component->offset = cuts->length;
     component->shard = selecting->source->shard_count + 1;

@@ -1,4 +1,4 @@
-/* The writers' one face: whose turn it is and how many bytes it takes are kept here; an image is
+/* The writers' one face: whose turn it is and how many bytes it takes are kept here; a plan is
  * played piece by piece, zTensor 1.2 and 2 (not canonical) are streams. */
 #include "zt/writer.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "model/extents.h"
-#include "write/stream.h"
+#include "write/container_stream.h"
 
 #define ZEROS_BYTES 65536
 #define NOTHING     UINT32_MAX
@@ -27,8 +27,8 @@ struct zt_writer {
     uint64_t declared;
     uint64_t appended;
     /* One of them. */
-    struct zt_image *image;
-    struct zt_stream *stream;
+    struct zt_file_plan *plan;
+    struct zt_container_stream *stream;
     size_t piece;
     enum zt_status failure;
 };
@@ -78,8 +78,8 @@ static enum zt_status check_alive(const struct zt_writer *writer, struct zt_erro
 
 static void order_by_pieces(struct zt_writer *writer)
 {
-    for (size_t i = 0; i < writer->image->piece_count; i++) {
-        const struct zt_piece *piece = &writer->image->pieces[i];
+    for (size_t i = 0; i < writer->plan->piece_count; i++) {
+        const struct zt_piece *piece = &writer->plan->pieces[i];
 
         if (piece->is_component)
             writer->order[writer->order_count++] = piece->component;
@@ -95,7 +95,7 @@ static void order_by_names(struct zt_writer *writer)
             writer->order[writer->order_count++] = outline->objects[i].first_component + j;
 }
 
-/* --- playing an image --- */
+/* --- playing a plan --- */
 
 static enum zt_status put_zeros(struct zt_writer *writer, uint64_t end, struct zt_error *error)
 {
@@ -115,18 +115,18 @@ static enum zt_status put_zeros(struct zt_writer *writer, uint64_t end, struct z
  */
 static enum zt_status play(struct zt_writer *writer, struct zt_error *error)
 {
-    const struct zt_image *image = writer->image;
+    const struct zt_file_plan *plan = writer->plan;
     enum zt_status status = ZT_OK;
 
-    while (status == ZT_OK && writer->piece < image->piece_count) {
-        const struct zt_piece *piece = &image->pieces[writer->piece];
+    while (status == ZT_OK && writer->piece < plan->piece_count) {
+        const struct zt_piece *piece = &plan->pieces[writer->piece];
 
         status = put_zeros(writer, piece->offset, error);
         if (piece->is_component)
             return status;
         if (status == ZT_OK)
             status =
-                take_counted(writer, image->added + piece->added_at, (size_t)piece->length, error);
+                take_counted(writer, plan->added + piece->added_at, (size_t)piece->length, error);
         writer->piece++;
     }
     return status;
@@ -152,9 +152,10 @@ static enum zt_status start(struct zt_writer *writer, const struct zt_writer_opt
         return zt_write_no_memory(error);
     if (is_streamed(projection->target)) {
         order_by_names(writer);
-        return zt_stream_begin(projection, options, &writer->counted, &writer->stream, error);
+        return zt_container_stream_begin(projection, options, &writer->counted, &writer->stream,
+                                         error);
     }
-    status = zt_image_make(projection, options->facts, &writer->image, error);
+    status = zt_file_plan_make(projection, options->fingerprints, &writer->plan, error);
     if (status != ZT_OK)
         return status;
     order_by_pieces(writer);
@@ -199,7 +200,7 @@ static enum zt_status end_component(struct zt_writer *writer, struct zt_error *e
         return refuse(writer, writer->current, error, "fewer bytes than were declared");
     writer->current = NOTHING;
     if (writer->stream != NULL)
-        return zt_stream_end(writer->stream, error);
+        return zt_container_stream_end(writer->stream, error);
     writer->piece++;
     return play(writer, error);
 }
@@ -229,7 +230,7 @@ static enum zt_status begin_component(struct zt_writer *writer, uint32_t compone
         return refuse(writer, component, error, "there is no such component");
     if (writer->written[component])
         return refuse(writer, component, error, "the component was written already");
-    if (writer->image != NULL &&
+    if (writer->plan != NULL &&
         (writer->next == writer->order_count || writer->order[writer->next] != component))
         return refuse(writer, component, error, "it is not this component's turn");
     writer->written[component] = 1;
@@ -237,10 +238,11 @@ static enum zt_status begin_component(struct zt_writer *writer, uint32_t compone
     step_past_written(writer);
     writer->current = component;
     writer->appended = 0;
-    writer->declared = writer->image != NULL
-                           ? writer->image->pieces[writer->piece].length
+    writer->declared = writer->plan != NULL
+                           ? writer->plan->pieces[writer->piece].length
                            : writer->projection->model->components[component].decoded_length;
-    return writer->stream != NULL ? zt_stream_component(writer->stream, component, error) : ZT_OK;
+    return writer->stream != NULL ? zt_container_stream_component(writer->stream, component, error)
+                                  : ZT_OK;
 }
 
 enum zt_status zt_writer_component(struct zt_writer *writer, uint32_t component,
@@ -269,7 +271,7 @@ enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, siz
                     refuse(writer, writer->current, error, "more bytes than were declared"));
     writer->appended += length;
     if (writer->stream != NULL)
-        return keep(writer, zt_stream_append(writer->stream, bytes, length, error));
+        return keep(writer, zt_container_stream_append(writer->stream, bytes, length, error));
     return keep(writer, take_counted(writer, bytes, length, error));
 }
 
@@ -283,7 +285,7 @@ enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error
     if (status == ZT_OK && zt_writer_next(writer, &missing))
         status = refuse(writer, missing, error, "a component is missing");
     if (status == ZT_OK && writer->stream != NULL)
-        status = zt_stream_finish(writer->stream, error);
+        status = zt_container_stream_finish(writer->stream, error);
     keep(writer, status);
     /* Finishing twice, or appending afterwards, would make another file of it. */
     if (status == ZT_OK)
@@ -300,8 +302,8 @@ void zt_writer_free(struct zt_writer *writer)
 {
     if (writer == NULL)
         return;
-    zt_image_free(writer->image);
-    zt_stream_free(writer->stream);
+    zt_file_plan_free(writer->plan);
+    zt_container_stream_free(writer->stream);
     free(writer->order);
     free(writer->written);
     free(writer);

@@ -4,9 +4,9 @@
  * Keys are in the order in which the reference writes them, names ascend bytewise. */
 #include <string.h>
 
-#include "write/placed.h"
+#include "write/container.h"
 
-static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed,
+static enum zt_status place_component(struct zt_planning *planning, struct zt_placed *placed,
                                       uint32_t number, uint64_t *offset);
 static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
                               struct zt_buffer *buffer, struct zt_error *error);
@@ -109,23 +109,24 @@ static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
     return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
 }
 
-static enum zt_status place_component(struct zt_imaging *imaging, struct zt_placed *placed,
+static enum zt_status place_component(struct zt_planning *planning, struct zt_placed *placed,
                                       uint32_t number, uint64_t *offset)
 {
     struct zt_component *component = &placed->components[number];
-    enum zt_status status = zt_imaging_place(imaging, offset, number, zt1_container.data_alignment);
+    enum zt_status status =
+        zt_planning_place(planning, offset, number, zt1_container.data_alignment);
 
     if (status != ZT_OK)
         return status;
     component->offset = *offset;
-    component->length = imaging->facts[number].length;
+    component->length = planning->fingerprints[number].length;
     component->decoded_length = component->length;
-    zt_placed_set_digest(placed, number, &imaging->facts[number].digest);
+    zt_placed_set_digest(placed, number, &planning->fingerprints[number].digest);
     *offset += component->length;
-    return zt_imaging_component(imaging, component->offset, number);
+    return zt_planning_component(planning, component->offset, number);
 }
 
-enum zt_status zt1_image(struct zt_imaging *imaging)
+enum zt_status zt1_plan(struct zt_planning *planning)
 {
-    return zt_container_image(&zt1_container, imaging);
+    return zt_container_plan(&zt1_container, planning);
 }

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "model/zt2_encode.h"
-#include "write/placed.h"
+#include "write/container.h"
 
 #define PACKING 65536
 #define VERSION 2
 
-static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed,
+static enum zt_status place_part(struct zt_planning *planning, struct zt_placed *placed,
                                  uint32_t number, uint64_t *offset);
 static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
                               struct zt_buffer *buffer, struct zt_error *error);
@@ -73,28 +73,28 @@ static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
     return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
 }
 
-static enum zt_status place_part(struct zt_imaging *imaging, struct zt_placed *placed,
+static enum zt_status place_part(struct zt_planning *planning, struct zt_placed *placed,
                                  uint32_t number, uint64_t *offset)
 {
-    const struct zt_fact *fact = &imaging->facts[number];
+    const struct zt_fingerprint *fingerprint = &planning->fingerprints[number];
     struct zt_component *part = &placed->components[number];
-    enum zt_status status = zt_imaging_place(imaging, offset, number, PACKING);
+    enum zt_status status = zt_planning_place(planning, offset, number, PACKING);
 
     if (status != ZT_OK)
         return status;
-    part->length = fact->length;
-    part->decoded_length = fact->length;
-    zt_placed_set_digest(placed, number, &fact->digest);
-    if (fact->same_as != number && fact->length > 0) {
-        part->offset = placed->components[fact->same_as].offset;
+    part->length = fingerprint->length;
+    part->decoded_length = fingerprint->length;
+    zt_placed_set_digest(placed, number, &fingerprint->digest);
+    if (fingerprint->same_as != number && fingerprint->length > 0) {
+        part->offset = placed->components[fingerprint->same_as].offset;
         return ZT_OK;
     }
     part->offset = *offset;
     *offset += part->length;
-    return zt_imaging_component(imaging, part->offset, number);
+    return zt_planning_component(planning, part->offset, number);
 }
 
-enum zt_status zt2_image(struct zt_imaging *imaging)
+enum zt_status zt2_plan(struct zt_planning *planning)
 {
-    return zt_container_image(&zt2_container, imaging);
+    return zt_container_plan(&zt2_container, planning);
 }

@@ -7,7 +7,7 @@
 
 #include "container.h"
 #include "written.h"
-#include "zt/part.h"
+#include "zt/component_view.h"
 #include "zt/select.h"
 
 #define DENSE(dtype, at, length, shape)                                                      \
@@ -164,14 +164,16 @@ static void what_cannot_be_cut_is_named(void **state)
 
 /* --- parts --- */
 
-static void assert_part(const struct zt_part *part, const uint8_t *expected, size_t length)
+static void assert_part(const struct zt_component_view *part, const uint8_t *expected,
+                        size_t length)
 {
     uint8_t bytes[256];
 
     for (size_t first = 0; first < length; first++) {
         for (size_t end = first; end <= length; end++) {
             memset(bytes, 0xA5, sizeof(bytes));
-            assert_int_equal(zt_part_read(part, first, bytes, end - first, &error), ZT_OK);
+            assert_int_equal(zt_component_view_read(part, first, bytes, end - first, &error),
+                             ZT_OK);
             assert_memory_equal(bytes, expected + first, end - first);
             assert_int_equal(bytes[end - first], 0xA5);
         }
@@ -184,12 +186,12 @@ static void a_cut_part_is_gathered_from_anywhere(void **state)
     struct written from = {0};
     struct zt_slice slice;
     uint8_t expected[48];
-    struct zt_part part;
+    struct zt_component_view part;
 
     (void)state;
     written_from_text(&from, DATA_LENGTH, THREE);
     zt_object_cut(from.model, &from.model->objects[0], &cut, &slice);
-    part = (struct zt_part){.source = from.source, .base = 64, .cut = &slice};
+    part = (struct zt_component_view){.source = from.source, .base = 64, .cut = &slice};
     for (size_t row = 0; row < 4; row++)
         memcpy(expected + row * 12, from.bytes.bytes + 64 + row * 24 + 12, 12);
     assert_int_equal(slice.length, sizeof(expected));
@@ -203,13 +205,13 @@ static void integers_become_wider_from_anywhere(void **state)
     const struct zt_component to = {.dtype = ZT_U64};
     const uint8_t words[] = {1, 0, 2, 1, 255, 127, 0, 0};
     uint8_t expected[32] = {0};
-    struct zt_part part = {.base = 0};
+    struct zt_component_view part = {.base = 0};
 
     (void)state;
     for (size_t i = 0; i < 4; i++)
         memcpy(expected + i * 8, words + i * 2, 2);
     assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
-    zt_part_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
+    zt_component_view_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
     assert_part(&part, expected, sizeof(expected));
     zt_source_close(part.source);
 }
@@ -220,14 +222,14 @@ static void more_integers_than_a_block_become_wider(void **state)
     const struct zt_component to = {.dtype = ZT_U32};
     uint8_t words[10000];
     uint8_t wide[39990];
-    struct zt_part part = {.base = 0};
+    struct zt_component_view part = {.base = 0};
 
     (void)state;
     for (size_t i = 0; i < sizeof(words); i++)
         words[i] = (uint8_t)(i * 7 + 1);
     assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
-    zt_part_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
-    assert_int_equal(zt_part_read(&part, 5, wide, sizeof(wide), &error), ZT_OK);
+    zt_component_view_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
+    assert_int_equal(zt_component_view_read(&part, 5, wide, sizeof(wide), &error), ZT_OK);
     for (size_t i = 0; i < sizeof(wide); i++)
         assert_int_equal(wide[i], (i + 5) % 4 == 0 ? words[(i + 5) / 4] : 0);
     zt_source_close(part.source);
@@ -239,13 +241,13 @@ static void negative_integers_are_refused_when_met(void **state)
     const struct zt_component to = {.dtype = ZT_U32};
     const uint8_t words[] = {1, 0x80};
     uint8_t wide[8];
-    struct zt_part part = {.base = 0};
+    struct zt_component_view part = {.base = 0};
 
     (void)state;
     assert_int_equal(zt_source_from_memory(words, sizeof(words), &part.source, &error), ZT_OK);
-    zt_part_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
-    assert_int_equal(zt_part_read(&part, 0, wide, 4, &error), ZT_OK);
-    assert_int_equal(zt_part_read(&part, 0, wide, 5, &error), ZT_INVALID);
+    zt_component_view_set_change(&part, ZT_CHANGE_INDEX, &from, &to);
+    assert_int_equal(zt_component_view_read(&part, 0, wide, 4, &error), ZT_OK);
+    assert_int_equal(zt_component_view_read(&part, 0, wide, 5, &error), ZT_INVALID);
     zt_source_close(part.source);
 }
 

@@ -501,14 +501,14 @@ static void a_file_that_changes_between_two_readings_is_told(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct zt_conversion conversion = {.source = plain.model, .files = files};
         struct zt_projection *made = NULL;
-        struct zt_fact *facts = NULL;
+        struct zt_fingerprint *facts = NULL;
         struct failing_sink sunk = {0};
 
         assert_int_equal(zt_model_project(plain.model, twice[i], &made, &error), ZT_OK);
         conversion.projection = made;
-        assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_OK);
+        assert_int_equal(zt_fingerprints_take(&conversion, &facts, &error), ZT_OK);
         facts[1].digest.bytes[0] ^= 1;
-        conversion.options.facts = facts;
+        conversion.options.fingerprints = facts;
         sink = failing_sink(&sunk);
         assert_int_equal(zt_model_convert(&conversion, &sink, &error), ZT_CORRUPT);
         assert_string_equal(error.object, "b");
@@ -522,7 +522,7 @@ static void a_negative_index_is_not_widened(void **state)
 {
     struct written written = {0};
     struct zt_projection *made = NULL;
-    struct zt_fact *facts = NULL;
+    struct zt_fingerprint *facts = NULL;
     struct zt_conversion conversion;
 
     (void)state;
@@ -535,7 +535,7 @@ static void a_negative_index_is_not_widened(void **state)
     conversion = (struct zt_conversion){.source = written.model, .files = &written.source};
     assert_int_equal(zt_model_project(written.model, ZT_TARGET_ZT1, &made, &error), ZT_OK);
     conversion.projection = made;
-    assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_INVALID);
+    assert_int_equal(zt_fingerprints_take(&conversion, &facts, &error), ZT_INVALID);
     assert_string_equal(error.component, "coords");
     zt_projection_free(made);
     written_free(&written);
@@ -572,21 +572,21 @@ static void content_that_only_the_target_forbids_is_not_written(void **state)
 static void an_image_finds_every_position(void **state)
 {
     struct zt_projection *made = NULL;
-    struct zt_image *image = NULL;
+    struct zt_file_plan *image = NULL;
 
     (void)state;
     assert_int_equal(zt_model_project(plain.model, ZT_TARGET_MAG, &made, &error), ZT_OK);
-    assert_int_equal(zt_image_make(made, NULL, &image, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_make(made, NULL, &image, &error), ZT_OK);
     for (uint64_t offset = 0; offset < image->length; offset++) {
-        size_t found = zt_image_find(image, offset);
+        size_t found = zt_file_plan_find(image, offset);
 
         assert_true(found < image->piece_count);
         assert_true(offset < image->pieces[found].offset + image->pieces[found].length);
         assert_true(found == 0 ||
                     image->pieces[found - 1].offset + image->pieces[found - 1].length <= offset);
     }
-    assert_true(zt_image_find(image, image->length) == image->piece_count);
-    zt_image_free(image);
+    assert_true(zt_file_plan_find(image, image->length) == image->piece_count);
+    zt_file_plan_free(image);
     zt_projection_free(made);
 }
 
@@ -599,12 +599,12 @@ static void an_image_has_a_bound(void **state)
                     "4611686018427387904}}}");
     struct written written = {0};
     struct zt_projection *made = NULL;
-    struct zt_image *image = NULL;
+    struct zt_file_plan *image = NULL;
 
     (void)state;
     written_from_text(&written, 64, manifest);
     assert_int_equal(zt_model_project(written.model, ZT_TARGET_SAFETENSORS, &made, &error), ZT_OK);
-    assert_int_equal(zt_image_make(made, NULL, &image, &error), ZT_LIMIT);
+    assert_int_equal(zt_file_plan_make(made, NULL, &image, &error), ZT_LIMIT);
     assert_string_equal(error.object, "y");
     assert_null(image);
     zt_projection_free(made);
@@ -617,16 +617,16 @@ static void a_stream_and_an_image_of_zt1_are_the_same(void **state)
     struct zt_source *files[] = {plain.source};
     struct zt_conversion conversion = {.source = plain.model, .files = files};
     struct zt_projection *made = NULL;
-    struct zt_image *image = NULL;
-    struct zt_fact *facts = NULL;
+    struct zt_file_plan *image = NULL;
+    struct zt_fingerprint *facts = NULL;
     struct zt_buffer bytes = {0};
     const struct zt_piece *end;
 
     (void)state;
     assert_int_equal(zt_model_project(plain.model, ZT_TARGET_ZT1, &made, &error), ZT_OK);
     conversion.projection = made;
-    assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_OK);
-    assert_int_equal(zt_image_make(made, facts, &image, &error), ZT_OK);
+    assert_int_equal(zt_fingerprints_take(&conversion, &facts, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_make(made, facts, &image, &error), ZT_OK);
     assert_int_equal(written_convert(&plain, ZT_TARGET_ZT1, NULL, &bytes, &error), ZT_OK);
     assert_true(image->length == bytes.length);
     end = &image->pieces[image->piece_count - 1];
@@ -634,7 +634,7 @@ static void a_stream_and_an_image_of_zt1_are_the_same(void **state)
                         (size_t)end->length);
     zt_buffer_free(&bytes);
     free(facts);
-    zt_image_free(image);
+    zt_file_plan_free(image);
     zt_projection_free(made);
 }
 

@@ -59,107 +59,111 @@ const struct zt_component *zt_content_part(const struct zt_content *content, con
     return zt_object_find(content->model, content->object, (struct zt_text){name, strlen(name)});
 }
 
-static enum zt_status open_decoder(struct zt_words *words)
+static enum zt_status open_decoder(struct zt_content_reader *reader)
 {
-    const struct zt_component *component = words->component;
-    struct zt_error *error = words->content->error;
-    struct zt_source *source = zt_files_source(words->content->files, component);
+    const struct zt_component *component = reader->component;
+    struct zt_error *error = reader->content->error;
+    struct zt_source *source = zt_files_source(reader->content->files, component);
 
     if (source == NULL)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset,
                        "the shard that it lies in is not there");
-    words->buffer = malloc(BUFFER_SIZE);
-    if (words->buffer == NULL)
+    reader->buffer = malloc(BUFFER_SIZE);
+    if (reader->buffer == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for reading");
-    return zt_decoder_open(component, source, &words->decoder, error);
+    return zt_decoder_open(component, source, &reader->decoder, error);
 }
 
-enum zt_status zt_words_open(struct zt_words *words, const struct zt_content *content,
-                             const struct zt_component *component)
+enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
+                                      const struct zt_content *content,
+                                      const struct zt_component *component)
 {
     enum zt_status status;
 
-    memset(words, 0, sizeof(*words));
-    words->content = content;
-    words->component = component;
-    words->width = zt_dtype_width((enum zt_dtype)component->dtype);
-    words->is_signed = component->dtype >= ZT_I64 && component->dtype <= ZT_I8;
-    status = open_decoder(words);
+    memset(reader, 0, sizeof(*reader));
+    reader->content = content;
+    reader->component = component;
+    reader->width = zt_dtype_width((enum zt_dtype)component->dtype);
+    reader->is_signed = component->dtype >= ZT_I64 && component->dtype <= ZT_I8;
+    status = open_decoder(reader);
     if (status != ZT_OK)
-        zt_words_close(words);
+        zt_content_reader_close(reader);
     return name_parts(content, component, status);
 }
 
 /* Fills the buffer until wanted bytes are in it or the component ends. */
-static enum zt_status fill(struct zt_words *words, size_t wanted)
+static enum zt_status fill(struct zt_content_reader *reader, size_t wanted)
 {
-    size_t held = words->length - words->position;
+    size_t held = reader->length - reader->position;
 
     if (held >= wanted)
         return ZT_OK;
-    memmove(words->buffer, words->buffer + words->position, held);
-    words->position = 0;
-    words->length = held;
-    while (words->length < wanted) {
+    memmove(reader->buffer, reader->buffer + reader->position, held);
+    reader->position = 0;
+    reader->length = held;
+    while (reader->length < wanted) {
         size_t got = 0;
         enum zt_status status =
-            zt_decoder_read(words->decoder, words->buffer + words->length,
-                            BUFFER_SIZE - words->length, &got, words->content->error);
+            zt_decoder_read(reader->decoder, reader->buffer + reader->length,
+                            BUFFER_SIZE - reader->length, &got, reader->content->error);
 
         if (status != ZT_OK)
-            return name_parts(words->content, words->component, status);
+            return name_parts(reader->content, reader->component, status);
         if (got == 0)
             break;
-        words->length += got;
+        reader->length += got;
     }
     return ZT_OK;
 }
 
-enum zt_status zt_words_bytes(struct zt_words *words, void *bytes, size_t length, bool *out_got)
+enum zt_status zt_content_reader_bytes(struct zt_content_reader *reader, void *bytes, size_t length,
+                                       bool *out_got)
 {
     enum zt_status status;
 
-    assert(length <= ZT_WORDS_MAX);
-    status = fill(words, length);
+    assert(length <= ZT_CONTENT_RECORD_MAX);
+    status = fill(reader, length);
     if (status != ZT_OK)
         return status;
-    *out_got = words->length - words->position >= length;
+    *out_got = reader->length - reader->position >= length;
     if (*out_got) {
-        memcpy(bytes, words->buffer + words->position, length);
-        words->position += length;
+        memcpy(bytes, reader->buffer + reader->position, length);
+        reader->position += length;
     }
     return ZT_OK;
 }
 
-enum zt_status zt_words_index(struct zt_words *words, uint64_t *out_index, bool *out_got)
+enum zt_status zt_content_reader_index(struct zt_content_reader *reader, uint64_t *out_index,
+                                       bool *out_got)
 {
     uint8_t bytes[8] = {0};
     uint64_t value = 0;
-    enum zt_status status = zt_words_bytes(words, bytes, words->width, out_got);
+    enum zt_status status = zt_content_reader_bytes(reader, bytes, reader->width, out_got);
 
     if (status != ZT_OK || !*out_got)
         return status;
-    for (unsigned i = 0; i < words->width; i++)
+    for (unsigned i = 0; i < reader->width; i++)
         value |= (uint64_t)bytes[i] << (8 * i);
-    if (words->is_signed && bytes[words->width - 1] & 0x80)
-        return zt_content_refuse(words->content, words->component, "an index is negative");
+    if (reader->is_signed && bytes[reader->width - 1] & 0x80)
+        return zt_content_refuse(reader->content, reader->component, "an index is negative");
     *out_index = value;
     return ZT_OK;
 }
 
-enum zt_status zt_words_run(struct zt_words *words, const uint8_t **out_bytes, size_t *out_length)
+enum zt_status zt_content_reader_run(struct zt_content_reader *reader, const uint8_t **out_bytes,
+                                     size_t *out_length)
 {
-    enum zt_status status = fill(words, 1);
+    enum zt_status status = fill(reader, 1);
 
     if (status != ZT_OK)
         return status;
-    *out_bytes = words->buffer + words->position;
-    *out_length = words->length - words->position;
-    words->position = words->length;
+    *out_bytes = reader->buffer + reader->position;
+    *out_length = reader->length - reader->position;
+    reader->position = reader->length;
     return ZT_OK;
 }
 
-enum zt_status zt_words_drain(struct zt_words *words, uint64_t *out_bytes)
+enum zt_status zt_content_reader_drain(struct zt_content_reader *reader, uint64_t *out_bytes)
 {
     const uint8_t *bytes;
     uint64_t total = 0;
@@ -167,7 +171,7 @@ enum zt_status zt_words_drain(struct zt_words *words, uint64_t *out_bytes)
     enum zt_status status;
 
     do {
-        status = zt_words_run(words, &bytes, &length);
+        status = zt_content_reader_run(reader, &bytes, &length);
         if (status != ZT_OK)
             return status;
         total += length;
@@ -177,10 +181,10 @@ enum zt_status zt_words_drain(struct zt_words *words, uint64_t *out_bytes)
     return ZT_OK;
 }
 
-void zt_words_close(struct zt_words *words)
+void zt_content_reader_close(struct zt_content_reader *reader)
 {
-    zt_decoder_close(words->decoder);
-    free(words->buffer);
-    words->decoder = NULL;
-    words->buffer = NULL;
+    zt_decoder_close(reader->decoder);
+    free(reader->buffer);
+    reader->decoder = NULL;
+    reader->buffer = NULL;
 }

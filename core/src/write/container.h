@@ -3,7 +3,7 @@
 #ifndef ZT_WRITE_PLACED_H
 #define ZT_WRITE_PLACED_H
 
-#include "write/formats.h"
+#include "write/planning.h"
 
 struct zt_placed {
     struct zt_model model; /* the outline's, but for the components */
@@ -27,16 +27,17 @@ struct zt_container {
     /* The encoding that compression is called. */
     enum zt_encoding encoding;
     const char *encoding_name;
-    /* In an image: gives one component its place and digest, and moves offset on. */
-    enum zt_status (*place)(struct zt_imaging *imaging, struct zt_placed *placed,
+    /* In a plan: gives one component its place and digest, and moves offset on. */
+    enum zt_status (*place)(struct zt_planning *planning, struct zt_placed *placed,
                             uint32_t component, uint64_t *offset);
     /* Appends manifest and footer; offset is where they will stand. */
     enum zt_status (*put_end)(const struct zt_model *model, uint64_t offset,
                               struct zt_buffer *buffer, struct zt_error *error);
 };
 
-/* The image of a whole file: magic, components in order, manifest and footer. */
-enum zt_status zt_container_image(const struct zt_container *container, struct zt_imaging *imaging);
+/* The plan of a whole file: magic, components in order, manifest and footer. */
+enum zt_status zt_container_plan(const struct zt_container *container,
+                                 struct zt_planning *planning);
 
 extern const struct zt_container zt1_container;
 extern const struct zt_container zt2_container;

@@ -1,8 +1,8 @@
-/* Images: where every byte of a file to be will lie, before any of them is written.
+/* File plans: where every byte of a file to be will lie, before any of them is written.
  *
- * An image is a list of pieces in the order of the file: bytes that the format adds (heads,
+ * A plan is a list of pieces in the order of the file: bytes that the format adds (heads,
  * indexes, footers), and whole components. Between two pieces there are zeros. A file can be
- * written from its image from front to back, or any range of it be served without writing it at
+ * written from its plan from front to back, or any range of it be served without writing it at
  * all. */
 #ifndef ZT_IMAGE_H
 #define ZT_IMAGE_H
@@ -16,43 +16,44 @@ extern "C" {
 #endif
 
 /* What some formats state about a component's decoded bytes ahead of them or in their index. */
-struct zt_fact {
+struct zt_fingerprint {
     uint64_t length;
     /* The component whose bytes these are, too: its own index where it is the first in the order of
      * names. */
     uint32_t same_as;
-    /* By the algorithm that zt_target_fact gives. */
+    /* By the algorithm that zt_target_fingerprint gives. */
     struct zt_digest digest;
 };
 
-/* The digest that a target's image needs of every component; false when it needs none. */
-bool zt_target_fact(enum zt_target target, enum zt_digest_algorithm *out_algorithm);
+/* The digest that a target's plan needs of every component; false when it needs none. */
+bool zt_target_fingerprint(enum zt_target target, enum zt_digest_algorithm *out_algorithm);
 
 struct zt_piece {
     uint64_t offset;
     uint64_t length;
-    /* Where its bytes begin in zt_image.added, unless it is a component. */
+    /* Where its bytes begin in zt_file_plan.added, unless it is a component. */
     uint64_t added_at;
     uint32_t component; /* index into the outline's components */
     bool is_component;
 };
 
-struct zt_image {
+struct zt_file_plan {
     struct zt_piece *pieces; /* in the order of the file; none overlaps another, none is empty */
     size_t piece_count;
     uint8_t *added;
     uint64_t length; /* of the whole file */
 };
 
-/* Lays a file out. facts, one for each component of the outline, may be NULL where zt_target_fact
+/* Lays a file out. fingerprints, one for each component of the outline, may be NULL where zt_target_fingerprint
  * needs none. Data is stored raw. ZT_ARGUMENT when a length is not known, ZT_UNSUPPORTED when the
  * format cannot express so much (a header of more than 100 MB in safetensors), ZT_LIMIT past 2^63
- * bytes, ZT_NO_MEMORY. Freed with zt_image_free. */
-enum zt_status zt_image_make(const struct zt_projection *projection, const struct zt_fact *facts,
-                             struct zt_image **out_image, struct zt_error *error);
+ * bytes, ZT_NO_MEMORY. Freed with zt_file_plan_free. */
+enum zt_status zt_file_plan_make(const struct zt_projection *projection,
+                                 const struct zt_fingerprint *fingerprints,
+                                 struct zt_file_plan **out_image, struct zt_error *error);
 
 /* The first piece that ends after offset; piece_count when there is none. */
-size_t zt_image_find(const struct zt_image *image, uint64_t offset);
+size_t zt_file_plan_find(const struct zt_file_plan *plan, uint64_t offset);
 
 /* Reads bytes of an outline's component, as the file is to have them. From several threads, if the
  * source is read so. */
@@ -62,13 +63,14 @@ struct zt_component_bytes {
     void *context;
 };
 
-/* The file that an image is of, as a source: read from any position, never held. The image is
+/* The file that a plan is of, as a source: read from any position, never held. The plan is
  * borrowed, as is the context of bytes, which is copied. ZT_NO_MEMORY. */
-enum zt_status zt_image_source(const struct zt_image *image, const struct zt_component_bytes *bytes,
-                               struct zt_source **out_source, struct zt_error *error);
+enum zt_status zt_file_plan_source(const struct zt_file_plan *plan,
+                                   const struct zt_component_bytes *bytes,
+                                   struct zt_source **out_source, struct zt_error *error);
 
 /* Takes NULL. */
-void zt_image_free(struct zt_image *image);
+void zt_file_plan_free(struct zt_file_plan *plan);
 
 #ifdef __cplusplus
 }

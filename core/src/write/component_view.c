@@ -1,14 +1,14 @@
 /* Reading parts: cut by a source of slices that lives for one read, integers made wider a block at
  * a time. */
-#include "zt/part.h"
+#include "zt/component_view.h"
 
 #include <string.h>
 
 /* Of the source's words, on the stack. */
 #define BLOCK_BYTES 4096
 
-void zt_part_set_change(struct zt_part *part, enum zt_change change,
-                        const struct zt_component *from, const struct zt_component *to)
+void zt_component_view_set_change(struct zt_component_view *part, enum zt_change change,
+                                  const struct zt_component *from, const struct zt_component *to)
 {
     enum zt_dtype dtype = (enum zt_dtype)from->dtype;
 
@@ -18,7 +18,7 @@ void zt_part_set_change(struct zt_part *part, enum zt_change change,
     part->is_signed = dtype >= ZT_I64 && dtype <= ZT_I8;
 }
 
-static enum zt_status read_cut(const struct zt_part *part, uint64_t offset, void *buffer,
+static enum zt_status read_cut(const struct zt_component_view *part, uint64_t offset, void *buffer,
                                size_t length, struct zt_error *error)
 {
     struct zt_source *slices = NULL;
@@ -44,7 +44,7 @@ struct wanted {
 };
 
 /* False when the word is negative. */
-static bool widen(const struct zt_part *part, const uint8_t *word, struct wanted *wanted)
+static bool widen(const struct zt_component_view *part, const uint8_t *word, struct wanted *wanted)
 {
     uint8_t wide[8] = {0};
     size_t length = part->to_width - wanted->skip;
@@ -61,8 +61,8 @@ static bool widen(const struct zt_part *part, const uint8_t *word, struct wanted
     return true;
 }
 
-static enum zt_status read_wider(const struct zt_part *part, uint64_t offset, void *buffer,
-                                 size_t length, struct zt_error *error)
+static enum zt_status read_wider(const struct zt_component_view *part, uint64_t offset,
+                                 void *buffer, size_t length, struct zt_error *error)
 {
     uint8_t block[BLOCK_BYTES];
     struct wanted wanted = {buffer, length, (size_t)(offset % part->to_width)};
@@ -86,8 +86,8 @@ static enum zt_status read_wider(const struct zt_part *part, uint64_t offset, vo
     return ZT_OK;
 }
 
-enum zt_status zt_part_read(const struct zt_part *part, uint64_t offset, void *buffer,
-                            size_t length, struct zt_error *error)
+enum zt_status zt_component_view_read(const struct zt_component_view *part, uint64_t offset,
+                                      void *buffer, size_t length, struct zt_error *error)
 {
     if (length == 0)
         return ZT_OK;

@@ -1,5 +1,5 @@
 /* Components with places and digests, apart from the outline that they belong to. */
-#include "write/placed.h"
+#include "write/container.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,37 +58,37 @@ enum zt_status zt_check_manifest_length(uint64_t length, struct zt_error *error)
                    "zTensor cannot hold a manifest of more than 1 GiB");
 }
 
-static enum zt_status place_all(const struct zt_container *container, struct zt_imaging *imaging,
+static enum zt_status place_all(const struct zt_container *container, struct zt_planning *planning,
                                 struct zt_placed *placed, uint64_t *offset)
 {
-    const struct zt_model *model = imaging->projection->model;
+    const struct zt_model *model = planning->projection->model;
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
 
         for (uint32_t j = 0; j < object->component_count && status == ZT_OK; j++)
-            status = container->place(imaging, placed, object->first_component + j, offset);
+            status = container->place(planning, placed, object->first_component + j, offset);
     }
     *offset = zt_align(*offset, container->manifest_alignment);
     return status;
 }
 
-enum zt_status zt_container_image(const struct zt_container *container, struct zt_imaging *imaging)
+enum zt_status zt_container_plan(const struct zt_container *container, struct zt_planning *planning)
 {
     struct zt_placed placed;
     struct zt_buffer end = {0};
     uint64_t offset = sizeof(container->magic);
-    enum zt_status status = zt_placed_init(&placed, imaging->projection->model, imaging->error);
+    enum zt_status status = zt_placed_init(&placed, planning->projection->model, planning->error);
 
     if (status == ZT_OK)
-        status = zt_imaging_add(imaging, 0, container->magic, sizeof(container->magic));
+        status = zt_planning_add(planning, 0, container->magic, sizeof(container->magic));
     if (status == ZT_OK)
-        status = place_all(container, imaging, &placed, &offset);
+        status = place_all(container, planning, &placed, &offset);
     if (status == ZT_OK)
-        status = container->put_end(&placed.model, offset, &end, imaging->error);
+        status = container->put_end(&placed.model, offset, &end, planning->error);
     if (status == ZT_OK)
-        status = zt_imaging_add(imaging, offset, end.bytes, end.length);
+        status = zt_planning_add(planning, offset, end.bytes, end.length);
     zt_buffer_free(&end);
     zt_placed_free(&placed);
     return status;

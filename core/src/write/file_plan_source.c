@@ -4,17 +4,17 @@
 #include <string.h>
 
 #include "bytes/source_range.h"
-#include "zt/image.h"
+#include "zt/file_plan.h"
 
 struct image_source {
     struct zt_source base;
-    const struct zt_image *image;
+    const struct zt_file_plan *plan;
     struct zt_component_bytes bytes;
 };
 
 static uint64_t image_size(const struct zt_source *source)
 {
-    return ((const struct image_source *)source)->image->length;
+    return ((const struct image_source *)source)->plan->length;
 }
 
 /* range: in the file, and inside the piece. */
@@ -27,7 +27,7 @@ static enum zt_status read_piece(const struct image_source *source, const struct
     if (piece->is_component)
         return source->bytes.read(source->bytes.context, piece->component, within, buffer,
                                   (size_t)range->length, error);
-    memcpy(buffer, source->image->added + piece->added_at + within, (size_t)range->length);
+    memcpy(buffer, source->plan->added + piece->added_at + within, (size_t)range->length);
     return ZT_OK;
 }
 
@@ -41,16 +41,16 @@ static enum zt_status image_read_at(struct zt_source *base, uint64_t offset, voi
 {
     const struct image_source *source = (const struct image_source *)base;
     const uint64_t end = offset + length;
-    enum zt_status status = zt_source_check_range(source->image->length, offset, length, error);
-    size_t number = status == ZT_OK ? zt_image_find(source->image, offset) : 0;
+    enum zt_status status = zt_source_check_range(source->plan->length, offset, length, error);
+    size_t number = status == ZT_OK ? zt_file_plan_find(source->plan, offset) : 0;
 
     for (uint8_t *at = buffer; status == ZT_OK && offset < end; number++) {
-        const struct zt_piece *piece = &source->image->pieces[number];
+        const struct zt_piece *piece = &source->plan->pieces[number];
         struct zt_piece range;
         uint64_t gap;
 
-        /* The image ends with its last piece. */
-        assert(number < source->image->piece_count);
+        /* The plan ends with its last piece. */
+        assert(number < source->plan->piece_count);
         gap = offset < piece->offset ? least(piece->offset, end) - offset : 0;
         if (gap > 0)
             memset(at, 0, (size_t)gap);
@@ -75,16 +75,17 @@ static void image_close(struct zt_source *source)
     free(source);
 }
 
-enum zt_status zt_image_source(const struct zt_image *image, const struct zt_component_bytes *bytes,
-                               struct zt_source **out_source, struct zt_error *error)
+enum zt_status zt_file_plan_source(const struct zt_file_plan *plan,
+                                   const struct zt_component_bytes *bytes,
+                                   struct zt_source **out_source, struct zt_error *error)
 {
     static const struct zt_source_ops ops = {image_size, image_read_at, image_map, image_close};
     struct image_source *source = calloc(1, sizeof(*source));
 
     if (source == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an image");
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a plan");
     source->base.ops = &ops;
-    source->image = image;
+    source->plan = plan;
     source->bytes = *bytes;
     *out_source = &source->base;
     return ZT_OK;

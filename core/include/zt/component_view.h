@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-struct zt_part {
+struct zt_component_view {
     /* Borrowed; the component's decoded bytes begin at base. */
     struct zt_source *source;
     uint64_t base;
@@ -28,14 +28,14 @@ struct zt_part {
 
 /* How the change of an origin (zt/project.h) is made: sets the widths, and whether they are signed.
  */
-void zt_part_set_change(struct zt_part *part, enum zt_change change,
-                        const struct zt_component *from, const struct zt_component *to);
+void zt_component_view_set_change(struct zt_component_view *part, enum zt_change change,
+                                  const struct zt_component *from, const struct zt_component *to);
 
 /* Reads exactly length bytes at offset of the part. ZT_INVALID for a negative integer that is to
  * become unsigned; what the source gives back; ZT_NO_MEMORY. May be called from several threads at
  * once. */
-enum zt_status zt_part_read(const struct zt_part *part, uint64_t offset, void *buffer,
-                            size_t length, struct zt_error *error);
+enum zt_status zt_component_view_read(const struct zt_component_view *part, uint64_t offset,
+                                      void *buffer, size_t length, struct zt_error *error);
 
 #ifdef __cplusplus
 }

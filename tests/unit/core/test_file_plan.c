@@ -31,7 +31,7 @@ static struct zt_error error;
 struct pair {
     struct written from;
     struct zt_projection *projection;
-    struct zt_image *image;
+    struct zt_file_plan *image;
     struct zt_source *source;
     struct zt_buffer file;
     unsigned reads; /* 0: as many as wanted; else the one that fails */
@@ -53,24 +53,24 @@ static enum zt_status read_component(void *context, uint32_t component, uint64_t
 static void pair_make(struct pair *pair, enum zt_target target)
 {
     struct zt_component_bytes bytes = {read_component, pair};
-    struct zt_fact *facts = NULL;
+    struct zt_fingerprint *facts = NULL;
     struct zt_conversion conversion;
 
     written_from_text(&pair->from, DATA_LENGTH, FIVE);
     assert_int_equal(zt_model_project(pair->from.model, target, &pair->projection, &error), ZT_OK);
     conversion = (struct zt_conversion){
         .projection = pair->projection, .source = pair->from.model, .files = &pair->from.source};
-    assert_int_equal(zt_facts_gather(&conversion, &facts, &error), ZT_OK);
-    assert_int_equal(zt_image_make(pair->projection, facts, &pair->image, &error), ZT_OK);
+    assert_int_equal(zt_fingerprints_take(&conversion, &facts, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_make(pair->projection, facts, &pair->image, &error), ZT_OK);
     free(facts);
-    assert_int_equal(zt_image_source(pair->image, &bytes, &pair->source, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_source(pair->image, &bytes, &pair->source, &error), ZT_OK);
     assert_int_equal(written_convert(&pair->from, target, NULL, &pair->file, &error), ZT_OK);
 }
 
 static void pair_free(struct pair *pair)
 {
     zt_source_close(pair->source);
-    zt_image_free(pair->image);
+    zt_file_plan_free(pair->image);
     zt_projection_free(pair->projection);
     zt_buffer_free(&pair->file);
     written_free(&pair->from);
@@ -149,8 +149,8 @@ static void digests_are_taken_over_only_from_the_trusted(void **state)
     struct written plain = {0};
     struct written digested = {0};
     struct zt_projection *projection = NULL;
-    struct zt_fact taken;
-    struct zt_fact read;
+    struct zt_fingerprint taken;
+    struct zt_fingerprint read;
     struct zt_conversion conversion;
 
     (void)state;
@@ -161,16 +161,16 @@ static void digests_are_taken_over_only_from_the_trusted(void **state)
                                         .source = digested.model,
                                         .files = &digested.source,
                                         .trusted = true};
-    assert_int_equal(zt_fact_gather(&conversion, 1, &taken, &error), ZT_OK);
+    assert_int_equal(zt_fingerprint_take(&conversion, 1, &taken, &error), ZT_OK);
     conversion.trusted = false;
-    assert_int_equal(zt_fact_gather(&conversion, 1, &read, &error), ZT_OK);
+    assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_OK);
     assert_true(zt_digest_equal(&taken.digest, &read.digest));
     assert_int_equal(taken.length, read.length);
     /* What was turned is told by whoever reads, and only by him. */
     digested.bytes.bytes[digested.model->components[1].offset] ^= 1;
-    assert_int_equal(zt_fact_gather(&conversion, 1, &read, &error), ZT_CORRUPT);
+    assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_CORRUPT);
     conversion.trusted = true;
-    assert_int_equal(zt_fact_gather(&conversion, 1, &read, &error), ZT_OK);
+    assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_OK);
     assert_true(zt_digest_equal(&taken.digest, &read.digest));
     zt_projection_free(projection);
     written_free(&digested);

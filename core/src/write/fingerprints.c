@@ -1,10 +1,10 @@
-/* Facts about components that a file states ahead of them: one pass over all, and for canonical
+/* Fingerprints about components that a file states ahead of them: one pass over all, and for canonical
  * zTensor 2 a comparison of those that may be the same bytes. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "write/feed.h"
-#include "write/formats.h"
+#include "write/conversion_reader.h"
+#include "write/planning.h"
 
 /* Different bytes of one length and digest, beyond which the others count as different: such files
  * are made on purpose, and comparing each with each takes its square. */
@@ -12,7 +12,7 @@
 
 struct gathering {
     const struct zt_conversion *conversion;
-    struct zt_fact *facts;
+    struct zt_fingerprint *fingerprints;
     struct zt_error *error;
 };
 
@@ -21,13 +21,13 @@ static enum zt_digest_algorithm algorithm_of(const struct zt_conversion *convers
 {
     enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
 
-    zt_target_fact(conversion->projection->target, &algorithm);
+    zt_target_fingerprint(conversion->projection->target, &algorithm);
     return algorithm;
 }
 
 /* --- lengths and digests --- */
 
-static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher,
+static enum zt_status hash_feed(struct zt_conversion_reader *reader, struct zt_hasher *hasher,
                                 uint64_t *out_length, struct zt_error *error)
 {
     const uint8_t *bytes;
@@ -36,7 +36,7 @@ static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher,
     enum zt_status status;
 
     do {
-        status = zt_feed_read(feed, &bytes, &length, error);
+        status = zt_conversion_reader_read(reader, &bytes, &length, error);
         if (status != ZT_OK)
             return status;
         zt_hasher_update(hasher, bytes, length);
@@ -48,7 +48,7 @@ static enum zt_status hash_feed(struct zt_feed *feed, struct zt_hasher *hasher,
 
 /* The source's own digest, where it was compared before and is what the target states. */
 static bool take_over(const struct zt_conversion *conversion, uint32_t component,
-                      struct zt_fact *out_fact)
+                      struct zt_fingerprint *out_fact)
 {
     const struct zt_origin *origin = &conversion->projection->origins[component];
     const struct zt_component *from = &conversion->source->components[origin->component];
@@ -56,37 +56,37 @@ static bool take_over(const struct zt_conversion *conversion, uint32_t component
 
     if (!conversion->trusted || origin->change != ZT_CHANGE_NONE || from->digest == NULL ||
         from->decoded_length == ZT_LENGTH_UNKNOWN ||
-        !zt_feed_digest_is_decoded(conversion->source, from) ||
+        !zt_digest_is_of_decoded(conversion->source, from) ||
         zt_component_digest(conversion->source, from, &digest, NULL) != ZT_OK ||
         digest.algorithm != algorithm_of(conversion))
         return false;
-    *out_fact =
-        (struct zt_fact){.length = from->decoded_length, .same_as = component, .digest = digest};
+    *out_fact = (struct zt_fingerprint){
+        .length = from->decoded_length, .same_as = component, .digest = digest};
     return true;
 }
 
-enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t component,
-                              struct zt_fact *out_fact, struct zt_error *error)
+enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint32_t component,
+                                   struct zt_fingerprint *out_fact, struct zt_error *error)
 {
-    struct zt_feed *feed = NULL;
+    struct zt_conversion_reader *reader = NULL;
     struct zt_hasher *hasher = NULL;
-    struct zt_fact fact = {.same_as = component};
+    struct zt_fingerprint fingerprint = {.same_as = component};
     enum zt_status status;
 
     if (take_over(conversion, component, out_fact))
         return ZT_OK;
-    status = zt_feed_open(conversion, component, &feed, error);
+    status = zt_conversion_reader_open(conversion, component, &reader, error);
     if (status == ZT_OK && zt_hasher_new(algorithm_of(conversion), &hasher) != ZT_OK)
         status = zt_write_no_memory(error);
     if (status == ZT_OK)
-        status = hash_feed(feed, hasher, &fact.length, error);
+        status = hash_feed(reader, hasher, &fingerprint.length, error);
     if (status == ZT_OK) {
-        zt_hasher_finish(hasher, &fact.digest);
-        *out_fact = fact;
+        zt_hasher_finish(hasher, &fingerprint.digest);
+        *out_fact = fingerprint;
     }
     if (hasher != NULL)
         zt_hasher_free(hasher);
-    zt_feed_close(feed);
+    zt_conversion_reader_close(reader);
     return status;
 }
 
@@ -94,7 +94,7 @@ enum zt_status zt_fact_gather(const struct zt_conversion *conversion, uint32_t c
 
 /* One side of a comparison. */
 struct side {
-    struct zt_feed *feed;
+    struct zt_conversion_reader *reader;
     const uint8_t *bytes;
     size_t length;
 };
@@ -109,7 +109,8 @@ static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struc
 
         for (unsigned i = 0; i < 2 && status == ZT_OK; i++)
             if (sides[i].length == 0)
-                status = zt_feed_read(sides[i].feed, &sides[i].bytes, &sides[i].length, error);
+                status = zt_conversion_reader_read(sides[i].reader, &sides[i].bytes,
+                                                   &sides[i].length, error);
         part = sides[0].length < sides[1].length ? sides[0].length : sides[1].length;
         if (status != ZT_OK || part == 0)
             break;
@@ -149,17 +150,17 @@ static enum zt_status compare_components(const struct gathering *gathering, uint
     }
 
     quiet.progress = NULL;
-    status = zt_feed_open(&quiet, first, &sides[0].feed, gathering->error);
+    status = zt_conversion_reader_open(&quiet, first, &sides[0].reader, gathering->error);
     if (status == ZT_OK)
-        status = zt_feed_open(&quiet, second, &sides[1].feed, gathering->error);
+        status = zt_conversion_reader_open(&quiet, second, &sides[1].reader, gathering->error);
     if (status == ZT_OK)
         status = compare_sides(sides, out_equal, gathering->error);
-    zt_feed_close(sides[0].feed);
-    zt_feed_close(sides[1].feed);
+    zt_conversion_reader_close(sides[0].reader);
+    zt_conversion_reader_close(sides[1].reader);
     return status;
 }
 
-static int compare_identity(const struct zt_fact *x, const struct zt_fact *y)
+static int compare_identity(const struct zt_fingerprint *x, const struct zt_fingerprint *y)
 {
     if (x->length != y->length)
         return x->length < y->length ? -1 : 1;
@@ -171,9 +172,9 @@ struct ranked {
     uint32_t rank; /* in the order of names */
 };
 
-static int compare_ranked(const void *a, const void *b, void *facts)
+static int compare_ranked(const void *a, const void *b, void *fingerprints)
 {
-    const struct zt_fact *all = facts;
+    const struct zt_fingerprint *all = fingerprints;
     const struct ranked *x = a;
     const struct ranked *y = b;
     int order = compare_identity(&all[x->component], &all[y->component]);
@@ -185,21 +186,21 @@ static int compare_ranked(const void *a, const void *b, void *facts)
 static enum zt_status match(const struct gathering *gathering, const struct ranked *run,
                             size_t number)
 {
-    struct zt_fact *facts = gathering->facts;
+    struct zt_fingerprint *fingerprints = gathering->fingerprints;
     unsigned candidates = 0;
 
     for (size_t i = 0; i < number && candidates < CANDIDATES_MAX; i++) {
         bool equal = false;
         enum zt_status status;
 
-        if (facts[run[i].component].same_as != run[i].component)
+        if (fingerprints[run[i].component].same_as != run[i].component)
             continue;
         candidates++;
         status = compare_components(gathering, run[i].component, run[number].component, &equal);
         if (status != ZT_OK)
             return status;
         if (equal) {
-            facts[run[number].component].same_as = run[i].component;
+            fingerprints[run[number].component].same_as = run[i].component;
             return ZT_OK;
         }
     }
@@ -226,13 +227,14 @@ static enum zt_status find_same(const struct gathering *gathering)
 
     if (ranked == NULL)
         return zt_write_no_memory(gathering->error);
-    qsort_r(ranked, outline->component_count, sizeof(*ranked), compare_ranked, gathering->facts);
+    qsort_r(ranked, outline->component_count, sizeof(*ranked), compare_ranked,
+            gathering->fingerprints);
     for (size_t i = 1; i < outline->component_count && status == ZT_OK; i++) {
-        const struct zt_fact *fact = &gathering->facts[ranked[i].component];
+        const struct zt_fingerprint *fingerprint = &gathering->fingerprints[ranked[i].component];
 
-        if (compare_identity(&gathering->facts[ranked[run].component], fact) != 0)
+        if (compare_identity(&gathering->fingerprints[ranked[run].component], fingerprint) != 0)
             run = i;
-        else if (fact->length > 0)
+        else if (fingerprint->length > 0)
             status = match(gathering, ranked + run, i - run);
     }
     free(ranked);
@@ -241,32 +243,32 @@ static enum zt_status find_same(const struct gathering *gathering)
 
 /* --- all of it --- */
 
-enum zt_status zt_facts_match(const struct zt_conversion *conversion, struct zt_fact *facts,
-                              struct zt_error *error)
+enum zt_status zt_fingerprints_match(const struct zt_conversion *conversion,
+                                     struct zt_fingerprint *fingerprints, struct zt_error *error)
 {
-    const struct gathering gathering = {conversion, facts, error};
+    const struct gathering gathering = {conversion, fingerprints, error};
 
     /* Only zTensor 2 shares blobs; elsewhere equal bytes are of no use. */
     return conversion->projection->model->format == ZT_FORMAT_ZT2 ? find_same(&gathering) : ZT_OK;
 }
 
-enum zt_status zt_facts_gather(const struct zt_conversion *conversion, struct zt_fact **out_facts,
-                               struct zt_error *error)
+enum zt_status zt_fingerprints_take(const struct zt_conversion *conversion,
+                                    struct zt_fingerprint **out_facts, struct zt_error *error)
 {
     uint32_t count = conversion->projection->model->component_count;
-    struct zt_fact *facts = calloc(count + (size_t)1, sizeof(*facts));
+    struct zt_fingerprint *fingerprints = calloc(count + (size_t)1, sizeof(*fingerprints));
     enum zt_status status = ZT_OK;
 
-    if (facts == NULL)
+    if (fingerprints == NULL)
         return zt_write_no_memory(error);
     for (uint32_t i = 0; i < count && status == ZT_OK; i++)
-        status = zt_fact_gather(conversion, i, &facts[i], error);
+        status = zt_fingerprint_take(conversion, i, &fingerprints[i], error);
     if (status == ZT_OK)
-        status = zt_facts_match(conversion, facts, error);
+        status = zt_fingerprints_match(conversion, fingerprints, error);
     if (status != ZT_OK) {
-        free(facts);
+        free(fingerprints);
         return status;
     }
-    *out_facts = facts;
+    *out_facts = fingerprints;
     return ZT_OK;
 }

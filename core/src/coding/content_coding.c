@@ -104,8 +104,8 @@ static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const str
     return status;
 }
 
-enum zt_status zt_encode(enum zt_coding coding, const void *bytes, size_t length,
-                         uint8_t **out_bytes, size_t *out_length, struct zt_error *error)
+enum zt_status zt_coding_encode(enum zt_coding coding, const void *bytes, size_t length,
+                                uint8_t **out_bytes, size_t *out_length, struct zt_error *error)
 {
     struct zt_buffer buffer = {0};
     struct zt_sink sink = {take, &buffer};

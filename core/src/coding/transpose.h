@@ -9,22 +9,22 @@
 
 #include "zt/model.h"
 
-struct zt_turn;
+struct zt_transpose;
 
 /* Whether the component is in Fortran order and that is not row-major order as well: two dimensions
  * that are not 1. */
-bool zt_turn_needed(const struct zt_component *component);
+bool zt_transpose_needed(const struct zt_component *component);
 
 /* The component's arrangement is in Fortran order, its encoding raw or deflate, its decoded length
  * that of its shape. Both are borrowed. ZT_NO_MEMORY; ZT_CORRUPT from inflating. */
-enum zt_status zt_turn_open(const struct zt_component *component, struct zt_source *source,
-                            struct zt_turn **out_turn, struct zt_error *error);
+enum zt_status zt_transpose_open(const struct zt_component *component, struct zt_source *source,
+                                 struct zt_transpose **out_turn, struct zt_error *error);
 
 /* Reads up to capacity bytes of the little-endian, row-major array; *out_length is 0 at the end. */
-enum zt_status zt_turn_read(struct zt_turn *turn, uint8_t *buffer, size_t capacity,
-                            size_t *out_length, struct zt_error *error);
+enum zt_status zt_transpose_read(struct zt_transpose *transpose, uint8_t *buffer, size_t capacity,
+                                 size_t *out_length, struct zt_error *error);
 
 /* Takes NULL. */
-void zt_turn_close(struct zt_turn *turn);
+void zt_transpose_close(struct zt_transpose *transpose);
 
 #endif

@@ -1,6 +1,6 @@
 /* zTensor written as the data comes. A component's bytes are hashed, compressed where that is asked
  * for, and handed on at once. */
-#include "write/stream.h"
+#include "write/container_stream.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 /* The widest alignment less one byte. */
 #define PADDING_MAX 65535
 
-struct zt_stream {
+struct zt_container_stream {
     const struct zt_container *container;
     const struct zt_sink *out;
     struct zt_placed placed;
@@ -25,7 +25,7 @@ struct zt_stream {
     struct zt_compressor *compressor;
 };
 
-static enum zt_status put(struct zt_stream *stream, const void *bytes, size_t length,
+static enum zt_status put(struct zt_container_stream *stream, const void *bytes, size_t length,
                           struct zt_error *error)
 {
     enum zt_status status;
@@ -38,7 +38,8 @@ static enum zt_status put(struct zt_stream *stream, const void *bytes, size_t le
     return status;
 }
 
-static enum zt_status pad(struct zt_stream *stream, uint64_t alignment, struct zt_error *error)
+static enum zt_status pad(struct zt_container_stream *stream, uint64_t alignment,
+                          struct zt_error *error)
 {
     static const uint8_t zeros[PADDING_MAX] = {0};
 
@@ -50,7 +51,7 @@ static enum zt_status pad(struct zt_stream *stream, uint64_t alignment, struct z
 static enum zt_status put_stored(void *context, const void *bytes, size_t length,
                                  struct zt_error *error)
 {
-    struct zt_stream *stream = context;
+    struct zt_container_stream *stream = context;
 
     if (stream->hasher != NULL && stream->container->digest_covers_stored)
         zt_hasher_update(stream->hasher, bytes, length);
@@ -62,11 +63,13 @@ static const struct zt_container *container_of(const struct zt_projection *proje
     return projection->target == ZT_TARGET_ZT1 ? &zt1_container : &zt2_container;
 }
 
-enum zt_status zt_stream_begin(const struct zt_projection *projection,
-                               const struct zt_writer_options *options, const struct zt_sink *out,
-                               struct zt_stream **out_stream, struct zt_error *error)
+enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
+                                         const struct zt_writer_options *options,
+                                         const struct zt_sink *out,
+                                         struct zt_container_stream **out_stream,
+                                         struct zt_error *error)
 {
-    struct zt_stream *stream = calloc(1, sizeof(*stream));
+    struct zt_container_stream *stream = calloc(1, sizeof(*stream));
     enum zt_status status;
 
     if (stream == NULL)
@@ -84,15 +87,15 @@ enum zt_status zt_stream_begin(const struct zt_projection *projection,
     if (status == ZT_OK)
         status = put(stream, stream->container->magic, sizeof(stream->container->magic), error);
     if (status != ZT_OK) {
-        zt_stream_free(stream);
+        zt_container_stream_free(stream);
         return status;
     }
     *out_stream = stream;
     return ZT_OK;
 }
 
-enum zt_status zt_stream_component(struct zt_stream *stream, uint32_t component,
-                                   struct zt_error *error)
+enum zt_status zt_container_stream_component(struct zt_container_stream *stream, uint32_t component,
+                                             struct zt_error *error)
 {
     struct zt_component *placed = &stream->placed.components[component];
     enum zt_status status = pad(stream, stream->container->data_alignment, error);
@@ -114,8 +117,8 @@ enum zt_status zt_stream_component(struct zt_stream *stream, uint32_t component,
     return ZT_OK;
 }
 
-enum zt_status zt_stream_append(struct zt_stream *stream, const void *bytes, size_t length,
-                                struct zt_error *error)
+enum zt_status zt_container_stream_append(struct zt_container_stream *stream, const void *bytes,
+                                          size_t length, struct zt_error *error)
 {
     stream->placed.components[stream->current].decoded_length += length;
     if (stream->hasher != NULL && !stream->container->digest_covers_stored)
@@ -125,7 +128,7 @@ enum zt_status zt_stream_append(struct zt_stream *stream, const void *bytes, siz
     return put_stored(stream, bytes, length, error);
 }
 
-enum zt_status zt_stream_end(struct zt_stream *stream, struct zt_error *error)
+enum zt_status zt_container_stream_end(struct zt_container_stream *stream, struct zt_error *error)
 {
     struct zt_component *placed = &stream->placed.components[stream->current];
     struct zt_digest digest;
@@ -145,7 +148,8 @@ enum zt_status zt_stream_end(struct zt_stream *stream, struct zt_error *error)
 }
 
 /* Lengths that nobody knew may not be what the layout asks for. */
-static enum zt_status check_layouts(const struct zt_stream *stream, struct zt_error *error)
+static enum zt_status check_layouts(const struct zt_container_stream *stream,
+                                    struct zt_error *error)
 {
     const struct zt_model *model = &stream->placed.model;
     enum zt_layout_family family =
@@ -157,7 +161,8 @@ static enum zt_status check_layouts(const struct zt_stream *stream, struct zt_er
     return status;
 }
 
-enum zt_status zt_stream_finish(struct zt_stream *stream, struct zt_error *error)
+enum zt_status zt_container_stream_finish(struct zt_container_stream *stream,
+                                          struct zt_error *error)
 {
     struct zt_buffer end = {0};
     enum zt_status status = stream->lengths_found ? check_layouts(stream, error) : ZT_OK;
@@ -172,7 +177,7 @@ enum zt_status zt_stream_finish(struct zt_stream *stream, struct zt_error *error
     return status;
 }
 
-void zt_stream_free(struct zt_stream *stream)
+void zt_container_stream_free(struct zt_container_stream *stream)
 {
     if (stream == NULL)
         return;
