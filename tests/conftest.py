@@ -1,11 +1,23 @@
-"""What all tests from outside share: servers that are stopped at the end, and the folder of test files."""
+"""Shared by all tests from outside: servers that are stopped when a test ends, and the folder of test files."""
 
 import os
 from pathlib import Path
 
 import pytest
 
+from corpus_outcomes import ignored_folders
 from server_process import ServerProcess
+
+
+def corpus_folder():
+    folder = os.environ.get("ZT_CORPUS")
+    return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def pytest_report_header():
+    folder = corpus_folder()
+    ignored = ignored_folders(folder) if folder else []
+    return f"corpus: not read by this release, and left out: {', '.join(ignored)}" if ignored else None
 
 
 @pytest.fixture
@@ -31,7 +43,7 @@ def start_server(tmp_path):
 
 @pytest.fixture(scope="session")
 def corpus():
-    folder = os.environ.get("ZT_CORPUS")
-    if not folder or not Path(folder).is_dir():
+    folder = corpus_folder()
+    if folder is None:
         pytest.skip("skipped: no corpus (ZT_CORPUS is not set)")
-    return Path(folder)
+    return folder

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from corpus_outcomes import expected_outcomes
 from containers import (
     Component,
     Object,
@@ -460,15 +461,7 @@ def test_verify_refuses_nonsense(refused):
     assert "--frob" in refused("verify", "a.zt", "--frob")
 
 
-def expected_outcomes(corpus):
-    for table in sorted(corpus.glob("*/expected.tsv")):
-        for line in table.read_text().splitlines():
-            name, outcome = (line.split("\t") + [""])[:2]
-            if name.endswith(".zt"):
-                yield table.parent / name, outcome
-
-
-def test_verify_judges_the_corpus_as_it_is_said(ztserve, corpus):
+def test_verify_agrees_with_the_expected_outcomes(ztserve, corpus):
     wrong = []
     for path, outcome in expected_outcomes(corpus):
         status = ztserve("verify", path).status

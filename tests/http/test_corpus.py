@@ -1,25 +1,15 @@
-"""Files with known outcomes ($ZT_CORPUS), all in one root: each ends over HTTP as its expected.tsv says."""
+"""Files with known outcomes ($ZT_CORPUS), all in one root: over HTTP each has the outcome that its expected.tsv states."""
 
 import shutil
 
 import pytest
 
+from corpus_outcomes import expected_outcomes
 from wire import assert_problem, get, model_path, verify
 
-# One name twice: a real file, and refused (names must be unique).
+# A real file that holds one name twice; it is refused, since names must be unique.
 REFUSED_GOLDEN = {"golden/v0.1/dup-names"}
-# Formats that this version does not read yet are told as invalid, and have tests of their own then.
 GOLDEN_VERSIONS = {"v0.1": "0.1.0", "v1.0": "1.0", "v1.1": "1.1.0", "v1.2": "1.2.0", "v2": "2"}
-
-
-def expected_outcomes(corpus):
-    outcomes = {}
-    for table in sorted(corpus.glob("*/expected.tsv")):
-        for line in table.read_text().splitlines():
-            if line.strip() and not line.startswith(("#", "file\t")):
-                name, outcome = line.split("\t")[:2]
-                outcomes[f"{table.parent.name}/{name.removesuffix('.zt')}"] = outcome
-    return outcomes
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +23,7 @@ def server(corpus, folder, share_server):
 
 @pytest.fixture(scope="module")
 def outcomes(corpus):
-    found = expected_outcomes(corpus)
+    found = {str(path.relative_to(corpus).with_suffix("")): outcome for path, outcome in expected_outcomes(corpus)}
     assert found
     return found
 
@@ -53,7 +43,7 @@ def of(outcomes, wanted):
 
 
 def failures(names, check):
-    """Every file that does not pass, so that one run tells all of them."""
+    """Every file that fails the check, so that one run reports them all."""
     failed = {}
     for name in names:
         try:
@@ -68,7 +58,7 @@ def test_every_outcome_is_known(outcomes):
 
 
 def shards_are_there(server, name):
-    """A model whose shards this corpus does not hold is told as such; that is no fault of the file."""
+    """False for a model that needs shards which the corpus lacks: the server reports that, and the file is not at fault."""
     answer = get(server, model_path(name))
     return answer.status == 200 or b"shard" not in answer.body
 
@@ -101,7 +91,7 @@ def test_accepted_files_serve_their_components(server, outcomes):
     assert failures(names, check) == {}
 
 
-def test_rejected_files_tell_rule_and_offset(server, outcomes, listed):
+def test_rejected_files_report_rule_and_offset(server, outcomes, listed):
     def check(name):
         problem = assert_problem(get(server, model_path(name)), 422, "invalid-model")
         assert problem["rule"]
