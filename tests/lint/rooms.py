@@ -10,7 +10,7 @@ FILES_MAX = 40
 TOP = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 # Where the names in an #include of a layer begin.
-ROOTS = {"core": ["core/include", "core/src"], "config": ["."], "server": ["server", "core/include", "."]}
+ROOTS = {"core": ["core/include", "core/src"], "config": ["."], "server": ["server", "core/src", "core/include", "."]}
 
 
 def read_rooms():
@@ -59,12 +59,19 @@ def check_file(path, rooms, public):
             yield f"{path}: {room} is below {room_of(target, public)}, which {name} belongs to"
 
 
+def namesakes():
+    """Headers that the server would find in both base rooms, which share one prefix."""
+    core, server = ({path.name for path in (TOP / layer / "base").glob("*.h")} for layer in ("core/src", "server"))
+    return sorted(core & server)
+
+
 def main():
     rooms, public = read_rooms()
     complaints, sizes = [], {}
     for path in source_files():
         complaints += check_file(path, rooms, public)
         sizes[str(path.parent)] = sizes.get(str(path.parent), 0) + 1
+    complaints += [f"core/src/base and server/base both have a {name}" for name in namesakes()]
     complaints += [f"{room}: {count} files, more than {FILES_MAX}"
                    for room, count in sizes.items() if count > FILES_MAX]
     for complaint in dict.fromkeys(complaints):

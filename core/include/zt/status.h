@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "zt/text.h"
+
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
@@ -61,12 +63,6 @@ struct zt_error {
     char component[ZT_ERROR_NAME_MAX + 1];
     /* Whether an object is at fault: an empty name may be that of one. */
     bool has_object;
-};
-
-/* A run of bytes that somebody else owns. For text: UTF-8, not terminated. */
-struct zt_text {
-    const char *bytes;
-    size_t length;
 };
 
 /* Starts an error anew: ZT_OK, no rule, no offset, empty texts. */

@@ -15,18 +15,12 @@
 #define ZT_WRITER_H
 
 #include "zt/file_plan.h"
+#include "zt/sink.h"
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct zt_sink {
-    /* Takes length bytes, one at least. Anything but ZT_OK stops the writer, which gives it back;
-     * take fills error. */
-    enum zt_status (*take)(void *context, const void *bytes, size_t length, struct zt_error *error);
-    void *context;
-};
 
 struct zt_writer_options {
     /* Compress: zstd in zTensor 1.2, zt.zstd-seekable/1 in zTensor 2 (not canonical). */

@@ -2,7 +2,6 @@
 #include "cbor/cbor_write.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Major types, RFC 8949 section 3.1, as they stand in the first byte. */
@@ -14,49 +13,6 @@ enum major {
     ARRAY = 0x80,
     MAP = 0xA0
 };
-
-#define SMALLEST_BUFFER_BYTES 64
-
-static bool reserve(struct zt_buffer *buffer, size_t length)
-{
-    size_t needed;
-    size_t capacity;
-    uint8_t *bytes;
-
-    if (buffer->failed || length > SIZE_MAX / 2 - buffer->length) {
-        buffer->failed = true;
-        return false;
-    }
-    needed = buffer->length + length;
-    if (needed <= buffer->capacity)
-        return true;
-    capacity =
-        buffer->capacity < SMALLEST_BUFFER_BYTES ? SMALLEST_BUFFER_BYTES : buffer->capacity * 2;
-    if (capacity < needed)
-        capacity = needed;
-    bytes = realloc(buffer->bytes, capacity);
-    if (bytes == NULL) {
-        buffer->failed = true;
-        return false;
-    }
-    buffer->bytes = bytes;
-    buffer->capacity = capacity;
-    return true;
-}
-
-void zt_buffer_append(struct zt_buffer *buffer, const void *bytes, size_t length)
-{
-    if (length == 0 || !reserve(buffer, length))
-        return;
-    memcpy(buffer->bytes + buffer->length, bytes, length);
-    buffer->length += length;
-}
-
-void zt_buffer_free(struct zt_buffer *buffer)
-{
-    free(buffer->bytes);
-    memset(buffer, 0, sizeof(*buffer));
-}
 
 /* Appends the first byte and the width_bytes low bytes of value, most significant first. */
 static void put_number(struct zt_buffer *buffer, unsigned first, uint64_t value,

@@ -5,19 +5,8 @@
 
 #include <stdbool.h>
 
+#include "base/buffer.h"
 #include "zt/status.h"
-
-/* A growing run of bytes. After a failed growth it stays failed, so that a sequence of writes is
- * checked once. */
-struct zt_buffer {
-    uint8_t *bytes;
-    size_t length;
-    size_t capacity;
-    bool failed;
-};
-
-void zt_buffer_append(struct zt_buffer *buffer, const void *bytes, size_t length);
-void zt_buffer_free(struct zt_buffer *buffer);
 
 void zt_cbor_put_uint(struct zt_buffer *buffer, uint64_t value);
 /* The number -1 - value. */

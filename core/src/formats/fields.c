@@ -10,20 +10,6 @@
  * at 64. */
 #define BLOB_ALIGNMENT 64
 
-uint64_t zt_load_le64(const uint8_t bytes[8])
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < 8; i++)
-        value |= (uint64_t)bytes[i] << 8 * i;
-    return value;
-}
-
-bool zt_text_is(struct zt_text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
-}
-
 void zt_error_within(struct zt_error *error, struct zt_text object, struct zt_text component)
 {
     if (error != NULL && !error->has_object && error->component[0] == '\0')

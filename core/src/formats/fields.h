@@ -7,6 +7,7 @@
 #ifndef ZT_FORMATS_FIELDS_H
 #define ZT_FORMATS_FIELDS_H
 
+#include "base/little_endian.h"
 #include "cbor/cbor_read.h"
 #include "model/model_build.h"
 
@@ -98,9 +99,5 @@ enum zt_status zt_blob_check(const struct zt_component *component, const struct 
 
 /* Names object and component in an error that does not name any yet. */
 void zt_error_within(struct zt_error *error, struct zt_text object, struct zt_text component);
-
-uint64_t zt_load_le64(const uint8_t bytes[8]);
-
-bool zt_text_is(struct zt_text text, const char *word);
 
 #endif

@@ -1,0 +1,138 @@
+/* Growing arrays and buffers, and the numbers in them. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buffer.h"
+#include "base/little_endian.h"
+
+static void array_keeps_its_elements_as_it_grows(void **state)
+{
+    uint32_t *items = NULL;
+    size_t capacity = 0;
+    unsigned growths = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 300000; i++) {
+        size_t before = capacity;
+
+        assert_int_equal(zt_array_reserve(&items, &capacity, i + 1, sizeof(*items), SIZE_MAX),
+                         ZT_OK);
+        growths += capacity != before;
+        items[i] = i;
+    }
+    for (uint32_t i = 0; i < 300000; i++)
+        assert_int_equal(items[i], i);
+    assert_in_range(growths, 10, 40);
+    free(items);
+}
+
+static void array_never_grows_past_its_cap(void **state)
+{
+    uint64_t *items = NULL;
+    uint64_t *kept;
+    size_t capacity = 0;
+
+    (void)state;
+    for (size_t count = 1; count <= 11; count++)
+        assert_int_equal(zt_array_reserve(&items, &capacity, count, sizeof(*items), 11), ZT_OK);
+    assert_int_equal(capacity, 11);
+    kept = items;
+    assert_int_equal(zt_array_reserve(&items, &capacity, 12, sizeof(*items), 11), ZT_LIMIT);
+    assert_ptr_equal(items, kept);
+    assert_int_equal(capacity, 11);
+    free(items);
+}
+
+static void array_rejects_sizes_that_overflow(void **state)
+{
+    uint64_t *items = NULL;
+    size_t capacity = 0;
+
+    (void)state;
+    assert_int_equal(
+        zt_array_reserve(&items, &capacity, SIZE_MAX / 8 + 2, sizeof(*items), SIZE_MAX), ZT_LIMIT);
+    assert_int_equal(zt_array_reserve(&items, &capacity, SIZE_MAX, sizeof(*items), SIZE_MAX),
+                     ZT_LIMIT);
+    assert_null(items);
+    assert_int_equal(capacity, 0);
+}
+
+static void trimmed_array_holds_just_its_elements(void **state)
+{
+    uint16_t *items = NULL;
+    size_t capacity = 0;
+
+    (void)state;
+    assert_int_equal(zt_array_reserve(&items, &capacity, 3, sizeof(*items), 100), ZT_OK);
+    assert_true(capacity > 3);
+    memset(items, 7, 3 * sizeof(*items));
+    zt_array_trim(&items, &capacity, 3, sizeof(*items));
+    assert_int_equal(capacity, 3);
+    assert_int_equal(items[2], 0x0707);
+    zt_array_trim(&items, &capacity, 0, sizeof(*items));
+    assert_int_equal(capacity, 0);
+    assert_null(items);
+}
+
+static void buffer_appends_bytes_and_little_endian_numbers(void **state)
+{
+    struct zt_buffer buffer = {0};
+
+    (void)state;
+    zt_buffer_append(&buffer, "ab", 2);
+    zt_buffer_append(&buffer, NULL, 0);
+    zt_buffer_append_le16(&buffer, 0x0201);
+    zt_buffer_append_le32(&buffer, 0x06050403);
+    zt_buffer_append_le64(&buffer, 0x0E0D0C0B0A090807);
+    assert_false(buffer.failed);
+    assert_int_equal(buffer.length, 16);
+    assert_memory_equal(buffer.bytes, "ab\1\2\3\4\5\6\7\x8\x9\xa\xb\xc\xd\xe", 16);
+    assert_int_equal(zt_load_le16(buffer.bytes + 2), 0x0201);
+    assert_int_equal(zt_load_le32(buffer.bytes + 4), 0x06050403);
+    assert_true(zt_load_le64(buffer.bytes + 8) == 0x0E0D0C0B0A090807);
+    zt_buffer_free(&buffer);
+    assert_null(buffer.bytes);
+}
+
+static void loads_use_every_bit(void **state)
+{
+    static const uint8_t bytes[] = {0xFF, 0xFE, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9, 0xF8, 0xF7};
+
+    (void)state;
+    assert_int_equal(zt_load_le16(bytes + 1), 0xFDFE);
+    assert_true(zt_load_le32(bytes + 1) == 0xFBFCFDFE);
+    assert_true(zt_load_le64(bytes + 1) == 0xF7F8F9FAFBFCFDFE);
+}
+
+static void failed_buffer_stays_failed_and_keeps_what_it_has(void **state)
+{
+    struct zt_buffer buffer = {0};
+
+    (void)state;
+    zt_buffer_append(&buffer, "kept", 4);
+    assert_null(zt_buffer_reserve(&buffer, SIZE_MAX - 2));
+    assert_true(buffer.failed);
+    zt_buffer_append(&buffer, "lost", 4);
+    assert_int_equal(buffer.length, 4);
+    assert_memory_equal(buffer.bytes, "kept", 4);
+    zt_buffer_free(&buffer);
+    assert_false(buffer.failed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(array_keeps_its_elements_as_it_grows),
+        cmocka_unit_test(array_never_grows_past_its_cap),
+        cmocka_unit_test(array_rejects_sizes_that_overflow),
+        cmocka_unit_test(trimmed_array_holds_just_its_elements),
+        cmocka_unit_test(buffer_appends_bytes_and_little_endian_numbers),
+        cmocka_unit_test(loads_use_every_bit),
+        cmocka_unit_test(failed_buffer_stays_failed_and_keeps_what_it_has),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
