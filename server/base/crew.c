@@ -5,7 +5,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/processors.h"
 
 #define HELPERS_MOST 15
 
@@ -88,9 +89,8 @@ static void run_helper(struct job *job)
 
 static unsigned helpers_wanted(uint32_t parts)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned others = processors > 1 ? (unsigned)processors - 1 : 0;
-    unsigned most = others < HELPERS_MOST ? others : HELPERS_MOST;
+    const unsigned others = processors_count() - 1;
+    const unsigned most = others < HELPERS_MOST ? others : HELPERS_MOST;
 
     return parts > most ? most : parts - 1;
 }

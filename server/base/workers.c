@@ -1,17 +1,16 @@
 /* The pool: three queues (ordinary, long, idle) under one lock, and threads that take from them.
  *
  * One thread is always left to ordinary jobs, and one of the others to long ones, so that neither
- * exports nor background hashing keep a waiting request from its turn. */
+ * exports nor background hashing keep a request waiting. */
 #include "base/workers.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "http/wire/loop.h"
+#include "base/processors.h"
+#include "base/thread.h"
 
 /* One for each kind of job. */
 #define WORKERS_LEAST 3
@@ -21,8 +20,8 @@
 #define WORKERS_MOST 1024
 
 struct queue {
-    struct job *first;
-    struct job **last;
+    struct mail *first;
+    struct mail **last;
 };
 
 enum kind { KIND_ORDINARY, KIND_LONG, KIND_IDLE, KINDS };
@@ -46,24 +45,25 @@ static void queue_init(struct queue *queue)
 
 static void queue_put(struct queue *queue, struct job *job)
 {
-    job->next = NULL;
-    *queue->last = job;
-    queue->last = &job->next;
+    assert(*queue->last == NULL);
+    job->mail.next = NULL;
+    *queue->last = &job->mail;
+    queue->last = &job->mail.next;
 }
 
 static struct job *queue_take(struct queue *queue)
 {
-    struct job *job = queue->first;
+    struct mail *first = queue->first;
 
-    if (job == NULL)
+    if (first == NULL)
         return NULL;
-    queue->first = job->next;
+    queue->first = first->next;
     if (queue->first == NULL)
         queue->last = &queue->first;
-    return job;
+    return job_of(first);
 }
 
-/* The lock is held. While stopping they may take every thread: nobody waits any more. */
+/* With the lock held. While the pool stops they may take every thread: nothing waits any more. */
 static bool may_run(const struct workers *workers, enum kind kind)
 {
     const size_t lengthy = workers->running[KIND_LONG] + workers->running[KIND_IDLE];
@@ -80,8 +80,8 @@ static struct job *take_if_may(struct workers *workers, enum kind kind, enum kin
     return may_run(workers, kind) ? queue_take(&workers->queues[kind]) : NULL;
 }
 
-/* The lock is held. One thread prefers long jobs, so that they get on however many ordinary ones
- * there are. */
+/* With the lock held. One thread prefers long jobs, so that they make progress however many
+ * ordinary ones there are. */
 static struct job *next_job(struct workers *workers, enum kind *out_kind)
 {
     struct job *job =
@@ -94,15 +94,15 @@ static struct job *next_job(struct workers *workers, enum kind *out_kind)
 
 static void run_job(struct job *job)
 {
-    /* Without done the job may be gone as soon as run returns. */
+    /* Without done the job may be freed before run returns. */
     void (*done)(struct job * job) = job->done;
-    struct loop *loop = job->loop;
+    struct mailbox *mailbox = job->mailbox;
 
     job->run(job);
     if (done == NULL)
         return;
-    if (loop != NULL)
-        loop_post(loop, job);
+    if (mailbox != NULL)
+        mailbox_put(mailbox, &job->mail);
     else
         done(job);
 }
@@ -126,9 +126,11 @@ static void *worker_main(void *argument)
         pthread_mutex_unlock(&workers->lock);
         run_job(job);
         pthread_mutex_lock(&workers->lock);
+        assert(workers->running[kind] > 0 && workers->pending > 0);
         workers->running[kind]--;
         workers->pending--;
-        /* Whoever waits for such a turn, or for the end, looks again. */
+        /* Threads that may not have been allowed to take such a job, or wait for the end, look
+         * again. */
         if (kind != KIND_ORDINARY || workers->stopping)
             pthread_cond_broadcast(&workers->ready);
     }
@@ -136,28 +138,19 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Signals are the loops' affair: workers block them all. */
 static void start_threads(struct workers *workers, unsigned count)
 {
-    sigset_t all;
-    sigset_t before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&workers->lock);
     while (workers->count < count &&
-           pthread_create(&workers->threads[workers->count], NULL, worker_main, workers) == 0)
+           thread_start(&workers->threads[workers->count], "worker", worker_main, workers) == 0)
         workers->count++;
     pthread_mutex_unlock(&workers->lock);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static unsigned chosen_count(unsigned count)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
     if (count == 0)
-        count = processors > 0 ? (unsigned)processors : 1;
+        count = processors_count();
     if (count < WORKERS_LEAST)
         count = WORKERS_LEAST;
     return count < WORKERS_MOST ? count : WORKERS_MOST;
@@ -176,7 +169,7 @@ struct workers *workers_start(unsigned count)
     for (enum kind kind = KIND_ORDINARY; kind < KINDS; kind++)
         queue_init(&workers->queues[kind]);
     start_threads(workers, count);
-    /* Fewer would never take a job of some kind. */
+    /* With fewer, jobs of some kind would never run. */
     if (workers->count < WORKERS_LEAST) {
         workers_stop(workers);
         return NULL;

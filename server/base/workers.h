@@ -1,8 +1,8 @@
 /* Workers: a bounded pool of threads for whatever takes longer than about 100 µs.
  *
- * A job is a structure of its owner's with this one inside. run touches only the job; done is
- * called on the loop that the job names (or, without a loop, on the worker), so that requests are
- * touched by their own loop alone. */
+ * A job is a structure of its owner's with this one inside. run touches only the job. Then the job
+ * is put into the mailbox that it names, whose owner calls done: so requests are touched by their
+ * own loop alone. Without a mailbox the worker calls done. */
 #ifndef BASE_WORKERS_H
 #define BASE_WORKERS_H
 
@@ -10,17 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct loop;
+#include "base/mailbox.h"
+
 struct workers;
 
 struct job {
+    struct mail mail; /* first, so that one is the other; links queues and the mailbox */
     void (*run)(struct job *job);
     void (*done)(struct job *job); /* may be NULL */
-    struct loop *loop;             /* may be NULL */
-    struct job *next;              /* the queue's */
+    struct mailbox *mailbox;       /* may be NULL */
 };
 
-/* NULL when no thread can be started. count 0: as many as processors. At least 3. */
+/* The job of a piece of mail from a mailbox that jobs name. */
+static inline struct job *job_of(struct mail *mail)
+{
+    return (struct job *)mail;
+}
+
+/* NULL when no threads can be started. count 0: one for each processor. At least 3. */
 struct workers *workers_start(unsigned count);
 
 /* Queues a job, which must live until done was called (or run returned, without done). Never

@@ -2,7 +2,6 @@
  * what a part uses is started before it and stopped after it. */
 #include "serve/instance.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/server.h"
 #include "base/workers.h"
 #include "catalog/catalog.h"
@@ -36,19 +36,9 @@ struct instance {
     char address[LISTENER_ADDRESS_SIZE];
 };
 
-/* Processors this process may run on. */
-static unsigned processor_count(void)
-{
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
-                                                             : (int)sysconf(_SC_NPROCESSORS_ONLN);
-
-    return count > 0 ? (unsigned)count : 1;
-}
-
 static unsigned worker_count(const struct config *config)
 {
-    return config->workers > 0 ? (unsigned)config->workers : processor_count();
+    return config->workers > 0 ? (unsigned)config->workers : processors_count();
 }
 
 static uint64_t reserve_bytes(const struct config *config)
@@ -116,7 +106,7 @@ static bool start_listening(struct instance *instance, char *error, size_t error
 {
     struct server *server = &instance->server;
     unsigned count =
-        instance->config.threads > 0 ? (unsigned)instance->config.threads : processor_count();
+        instance->config.threads > 0 ? (unsigned)instance->config.threads : processors_count();
     struct listener listener = {.count = count, .sockets = calloc(count, sizeof(int))};
     bool started = false;
 

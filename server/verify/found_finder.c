@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "base/processors.h"
 #include "catalog/catalog.h"
 #include "verify/found_digests.h"
 #include "verify/verifier_runs.h"
@@ -345,14 +345,12 @@ static void work(struct job *job)
 void found_queue_init(struct verifier *verifier, int state_folder)
 {
     struct found_queue *queue = &verifier->found;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const unsigned processors = processors_count();
 
     state_folder_enter(&queue->folder, state_folder, "digests");
     pthread_mutex_init(&queue->lock, NULL);
     queue->last = &queue->first;
-    queue->finder_count = processors < 1             ? 1
-                          : processors > FINDERS_MAX ? FINDERS_MAX
-                                                     : (unsigned)processors;
+    queue->finder_count = processors < FINDERS_MAX ? processors : FINDERS_MAX;
     for (unsigned i = 0; i < queue->finder_count; i++) {
         queue->finders[i].job.run = work;
         queue->finders[i].verifier = verifier;

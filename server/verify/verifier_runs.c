@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "base/processors.h"
 #include "verify/found_digests.h"
 #include "verify/verifier_shards.h"
 
@@ -196,12 +196,10 @@ static void work(struct job *job)
 
 void verifier_runs_init(struct verifier *verifier)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const unsigned processors = processors_count();
 
     verifier->last_run = &verifier->first_run;
-    verifier->slot_count = processors < 1               ? 1
-                           : processors > RUN_SLOTS_MAX ? RUN_SLOTS_MAX
-                                                        : (unsigned)processors;
+    verifier->slot_count = processors < RUN_SLOTS_MAX ? processors : RUN_SLOTS_MAX;
     for (unsigned i = 0; i < verifier->slot_count; i++) {
         verifier->slots[i].job.run = work;
         verifier->slots[i].verifier = verifier;

@@ -219,7 +219,7 @@ void request_wake(struct request *request)
     struct request_state *state = request_state(request);
 
     if (request->loop != NULL)
-        loop_post(request->loop, &state->wake);
+        mailbox_put(loop_mailbox(request->loop), &state->wake.mail);
     else
         atomic_store(&state->woken, true);
 }

@@ -4,7 +4,8 @@
 #include <limits.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "base/processors.h"
 
 /* Descriptors for everything but connections: open models, uploads, the state folder. */
 #define RESERVED_DESCRIPTORS 1024u
@@ -23,11 +24,7 @@ static void raise_descriptor_limit(void)
 /* How many loops there will be: the server has not started them all while this is asked. */
 static uint64_t loop_share(const struct config *config)
 {
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (config->threads > 0)
-        return (uint64_t)config->threads;
-    return processors > 0 ? (uint64_t)processors : 1;
+    return config->threads > 0 ? (uint64_t)config->threads : processors_count();
 }
 
 /* Every connection may need two descriptors: its socket, and the file that is sent. */

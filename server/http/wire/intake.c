@@ -11,6 +11,7 @@
 
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
+#include "http/wire/loop.h"
 
 /* Large enough that calls and jobs do not count beside hashing, which takes about 250 us for one.
  */
@@ -260,7 +261,7 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
         return false;
     for (int i = 0; i < TASKS; i++) {
         intake->tasks[i].job =
-            (struct job){.run = run_task, .done = on_task_done, .loop = set->loop};
+            (struct job){.run = run_task, .done = on_task_done, .mailbox = loop_mailbox(set->loop)};
         intake->tasks[i].intake = intake;
     }
     intake->set = set;

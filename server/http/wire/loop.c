@@ -1,22 +1,18 @@
 /* The thread of a loop: it sleeps in one epoll set over the daemon, posts and watched descriptors,
- * and runs what is due.
- *
- * Posts are a stack that threads push to without a lock and the loop takes as a whole; only the
- * push that finds it empty writes to the eventfd. */
+ * and runs what is due. */
 #include "http/wire/loop.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/mailbox.h"
+#include "base/thread.h"
 #include "http/wire/mhd.h"
 
 /* Descriptors of the outer set: the daemon, posts, and one or two watches. */
@@ -31,9 +27,7 @@ struct watch {
 struct loop {
     struct mhd *mhd;
     int epoll;
-    int event;
-    _Atomic(struct job *) posts;
-    atomic_uint posting; /* threads inside loop_post */
+    struct mailbox mailbox; /* jobs to be done on this thread */
     _Atomic(struct watch *) watches;
     atomic_bool drain_asked;
     atomic_bool stop_asked;
@@ -42,72 +36,22 @@ struct loop {
     pthread_t thread;
 };
 
-/* --- posts --- */
-
-static void kick(struct loop *loop)
-{
-    const uint64_t one = 1;
-    ssize_t written;
-
-    do
-        written = write(loop->event, &one, sizeof(one));
-    while (written < 0 && errno == EINTR);
-}
-
-void loop_post(struct loop *loop, struct job *job)
-{
-    struct job *head;
-
-    /* The loop may run the job, and end, before this function does: loop_stop waits for those that
-     * are still in it. */
-    atomic_fetch_add(&loop->posting, 1);
-    head = atomic_load_explicit(&loop->posts, memory_order_relaxed);
-    do
-        job->next = head;
-    while (!atomic_compare_exchange_weak_explicit(&loop->posts, &head, job, memory_order_release,
-                                                  memory_order_relaxed));
-    /* Who pushed onto a stack that was not empty knows that a kick is under way. */
-    if (head == NULL)
-        kick(loop);
-    atomic_fetch_sub(&loop->posting, 1);
-}
-
-static struct job *take_posts(struct loop *loop)
-{
-    struct job *newest = atomic_exchange_explicit(&loop->posts, NULL, memory_order_acquire);
-    struct job *oldest = NULL;
-
-    while (newest != NULL) {
-        struct job *next = newest->next;
-
-        newest->next = oldest;
-        oldest = newest;
-        newest = next;
-    }
-    return oldest;
-}
-
 static void run_posts(struct loop *loop)
 {
-    struct job *job = take_posts(loop);
+    struct mail *mail = mailbox_take(&loop->mailbox);
 
-    while (job != NULL) {
+    while (mail != NULL) {
+        struct job *job = job_of(mail);
+
         /* done may free the job. */
-        struct job *next = job->next;
-
+        mail = mail->next;
         job->done(job);
-        job = next;
     }
 }
 
-static void on_event(void *context)
+static void on_mail(void *context)
 {
-    struct loop *loop = context;
-    uint64_t count;
-
-    /* Emptied before the posts are taken: a post that comes in between kicks again. */
-    while (read(loop->event, &count, sizeof(count)) < 0 && errno == EINTR)
-        ;
+    mailbox_silence(context);
 }
 
 /* --- watches --- */
@@ -188,27 +132,16 @@ static void *loop_main(void *argument)
     return NULL;
 }
 
-static int start_thread(struct loop *loop)
+struct mailbox *loop_mailbox(struct loop *loop)
 {
-    sigset_t all;
-    sigset_t before;
-    int status;
-
-    /* Signals reach the program as a descriptor that one loop watches, never as an interruption of
-     * these threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    status = pthread_create(&loop->thread, NULL, loop_main, loop);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return status;
+    return &loop->mailbox;
 }
 
 static void free_loop(struct loop *loop)
 {
     if (loop->epoll >= 0)
         close(loop->epoll);
-    if (loop->event >= 0)
-        close(loop->event);
+    mailbox_close(&loop->mailbox);
     free_watches(loop);
     free(loop);
 }
@@ -220,8 +153,8 @@ static struct loop *new_loop(void)
     if (loop == NULL)
         return NULL;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-    loop->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (loop->epoll < 0 || loop->event < 0 || loop_watch(loop, loop->event, on_event, loop) != 0) {
+    if (!mailbox_open(&loop->mailbox) || loop->epoll < 0 ||
+        loop_watch(loop, loop->mailbox.descriptor, on_mail, &loop->mailbox) != 0) {
         free_loop(loop);
         return NULL;
     }
@@ -241,7 +174,7 @@ struct loop *loop_start(struct server *server, int listen_socket, char *error, s
     if (loop->mhd == NULL)
         goto failed;
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, mhd_descriptor(loop->mhd), &event) != 0 ||
-        start_thread(loop) != 0) {
+        thread_start(&loop->thread, "loop", loop_main, loop) != 0) {
         snprintf(error, error_size, "cannot start an event loop: %s", strerrordesc_np(errno));
         mhd_stop(loop->mhd);
         goto failed;
@@ -256,7 +189,7 @@ failed:
 void loop_drain(struct loop *loop)
 {
     atomic_store(&loop->drain_asked, true);
-    kick(loop);
+    mailbox_ring(&loop->mailbox);
 }
 
 unsigned loop_active(const struct loop *loop)
@@ -267,9 +200,7 @@ unsigned loop_active(const struct loop *loop)
 void loop_stop(struct loop *loop)
 {
     atomic_store(&loop->stop_asked, true);
-    kick(loop);
+    mailbox_ring(&loop->mailbox);
     pthread_join(loop->thread, NULL);
-    while (atomic_load(&loop->posting) > 0)
-        sched_yield();
     free_loop(loop);
 }

@@ -13,8 +13,8 @@
  * over, and starts its thread. NULL with a line in error when the daemon cannot be started. */
 struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size);
 
-/* Calls job->done(job) on the loop's thread, soon. From any thread; never blocks. */
-void loop_post(struct loop *loop, struct job *job);
+/* For jobs whose done is to be called on the loop's thread. */
+struct mailbox *loop_mailbox(struct loop *loop);
 
 /* Watches a descriptor for reading: ready(context) is called on the loop's thread. Call before or
  * on the loop's thread. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "http/exchange/request_state.h"
+#include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 
 /* Of windows and blocks, in the whole process. */
@@ -238,7 +239,8 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
 
     if (ahead == NULL)
         return NULL;
-    ahead->job = (struct job){.run = fill, .done = on_filled, .loop = request->loop};
+    ahead->job =
+        (struct job){.run = fill, .done = on_filled, .mailbox = loop_mailbox(request->loop)};
     ahead->request = request;
     ahead->mhd = mhd;
     ahead->answer = &request_state(request)->answer;

@@ -1,0 +1,61 @@
+/* A list in order of last use, for caches: the newest in front, the oldest first to go. The links
+ * lie inside the cache's entries; the cache's own lock guards the list. */
+#ifndef BASE_RECENCY_H
+#define BASE_RECENCY_H
+
+#include <assert.h>
+#include <stddef.h>
+
+/* First in an entry, so that one is the other. */
+struct recency_link {
+    struct recency_link *newer;
+    struct recency_link *older;
+};
+
+/* All zero is an empty list. */
+struct recency {
+    struct recency_link *newest;
+    struct recency_link *oldest;
+    size_t count;
+};
+
+static inline void recency_add(struct recency *list, struct recency_link *link)
+{
+    assert((list->newest == NULL) == (list->count == 0));
+    link->newer = NULL;
+    link->older = list->newest;
+    if (list->newest != NULL)
+        list->newest->newer = link;
+    else
+        list->oldest = link;
+    list->newest = link;
+    list->count++;
+}
+
+static inline void recency_remove(struct recency *list, struct recency_link *link)
+{
+    assert(list->count > 0);
+    if (link->newer != NULL)
+        link->newer->older = link->older;
+    else
+        list->newest = link->older;
+    if (link->older != NULL)
+        link->older->newer = link->newer;
+    else
+        list->oldest = link->newer;
+    link->newer = NULL;
+    link->older = NULL;
+    list->count--;
+    assert((list->oldest == NULL) == (list->count == 0));
+}
+
+/* Makes an entry of the list the newest. */
+static inline void recency_touch(struct recency *list, struct recency_link *link)
+{
+    if (list->newest == link)
+        return;
+    recency_remove(list, link);
+    recency_add(list, link);
+}
+
+#endif

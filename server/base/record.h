@@ -1,0 +1,53 @@
+/* Binary records: little-endian numbers and texts one behind another, without names. What is read
+ * is checked against what is left; the first field that is not there makes the whole record fail,
+ * so that a caller checks once, at the end. */
+#ifndef BASE_RECORD_H
+#define BASE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An XXH3-64. */
+#define RECORD_HASH_BYTES 8
+
+/* --- writing --- */
+
+/* All zero is an empty record without a limit. */
+struct record_writer {
+    uint8_t *bytes; /* freed by record_writer_free */
+    size_t length;
+    size_t capacity;
+    size_t limit_bytes; /* a longer record fails; 0: no limit */
+    bool failed;        /* out of memory, or too long; stays so */
+};
+
+void record_write_bytes(struct record_writer *writer, const void *bytes, size_t length);
+/* width: 1 to 8 bytes. */
+void record_write_uint(struct record_writer *writer, uint64_t value, size_t width);
+/* The length in 4 bytes, then the text without NUL. NULL is an absent text, not an empty one. */
+void record_write_text(struct record_writer *writer, const char *text);
+/* The hash of all bytes from that position on. */
+void record_write_hash(struct record_writer *writer, size_t from);
+/* Overwrites a number that was put earlier, such as a length that is known only at the end. */
+void record_overwrite_uint(struct record_writer *writer, size_t at, uint64_t value, size_t width);
+void record_writer_free(struct record_writer *writer);
+
+/* --- reading --- */
+
+struct record_reader {
+    const uint8_t *at;
+    size_t left;
+    bool failed; /* a field was not there: from then on numbers are 0 and pointers NULL */
+};
+
+/* Borrowed from the record. */
+const uint8_t *record_read_bytes(struct record_reader *reader, size_t length);
+uint64_t record_read_uint(struct record_reader *reader, size_t width);
+/* A copy, to be freed; NULL for an absent text and on failure. */
+char *record_read_text(struct record_reader *reader);
+/* Reads a hash and compares it with that of the bytes between from and the hash. A difference is a
+ * failure. */
+bool record_read_hash(struct record_reader *reader, const uint8_t *from);
+
+#endif
