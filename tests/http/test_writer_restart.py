@@ -61,6 +61,86 @@ def test_upload_survives_what_a_failed_commit_cut_off(tmp_path, start_server, ve
     assert_clean(tmp_path, "m")
 
 
+def begin_with_hole(server, version):
+    """An upload whose commit has to copy the components into another file, because a replaced one left a hole."""
+    upload = begin(server, "m", version)
+    upload.put("a", b"a" * 200_000)
+    upload.put("b", b"b" * 300)
+    assert upload.put("a", b"A" * 100).status == 201
+    return upload
+
+
+def assert_goes_on(server, folder, upload):
+    assert {name: upload.status()["objects"][name]["components"]["data"]["length"] for name in "ab"} == {"a": 100, "b": 300}
+    assert upload.commit().status == 201
+    assert_clean(folder, "m")
+    assert get(server, component_path("m", "a")).body == b"A" * 100
+
+
+def test_upload_with_holes_survives_a_commit_that_failed_its_preconditions(tmp_path, start_server, version):
+    server = start_server(tmp_path, "--writable")
+    upload = begin_with_hole(server, version)
+    assert upload.commit(If_Match='"nothing"').status == 412
+    server = restart(start_server, server, tmp_path)
+    assert_goes_on(server, tmp_path, upload.at(server))
+
+
+def test_upload_with_holes_survives_a_commit_that_made_no_valid_model(tmp_path, start_server):
+    server = start_server(tmp_path, "--writable")
+    upload = begin_with_hole(server, "2")
+    upload.declare("s", shape=[2, 3], format="zt.sparse_csr/1")
+    upload.put("s", b"\x01\x02", "values", dtype="u8", shape=2)
+    upload.put("s", b"\x09" * 16, "indices", dtype="u64", shape=2)
+    upload.put("s", b"\0" * 24, "indptr", dtype="u64", shape=3)
+    assert upload.commit().status == 422
+    server = restart(start_server, server, tmp_path)
+    upload.at(server)
+    assert upload.commit().status == 422
+    upload.declare("s", shape=[2], format="dense")
+    assert upload.status()["state"] == "open"
+
+
+def test_declaration_after_a_failed_commit_survives(tmp_path, start_server, version):
+    server = start_server(tmp_path, "--writable")
+    upload = begin_with_hole(server, version)
+    assert upload.commit(If_Match='"nothing"').status == 412
+    assert upload.declare("b", shape=[300], attributes={"x": 1}).status == 201
+    server = restart(start_server, server, tmp_path)
+    assert upload.at(server).status()["objects"]["b"]["attributes"] == {"x": 1}
+    assert_goes_on(server, tmp_path, upload)
+
+
+def drop_last_record(folder, length):
+    """Takes a record of so many bytes, its head with them, off the end of the one journal in the folder."""
+    (path,) = (folder / path for path in leftovers(folder) if path.endswith("journal"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) - 4 - length])
+    return path.parent
+
+
+def test_failed_commit_that_the_journal_does_not_withdraw_removes_nothing(tmp_path, start_server, version):
+    server = start_server(tmp_path, "--writable")
+    upload = begin_with_hole(server, version)
+    assert upload.commit(If_Match='"nothing"').status == 412
+    server.kill()
+    drop_last_record(tmp_path, 9)
+    server = start_server(tmp_path, "--writable")
+    assert_goes_on(server, tmp_path, upload.at(server))
+
+
+def test_commit_cut_off_after_publication_is_found_out(tmp_path, start_server, version):
+    server = start_server(tmp_path, "--writable")
+    upload = begin_with_hole(server, version)
+    first = upload.commit()
+    server.kill()
+    place = drop_last_record(tmp_path, 9 + 32 + 8 + 8 + len(first["ETag"]) + 8)
+    (place / "data").write_bytes(b"old")
+    server = start_server(tmp_path, "--writable")
+    again = upload.at(server).commit()
+    assert (again.status, again["Repr-Digest"]) == (201, first["Repr-Digest"])
+    assert not (place / "data").exists()
+
+
 def test_body_that_was_not_acknowledged_leaves_nothing(tmp_path, start_server, version):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m", version)

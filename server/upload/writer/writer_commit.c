@@ -65,12 +65,25 @@ static bool open_data(struct commit *commit)
            fail_store(commit, &error);
 }
 
+/* The file of a commit that failed may be removed, or made again, only after this. */
+static bool withdraw(struct commit *commit, struct zt_error *error)
+{
+    bool withdrawn;
+
+    pthread_mutex_lock(&commit->session->journal_lock);
+    withdrawn = writer_journal_withdraw(commit->session, error);
+    pthread_mutex_unlock(&commit->session->journal_lock);
+    return withdrawn;
+}
+
 static bool make_compact(struct commit *commit)
 {
     struct writer_session *session = commit->session;
     const struct writer_layout *layout = &commit->layout;
     struct zt_error error;
 
+    if (!withdraw(commit, &error))
+        return fail_store(commit, &error);
     if (ops_of(commit)->kept_create(session->server->store, session->entry.id, WRITER_COMPACT,
                                     layout->data_end + layout->end_length,
                                     &commit->publication.stored, &error) != ZT_OK)
@@ -252,7 +265,7 @@ static void end(struct commit *commit, bool done)
                                                      commit->layout.data_end, &error) != ZT_OK;
     ops_of(commit)->abandon(commit->data);
     ops_of(commit)->abandon(commit->publication.stored);
-    if (!commit->is_in_place)
+    if (!commit->is_in_place && (done || withdraw(commit, &error)))
         (void)ops_of(commit)->kept_remove(session->server->store, session->entry.id,
                                           done ? WRITER_DATA : WRITER_COMPACT, &error);
     writer_layout_free(&commit->layout);

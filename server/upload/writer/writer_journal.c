@@ -98,7 +98,19 @@ bool writer_journal_publish(struct writer_session *session, const char *file,
     record_begin(&record, JOURNAL_PUBLISHING);
     record_put_uint(&record, strcmp(file, WRITER_COMPACT) == 0);
     record_put_bytes(&record, sha256, sizeof(session->outcome.sha256));
+    session->is_publication_announced = true;
     return append(session, &record, error);
+}
+
+bool writer_journal_withdraw(struct writer_session *session, struct zt_error *error)
+{
+    struct record record;
+
+    if (!session->is_publication_announced)
+        return true;
+    record_begin(&record, JOURNAL_WITHDRAWN);
+    session->is_publication_announced = !append(session, &record, error);
+    return !session->is_publication_announced;
 }
 
 bool writer_journal_outcome(struct writer_session *session, struct zt_error *error)

@@ -17,6 +17,9 @@ bool writer_journal_put(struct writer_session *session, struct zt_text object,
  * was. */
 bool writer_journal_publish(struct writer_session *session, const char *file,
                             const uint8_t sha256[32], struct zt_error *error);
+/* That publication failed, and the upload goes on. Nothing is written if none was announced. Until
+ * this is written the announced file must not be removed: its absence would mean success. */
+bool writer_journal_withdraw(struct writer_session *session, struct zt_error *error);
 bool writer_journal_outcome(struct writer_session *session, struct zt_error *error);
 
 /* Reads what an earlier process left: session, contents, state. False when there is no journal, or

@@ -10,7 +10,8 @@ enum journal_kind {
     JOURNAL_OBJECT,
     JOURNAL_COMPONENT,
     JOURNAL_PUBLISHING,
-    JOURNAL_OUTCOME
+    JOURNAL_OUTCOME,
+    JOURNAL_WITHDRAWN /* what was about to be published was not */
 };
 
 #endif

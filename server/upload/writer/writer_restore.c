@@ -1,9 +1,11 @@
 /* Reading a journal back, record by record, into a session that was just made. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "upload/writer/writer_journal.h"
 #include "upload/writer/writer_journal_kinds.h"
+#include "zt/shards.h"
 
 /* Longer journals are none of ours: names and attributes have a bound of their own
  * (writer_session.c). */
@@ -82,6 +84,7 @@ static bool read_object(struct restoring *restoring)
     memcpy(held + attributes.length, format.bytes, format.length);
     declaration->attributes = (struct zt_text){held, attributes.length};
     declaration->format = (struct zt_text){held + attributes.length, format.length};
+    restoring->published = NULL;
     if (writer_contents_declare(&restoring->session->contents, name, declaration))
         return true;
 failed:
@@ -170,6 +173,9 @@ static bool read_record(struct restoring *restoring, uint8_t kind)
         restoring->published =
             record_get_uint(restoring->reader) != 0 ? WRITER_COMPACT : WRITER_DATA;
         return get_digest(restoring->reader, restoring->session->outcome.sha256);
+    case JOURNAL_WITHDRAWN:
+        restoring->published = NULL;
+        return true;
     case JOURNAL_OUTCOME:
         return read_outcome(restoring);
     default:
@@ -192,22 +198,49 @@ static void read_records(struct restoring *restoring, const uint8_t *bytes, size
     restoring->session->journal_end = at;
 }
 
-/* Whether the file was renamed out of its place, though nobody came to write that down. */
-static bool was_published(const struct restoring *restoring)
+static bool has_file(const struct writer_session *session, const char *name)
 {
-    const struct writer_session *session = restoring->session;
     const struct store_ops *ops = session->server->store->ops;
     struct stored_upload *file;
     struct zt_error error;
-    enum zt_status status;
+    enum zt_status status =
+        ops->kept_open(session->server->store, session->entry.id, name, &file, &error);
 
-    if (restoring->published == NULL)
-        return false;
-    status = ops->kept_open(session->server->store, session->entry.id, restoring->published, &file,
-                            &error);
     if (status == ZT_OK)
         ops->abandon(file);
-    return status == ZT_NOT_FOUND;
+    return status != ZT_NOT_FOUND;
+}
+
+/* Whether the model is the file that the session announced. */
+static bool is_model(const struct writer_session *session)
+{
+    struct store *store = session->server->store;
+    char path[MODEL_NAME_MAX + sizeof(".zt")];
+    struct zt_source *source;
+    struct file_identity identity;
+    struct zt_digest digest;
+    struct zt_error error;
+    bool is_same;
+
+    snprintf(path, sizeof(path), "%s.zt", session->entry.model);
+    if (store->ops->open(store, path, &source, &identity, &error) != ZT_OK)
+        return false;
+    is_same = zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, &error) == ZT_OK &&
+              memcmp(digest.bytes, session->outcome.sha256, sizeof(session->outcome.sha256)) == 0;
+    zt_source_close(source);
+    return is_same;
+}
+
+/* Whether the announced file was renamed out of its place and the server ended before it wrote that
+ * down. Without the data that is certain; but where "compact" is missing and the data is still
+ * there, the file may also have been removed after a failure, as release 0.1 did. */
+static bool was_published(const struct restoring *restoring)
+{
+    const struct writer_session *session = restoring->session;
+
+    if (restoring->published == NULL || has_file(session, restoring->published))
+        return false;
+    return !has_file(session, WRITER_DATA) || is_model(session);
 }
 
 static bool find_end(void *context, const struct writer_object *object)
@@ -252,7 +285,10 @@ static bool settle_data(const struct restoring *restoring)
         session->state = WRITER_COMMITTED;
         session->outcome.when = time(NULL);
     }
-    (void)store->ops->kept_remove(store, session->entry.id, WRITER_COMPACT, &error);
+    session->is_publication_announced =
+        session->state == WRITER_OPEN && restoring->published != NULL;
+    if (writer_journal_withdraw(session, &error))
+        (void)store->ops->kept_remove(store, session->entry.id, WRITER_COMPACT, &error);
     if (session->state != WRITER_COMMITTED)
         return cut_data(session);
     (void)store->ops->kept_remove(store, session->entry.id, WRITER_DATA, &error);

@@ -67,6 +67,7 @@ struct writer_session {
     pthread_mutex_t journal_lock; /* held by workers only: while it is, they wait for the disk */
     struct stored_upload *journal;
     uint64_t journal_end;
+    bool is_publication_announced; /* in the journal, and not withdrawn */
 
     struct writer_session *next; /* writers.c's */
 };
