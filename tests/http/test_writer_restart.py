@@ -71,7 +71,8 @@ def begin_with_hole(server, version):
 
 
 def assert_goes_on(server, folder, upload):
-    assert {name: upload.status()["objects"][name]["components"]["data"]["length"] for name in "ab"} == {"a": 100, "b": 300}
+    objects = upload.status()["objects"]
+    assert [objects[name]["components"]["data"]["length"] for name in "ab"] == [100, 300]
     assert upload.commit().status == 201
     assert_clean(folder, "m")
     assert get(server, component_path("m", "a")).body == b"A" * 100
@@ -187,6 +188,21 @@ def test_journal_cut_at_any_byte_gives_what_was_whole(tmp_path, start_server):
         if counts[-1] < 0:
             break
     assert counts == sorted(counts, reverse=True) and counts[0] in (2, 3)
+
+
+def test_upload_is_found_again_however_often_it_was_declared(tmp_path, start_server):
+    server = start_server(tmp_path, "--writable")
+    upload = begin(server, "m")
+    upload.put("w", b"x")
+    long = "a" * 4_000_000
+    statuses = []
+    while len(statuses) < 290 and statuses[-1:] != [413]:
+        statuses.append(upload.declare("w", shape=[1], attributes={"number": len(statuses), "long": long}).status)
+    server = restart(start_server, server, tmp_path)
+    last = statuses.count(201) + statuses.count(204) - 1
+    assert upload.at(server).status()["objects"]["w"]["attributes"]["number"] == last
+    assert statuses[-1] == 413 and 200 < len(statuses)
+    assert upload.commit().status == 201
 
 
 def test_place_without_a_session_is_removed(tmp_path, start_server):

@@ -104,6 +104,11 @@ void record_free(struct record *record)
 
 /* --- reading --- */
 
+uint64_t record_whole_length(const uint8_t *head)
+{
+    return RECORD_HEAD_BYTES + load_le(head, 4);
+}
+
 bool record_read(const uint8_t *bytes, size_t length, uint8_t *out_kind,
                  struct record_reader *out_reader, size_t *out_whole)
 {

@@ -41,6 +41,8 @@ struct record_reader {
     bool failed; /* a field was not there: it stays so, and values are 0 and empty */
 };
 
+/* How long the record is that begins with these RECORD_HEAD_BYTES, if it is one. */
+uint64_t record_whole_length(const uint8_t *head);
 /* The record at the start of bytes: its fields behind the kind, and how far to the next. False at
  * the end, and for what is no whole record. */
 bool record_read(const uint8_t *bytes, size_t length, uint8_t *out_kind,

@@ -7,9 +7,8 @@
 #include "upload/writer/writer_journal_kinds.h"
 #include "zt/shards.h"
 
-/* Longer journals are none of ours: names and attributes have a bound of their own
- * (writer_session.c). */
-#define JOURNAL_MAX_BYTES ((uint64_t)1 << 30)
+/* Of the journal in memory; more only for a record that is longer. */
+#define WINDOW_BYTES ((size_t)1 << 20)
 
 struct restoring {
     struct writer_session *session;
@@ -183,7 +182,8 @@ static bool read_record(struct restoring *restoring, uint8_t kind)
     }
 }
 
-static void read_records(struct restoring *restoring, const uint8_t *bytes, size_t length)
+/* How many of the bytes are whole records that could be read. */
+static size_t read_records(struct restoring *restoring, const uint8_t *bytes, size_t length)
 {
     struct record_reader reader;
     size_t at = 0;
@@ -195,7 +195,7 @@ static void read_records(struct restoring *restoring, const uint8_t *bytes, size
            read_record(restoring, kind))
         at += whole;
     restoring->reader = NULL;
-    restoring->session->journal_end = at;
+    return at;
 }
 
 static bool has_file(const struct writer_session *session, const char *name)
@@ -295,38 +295,73 @@ static bool settle_data(const struct restoring *restoring)
     return true;
 }
 
-static bool read_journal(struct writer_session *session, uint8_t **out_bytes, size_t *out_length)
-{
-    const struct store_ops *ops = session->server->store->ops;
+/* A part of the journal, long enough for the record at its start. */
+struct window {
     struct zt_source *source;
-    struct zt_error error;
-    uint64_t length;
+    uint64_t offset;
+    size_t length;
+    size_t capacity;
     uint8_t *bytes;
+};
+
+/* False at the journal's end, and for want of memory. */
+static bool fill_window(struct window *window, size_t wanted)
+{
+    uint64_t left = zt_source_size(window->source) - window->offset;
+    struct zt_error error;
+
+    if (left < wanted)
+        return false;
+    if (window->capacity < wanted) {
+        uint8_t *bytes = realloc(window->bytes, wanted);
+
+        if (bytes == NULL)
+            return false;
+        window->bytes = bytes;
+        window->capacity = wanted;
+    }
+    window->length = left < window->capacity ? (size_t)left : window->capacity;
+    return zt_source_read_at(window->source, window->offset, window->bytes, window->length,
+                             &error) == ZT_OK;
+}
+
+/* Once more, where a window ends inside a record. */
+static bool fill_for_record(struct window *window)
+{
+    uint64_t wanted;
+
+    if (!fill_window(window, RECORD_HEAD_BYTES))
+        return false;
+    wanted = record_whole_length(window->bytes);
+    return wanted <= window->length ||
+           (wanted <= RECORD_MAX_BYTES && fill_window(window, (size_t)wanted));
+}
+
+static bool read_journal(struct restoring *restoring)
+{
+    struct writer_session *session = restoring->session;
+    const struct store_ops *ops = session->server->store->ops;
+    struct window window = {.capacity = WINDOW_BYTES};
+    struct zt_error error;
+    size_t used = 1;
 
     if (ops->kept_open(session->server->store, session->entry.id, WRITER_JOURNAL, &session->journal,
                        &error) != ZT_OK ||
-        ops->read_back(session->journal, &source, &error) != ZT_OK)
+        ops->read_back(session->journal, &window.source, &error) != ZT_OK)
         return false;
-    length = zt_source_size(source);
-    bytes = length <= JOURNAL_MAX_BYTES ? malloc((size_t)length + 1) : NULL;
-    if (bytes == NULL || zt_source_read_at(source, 0, bytes, (size_t)length, &error) != ZT_OK) {
-        free(bytes);
-        return false;
+    window.bytes = malloc(WINDOW_BYTES);
+    while (window.bytes != NULL && used > 0 && fill_for_record(&window)) {
+        used = read_records(restoring, window.bytes, window.length);
+        window.offset += used;
     }
-    *out_bytes = bytes;
-    *out_length = (size_t)length;
-    return true;
+    free(window.bytes);
+    session->journal_end = window.offset;
+    return restoring->has_session;
 }
 
 bool writer_journal_restore(struct writer_session *session)
 {
     struct restoring restoring = {.session = session};
-    uint8_t *bytes;
-    size_t length;
 
-    if (!read_journal(session, &bytes, &length))
-        return false;
-    read_records(&restoring, bytes, length);
-    free(bytes);
-    return restoring.has_session && settle_data(&restoring);
+    return read_journal(&restoring) && settle_data(&restoring);
 }

@@ -10,6 +10,8 @@
 
 /* Names, shapes and attributes of one upload; a million plain tensors take less. */
 #define CONTENTS_MAX_BYTES ((uint64_t)512 << 20)
+/* A journal that is longer takes no more declarations and components; commits still fit. */
+#define JOURNAL_MAX_BYTES ((uint64_t)1 << 30)
 
 /* --- failures --- */
 
@@ -199,9 +201,13 @@ static bool check_round(struct writer_session *session, uint64_t round,
 
 static bool check_room(struct writer_session *session, struct writer_failure *failure)
 {
-    return session->contents.held_bytes < CONTENTS_MAX_BYTES ||
+    if (session->contents.held_bytes >= CONTENTS_MAX_BYTES)
+        return writer_refuse(failure, PROBLEM_TOO_LARGE,
+                             "names and attributes of one upload are bounded");
+    return session->journal_end < JOURNAL_MAX_BYTES ||
            writer_refuse(failure, PROBLEM_TOO_LARGE,
-                         "names and attributes of one upload are bounded");
+                         "this upload was changed so often that its journal is full: commit it, or "
+                         "begin another");
 }
 
 static bool no_memory(struct writer_failure *failure)
