@@ -1,9 +1,9 @@
-/* What can be set: defaults, then a JSON file, then the environment, then arguments, then
+/* The configuration: defaults, then a JSON file, then the environment, then arguments, and finally
  * config_validate.
  *
- * Every key stands in one table (schema.c). The structure owns its texts, so it is copied and
- * dropped like a number. Every function that can fail returns false, leaves the configuration as it
- * was and says why in the caller's config_message: one line, without a newline. Nothing here logs
+ * One table lists every key (schema.c). The structure holds its texts itself, so it can be copied by
+ * assignment and needs no freeing. A function that fails returns false, leaves the configuration as
+ * it was and fills the caller's config_message with one line, without a newline. Nothing here logs
  * or exits. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -18,19 +18,19 @@
 #define CONFIG_MESSAGE_SIZE (CONFIG_TEXT_SIZE + 512)
 /* upload.reserve_bytes: 1 GiB or a twentieth of the disk, whichever is less. */
 #define CONFIG_RESERVE_AUTOMATIC (-1)
-/* limits.digest_piece_bytes, where it is not 0. */
+/* The least limits.digest_piece_bytes other than 0. */
 #define CONFIG_DIGEST_PIECE_MIN 65536
 
 enum config_verify { CONFIG_VERIFY_LAZY, CONFIG_VERIFY_EAGER, CONFIG_VERIFY_OFF };
 enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
 enum config_log_level { CONFIG_LOG_ERROR, CONFIG_LOG_WARN, CONFIG_LOG_INFO, CONFIG_LOG_DEBUG };
 
-/* Names and units are those of the keys; schema.c has each key's meaning and bounds. */
+/* Members are named after the keys, units included; schema.c states meaning and bounds. */
 struct config {
     char root[CONFIG_TEXT_SIZE]; /* empty: not set, `serve` needs it */
     char listen[CONFIG_TEXT_SIZE];
-    int64_t threads; /* 0: as many as cores */
-    int64_t workers; /* 0: chosen by the server */
+    int64_t threads; /* 0: one per processor */
+    int64_t workers; /* 0: the server decides */
     int verify;      /* enum config_verify */
     int64_t drain_s;
     bool writable;
@@ -53,10 +53,10 @@ struct config {
         int64_t rate_grace_s;
         int64_t connections;
         int64_t connections_per_address; /* 0: no limit */
-        int64_t send_buffer_bytes;       /* 0: the kernel's own tuning */
+        int64_t send_buffer_bytes;       /* 0: left to the kernel */
         int64_t decoded_bytes;
         int64_t decoded_cache_bytes;
-        int64_t digest_piece_bytes; /* 0: none are found */
+        int64_t digest_piece_bytes; /* 0: no piece digests */
     } limits;
     struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: .ztserve in the root */
@@ -67,7 +67,7 @@ struct config_message {
     char text[CONFIG_MESSAGE_SIZE];
 };
 
-/* Called for what is odd but no error: one line without a newline, valid during the call. */
+/* Receives warnings: one line without a newline, valid during the call. */
 struct config_warnings {
     void (*say)(void *context, const char *line);
     void *context;
@@ -75,35 +75,36 @@ struct config_warnings {
 
 void config_defaults(struct config *out_config);
 
-/* Reads a JSON file over what is there. An unknown or repeated key, a wrong type and a value out of
- * bounds are errors that name the key by its full path ("upload.max_bytes"). */
+/* Sets what a JSON file contains. Errors name the file, and:
+ *   - invalid JSON: line and column;
+ *   - a repeated key: line, column and the key;
+ *   - an unknown key, a wrong type, a value out of bounds: the key in full ("upload.max_bytes"). */
 bool config_load_file(struct config *config, const char *path, struct config_message *message);
 
-/* Takes ZTSERVE_… variables from environment (NULL-terminated, "NAME=value", such as environ). An
- * unknown one is warned about and ignored. warnings may be NULL. */
+/* Sets what the ZTSERVE_… variables of environment say (NULL-terminated "NAME=value", like environ).
+ * Unknown ones are ignored with a warning. warnings may be NULL. */
 bool config_load_environment(struct config *config, char *const *environment,
                              const struct config_warnings *warnings,
                              struct config_message *message);
 
 enum config_argument {
     CONFIG_ARGUMENT_UNKNOWN,
-    CONFIG_ARGUMENT_FLAG, /* stands alone: --writable */
+    CONFIG_ARGUMENT_FLAG, /* has no value: --writable */
     CONFIG_ARGUMENT_VALUE /* takes a value: --listen 127.0.0.1:8080 */
 };
 
-/* What kind of argument name is, with its dashes: "--listen". */
+/* The kind of an argument, named with its dashes: "--listen". */
 enum config_argument config_argument_kind(const char *name);
 
-/* Sets what an argument stands for; value is NULL for a flag. */
+/* Sets the key of an argument; value is NULL for a flag. */
 bool config_set_argument(struct config *config, const char *name, const char *value,
                          struct config_message *message);
 
-/* The rules between keys, to be checked when all sources have been read. Whether root is set is
- * `serve`'s to check. */
+/* Checks the rules between keys, once all sources have been read. Only `serve` needs root, so it
+ * checks that itself. */
 bool config_validate(const struct config *config, struct config_message *message);
 
-/* Prints the configuration as JSON, in the form that config_load_file reads. False when writing
- * failed. */
+/* Prints the configuration as JSON that config_load_file reads. False if writing failed. */
 bool config_print(const struct config *config, FILE *stream);
 
 struct config_listen {
@@ -111,11 +112,11 @@ struct config_listen {
     uint16_t port;  /* 0: any free port */
 };
 
-/* Takes "host:port", "127.0.0.1:0", "[::1]:8080". */
+/* Parses "host:port": "127.0.0.1:0", "[::1]:8080". */
 bool config_listen_parse(const char *text, struct config_listen *out_listen,
                          struct config_message *message);
 
-/* True for 127.0.0.0/8, ::1 and localhost. Names are not looked up: another name is never taken for
+/* True for 127.0.0.0/8, ::1 and localhost. Names are not looked up: no other name counts as
  * loopback. */
 bool config_listen_is_loopback(const struct config_listen *listen);
 

@@ -1,7 +1,9 @@
-/* The configuration file and its printed form: JSON by jansson, which no other file of config
- * includes.
+/* Reads and prints the configuration file: JSON, by jansson, which only this file of config includes.
  *
- * Keys are nested objects of one level: {"listen": "…", "upload": {"max_bytes": 1}}. */
+ * Keys are nested one level deep: {"listen": "…", "upload": {"max_bytes": 1}}. jansson reports line
+ * and column of syntax errors and repeated keys. It does not keep positions for a parsed document,
+ * so all other errors name the key in full ("upload.max_bytes"). */
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -11,12 +13,10 @@
 #include "config/schema.h"
 #include "config/value.h"
 
-/* A configuration is a page; what is larger was not meant to be one. */
+/* A configuration fits on a page: a larger file was named by mistake. */
 #define FILE_MAX_BYTES ((size_t)1 << 20)
-/* A path of keys in a message; longer ones are cut. */
-#define PATH_SIZE 256
-/* As deep as a file that names known keys can be, and one more. */
-#define DEPTH_MAX 4
+/* Longer than the full name of any key; in messages, longer names are cut. */
+#define NAME_SIZE 256
 
 struct loading {
     struct config *config;
@@ -24,7 +24,7 @@ struct loading {
     struct config_message *message;
 };
 
-/* Reads the whole file into *out_bytes, to be freed. */
+/* Reads the whole file into *out_bytes; the caller frees it. */
 static bool read_file(const char *path, char **out_bytes, size_t *out_length,
                       struct config_message *message)
 {
@@ -59,74 +59,45 @@ out:
     return done;
 }
 
-/* A string of the text that ends behind its closing quote, and where its content lies. */
-struct json_span {
-    size_t start;
-    size_t end;
-};
-
-static size_t skip_string(const char *text, size_t length, size_t at, struct json_span *out_content)
+/* The key whose closing quote is text[end], without its quotes. jansson stops behind a repeated key
+ * and reports where, but its message names only short keys. */
+static const char *key_at(const char *text, size_t end, int *out_length)
 {
-    out_content->start = ++at;
-    while (at < length && text[at] != '"')
-        at += text[at] == '\\' ? 2 : 1;
-    out_content->end = at < length ? at : length;
-    return at + 1;
+    const char *quote = memrchr(text, '"', end);
+    const char *key = quote != NULL ? quote + 1 : text;
+
+    assert(text[end] == '"');
+    *out_length = (int)(text + end - key);
+    return key;
 }
 
-/* Writes the path of the key whose last quote is text[length - 1]: the key itself behind the last
- * string seen in each object that is still open there. jansson has checked the text so far. */
-static void path_of_key(const char *text, size_t length, char out_path[PATH_SIZE])
-{
-    struct json_span keys[DEPTH_MAX] = {{0, 0}};
-    size_t depth = 0;
-    size_t used = 0;
-
-    for (size_t at = 0; at < length;) {
-        struct json_span content;
-
-        if (text[at] == '"') {
-            at = skip_string(text, length, at, &content);
-            if (depth > 0 && depth <= DEPTH_MAX)
-                keys[depth - 1] = content;
-            continue;
-        }
-        depth += text[at] == '{';
-        depth -= text[at] == '}' && depth > 0;
-        at++;
-    }
-    out_path[0] = '\0';
-    for (size_t i = 0; i < depth && i < DEPTH_MAX && used < PATH_SIZE; i++)
-        used += (size_t)snprintf(out_path + used, PATH_SIZE - used, "%s%.*s", i == 0 ? "" : ".",
-                                 (int)(keys[i].end - keys[i].start), text + keys[i].start);
-}
-
-static json_t *parse_json(const struct loading *loading, const char *bytes, size_t length)
+static json_t *parse_json(const struct loading *loading, const char *text, size_t length)
 {
     json_error_t error;
-    json_t *document = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);
-    char path[PATH_SIZE];
+    json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
 
     if (document != NULL)
         return document;
-    if (json_error_code(&error) == json_error_duplicate_key && error.position > 0) {
-        path_of_key(bytes, (size_t)error.position, path);
-        config_say(loading->message, "%s: key \"%s\" stands there twice (line %d)", loading->path,
-                   path, error.line);
-        return NULL;
+    if (json_error_code(&error) == json_error_duplicate_key) {
+        int key_length;
+        const char *key = key_at(text, (size_t)error.position - 1, &key_length);
+
+        config_say(loading->message, "%s: line %d, column %d: key \"%.*s\" is repeated",
+                   loading->path, error.line, error.column, key_length, key);
+    } else {
+        config_say(loading->message, "%s: line %d, column %d: not valid JSON: %s", loading->path,
+                   error.line, error.column, error.text);
     }
-    config_say(loading->message, "%s: not valid JSON: %s (line %d, column %d)", loading->path,
-               error.text, error.line, error.column);
     return NULL;
 }
 
-static bool refuse_unknown(const struct loading *loading, const char *path)
+static bool fail_unknown(const struct loading *loading, const char *path)
 {
     const struct config_key *nearest = config_key_suggest(path);
 
     if (config_key_find(path) != NULL)
         return config_fail(loading->message,
-                           "%s: unknown key \"%s\" at the top; groups are nested objects",
+                           "%s: unknown key \"%s\" at the top level; groups are nested objects",
                            loading->path, path);
     if (nearest != NULL)
         return config_fail(loading->message, "%s: unknown key \"%s\"; did you mean \"%s\"?",
@@ -137,7 +108,7 @@ static bool refuse_unknown(const struct loading *loading, const char *path)
 static bool set_from_json(const struct loading *loading, const struct config_key *key,
                           const json_t *value)
 {
-    char origin[CONFIG_TEXT_SIZE + PATH_SIZE];
+    char origin[CONFIG_TEXT_SIZE + NAME_SIZE];
 
     snprintf(origin, sizeof(origin), "%s: %s", loading->path, key->name);
     if (key->nullable && json_is_null(value)) {
@@ -152,21 +123,21 @@ static bool set_from_json(const struct loading *loading, const struct config_key
     if (!config_type_is_number(key->type) && key->type != CONFIG_TYPE_BOOL && json_is_string(value))
         return config_value_set_text(loading->config, key, json_string_value(value), origin,
                                      loading->message);
-    return config_value_refuse(key, origin, loading->message);
+    return config_fail_expected(key, origin, loading->message);
 }
 
 static bool set_key(const struct loading *loading, const char *group, const char *name,
                     const json_t *value)
 {
-    char path[PATH_SIZE];
+    char path[NAME_SIZE];
     const struct config_key *key;
 
     snprintf(path, sizeof(path), "%s%s%s", group != NULL ? group : "", group != NULL ? "." : "",
              name);
     key = config_key_find(path);
-    /* A top-level name with a dot in it would otherwise pass for a key of a group. */
+    /* A top-level name that contains a dot must not pass for a key of a group. */
     if (key == NULL || strchr(name, '.') != NULL)
-        return refuse_unknown(loading, path);
+        return fail_unknown(loading, path);
     return set_from_json(loading, key, value);
 }
 
@@ -246,7 +217,7 @@ static json_t *json_of_value(const struct config *config, const struct config_ke
 static bool put_value(json_t *document, const struct config *config, const struct config_key *key)
 {
     const char *dot = strchr(key->name, '.');
-    char group[PATH_SIZE];
+    char group[NAME_SIZE];
     json_t *object = document;
 
     if (dot != NULL) {

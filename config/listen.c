@@ -1,5 +1,5 @@
-/* Listening addresses as people write them: host:port, with brackets around an IPv6 address (RFC
- * 3986 section 3.2.2). */
+/* Parses listening addresses: host:port, with brackets around an IPv6 address (RFC 3986 section
+ * 3.2.2). */
 #include "config/config.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ static bool read_port(const char *text, uint16_t *out_port)
     return true;
 }
 
-/* An IPv6 address, with a zone behind it where the link needs one (fe80::1%eth0). */
+/* An IPv6 address, optionally followed by a zone (fe80::1%eth0). */
 static bool is_ipv6(const char *host)
 {
     char address[INET6_ADDRSTRLEN];
@@ -39,8 +39,7 @@ static bool is_ipv6(const char *host)
     return inet_pton(AF_INET6, address, &parsed) == 1;
 }
 
-/* An IPv4 address, or a name. What has only digits and dots is meant as an address and must be one.
- */
+/* An IPv4 address or a name. Text of digits and dots alone is meant as an address and must be one. */
 static bool is_ipv4_or_name(const char *host)
 {
     static const char letters[] =
@@ -75,7 +74,7 @@ bool config_listen_parse(const char *text, struct config_listen *out_listen,
         return config_fail(
             message, "\"%.300s\" names no host; 0.0.0.0 or [::] stand for all addresses", text);
     if (length >= sizeof(listen.host))
-        return config_fail(message, "\"%.300s\" has too long a host", text);
+        return config_fail(message, "the host of \"%.300s\" is too long", text);
     memcpy(listen.host, host, length);
     listen.host[length] = '\0';
     if (!bracketed && is_ipv6(listen.host))

@@ -1,5 +1,4 @@
-/* Defaults, the environment, arguments, and the rules between keys. The file's side is in file.c.
- */
+/* Defaults, environment, arguments, and the rules between keys. file.c reads the file. */
 #include "config/config.h"
 
 #include <string.h>
@@ -7,7 +6,7 @@
 #include "config/schema.h"
 #include "config/value.h"
 
-/* "ZTSERVE_" and the longest key fit several times; a longer variable is of nobody we know. */
+/* Several times the length of "ZTSERVE_" and the longest key; in messages, longer names are cut. */
 #define VARIABLE_SIZE 128
 
 void config_defaults(struct config *out_config)
@@ -90,16 +89,17 @@ bool config_validate(const struct config *config, struct config_message *message
 
     if (!config_listen_parse(config->listen, &listen, message))
         return false;
-    /* Without tokens anybody who reaches the port could write. */
+    /* Without tokens, anybody who can reach the port could write. */
     if (config->writable && !config_listen_is_loopback(&listen))
-        return config_fail(message,
-                           "writable on %.300s is refused: it is not a loopback address, so "
-                           "anybody could write there",
-                           config->listen);
-    /* Smaller ones would take more memory than they save reading. */
+        return config_fail(
+            message,
+            "writable is refused on %.300s: it is not a loopback address, so anybody "
+            "could write",
+            config->listen);
+    /* The digests of smaller pieces take more memory than the reading they save is worth. */
     if (config->limits.digest_piece_bytes != 0 &&
         config->limits.digest_piece_bytes < CONFIG_DIGEST_PIECE_MIN)
-        return config_fail(message, "limits.digest_piece_bytes is 0 or at least %d",
+        return config_fail(message, "limits.digest_piece_bytes must be 0 or at least %d",
                            CONFIG_DIGEST_PIECE_MIN);
     return true;
 }

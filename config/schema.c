@@ -1,8 +1,7 @@
-/* The table of keys and how to find one: by name, argument, variable, or by what it was probably
- * meant to be.
+/* The table of keys, and finding one by name, argument, variable, or likely intention.
  *
- * ztserve.json, ztserve.schema.json and the README's list follow this table; a unit test compares
- * the two files. */
+ * ztserve.json, ztserve.schema.json and the documentation follow this table; a unit test compares
+ * the two files with it. */
 #include "config/schema.h"
 
 #include <assert.h>
@@ -13,15 +12,15 @@
 
 #define PLACE(member) offsetof(struct config, member)
 #define GIB           ((int64_t)1 << 30)
-/* Far above any file system, and far from overflow in sums. */
+/* Larger than any file system, and small enough that sums do not overflow. */
 #define BYTES_MAX ((int64_t)1 << 60)
 #define DAY_S     86400
 #define YEAR_S    (365 * DAY_S)
-/* More than descriptors a process can have on Debian without asking. */
+/* About as many descriptors as a process may have on Debian by default. */
 #define CONNECTIONS_MAX 1000000
 #define THREADS_MAX     1024
 #define UPLOADS_MAX     1000000
-/* All keys are shorter than that; longer names are not compared with them. */
+/* Longer than any key; longer names get no suggestion. */
 #define SUGGEST_MAX 48
 
 static const char *verify_words[] = {"lazy", "eager", "off", NULL};
@@ -41,44 +40,44 @@ const struct config_key config_keys[] = {
      .offset = PLACE(listen),
      .text = "127.0.0.1:8080",
      .meaning =
-         "Address and port to listen on, as host:port or [address]:port; port 0 takes a free one."},
+         "Address and port to listen on, as host:port or [address]:port; port 0 picks a free one."},
     {.name = "threads",
      .argument = "--threads",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(threads),
      .maximum = THREADS_MAX,
-     .meaning = "Event loops; 0 takes as many as there are cores."},
+     .meaning = "Event loops; 0 starts one per processor."},
     {.name = "workers",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(workers),
      .maximum = THREADS_MAX,
-     .meaning = "Threads that hash, decode and validate, at least 3; 0 lets the server choose."},
+     .meaning = "Threads that hash, decode and validate, at least 3; 0 lets the server decide."},
     {.name = "verify",
      .argument = "--verify",
      .type = CONFIG_TYPE_CHOICE,
      .offset = PLACE(verify),
      .number = CONFIG_VERIFY_LAZY,
      .choices = verify_words,
-     .meaning = "When digests are checked: lazy before the first byte is sent, eager from load on, "
-                "or off."},
+     .meaning = "When digests are checked: before the first byte of a component is sent (lazy), as "
+                "soon as a model is loaded (eager), or never (off)."},
     {.name = "drain_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(drain_s),
      .maximum = DAY_S,
      .number = 30,
-     .meaning = "How long open requests may go on after SIGTERM."},
+     .meaning = "How long open requests may continue after SIGTERM."},
     {.name = "writable",
      .argument = "--writable",
      .type = CONFIG_TYPE_BOOL,
      .offset = PLACE(writable),
-     .meaning = "Whether models may be uploaded; on loopback addresses only."},
+     .meaning = "Whether models may be uploaded; only on loopback addresses."},
     {.name = "upload.max_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(upload.max_bytes),
      .minimum = 1,
      .maximum = BYTES_MAX,
      .number = 1024 * GIB,
-     .meaning = "Largest upload that is taken."},
+     .meaning = "Largest upload that is accepted."},
     {.name = "upload.reserve_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(upload.reserve_bytes),
@@ -86,43 +85,43 @@ const struct config_key config_keys[] = {
      .minimum = CONFIG_RESERVE_AUTOMATIC,
      .maximum = BYTES_MAX,
      .number = CONFIG_RESERVE_AUTOMATIC,
-     .meaning = "Disk space that uploads leave free; null or -1 is 1 GiB or a twentieth of the "
-                "disk, whichever is less."},
+     .meaning = "Disk space that uploads must leave free; null or -1 means 1 GiB or a twentieth of "
+                "the disk, whichever is less."},
     {.name = "upload.open_per_client",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(upload.open_per_client),
      .maximum = UPLOADS_MAX,
      .number = 256,
-     .meaning = "Most whole files that one client may be sending at a time; 0 sets no limit."},
+     .meaning = "Whole-file uploads that one client may have in progress; 0 sets no limit."},
     {.name = "upload.sessions_per_client",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(upload.sessions_per_client),
      .maximum = UPLOADS_MAX,
      .number = 64,
-     .meaning = "Most unfinished uploads of several requests (streaming writer, resumable) of one "
-                "client; 0 sets no limit."},
+     .meaning =
+         "Unfinished multi-request uploads (streaming writer, resumable) that one client may "
+         "have; 0 sets no limit."},
     {.name = "upload.expire_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(upload.expire_s),
      .minimum = 1,
      .maximum = YEAR_S,
      .number = 86400,
-     .meaning =
-         "How long an unfinished upload of several requests may stay idle until it is removed."},
+     .meaning = "How long an unfinished multi-request upload may stay idle before it is removed."},
     {.name = "upload.body_timeout_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(upload.body_timeout_s),
      .minimum = 1,
      .maximum = YEAR_S,
      .number = 86400,
-     .meaning = "How long one body may take in all."},
+     .meaning = "How long the body of one request may take in total."},
     {.name = "log.format",
      .argument = "--log-format",
      .type = CONFIG_TYPE_CHOICE,
      .offset = PLACE(log.format),
      .number = CONFIG_LOG_TEXT,
      .choices = format_words,
-     .meaning = "Form of the log's lines."},
+     .meaning = "Format of log lines."},
     {.name = "log.level",
      .argument = "--log-level",
      .type = CONFIG_TYPE_CHOICE,
@@ -130,7 +129,7 @@ const struct config_key config_keys[] = {
      .number = CONFIG_LOG_INFO,
      .choices = level_words,
      .meaning =
-         "What is logged: errors, also warnings, also one line a request (info), or everything."},
+         "What is logged: errors; also warnings; also one line per request (info); or everything."},
     {.name = "limits.header_timeout_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(limits.header_timeout_s),
@@ -150,56 +149,57 @@ const struct config_key config_keys[] = {
      .offset = PLACE(limits.body_min_bytes_per_s),
      .maximum = GIB,
      .number = 512,
-     .meaning = "Least average rate of a body; 0 sets none."},
+     .meaning = "Minimum average rate of a body; 0 sets none."},
     {.name = "limits.rate_grace_s",
      .type = CONFIG_TYPE_SECONDS,
      .offset = PLACE(limits.rate_grace_s),
      .maximum = DAY_S,
      .number = 60,
-     .meaning = "How long a transfer may take before its rate is looked at."},
+     .meaning = "How long a transfer may run before its rate is checked."},
     {.name = "limits.connections",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(limits.connections),
      .minimum = 1,
      .maximum = CONNECTIONS_MAX,
      .number = 10000,
-     .meaning = "Most connections at a time, or what the descriptors allow if that is less."},
+     .meaning = "Maximum number of connections; less if there are not enough descriptors."},
     {.name = "limits.connections_per_address",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(limits.connections_per_address),
      .maximum = CONNECTIONS_MAX,
-     .meaning = "Most connections at a time from one address; 0 sets no limit."},
+     .meaning = "Maximum number of connections from one address; 0 sets no limit."},
     {.name = "limits.send_buffer_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.send_buffer_bytes),
      .maximum = GIB,
      .number = 262144,
-     .meaning = "Socket buffer for sending (SO_SNDBUF); 0 leaves it to the kernel, which suits "
-                "long fat links."},
+     .meaning = "Send buffer of a socket (SO_SNDBUF); 0 leaves it to the kernel, which suits links "
+                "of high bandwidth and latency."},
     {.name = "limits.decoded_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.decoded_bytes),
      .maximum = BYTES_MAX,
      .number = 16 * GIB,
-     .meaning = "Largest component, once decoded, that is decoded in order to serve it."},
+     .meaning = "Largest decoded size of a component that is decoded for clients."},
     {.name = "limits.decoded_cache_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.decoded_cache_bytes),
      .maximum = BYTES_MAX,
      .number = GIB / 4,
-     .meaning = "Memory for decoded components that are kept for the next request."},
+     .meaning = "Memory and disk space for decoded components kept for later requests."},
     {.name = "limits.digest_piece_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.digest_piece_bytes),
      .maximum = GIB,
      .number = 1048576,
-     .meaning = "Pieces of components that the server finds SHA-256s of in the background, 65536 "
-                "or more; 0 finds none."},
+     .meaning =
+         "Size of the pieces of components whose SHA-256 is computed in the background, 65536 "
+         "or more; 0 computes none."},
     {.name = "state.dir",
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(state.dir),
      .nullable = true,
-     .meaning = "Folder for what is remembered across restarts; null is .ztserve in the root."},
+     .meaning = "Folder for state kept across restarts; null means .ztserve in the root."},
 };
 
 const size_t config_keys_count = sizeof(config_keys) / sizeof(config_keys[0]);
@@ -294,7 +294,7 @@ static size_t edit_distance(const char *a, const char *b)
 const struct config_key *config_key_suggest(const char *name)
 {
     size_t length = strlen(name);
-    size_t best = length / 3 + 1; /* more than a third wrong is another word, not a slip */
+    size_t best = length / 3 + 1; /* a typing error changes at most a third of the name */
     const struct config_key *nearest = NULL;
 
     if (length > SUGGEST_MAX)

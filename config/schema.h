@@ -1,5 +1,4 @@
-/* The table of keys: everything that can be set, with its type, place, bounds, default and meaning.
- */
+/* The table of keys: type, place, bounds, default and meaning of everything that can be set. */
 #ifndef CONFIG_SCHEMA_H
 #define CONFIG_SCHEMA_H
 
@@ -21,7 +20,7 @@ enum config_type {
 
 struct config_key {
     const char *name;     /* "upload.max_bytes": at most one group */
-    const char *argument; /* "--listen", or NULL when no argument sets it */
+    const char *argument; /* "--listen", or NULL if no argument sets it */
     enum config_type type;
     size_t offset;        /* in struct config */
     bool nullable;        /* null in the file means the default */
@@ -29,26 +28,25 @@ struct config_key {
     int64_t maximum;      /* of numbers */
     int64_t number;       /* default of numbers, bool and choice */
     const char *text;     /* default of text and address; NULL: not set */
-    const char **choices; /* words of a choice, NULL at the end */
+    const char **choices; /* words of a choice, terminated by NULL */
     const char *meaning;  /* one line */
 };
 
 extern const struct config_key config_keys[];
 extern const size_t config_keys_count;
 
-/* Whether a key's value is an int64_t. */
+/* Whether values of the type are an int64_t. */
 bool config_type_is_number(enum config_type type);
 
-/* The key of that full name, argument ("--listen") or variable ("ZTSERVE_LISTEN"); NULL when there
- * is none. */
+/* The key with this full name, argument ("--listen") or variable ("ZTSERVE_LISTEN"), or NULL. */
 const struct config_key *config_key_find(const char *name);
 const struct config_key *config_key_find_argument(const char *argument);
 const struct config_key *config_key_find_variable(const char *variable, size_t length);
 
-/* Whether some key lies in the group of that name. */
+/* Whether there is a group of this name. */
 bool config_group_exists(const char *name);
 
-/* The key whose name is nearest to a mistyped one, or NULL when none is near. */
+/* The key whose name is closest to a mistyped one, or NULL if none is close. */
 const struct config_key *config_key_suggest(const char *name);
 
 #endif

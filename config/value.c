@@ -1,14 +1,15 @@
-/* Values of keys: stored by the table's type and offset, refused with one sentence that says what
- * would be right. */
+/* Stores values of keys by the table's type and offset. A value that does not fit is rejected with
+ * one sentence that says what would. */
 #include "config/value.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest list of a choice's words, with room. */
+/* Longer than the list of any choice's words. */
 #define WORDS_SIZE 128
 
 void config_say(struct config_message *message, const char *format, ...)
@@ -18,7 +19,7 @@ void config_say(struct config_message *message, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message->text, sizeof(message->text), format, arguments);
     va_end(arguments);
-    /* Names and values come from outside: whatever they hold, the message stays one line. */
+    /* Names and values come from outside: the message must stay one line. */
     for (char *c = message->text; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
@@ -26,11 +27,13 @@ void config_say(struct config_message *message, const char *format, ...)
 
 static void *place(struct config *config, const struct config_key *key)
 {
+    assert(key->offset < sizeof(*config));
     return (char *)config + key->offset;
 }
 
 static const void *place_const(const struct config *config, const struct config_key *key)
 {
+    assert(key->offset < sizeof(*config));
     return (const char *)config + key->offset;
 }
 
@@ -68,8 +71,8 @@ static void list_words(const struct config_key *key, char out_words[WORDS_SIZE])
     }
 }
 
-bool config_value_refuse(const struct config_key *key, const char *origin,
-                         struct config_message *message)
+bool config_fail_expected(const struct config_key *key, const char *origin,
+                          struct config_message *message)
 {
     char words[WORDS_SIZE];
 
@@ -81,7 +84,7 @@ bool config_value_refuse(const struct config_key *key, const char *origin,
         return config_fail(message, "%s: must be %s", origin, words);
     case CONFIG_TYPE_TEXT:
     case CONFIG_TYPE_ADDRESS:
-        return config_fail(message, "%s: must be a text", origin);
+        return config_fail(message, "%s: must be a string", origin);
     default:
         return config_fail(message, "%s: must be a whole number from %" PRId64 " to %" PRId64,
                            origin, key->minimum, key->maximum);
@@ -91,14 +94,16 @@ bool config_value_refuse(const struct config_key *key, const char *origin,
 bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number,
                              const char *origin, struct config_message *message)
 {
+    assert(config_type_is_number(key->type));
     if (number < key->minimum || number > key->maximum)
-        return config_value_refuse(key, origin, message);
+        return config_fail_expected(key, origin, message);
     store_number(config, key, number);
     return true;
 }
 
 bool config_value_set_bool(struct config *config, const struct config_key *key, bool value)
 {
+    assert(key->type == CONFIG_TYPE_BOOL);
     store_number(config, key, value);
     return true;
 }
@@ -112,7 +117,7 @@ static bool set_choice(struct config *config, const struct config_key *key, cons
             return true;
         }
     }
-    return config_value_refuse(key, origin, message);
+    return config_fail_expected(key, origin, message);
 }
 
 bool config_value_set_text(struct config *config, const struct config_key *key, const char *text,
@@ -133,7 +138,7 @@ bool config_value_set_text(struct config *config, const struct config_key *key, 
     return true;
 }
 
-/* Only digits behind an optional minus: strtoll alone would take blanks, a plus and a rest. */
+/* Digits after an optional minus: strtoll alone would accept blanks, a plus and trailing text. */
 static bool read_number(const char *text, int64_t *out_number)
 {
     const char *digits = text[0] == '-' ? text + 1 : text;
@@ -168,12 +173,12 @@ bool config_value_read(struct config *config, const struct config_key *key, cons
 
     if (config_type_is_number(key->type)) {
         if (!read_number(text, &number))
-            return config_value_refuse(key, origin, message);
+            return config_fail_expected(key, origin, message);
         return config_value_set_number(config, key, number, origin, message);
     }
     if (key->type == CONFIG_TYPE_BOOL) {
         if (!read_bool(text, &value))
-            return config_value_refuse(key, origin, message);
+            return config_fail_expected(key, origin, message);
         return config_value_set_bool(config, key, value);
     }
     return config_value_set_text(config, key, text, origin, message);
@@ -183,6 +188,7 @@ int64_t config_value_number(const struct config *config, const struct config_key
 {
     int64_t number;
 
+    assert(config_type_is_number(key->type));
     memcpy(&number, place_const(config, key), sizeof(number));
     return number;
 }
@@ -191,6 +197,7 @@ bool config_value_bool(const struct config *config, const struct config_key *key
 {
     bool value;
 
+    assert(key->type == CONFIG_TYPE_BOOL);
     memcpy(&value, place_const(config, key), sizeof(value));
     return value;
 }

@@ -1,4 +1,4 @@
-/* Putting one value into a configuration, checked against its key's type and bounds. */
+/* Sets and reads single values of a configuration, checked against the key's type and bounds. */
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
 
@@ -9,34 +9,34 @@
 void config_say(struct config_message *message, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same as an expression that is false, so that a check is one statement: return
- * config_fail(message, …). */
+/* The same as an expression whose value is false, so that a check is one statement:
+ * return config_fail(message, …). */
 #define config_fail(...) (config_say(__VA_ARGS__), false)
 
-/* Puts a key's default in its place. */
+/* Sets a key to its default. */
 void config_value_reset(struct config *config, const struct config_key *key);
 
-/* Set a value of the key's own type. origin begins the message ("ztserve.json: listen",
- * "ZTSERVE_LISTEN"). */
+/* Set a value of the key's own type. origin is the start of the message: "ztserve.json: listen",
+ * "ZTSERVE_LISTEN". */
 bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number,
                              const char *origin, struct config_message *message);
 bool config_value_set_bool(struct config *config, const struct config_key *key, bool value);
-/* Of text, address and choice. */
+/* For text, address and choice. */
 bool config_value_set_text(struct config *config, const struct config_key *key, const char *text,
                            const char *origin, struct config_message *message);
 
-/* Reads a value of any type from the text that a variable or an argument has. */
+/* Parses a value of any type from the text of a variable or argument. */
 bool config_value_read(struct config *config, const struct config_key *key, const char *text,
                        const char *origin, struct config_message *message);
 
-/* Says what the key takes: "must be a whole number from 0 to 1024". */
-bool config_value_refuse(const struct config_key *key, const char *origin,
-                         struct config_message *message);
+/* Says what the key accepts: "must be a whole number from 0 to 1024". Returns false. */
+bool config_fail_expected(const struct config_key *key, const char *origin,
+                          struct config_message *message);
 
-/* The value as it stands. */
+/* The current value. */
 int64_t config_value_number(const struct config *config, const struct config_key *key);
 bool config_value_bool(const struct config *config, const struct config_key *key);
-/* Text, address and choice's word; NULL when it is not set. */
+/* Text, address, or the word of a choice; NULL if it is not set. */
 const char *config_value_text(const struct config *config, const struct config_key *key);
 
 #endif

@@ -6,25 +6,25 @@
 
 #include "config/config.h"
 
-struct said {
+struct warnings {
     int lines;
     char last[512];
 };
 
 static void say(void *context, const char *line)
 {
-    struct said *said = context;
+    struct warnings *seen = context;
 
-    said->lines++;
-    snprintf(said->last, sizeof(said->last), "%s", line);
+    seen->lines++;
+    snprintf(seen->last, sizeof(seen->last), "%s", line);
 }
 
-static bool load(char **environment, struct config *config, struct said *said,
+static bool load(char **environment, struct config *config, struct warnings *seen,
                  struct config_message *message)
 {
-    struct config_warnings warnings = {.say = say, .context = said};
+    struct config_warnings warnings = {.say = say, .context = seen};
 
-    memset(said, 0, sizeof(*said));
+    memset(seen, 0, sizeof(*seen));
     config_defaults(config);
     return config_load_environment(config, environment, &warnings, message);
 }
@@ -41,17 +41,17 @@ static void variables_set_keys_of_every_type(void **state)
     char *environment[] = {listen, other, upload, dir, writable, level, reserve, NULL};
     struct config config;
     struct config_message message;
-    struct said said;
+    struct warnings seen;
 
     (void)state;
-    assert_true(load(environment, &config, &said, &message));
+    assert_true(load(environment, &config, &seen, &message));
     assert_string_equal(config.listen, "localhost:9000");
     assert_int_equal(config.upload.max_bytes, 4096);
     assert_string_equal(config.state.dir, "/var/lib/zt=1");
     assert_true(config.writable);
     assert_int_equal(config.log.level, CONFIG_LOG_WARN);
     assert_int_equal(config.upload.reserve_bytes, CONFIG_RESERVE_AUTOMATIC);
-    assert_int_equal(said.lines, 0);
+    assert_int_equal(seen.lines, 0);
 }
 
 static void an_unknown_variable_is_warned_about_and_ignored(void **state)
@@ -62,52 +62,52 @@ static void an_unknown_variable_is_warned_about_and_ignored(void **state)
     char *environment[] = {nothing, bare, unknown, NULL};
     struct config config, defaults;
     struct config_message message;
-    struct said said;
+    struct warnings seen;
 
     (void)state;
     config_defaults(&defaults);
-    assert_true(load(environment, &config, &said, &message));
-    assert_int_equal(said.lines, 3);
-    assert_string_equal(said.last, "ZTSERVE_LISTN: unknown variable, ignored");
+    assert_true(load(environment, &config, &seen, &message));
+    assert_int_equal(seen.lines, 3);
+    assert_string_equal(seen.last, "ZTSERVE_LISTN: unknown variable, ignored");
     assert_memory_equal(&config, &defaults, sizeof(config));
     assert_true(config_load_environment(&config, environment, NULL, &message));
 }
 
-static void assert_variable_refused(const char *entry, const char *expected)
+static void assert_variable_rejected(const char *entry, const char *expected)
 {
     char threads[] = "ZTSERVE_DRAIN_S=1";
     char text[256];
     char *environment[] = {threads, text, NULL};
     struct config config, defaults;
     struct config_message message;
-    struct said said;
+    struct warnings seen;
 
     snprintf(text, sizeof(text), "%s", entry);
     config_defaults(&defaults);
-    assert_false(load(environment, &config, &said, &message));
+    assert_false(load(environment, &config, &seen, &message));
     assert_string_equal(message.text, expected);
     assert_memory_equal(&config, &defaults, sizeof(config));
 }
 
-static void a_variable_with_a_wrong_value_is_refused(void **state)
+static void a_variable_with_a_wrong_value_is_rejected(void **state)
 {
     static const char number[] = "ZTSERVE_THREADS: must be a whole number from 0 to 1024";
 
     (void)state;
-    assert_variable_refused("ZTSERVE_THREADS=", number);
-    assert_variable_refused("ZTSERVE_THREADS=four", number);
-    assert_variable_refused("ZTSERVE_THREADS= 4", number);
-    assert_variable_refused("ZTSERVE_THREADS=+4", number);
-    assert_variable_refused("ZTSERVE_THREADS=4k", number);
-    assert_variable_refused("ZTSERVE_THREADS=-1", number);
-    assert_variable_refused("ZTSERVE_THREADS=-", number);
-    assert_variable_refused("ZTSERVE_THREADS=99999999999999999999", number);
-    assert_variable_refused("ZTSERVE_WRITABLE=yes", "ZTSERVE_WRITABLE: must be true or false");
-    assert_variable_refused("ZTSERVE_LOG_FORMAT=xml", "ZTSERVE_LOG_FORMAT: must be text or json");
-    assert_variable_refused("ZTSERVE_ROOT=", "ZTSERVE_ROOT: must not be empty");
+    assert_variable_rejected("ZTSERVE_THREADS=", number);
+    assert_variable_rejected("ZTSERVE_THREADS=four", number);
+    assert_variable_rejected("ZTSERVE_THREADS= 4", number);
+    assert_variable_rejected("ZTSERVE_THREADS=+4", number);
+    assert_variable_rejected("ZTSERVE_THREADS=4k", number);
+    assert_variable_rejected("ZTSERVE_THREADS=-1", number);
+    assert_variable_rejected("ZTSERVE_THREADS=-", number);
+    assert_variable_rejected("ZTSERVE_THREADS=99999999999999999999", number);
+    assert_variable_rejected("ZTSERVE_WRITABLE=yes", "ZTSERVE_WRITABLE: must be true or false");
+    assert_variable_rejected("ZTSERVE_LOG_FORMAT=xml", "ZTSERVE_LOG_FORMAT: must be text or json");
+    assert_variable_rejected("ZTSERVE_ROOT=", "ZTSERVE_ROOT: must not be empty");
 }
 
-static void a_text_as_long_as_its_place_is_refused(void **state)
+static void a_text_that_does_not_fit_is_rejected(void **state)
 {
     char text[CONFIG_TEXT_SIZE + 1];
     struct config config;
@@ -160,7 +160,7 @@ static void a_later_source_overrides_only_what_it_names(void **state)
     assert_int_equal(config.drain_s, 5);
 }
 
-static void a_wrong_argument_is_one_line(void **state)
+static void a_wrong_argument_is_rejected_in_one_line(void **state)
 {
     struct config config;
     struct config_message message;
@@ -178,7 +178,7 @@ static void a_wrong_argument_is_one_line(void **state)
                         "--listen: \"127.0.0.1:70000\" must end in a port from 0 to 65535");
 }
 
-static void addresses_are_taken_apart(void **state)
+static void addresses_are_split_into_host_and_port(void **state)
 {
     static const struct {
         const char *text;
@@ -211,7 +211,7 @@ static void addresses_are_taken_apart(void **state)
     }
 }
 
-static void what_is_no_address_is_refused(void **state)
+static void what_is_not_an_address_is_rejected(void **state)
 {
     static const char *bad[] = {
         "",
@@ -248,7 +248,7 @@ static void what_is_no_address_is_refused(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         memset(&listen, 'x', sizeof(listen));
         if (config_listen_parse(bad[i], &listen, &message))
-            fail_msg("taken: %s", bad[i]);
+            fail_msg("accepted: %s", bad[i]);
         assert_int_equal(listen.port, 'x' * 257);
     }
     assert_false(config_listen_parse("::1:8080", &listen, &message));
@@ -258,7 +258,7 @@ static void what_is_no_address_is_refused(void **state)
     assert_false(config_listen_parse(longest, &listen, &message));
 }
 
-static void writable_is_refused_off_loopback(void **state)
+static void writable_is_rejected_off_loopback(void **state)
 {
     struct config config;
     struct config_message message;
@@ -269,15 +269,13 @@ static void writable_is_refused_off_loopback(void **state)
     assert_true(config_validate(&config, &message));
     snprintf(config.listen, sizeof(config.listen), "0.0.0.0:8080");
     assert_false(config_validate(&config, &message));
-    assert_string_equal(
-        message.text,
-        "writable on 0.0.0.0:8080 is refused: it is not a loopback address, so anybody "
-        "could write there");
+    assert_string_equal(message.text, "writable is refused on 0.0.0.0:8080: it is not a loopback "
+                                      "address, so anybody could write");
     config.writable = false;
     assert_true(config_validate(&config, &message));
 }
 
-static void pieces_to_be_found_are_not_small(void **state)
+static void small_digest_pieces_are_rejected(void **state)
 {
     struct config config;
     struct config_message message;
@@ -290,7 +288,7 @@ static void pieces_to_be_found_are_not_small(void **state)
     assert_true(config_validate(&config, &message));
     config.limits.digest_piece_bytes = CONFIG_DIGEST_PIECE_MIN - 1;
     assert_false(config_validate(&config, &message));
-    assert_string_equal(message.text, "limits.digest_piece_bytes is 0 or at least 65536");
+    assert_string_equal(message.text, "limits.digest_piece_bytes must be 0 or at least 65536");
 }
 
 int main(void)
@@ -298,15 +296,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_set_keys_of_every_type),
         cmocka_unit_test(an_unknown_variable_is_warned_about_and_ignored),
-        cmocka_unit_test(a_variable_with_a_wrong_value_is_refused),
-        cmocka_unit_test(a_text_as_long_as_its_place_is_refused),
+        cmocka_unit_test(a_variable_with_a_wrong_value_is_rejected),
+        cmocka_unit_test(a_text_that_does_not_fit_is_rejected),
         cmocka_unit_test(arguments_set_their_keys),
         cmocka_unit_test(a_later_source_overrides_only_what_it_names),
-        cmocka_unit_test(a_wrong_argument_is_one_line),
-        cmocka_unit_test(addresses_are_taken_apart),
-        cmocka_unit_test(what_is_no_address_is_refused),
-        cmocka_unit_test(writable_is_refused_off_loopback),
-        cmocka_unit_test(pieces_to_be_found_are_not_small),
+        cmocka_unit_test(a_wrong_argument_is_rejected_in_one_line),
+        cmocka_unit_test(addresses_are_split_into_host_and_port),
+        cmocka_unit_test(what_is_not_an_address_is_rejected),
+        cmocka_unit_test(writable_is_rejected_off_loopback),
+        cmocka_unit_test(small_digest_pieces_are_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The table of keys, and the two files that are written after it: config/ztserve.json and
+/* The table of keys, and the two files that follow it: config/ztserve.json and
  * config/ztserve.schema.json. */
 #include "support.h"
 
@@ -22,7 +22,7 @@ static json_t *load(const char *name)
     return document;
 }
 
-/* The value a dotted name leads to; between is put between group and key ("properties" in the
+/* The value of a dotted name; between stands between group and key ("properties" in the
  * schema). */
 static json_t *find(json_t *document, const char *name, const char *between)
 {
@@ -70,7 +70,7 @@ static const char *expected_type(const struct config_key *key)
     return key->type == CONFIG_TYPE_BOOL ? "boolean" : "string";
 }
 
-static void every_default_stands_in_the_defaults_file(void **state)
+static void the_defaults_file_states_every_default(void **state)
 {
     json_t *document = load("ztserve.json");
 
@@ -130,7 +130,7 @@ static void check_words_of(json_t *property, const struct config_key *key)
     assert_int_equal(json_array_size(words), count);
 }
 
-static void the_schema_file_says_what_the_table_says(void **state)
+static void the_schema_file_agrees_with_the_table(void **state)
 {
     json_t *document = load("ztserve.schema.json");
     json_t *properties = json_object_get(document, "properties");
@@ -169,7 +169,7 @@ static void every_key_has_a_default_within_its_bounds(void **state)
     }
 }
 
-static void a_variable_is_the_path_in_capitals(void **state)
+static void a_variable_is_the_name_in_capitals(void **state)
 {
     (void)state;
     assert_ptr_equal(config_key_find_variable("ZTSERVE_UPLOAD_MAX_BYTES", 24),
@@ -180,7 +180,7 @@ static void a_variable_is_the_path_in_capitals(void **state)
     assert_null(config_key_find_variable("ZTSERVE_", 8));
 }
 
-static void a_slip_gets_the_nearest_key_and_another_word_none(void **state)
+static void a_typing_error_gets_the_closest_key_and_another_word_none(void **state)
 {
     char longest[200];
 
@@ -199,12 +199,12 @@ static void a_slip_gets_the_nearest_key_and_another_word_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_default_stands_in_the_defaults_file),
+        cmocka_unit_test(the_defaults_file_states_every_default),
         cmocka_unit_test(the_defaults_file_loads_as_the_defaults),
-        cmocka_unit_test(the_schema_file_says_what_the_table_says),
+        cmocka_unit_test(the_schema_file_agrees_with_the_table),
         cmocka_unit_test(every_key_has_a_default_within_its_bounds),
-        cmocka_unit_test(a_variable_is_the_path_in_capitals),
-        cmocka_unit_test(a_slip_gets_the_nearest_key_and_another_word_none),
+        cmocka_unit_test(a_variable_is_the_name_in_capitals),
+        cmocka_unit_test(a_typing_error_gets_the_closest_key_and_another_word_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
