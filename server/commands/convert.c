@@ -15,8 +15,8 @@
 #include "commands/shard_files.h"
 #include "zt/convert.h"
 
-/* Of an object or component, in a line. */
-#define NAME_BYTES_SHOWN ((size_t)200)
+/* Characters of a name in a line. */
+#define NAME_CHARACTERS_MAX ((size_t)200)
 
 /* What is asked for. */
 struct request {
@@ -151,30 +151,6 @@ static int read_arguments(int argc, char **argv, struct request *request)
 
 /* --- reading --- */
 
-/* A name that is longer than anybody reads ends in "…". */
-static void shorten_name(char name[ZT_ERROR_NAME_MAX + 1])
-{
-    size_t length = NAME_BYTES_SHOWN;
-
-    if (strlen(name) <= NAME_BYTES_SHOWN)
-        return;
-    while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80)
-        length--;
-    memcpy(name + length, "…", sizeof("…"));
-}
-
-static int complain_of(const char *path, const struct zt_error *error)
-{
-    char text[FAILURE_TEXT_SIZE];
-    struct zt_error shown = *error;
-
-    shorten_name(shown.object);
-    shorten_name(shown.component);
-    failure_describe(&shown, text, sizeof(text));
-    command_complain("%s: %s", path, text);
-    return EXIT_BAD;
-}
-
 /* files[0] is the model's own, the others are its shards. */
 static enum zt_status open_shards(struct work *work, struct zt_error *error)
 {
@@ -281,16 +257,16 @@ static int make_output(struct work *work)
 
     zt_error_clear(&error);
     if (output_file_open(work->request->out, &output, &error) != ZT_OK)
-        return complain_of(work->request->out, &error);
+        return failure_complain(work->request->out, &error);
     status = write_output(work, &output, &error);
     if (status != ZT_OK) {
         bool is_output = output.failed;
 
         output_file_discard(&output);
-        return complain_of(is_output ? work->request->out : work->request->in, &error);
+        return failure_complain(is_output ? work->request->out : work->request->in, &error);
     }
     if (output_file_publish(&output, &error) != ZT_OK)
-        return complain_of(work->request->out, &error);
+        return failure_complain(work->request->out, &error);
     return EXIT_DONE;
 }
 
@@ -304,7 +280,7 @@ static void tell_lost_name(const struct work *work)
         return;
     plain_text_write(stdout, work->request->out, strlen(work->request->out));
     fputs(": the object's name, \"", stdout);
-    plain_text_write_short(stdout, object->name, object->name_length, NAME_BYTES_SHOWN);
+    plain_text_write_short(stdout, object->name, object->name_length, NAME_CHARACTERS_MAX);
     printf("\", left out, for which %s has no place\n", zt_target_name(work->request->target));
 }
 
@@ -343,8 +319,8 @@ int command_convert(int argc, char **argv)
         return status;
     catch_signals();
     zt_error_clear(&error);
-    status =
-        open_work(&work, &error) == ZT_OK ? make_output(&work) : complain_of(request.in, &error);
+    status = open_work(&work, &error) == ZT_OK ? make_output(&work)
+                                               : failure_complain(request.in, &error);
     if (status == EXIT_DONE) {
         tell_lost_name(&work);
         tell_left_out(&work);

@@ -59,13 +59,8 @@ static int list(const char *path, bool as_json)
     struct zt_error error;
     int status;
 
-    if (opened_file_open(path, &file, &error) != ZT_OK) {
-        char text[FAILURE_TEXT_SIZE];
-
-        failure_describe(&error, text, sizeof(text));
-        command_complain("%s: %s", path, text);
-        return EXIT_BAD;
-    }
+    if (opened_file_open(path, &file, &error) != ZT_OK)
+        return failure_complain(path, &error);
     status = EXIT_DONE;
     if (as_json)
         status = print_json(&file, path);

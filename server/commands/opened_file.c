@@ -1,12 +1,14 @@
-/* Opening what a command was given, and telling why that failed. */
+/* Opens files for commands, and describes failures. */
 #include "commands/opened_file.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "commands/commands.h"
 #include "commands/plain_text.h"
+
+/* Characters of a name that are shown; nobody reads more. */
+#define NAME_CHARACTERS_MAX 100
 
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                                 struct zt_error *error)
@@ -31,47 +33,48 @@ void opened_file_close(struct opened_file *file)
     zt_source_close(file->source);
 }
 
-/* A list in brackets that grows part by part. */
-struct parts {
-    char *text;
-    size_t size;
-    unsigned count;
-};
-
-static void add_part(struct parts *parts, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void add_part(struct parts *parts, const char *format, ...)
+/* What stands before an item of the bracketed list. */
+static const char *separator(unsigned *items)
 {
-    size_t used = strlen(parts->text);
-    va_list arguments;
-
-    snprintf(parts->text + used, parts->size - used, "%s", parts->count++ == 0 ? " [" : ", ");
-    used = strlen(parts->text);
-    va_start(arguments, format);
-    vsnprintf(parts->text + used, parts->size - used, format, arguments);
-    va_end(arguments);
+    return (*items)++ == 0 ? " [" : ", ";
 }
 
-void failure_describe(const struct zt_error *error, char *out_text, size_t size)
+static void write_name(FILE *stream, const char *what, const char *name, size_t length)
 {
-    struct parts parts;
+    fprintf(stream, "%s \"", what);
+    plain_text_write_short(stream, name, length, NAME_CHARACTERS_MAX);
+    fputc('"', stream);
+}
 
-    snprintf(out_text, size, "%s", error->message);
-    parts = (struct parts){out_text, size, 0};
+void failure_write(FILE *stream, const struct zt_error *error)
+{
+    unsigned items = 0;
+
+    plain_text_write(stream, error->message, strlen(error->message));
     if (error->rule != NULL)
-        add_part(&parts, "%s", error->rule);
-    if (error->has_object)
-        add_part(&parts, "object \"%s\"", error->object);
-    if (error->component[0] != '\0')
-        add_part(&parts, "component \"%s\"", error->component);
-    if (error->offset != ZT_NO_OFFSET)
-        add_part(&parts, "offset %" PRIu64, error->offset);
-    if (parts.count > 0) {
-        size_t used = strlen(out_text);
-
-        snprintf(out_text + used, size - used, "]");
+        fprintf(stream, "%s%s", separator(&items), error->rule);
+    if (error->has_object) {
+        fputs(separator(&items), stream);
+        write_name(stream, "object", error->object, error->object_length);
     }
+    if (error->component_length > 0) {
+        fputs(separator(&items), stream);
+        write_name(stream, "component", error->component, error->component_length);
+    }
+    if (error->offset != ZT_NO_OFFSET)
+        fprintf(stream, "%soffset %" PRIu64, separator(&items), error->offset);
+    if (items > 0)
+        fputc(']', stream);
+}
+
+int failure_complain(const char *path, const struct zt_error *error)
+{
+    fputs("ztserve: ", stderr);
+    plain_text_write(stderr, path, strlen(path));
+    fputs(": ", stderr);
+    failure_write(stderr, error);
+    fputc('\n', stderr);
+    return EXIT_BAD;
 }
 
 void model_kind_write(FILE *stream, const struct zt_model *model)

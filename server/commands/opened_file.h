@@ -1,5 +1,5 @@
-/* A file that a command was given, opened and validated as a model; what it is and what failed, as
- * text. */
+/* A file that was given to a command, opened and validated as a model, and the texts that say what it
+ * is or why it failed. */
 #ifndef COMMANDS_OPENED_FILE_H
 #define COMMANDS_OPENED_FILE_H
 
@@ -12,19 +12,19 @@ struct opened_file {
     struct zt_model *model;
 };
 
-/* Fails as zt_source_open_file and zt_model_open do. On success it is the caller's to close. */
+/* Fails as zt_source_open_file and zt_model_open do. On success the caller closes the file. */
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                                 struct zt_error *error);
 void opened_file_close(struct opened_file *file);
 
-/* "message [rule, object \"x\", component \"y\", offset 64]", with what applies between the
- * brackets. */
-void failure_describe(const struct zt_error *error, char *out_text, size_t size);
+/* Writes "message [rule, object \"x\", component \"y\", offset 64]", with what applies between the
+ * brackets. Control characters are escaped, and long names end in "…". */
+void failure_write(FILE *stream, const struct zt_error *error);
 
-/* Enough for two names, a message and a rule. */
-#define FAILURE_TEXT_SIZE 3072
+/* Writes "ztserve: path: …" and the failure on a line of standard error; returns EXIT_BAD. */
+int failure_complain(const char *path, const struct zt_error *error);
 
-/* A model's format and version, where it has one: "zt 1.2.0", "npz". */
+/* The format of a model, and its version if it has one: "zt 1.2.0", "npz". */
 void model_kind_write(FILE *stream, const struct zt_model *model);
 
 #endif

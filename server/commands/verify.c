@@ -12,10 +12,7 @@
 
 static void print_failure(FILE *stream, const struct zt_error *error, uint32_t count)
 {
-    char text[FAILURE_TEXT_SIZE];
-
-    failure_describe(error, text, sizeof(text));
-    plain_text_write(stream, text, strlen(text));
+    failure_write(stream, error);
     if (count > 1)
         fprintf(stream, " (and %" PRIu32 " more)", count - 1);
 }

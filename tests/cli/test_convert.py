@@ -382,6 +382,12 @@ def test_a_long_name_is_cut_in_a_refusal(fails, write, before, letter):
     assert len(shown.encode()) < 220
 
 
+@pytest.mark.parametrize("target", ["zt2", "mag", "npz"])
+def test_a_name_with_a_nul_is_shown_whole_in_a_refusal(fails, write, target):
+    line = fails(write("a.zt", zt1({"left\0right": dense(WEIGHTS, "f32", [6])})), "--to", target)
+    assert line.endswith('[object "left\\u0000right"]\n')
+
+
 def test_npy_tells_which_name_it_drops(ztserve, write, tmp_path):
     source = write("a.zt", zt1({"layer\n1": dense(WEIGHTS, "f32", [6])}))
     result = ztserve("convert", source, tmp_path / "a.npy")

@@ -58,9 +58,12 @@ struct zt_error {
     uint64_t offset;
     /* What is wrong, one line, UTF-8, without a path of the disk. */
     char message[256];
-    /* Name of the object and component at fault, as UTF-8 text; empty where none applies. */
+    /* Names of the object and component at fault, as UTF-8 text; empty where none applies. A name
+     * may hold U+0000: the lengths count. */
     char object[ZT_ERROR_NAME_MAX + 1];
     char component[ZT_ERROR_NAME_MAX + 1];
+    size_t object_length;
+    size_t component_length;
     /* Whether an object is at fault: an empty name may be that of one. */
     bool has_object;
 };

@@ -14,6 +14,8 @@ void zt_error_clear(struct zt_error *error)
     error->message[0] = '\0';
     error->object[0] = '\0';
     error->component[0] = '\0';
+    error->object_length = 0;
+    error->component_length = 0;
     error->has_object = false;
 }
 
@@ -58,21 +60,23 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
     return status;
 }
 
-static void copy_name(char *target, struct zt_text name)
+/* Returns the length that was kept. */
+static size_t copy_name(char *target, struct zt_text name)
 {
     size_t kept = cut_length(name.bytes, name.length, ZT_ERROR_NAME_MAX);
 
     if (kept > 0)
         memcpy(target, name.bytes, kept);
     target[kept] = '\0';
+    return kept;
 }
 
 void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text component)
 {
     if (error == NULL)
         return;
-    copy_name(error->object, object);
-    copy_name(error->component, component);
+    error->object_length = copy_name(error->object, object);
+    error->component_length = copy_name(error->component, component);
     error->has_object = object.bytes != NULL;
 }
 

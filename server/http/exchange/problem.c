@@ -129,9 +129,12 @@ static void write_error_members(struct json *json, const struct zt_error *error)
     write_member(json, "rule", error->rule);
     if (error->has_object) {
         json_key_string(json, "object");
-        json_put_string(json, error->object);
+        json_text(json, (struct zt_text){error->object, error->object_length});
     }
-    write_member(json, "component", error->component);
+    if (error->component_length > 0) {
+        json_key_string(json, "component");
+        json_text(json, (struct zt_text){error->component, error->component_length});
+    }
     if (error->offset != ZT_NO_OFFSET) {
         json_key_string(json, "offset");
         json_uint(json, error->offset);

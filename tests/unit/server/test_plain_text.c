@@ -1,4 +1,4 @@
-/* Texts from files, as they are shown on a terminal. */
+/* Text from files as a terminal shows it. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void plain_characters_are_shown_as_they_are(void **state)
     assert_shown("é€𝄞", 9, "é€𝄞", 3);
 }
 
-static void what_a_terminal_obeys_is_escaped(void **state)
+static void control_characters_are_escaped(void **state)
 {
     (void)state;
     assert_shown("a\n\x1b\x7f", 4, "a\\u000a\\u001b\\u007f", 19);
@@ -42,7 +42,7 @@ static void what_a_terminal_obeys_is_escaped(void **state)
     assert_shown("\xE2\x80\x90", 3, "\xE2\x80\x90", 1);
 }
 
-static void bytes_that_are_no_text_are_escaped(void **state)
+static void bytes_that_are_not_utf_8_are_escaped(void **state)
 {
     (void)state;
     assert_shown("a\xFF\xC3", 3, "a\\xff\\xc3", 9);
@@ -74,45 +74,55 @@ static void a_long_text_is_cut_between_its_characters(void **state)
     assert_cut("abcdefghijklmnopqrstuvwxyz", 2, "a…", 2);
 }
 
+static void assert_described(const struct zt_error *error, const char *expected)
+{
+    char *shown = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&shown, &size);
+
+    assert_non_null(stream);
+    failure_write(stream, error);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(shown, expected);
+    free(shown);
+}
+
 static void a_failure_is_described_in_one_line(void **state)
 {
     struct zt_error error;
-    char text[FAILURE_TEXT_SIZE];
 
     (void)state;
     zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 70, "offset 3");
     zt_error_at(&error, (struct zt_text){"w", 1}, (struct zt_text){"data", 4});
-    failure_describe(&error, text, sizeof(text));
-    assert_string_equal(
-        text, "offset 3 [zt1 §4 BlobAlignment, object \"w\", component \"data\", offset 70]");
+    assert_described(
+        &error, "offset 3 [zt1 §4 BlobAlignment, object \"w\", component \"data\", offset 70]");
     zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read");
-    failure_describe(&error, text, sizeof(text));
-    assert_string_equal(text, "cannot read");
+    assert_described(&error, "cannot read");
     zt_fail(&error, ZT_IO, NULL, 0, "cannot read");
-    failure_describe(&error, text, sizeof(text));
-    assert_string_equal(text, "cannot read [offset 0]");
+    assert_described(&error, "cannot read [offset 0]");
 }
 
-static void a_description_that_does_not_fit_is_cut(void **state)
+static void names_in_a_failure_are_escaped_and_shown_past_a_nul(void **state)
 {
     struct zt_error error;
-    char text[20];
 
     (void)state;
-    zt_fail(&error, ZT_INVALID, "zt1 §4 BlobAlignment", 70, "offset 3");
-    failure_describe(&error, text, sizeof(text));
-    assert_true(strlen(text) < sizeof(text));
+    zt_fail(&error, ZT_INVALID, NULL, ZT_NO_OFFSET, "a\tb");
+    zt_error_at(&error, (struct zt_text){"x\0y", 3}, (struct zt_text){"\0", 1});
+    assert_described(&error, "a\\u0009b [object \"x\\u0000y\", component \"\\u0000\"]");
+    zt_error_at(&error, (struct zt_text){"", 0}, (struct zt_text){"", 0});
+    assert_described(&error, "a\\u0009b [object \"\"]");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_characters_are_shown_as_they_are),
-        cmocka_unit_test(what_a_terminal_obeys_is_escaped),
-        cmocka_unit_test(bytes_that_are_no_text_are_escaped),
+        cmocka_unit_test(control_characters_are_escaped),
+        cmocka_unit_test(bytes_that_are_not_utf_8_are_escaped),
         cmocka_unit_test(a_long_text_is_cut_between_its_characters),
         cmocka_unit_test(a_failure_is_described_in_one_line),
-        cmocka_unit_test(a_description_that_does_not_fit_is_cut),
+        cmocka_unit_test(names_in_a_failure_are_escaped_and_shown_past_a_nul),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
