@@ -8,7 +8,7 @@
 #include "api/models.h"
 #include "api/resolve.h"
 #include "catalog/catalog.h"
-#include "derived/href.h"
+#include "http/fields/href.h"
 #include "derived/manifest_json.h"
 #include "zt/digest.h"
 

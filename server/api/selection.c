@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/resolve.h"
-#include "derived/glob.h"
+#include "base/glob.h"
 #include "zt/digest.h"
 
 /* Two words in hex, a letter in front and NUL. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "derived/export_making.h"
-#include "derived/glob.h"
+#include "base/glob.h"
 #include "zt/decode.h"
 
 /* Selecting and laying out what a larger manifest names may take longer than about 10 ms. */

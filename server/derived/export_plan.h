@@ -24,7 +24,7 @@ struct export_cache;
 struct export_query {
     enum zt_target target;
     struct zt_text prefix;         /* of objects' names; empty: all */
-    const struct zt_text *matches; /* and one of these globs (model/glob.h); none: all */
+    const struct zt_text *matches; /* and one of these globs (base/glob.h); none: all */
     size_t match_count;
     struct zt_cut cut; /* parts 0: whole objects */
 };

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "derived/glob.h"
-#include "derived/href.h"
+#include "base/glob.h"
+#include "http/fields/href.h"
 #include "zt/attributes.h"
 
 /* One object's name is repeated in the hrefs of all its components, so a hostile manifest could be

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "derived/glob.h"
+#include "base/glob.h"
 #include "glob_oracle.h"
 
 /* Reads a line and moves *at behind its newline; false when there is none. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "derived/href.h"
+#include "http/fields/href.h"
 #include "http/exchange/router.h"
 #include "http/fields/target.h"
 

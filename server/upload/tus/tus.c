@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "derived/href.h"
+#include "http/fields/href.h"
 #include "http/fields/conditional.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus_body.h"

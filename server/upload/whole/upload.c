@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "derived/href.h"
+#include "http/fields/href.h"
 #include "upload/whole/upload_state.h"
 
 /* Freeing the blocks of an unnamed file takes as long as it is large. */

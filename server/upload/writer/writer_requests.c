@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/resolve.h"
-#include "derived/href.h"
+#include "http/fields/href.h"
 #include "http/fields/digest_fields.h"
 #include "upload/shared/json_body.h"
 #include "upload/shared/write_checks.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "derived/glob.h"
+#include "base/glob.h"
 #include "glob_oracle.h"
 #include "sanitized.h"
 #include "support.h"

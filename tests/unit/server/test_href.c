@@ -1,7 +1,7 @@
 /* References: percent-encoding of names and paths. */
 #include <string.h>
 
-#include "derived/href.h"
+#include "http/fields/href.h"
 #include "support.h"
 
 static struct zt_text text(const char *string)

@@ -1,12 +1,11 @@
-/* Reading globs, and matching a set of them by simulating one automaton whose states are bits
- * (Baeza-Yates and Gonnet's Shift-And). A glob of n elements beside its stars has n + 1 bits, one
- * for each place between them; a character moves a bit to the next place when the element there
- * takes it, and a star lets the bit of its place stay.
+/* Parses globs and matches a set of them by simulating one automaton whose states are bits
+ * (Shift-And, by Baeza-Yates and Gonnet). A glob with n elements other than stars has n + 1 bits, one
+ * for each position between them. A character moves a bit to the next position if the element there
+ * accepts it; at a star, the bit also stays.
  *
- * Which elements take a character is a row of bits. ASCII has a row for each; the rest of Unicode
- * is cut at the borders of the characters and ranges that the globs name, with a row for each
- * piece. */
-#include "derived/glob.h"
+ * A row of bits says which elements accept a character. Each ASCII character has a row; the rest of
+ * Unicode is split at the characters and range ends that the globs name, with a row for each part. */
+#include "base/glob.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -15,42 +14,42 @@
 
 #include "zt/utf8.h"
 
-/* Characters from here on take more than one byte. */
+/* The first character of more than one byte. */
 #define FIRST_LONG 0x80
 #define WORD_BITS  64
-/* Words are gone through in blocks of so many, which compilers make into vectors. */
+/* Loops run over blocks of this many words, so that compilers vectorize them. */
 #define BLOCK_WORDS 4
 
-/* Where reading stands in a text. */
+/* A position in a text. */
 struct cursor {
     const char *bytes;
     size_t length;
     size_t at;
 };
 
-/* One element of a glob: a star, or what takes one character. */
+/* One element of a glob: a star, or something that accepts one character. */
 struct element {
     bool is_star;
-    bool is_negated;      /* takes what is in none of the ranges: "?" is so, without any */
+    bool is_negated;      /* accepts what is in none of the ranges; "?" is negated and has none */
     struct cursor ranges; /* for take_range */
 };
 
 struct glob_set {
-    size_t words; /* of a row: one, or whole blocks */
-    uint32_t
-        *borders; /* sorted: where the pieces of what is not ASCII begin; the first at FIRST_LONG */
+    size_t words; /* of a row: one, or a multiple of BLOCK_WORDS */
+    uint32_t *
+        borders; /* sorted: where the parts of Unicode above ASCII begin; the first at FIRST_LONG */
     size_t border_count;
-    uint64_t *memory; /* of all that follows */
+    uint64_t *memory; /* holds all that follows */
     uint64_t *rows;
     uint64_t *begin; /* where the globs begin */
     uint64_t *stay;  /* where a star stands */
     uint64_t *end;   /* where the globs end */
-    /* Where a match stands and where it goes to; the word in front of each is 0. */
+    /* The positions before and after a character; the word in front of each array is 0. */
     uint64_t *now;
     uint64_t *next;
 };
 
-/* --- reading --- */
+/* --- parsing --- */
 
 static struct cursor cursor_over(struct zt_text text)
 {
@@ -62,8 +61,8 @@ static bool at_end(const struct cursor *cursor)
     return cursor->at == cursor->length;
 }
 
-/* The next character as a number that orders as code points do. Bytes that are no character count
- * as one each. */
+/* The next character as a number that sorts like its code point. A byte that is not part of a
+ * character counts as one. */
 static uint32_t take(struct cursor *cursor)
 {
     size_t size = zt_utf8_character(cursor->bytes + cursor->at, cursor->length - cursor->at);
@@ -74,7 +73,7 @@ static uint32_t take(struct cursor *cursor)
     return character;
 }
 
-/* Takes the character only when it is the one asked for. */
+/* Takes the next character only if it is the wanted one. */
 static bool take_if(struct cursor *cursor, char wanted)
 {
     if (at_end(cursor) || cursor->bytes[cursor->at] != wanted)
@@ -83,7 +82,7 @@ static bool take_if(struct cursor *cursor, char wanted)
     return true;
 }
 
-/* One character of a class, or a range of them. A '-' at the end stands for itself. */
+/* One character of a class, or a range of them. A '-' at the end means itself. */
 static void take_range(struct cursor *glob, uint32_t *out_low, uint32_t *out_high)
 {
     *out_low = *out_high = take(glob);
@@ -94,8 +93,8 @@ static void take_range(struct cursor *glob, uint32_t *out_low, uint32_t *out_hig
     }
 }
 
-/* Reads a class behind its '['. A ']' that comes first stands for itself. False when the glob ends
- * before ']'. */
+/* Parses a class after its '['. A ']' that comes first means itself. False if the glob ends before
+ * ']'. */
 static bool take_class(struct cursor *glob, struct element *element)
 {
     uint32_t low;
@@ -112,7 +111,7 @@ static bool take_class(struct cursor *glob, struct element *element)
     return false;
 }
 
-/* False when it is a class that is not closed. */
+/* False for a class that is not closed. */
 static bool take_element(struct cursor *glob, struct element *out_element)
 {
     *out_element = (struct element){0};
@@ -146,7 +145,7 @@ bool glob_is_valid(struct zt_text glob)
 
 /* --- compiling --- */
 
-/* Counts the bits of a glob and writes the borders that its ranges make; *count is where to. */
+/* Counts the bits of a glob and appends the borders of its ranges to the *count that are there. */
 static size_t read_borders(struct zt_text glob, uint32_t *borders, size_t *count)
 {
     struct cursor cursor = cursor_over(glob);
@@ -178,7 +177,8 @@ static int compare_borders(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Finds the pieces that all globs treat alike and the length of a row. False when memory is out. */
+/* Finds the parts of Unicode that all globs treat alike, and the length of a row. False if memory is
+ * out. */
 static bool make_borders(struct glob_set *set, const struct zt_text *globs, size_t count)
 {
     size_t bytes = 0;
@@ -187,13 +187,14 @@ static bool make_borders(struct glob_set *set, const struct zt_text *globs, size
 
     for (size_t i = 0; i < count; i++)
         bytes += globs[i].length;
-    /* A character that is not ASCII has two bytes or more, and two borders. */
+    /* A character above ASCII has at least two bytes, and two borders. */
     set->borders = bytes <= GLOB_SET_BYTES_MAX ? calloc(bytes + 2, sizeof(*set->borders)) : NULL;
     if (set->borders == NULL)
         return false;
     set->borders[0] = FIRST_LONG;
     for (size_t i = 0; i < count; i++)
         bits += read_borders(globs[i], set->borders, &found);
+    assert(found <= bytes + 2);
     qsort(set->borders, found, sizeof(*set->borders), compare_borders);
     for (size_t i = 0; i < found; i++)
         if (set->border_count == 0 || set->borders[i] != set->borders[set->border_count - 1])
@@ -204,7 +205,7 @@ static bool make_borders(struct glob_set *set, const struct zt_text *globs, size
     return true;
 }
 
-/* A word of 0 is in front of the rows, of now and of next: a step looks at the word before each. */
+/* The rows, now and next each follow a word of 0: a step reads the word before the first. */
 static bool make_rows(struct glob_set *set)
 {
     size_t words = set->words;
@@ -222,7 +223,7 @@ static bool make_rows(struct glob_set *set)
     return true;
 }
 
-/* Which row a character has. */
+/* The row of a character. */
 static size_t row_of(const struct glob_set *set, uint32_t character)
 {
     size_t low;
@@ -230,6 +231,7 @@ static size_t row_of(const struct glob_set *set, uint32_t character)
 
     if (character < FIRST_LONG)
         return character;
+    assert(set->border_count > 0 && set->borders[0] == FIRST_LONG);
     low = 0;
     high = set->border_count;
     while (high - low > 1) {
@@ -286,7 +288,7 @@ static size_t compile_glob(struct glob_set *set, struct zt_text glob, uint64_t *
 
 static void compile(struct glob_set *set, const struct zt_text *globs, size_t count)
 {
-    uint64_t *negated = set->next; /* matching has no need of what was there */
+    uint64_t *negated = set->next; /* free until the first match */
     size_t bit = 0;
 
     for (size_t i = 0; i < count; i++)
@@ -345,13 +347,13 @@ static bool matches_in_a_word(const struct glob_set *set, struct cursor text)
     return (now & *set->end) != 0;
 }
 
-/* One character moves the bits: false when none is left. The end of a glob takes no character, so
- * that nothing gets from one glob into the next. */
+/* Moves the bits by one character; false if none is left. The end of a glob accepts no character, so
+ * no bit moves from one glob into the next. */
 static bool step(const struct glob_set *set, const uint64_t *row, const uint64_t *restrict now,
                  uint64_t *restrict next)
 {
     const uint64_t *stay = set->stay;
-    /* The word before each; there is one before the first. */
+    /* The word before each one; the first has one too. */
     const uint64_t *now_before = now - 1;
     const uint64_t *row_before = row - 1;
     uint64_t left = 0;

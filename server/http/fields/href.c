@@ -1,7 +1,7 @@
-/* Percent-encoding (RFC 3986 section 2.1) into a buffer that is used again for one name after the
- * other. */
-#include "derived/href.h"
+/* Percent-encoding (RFC 3986 section 2.1) into a buffer that is reused for many names. */
+#include "http/fields/href.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ void href_plain(struct href *href, const char *text)
     }
 }
 
-/* RFC 3986 section 2.3; not isalnum, which follows the locale. */
+/* RFC 3986 section 2.3. isalnum would depend on the locale. */
 static bool is_unreserved(unsigned char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
@@ -80,7 +80,7 @@ static size_t encode(unsigned char byte, bool keep_slash, char *out_text)
     return ESCAPED_LENGTH;
 }
 
-/* A name of dots alone would be taken for a dot segment by clients: its dots are escaped. */
+/* Clients would take such a name for a dot segment, so its dots are escaped. */
 static bool is_dots(struct zt_text text)
 {
     return (text.length == 1 || text.length == 2) && memcmp(text.bytes, "..", text.length) == 0;
@@ -94,6 +94,7 @@ static void append(struct href *href, struct zt_text text, bool keep_slash)
     }
     for (size_t i = 0; i < text.length; i++)
         href->length += encode((unsigned char)text.bytes[i], keep_slash, href->text + href->length);
+    assert(href->length < href->capacity);
     href->text[href->length] = '\0';
 }
 
