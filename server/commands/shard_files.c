@@ -23,11 +23,9 @@
 
 static bool has_known_digest(const struct zt_shard *shard)
 {
-    struct zt_digest digest;
-    struct zt_error error;
+    enum zt_digest_algorithm algorithm;
 
-    return zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &digest,
-                           &error) == ZT_OK;
+    return zt_digest_algorithm((struct zt_text){shard->digest, shard->digest_length}, &algorithm);
 }
 
 /* Takes the source over when it is the shard, else closes it. */

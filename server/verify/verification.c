@@ -16,7 +16,7 @@ static enum component_state initial_state(const struct zt_model *model,
 
     if (component->digest == NULL)
         return COMPONENT_UNDIGESTED;
-    if (zt_component_digest(model, component, &digest, NULL) != ZT_OK)
+    if (zt_component_digest(model, component, &digest, NULL) == ZT_UNSUPPORTED)
         return COMPONENT_UNSUPPORTED;
     if (!zt_digest_covers_stored(model) && component->encoding == ZT_ENCODING_UNKNOWN)
         return COMPONENT_UNSUPPORTED;

@@ -13,6 +13,8 @@ from containers import (
     dense,
     dense_encoded,
     dense_in_shard,
+    digest_text,
+    impossible_digests,
     pattern,
     shard_entry,
     zstd_dense,
@@ -269,6 +271,14 @@ def test_verify_says_what_it_cannot_judge(ztserve, write, made, words):
     assert words in result.output.split("unsupported: ")[1]
 
 
+@pytest.mark.parametrize("build, digest", impossible_digests())
+def test_verify_fails_a_digest_that_no_bytes_can_have(ztserve, write, build, digest):
+    result = ztserve("verify", write("bad.zt", build({"w": dense(b"12", digest=digest)})))
+    assert result.status == 1
+    assert "1 verified" not in result.output
+    assert digest_text(digest.split(":")[0], b"12") in result.errors
+
+
 def test_verify_knows_a_data_shard(ztserve, write):
     result = ztserve("verify", write("shard.zt", zt2_data_shard()))
     assert result.status == 0
@@ -373,6 +383,14 @@ def test_verify_takes_a_shard_of_unknown_digest_by_its_size(ztserve, write):
     assert result.status == 0, result.errors
     assert "1 verified" in result.output
     assert "unsupported: the digest stated for shard rest cannot be checked" in result.output
+
+
+def test_verify_fails_a_shard_whose_digest_no_bytes_can_have(ztserve, write):
+    shard, model = shard_and_model(digest="sha256:00")
+    write("m-rest.zt", shard)
+    result = ztserve("verify", write("m.zt", model))
+    assert result.status == 1
+    assert "shard rest" in result.errors
 
 
 def test_verify_does_not_look_for_content_of_an_unknown_digest(ztserve, write):

@@ -133,6 +133,18 @@ def digest_text(digest, data):
     raise ValueError(digest)
 
 
+# Texts of known algorithms that are the digest of no bytes. The older formats allow any text; zTensor 2 allows hex.
+IMPOSSIBLE_DIGESTS = ["sha256:00", "sha256:", f"sha256:{'g' * 64}", "crc32c:xyz", "xxh3:00"]
+IMPOSSIBLE_DIGESTS_2 = ["sha256:00", "xxh3:00", f"sha256:{'0' * 66}"]
+
+
+def impossible_digests():
+    """A builder and a digest that no bytes can have, of every version."""
+    return [(build, digest) for build in (zt01, zt10, zt1) for digest in IMPOSSIBLE_DIGESTS] + [
+        (zt2, digest) for digest in IMPOSSIBLE_DIGESTS_2
+    ]
+
+
 def without_none(fields):
     return {key: value for key, value in fields.items() if value is not None}
 

@@ -9,6 +9,7 @@ from containers import (
     dense,
     dense_encoded,
     digest_text,
+    impossible_digests,
     pattern,
     zstd_dense,
     zstd_frame,
@@ -136,6 +137,13 @@ def test_invalid_body_leaves_the_earlier_version(server, folder, name):
 def test_wrong_digest_in_the_file_is_refused(server, folder, name, build, digest):
     file = build({"w": dense(pattern(1000), digest=digest)})
     assert_problem(put(server, name, file.flipped("w", at=500)), 422, "digest-mismatch")
+    assert_absent(server, folder, name)
+
+
+@pytest.mark.parametrize("build, digest", impossible_digests())
+def test_digest_that_no_bytes_can_have_is_refused(server, folder, name, build, digest):
+    problem = assert_problem(put(server, name, build({"w": dense(b"1", digest=digest)})), 422, "digest-mismatch")
+    assert (problem["object"], problem["component"]) == ("w", "data")
     assert_absent(server, folder, name)
 
 

@@ -16,6 +16,7 @@ from containers import (
     dense,
     dense_encoded,
     digest_text,
+    impossible_digests,
     pattern,
     seekable,
     zstd_dense,
@@ -337,6 +338,24 @@ def test_what_cannot_be_judged_is_counted_from_the_start(start_server, tmp_path)
     fresh = verification(start_server(tmp_path), "m")
     assert fresh["components"] == {"total": 3, "verified": 0, "failed": 0, "unsupported": 1, "undigested": 1}
     assert fresh["state"] == "unverified"
+
+
+def test_digest_that_no_bytes_can_have_is_a_mismatch(start_server, tmp_path):
+    cases = impossible_digests()
+    for number, (build, digest) in enumerate(cases):
+        (tmp_path / f"m{number}.zt").write_bytes(build({"w": dense(b"1", digest=digest)}))
+    server = start_server(tmp_path)
+    for number, (_, digest) in enumerate(cases):
+        name = f"m{number}"
+        fresh = verification(server, name)
+        assert fresh["components"] == {"total": 1, "verified": 0, "failed": 0, "unsupported": 0, "undigested": 0}
+        assert_never_served(get(server, component_path(name, "w")))
+        state = verify(server, name)
+        assert state["state"] == "failed"
+        assert state["components"]["failed"] == 1
+        (failure,) = state["failures"]
+        assert failure["expected"] == digest
+        assert failure["actual"] == digest_text(digest.split(":")[0], b"1")
 
 
 @pytest.mark.parametrize("digest", ["xxh3:0000000000000000", "md5:00", None])

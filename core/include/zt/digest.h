@@ -34,12 +34,16 @@ struct zt_digest {
     uint8_t bytes[ZT_DIGEST_MAX_BYTES];
 };
 
-/* Reads a digest's text. ZT_UNSUPPORTED for an algorithm that is not known, or hex of a length it
- * cannot have: such a digest can never be called verified. */
+/* Reads a digest's text. ZT_UNSUPPORTED for an unknown algorithm, which nobody here can judge;
+ * ZT_CORRUPT for a text of a known algorithm that is the digest of no bytes (not hexadecimal, or of
+ * the wrong length), which is a mismatch whatever the bytes are. */
 enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest,
                                struct zt_error *error);
 
-/* The same for "crc32:%08x", which is how this library gives the CRC-32 of a ZIP entry: no other
+/* The algorithm that a digest's text begins with, whatever follows; false if it is unknown. */
+bool zt_digest_algorithm(struct zt_text text, enum zt_digest_algorithm *out_algorithm);
+
+/* zt_digest_parse for "crc32:%08x", which is how this library gives the CRC-32 of a ZIP entry: no other
  * file can state it. */
 enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest,
                                    struct zt_error *error);

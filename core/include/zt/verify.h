@@ -18,7 +18,8 @@ extern "C" {
 enum zt_verdict {
     ZT_VERDICT_VERIFIED,   /* the stated digest is right */
     ZT_VERDICT_UNDIGESTED, /* the file states none: nothing to compare */
-    ZT_VERDICT_FAILED,     /* the stated digest is wrong, or the bytes it covers do not decode */
+    /* the stated digest is wrong or no digest at all, or the bytes it covers do not decode */
+    ZT_VERDICT_FAILED,
     ZT_VERDICT_UNSUPPORTED /* an algorithm or encoding that is not known: never "verified" */
 };
 
@@ -37,8 +38,8 @@ struct zt_component_check {
  * stored order. For it this says true. */
 bool zt_digest_covers_stored(const struct zt_model *model);
 
-/* The digest that a component states; ZT_UNSUPPORTED when its algorithm is none that its format
- * knows, or when there is none. */
+/* The digest that a component states. ZT_UNSUPPORTED if it states none, or one of an algorithm that
+ * its format does not know; ZT_CORRUPT if no bytes can have that digest. */
 enum zt_status zt_component_digest(const struct zt_model *model,
                                    const struct zt_component *component,
                                    struct zt_digest *out_digest, struct zt_error *error);

@@ -78,13 +78,13 @@ static enum zt_status parse_hex(struct zt_text text, const struct spelling *spel
     }
     if (spelling->is_number ? digits == 0 || digits > 2u * spelling->length_bytes
                             : digits != 2u * spelling->length_bytes)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+        return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
                        "a digest of %zu hex digits cannot be %.*s", digits,
                        (int)strlen(spelling->prefix) - 1, spelling->prefix);
     digest.algorithm = spelling->algorithm;
     digest.length_bytes = spelling->length_bytes;
     if (!read_hex(hex, digits, digest.bytes, digest.length_bytes))
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the digest is not hexadecimal");
+        return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET, "the digest is not hexadecimal");
     *out_digest = digest;
     return ZT_OK;
 }
@@ -98,6 +98,15 @@ enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest
         return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                        "the digest's algorithm is not known");
     return parse_hex(text, spelling, out_digest, error);
+}
+
+bool zt_digest_algorithm(struct zt_text text, enum zt_digest_algorithm *out_algorithm)
+{
+    const struct spelling *spelling = find_spelling(text);
+
+    if (spelling != NULL)
+        *out_algorithm = spelling->algorithm;
+    return spelling != NULL;
 }
 
 enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest,

@@ -70,7 +70,7 @@ static enum zt_status check_blob(const struct zt_canonical *check, uint32_t numb
         return status;
     status =
         zt_digest_parse((struct zt_text){blob->digest, blob->digest_length}, &stated, check->error);
-    if (status == ZT_OK && !zt_digest_equal(&stated, &actual))
+    if (status == ZT_CORRUPT || (status == ZT_OK && !zt_digest_equal(&stated, &actual)))
         status = zt_canonical_refuse(check, blob, "zt2 §7 Digest",
                                      "the digest is not that of the bytes");
     return status;

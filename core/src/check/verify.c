@@ -223,13 +223,25 @@ static void copy_expected(const struct zt_component *component, char out_text[ZT
     out_text[length] = '\0';
 }
 
+struct stated_digest {
+    enum zt_digest_algorithm algorithm;
+    bool is_possible; /* else it is the digest of no bytes */
+    struct zt_digest digest;
+};
+
 /* Whether the stated digest can be judged at all; reads nothing. */
 static bool is_judgeable(const struct zt_model *model, const struct zt_component *component,
-                         struct zt_digest *out_stated)
+                         struct stated_digest *out_stated)
 {
-    if (zt_component_digest(model, component, out_stated, NULL) != ZT_OK)
+    enum zt_status status = zt_component_digest(model, component, &out_stated->digest, NULL);
+
+    if (!zt_digest_covers_stored(model) && component->encoding == ZT_ENCODING_UNKNOWN)
         return false;
-    return zt_digest_covers_stored(model) || component->encoding != ZT_ENCODING_UNKNOWN;
+    out_stated->is_possible = status == ZT_OK;
+    if (status == ZT_CORRUPT)
+        return zt_digest_algorithm(digest_text(component), &out_stated->algorithm);
+    out_stated->algorithm = out_stated->digest.algorithm;
+    return status == ZT_OK;
 }
 
 enum zt_status zt_component_check(const struct zt_model *model,
@@ -239,7 +251,8 @@ enum zt_status zt_component_check(const struct zt_model *model,
 {
     struct zt_component_check check = {.verdict = ZT_VERDICT_UNDIGESTED};
     struct pass pass = {.component = component, .source = source, .progress = progress};
-    struct zt_digest stated, actual;
+    struct stated_digest stated;
+    struct zt_digest actual;
     enum zt_status status = ZT_OK;
 
     if (component->digest != NULL) {
@@ -253,7 +266,7 @@ enum zt_status zt_component_check(const struct zt_model *model,
     }
     if (check.verdict == ZT_VERDICT_FAILED && status == ZT_OK) {
         zt_digest_format(&actual, check.actual);
-        if (zt_digest_equal(&stated, &actual))
+        if (stated.is_possible && zt_digest_equal(&stated.digest, &actual))
             check.verdict = ZT_VERDICT_VERIFIED;
     }
     /* Bytes that do not decode are an answer; what kept us from reading them is not. */

@@ -7,11 +7,6 @@
 
 #include "zt/digest.h"
 
-static struct zt_text text_of(const char *string)
-{
-    return (struct zt_text){string, strlen(string)};
-}
-
 static void digest_of(enum zt_digest_algorithm algorithm, const void *bytes, size_t length,
                       char *out_text)
 {
@@ -83,7 +78,7 @@ static void assert_same_digest(const char *spelling, const char *normal)
     struct zt_digest digest;
     char text[ZT_DIGEST_TEXT_SIZE];
 
-    assert_int_equal(zt_digest_parse(text_of(spelling), &digest, NULL), ZT_OK);
+    assert_int_equal(zt_digest_parse(zt_text_from(spelling), &digest, NULL), ZT_OK);
     zt_digest_format(&digest, text);
     assert_string_equal(text, normal);
 }
@@ -107,41 +102,66 @@ static void parse_takes_hex_of_any_case(void **state)
     assert_same_digest("xxh3:78AF5F94892F3950", "xxh3:78af5f94892f3950");
 }
 
-static void parse_calls_what_it_cannot_compare_unsupported(void **state)
+static void assert_parse_fails(const char *text, enum zt_status status)
+{
+    struct zt_digest digest, before;
+    struct zt_error error;
+
+    memset(&digest, 0x5a, sizeof(digest));
+    before = digest;
+    zt_error_clear(&error);
+    assert_int_equal(zt_digest_parse(zt_text_from(text), &digest, &error), status);
+    assert_int_equal(error.status, status);
+    assert_memory_equal(&before, &digest, sizeof(digest));
+}
+
+static void parse_calls_unknown_algorithms_unsupported(void **state)
 {
     static const char *const texts[] = {
         "",
+        ":",
         "sha256",
-        "sha256:",
-        "sha256:ab",
+        "crc32c 00",
         "md5:d41d8cd98f00b204e9800998ecf8427e",
+        "crc32:CBF43926",
+        "sha512:00",
+        "blake3:00",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        assert_parse_fails(texts[i], ZT_UNSUPPORTED);
+}
+
+static void parse_calls_what_no_bytes_can_have_corrupt(void **state)
+{
+    static const char *const texts[] = {
+        "sha256:",
+        "sha256:00",
+        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015a",
+        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015add",
+        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ag",
+        "SHA256:zz",
         "xxh3:1",
+        "xxh3:78af5f94892f395",
+        "xxh3:0x78af5f94892f39",
         "crc32c:",
         "crc32c:0x",
         "crc32c:0x123456789",
         "crc32c:12g4",
-        ":",
+        "crc32c:xyz",
         "crc32c:-1",
-        "xxh3:78af5f94892f395",
-        "crc32:CBF43926",
-        "xxh3:0x78af5f94892f39",
-        "blake3:00",
-        "crc32c 00",
-        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ag",
     };
-    struct zt_digest digest;
-    struct zt_error error;
+    enum zt_digest_algorithm algorithm;
 
     (void)state;
-    memset(&digest, 0x5a, sizeof(digest));
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        struct zt_digest before = digest;
-
-        zt_error_clear(&error);
-        assert_int_equal(zt_digest_parse(text_of(texts[i]), &digest, &error), ZT_UNSUPPORTED);
-        assert_int_equal(error.status, ZT_UNSUPPORTED);
-        assert_memory_equal(&before, &digest, sizeof(digest));
+        assert_parse_fails(texts[i], ZT_CORRUPT);
+        assert_true(zt_digest_algorithm(zt_text_from(texts[i]), &algorithm));
     }
+    assert_true(zt_digest_algorithm(zt_text_from("crc32c:xyz"), &algorithm));
+    assert_int_equal(algorithm, ZT_DIGEST_CRC32C);
+    assert_false(zt_digest_algorithm(zt_text_from("md5:00"), &algorithm));
 }
 
 static void equal_compares_algorithm_and_bytes(void **state)
@@ -149,8 +169,8 @@ static void equal_compares_algorithm_and_bytes(void **state)
     struct zt_digest a, b;
 
     (void)state;
-    assert_int_equal(zt_digest_parse(text_of("crc32c:0x01"), &a, NULL), ZT_OK);
-    assert_int_equal(zt_digest_parse(text_of("crc32c:1"), &b, NULL), ZT_OK);
+    assert_int_equal(zt_digest_parse(zt_text_from("crc32c:0x01"), &a, NULL), ZT_OK);
+    assert_int_equal(zt_digest_parse(zt_text_from("crc32c:1"), &b, NULL), ZT_OK);
     assert_true(zt_digest_equal(&a, &b));
     b.bytes[0] ^= 1;
     assert_false(zt_digest_equal(&a, &b));
@@ -166,7 +186,8 @@ int main(void)
         cmocka_unit_test(one_shot_functions_agree_with_the_hashers),
         cmocka_unit_test(parse_takes_every_spelling_of_crc32c),
         cmocka_unit_test(parse_takes_hex_of_any_case),
-        cmocka_unit_test(parse_calls_what_it_cannot_compare_unsupported),
+        cmocka_unit_test(parse_calls_unknown_algorithms_unsupported),
+        cmocka_unit_test(parse_calls_what_no_bytes_can_have_corrupt),
         cmocka_unit_test(equal_compares_algorithm_and_bytes),
     };
 

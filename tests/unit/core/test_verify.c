@@ -258,8 +258,7 @@ static bool stop(void *context, uint64_t stored_bytes)
 
 static void what_cannot_be_judged_is_not_read(void **state)
 {
-    static const char *const texts[] = {"",          "md5:00",    "sha256:12",
-                                        "sha512:00", "crc32c:0x", "nonsense"};
+    static const char *const texts[] = {"", "md5:00", "sha512:00", "nonsense"};
     int calls = 0;
     const struct zt_progress progress = {stop, &calls};
     struct handmade made;
@@ -291,6 +290,41 @@ static void what_cannot_be_judged_is_not_read(void **state)
     assert_int_equal(check(&made, &progress).verdict, ZT_VERDICT_UNSUPPORTED);
     assert_int_equal(calls, 0);
     handmade_free(&made);
+}
+
+static void digests_that_no_bytes_can_have_fail_with_what_the_bytes_give(void **state)
+{
+    static const enum zt_format formats[] = {ZT_FORMAT_ZT01, ZT_FORMAT_ZT1, ZT_FORMAT_ZT2};
+    static const struct {
+        const char *stated;
+        enum zt_digest_algorithm algorithm;
+    } cases[] = {
+        {"sha256:", ZT_DIGEST_SHA256},
+        {"sha256:00", ZT_DIGEST_SHA256},
+        {"sha256:gggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggggg",
+         ZT_DIGEST_SHA256},
+        {"crc32c:xyz", ZT_DIGEST_CRC32C},
+        {"crc32c:0x", ZT_DIGEST_CRC32C},
+        {"xxh3:00", ZT_DIGEST_XXH3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+        for (size_t j = 0; j < sizeof(cases) / sizeof(*cases); j++) {
+            struct handmade made;
+            struct zt_component_check result;
+            char actual[ZT_DIGEST_TEXT_SIZE];
+
+            handmade_init(&made, formats[i], ZT_LAYOUT_DENSE, 1, shape);
+            state_digest(handmade_add(&made, "data", ZT_U8, plain, 1000), cases[j].stated);
+            result = check(&made, NULL);
+            digest_text(cases[j].algorithm, plain, 1000, actual);
+            assert_int_equal(result.verdict, ZT_VERDICT_FAILED);
+            assert_string_equal(result.expected, cases[j].stated);
+            assert_string_equal(result.actual, actual);
+            handmade_free(&made);
+        }
+    }
 }
 
 static void long_digest_texts_are_cut_between_characters(void **state)
@@ -369,6 +403,7 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_fails),
         cmocka_unit_test(bytes_that_do_not_decode_fail_without_a_digest_of_their_own),
         cmocka_unit_test(what_cannot_be_judged_is_not_read),
+        cmocka_unit_test(digests_that_no_bytes_can_have_fail_with_what_the_bytes_give),
         cmocka_unit_test(long_digest_texts_are_cut_between_characters),
         cmocka_unit_test(progress_adds_up_and_can_stop),
         cmocka_unit_test(source_that_ends_early_is_an_error_not_a_verdict),
