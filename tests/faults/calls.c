@@ -1,0 +1,203 @@
+/* A library to preload: makes one call to the file system fail, as a full or broken disk would, and
+ * records the order of calls.
+ *
+ *   ZT_FAULT=KIND:N:ERRNO     the N-th call of a kind (write, sync, link, rename, copy, truncate)
+ *                             fails with that number
+ *   ZT_FAULT=KIND:N+:ERRNO    so do all calls after it
+ *   ZT_FAULT_MARK=FILE        created when a call has failed: shows whether there was an N-th call
+ *   ZT_RECORD=FILE            gets a line for each call that succeeded, and for each HTTP answer
+ *                             before it is sent (record.h)
+ *
+ * Writes to anything but files and folders (sockets, events) pass through and are not counted. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "record.h"
+
+static bool is_stored(int descriptor)
+{
+    struct stat facts;
+    int before = errno;
+    bool stored =
+        fstat(descriptor, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode));
+
+    errno = before;
+    return stored;
+}
+
+/* POSIX returns functions from dlsym as object pointers. */
+static void *next(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+
+    if (found == NULL)
+        abort();
+    return found;
+}
+
+#define NEXT(name, type, ...)          \
+    union {                            \
+        void *object;                  \
+        type (*function)(__VA_ARGS__); \
+    } real = {.object = next(name)}
+
+static int recorded(int result, const char *call, int descriptor)
+{
+    if (result == 0)
+        record_descriptor(call, descriptor);
+    return result;
+}
+
+static int recorded_name(int result, const char *call, int folder, const char *name)
+{
+    if (result == 0)
+        record_name(call, folder, name);
+    return result;
+}
+
+static ssize_t recorded_bytes(ssize_t result, const char *call, int descriptor)
+{
+    if (result > 0)
+        record_descriptor(call, descriptor);
+    return result;
+}
+
+ssize_t write(int descriptor, const void *bytes, size_t length)
+{
+    NEXT("write", ssize_t, int, const void *, size_t);
+
+    if (!is_stored(descriptor))
+        return real.function(descriptor, bytes, length);
+    if (fault_is_due(FAULT_WRITE))
+        return -1;
+    return recorded_bytes(real.function(descriptor, bytes, length), "write", descriptor);
+}
+
+ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)
+{
+    NEXT("pwrite64", ssize_t, int, const void *, size_t, off64_t);
+
+    if (fault_is_due(FAULT_WRITE))
+        return -1;
+    return recorded_bytes(real.function(descriptor, bytes, length, offset), "write", descriptor);
+}
+
+ssize_t pwritev64(int descriptor, const struct iovec *parts, int count, off64_t offset)
+{
+    NEXT("pwritev64", ssize_t, int, const struct iovec *, int, off64_t);
+
+    if (fault_is_due(FAULT_WRITE))
+        return -1;
+    return recorded_bytes(real.function(descriptor, parts, count, offset), "write", descriptor);
+}
+
+int fsync(int descriptor)
+{
+    NEXT("fsync", int, int);
+
+    return fault_is_due(FAULT_SYNC) ? -1 : recorded(real.function(descriptor), "sync", descriptor);
+}
+
+int fdatasync(int descriptor)
+{
+    NEXT("fdatasync", int, int);
+
+    return fault_is_due(FAULT_SYNC) ? -1 : recorded(real.function(descriptor), "sync", descriptor);
+}
+
+/* Only begins to write out, so that it is not recorded as a sync. */
+int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned flags)
+{
+    NEXT("sync_file_range", int, int, off64_t, off64_t, unsigned);
+
+    return fault_is_due(FAULT_SYNC) ? -1 : real.function(descriptor, offset, length, flags);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+    NEXT("linkat", int, int, const char *, int, const char *, int);
+
+    if (fault_is_due(FAULT_LINK))
+        return -1;
+    return recorded_name(real.function(from_folder, from, to_folder, to, flags), "link", to_folder,
+                         to);
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+    NEXT("renameat", int, int, const char *, int, const char *);
+
+    if (fault_is_due(FAULT_RENAME))
+        return -1;
+    return recorded_name(real.function(from_folder, from, to_folder, to), "rename", to_folder, to);
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    NEXT("renameat2", int, int, const char *, int, const char *, unsigned);
+
+    if (fault_is_due(FAULT_RENAME))
+        return -1;
+    return recorded_name(real.function(from_folder, from, to_folder, to, flags), "rename",
+                         to_folder, to);
+}
+
+int mkdirat(int folder, const char *name, mode_t mode)
+{
+    NEXT("mkdirat", int, int, const char *, mode_t);
+
+    return recorded_name(real.function(folder, name, mode), "mkdir", folder, name);
+}
+
+int unlinkat(int folder, const char *name, int flags)
+{
+    NEXT("unlinkat", int, int, const char *, int);
+
+    return recorded_name(real.function(folder, name, flags), "unlink", folder, name);
+}
+
+ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,
+                        unsigned flags)
+{
+    NEXT("copy_file_range", ssize_t, int, off64_t *, int, off64_t *, size_t, unsigned);
+
+    if (fault_is_due(FAULT_COPY))
+        return -1;
+    return recorded_bytes(real.function(from, from_offset, to, to_offset, length, flags), "copy",
+                          to);
+}
+
+int ftruncate64(int descriptor, off64_t length)
+{
+    NEXT("ftruncate64", int, int, off64_t);
+
+    if (fault_is_due(FAULT_TRUNCATE))
+        return -1;
+    return recorded(real.function(descriptor, length), "truncate", descriptor);
+}
+
+ssize_t send(int descriptor, const void *bytes, size_t length, int flags)
+{
+    NEXT("send", ssize_t, int, const void *, size_t, int);
+
+    record_answer(bytes, length);
+    return real.function(descriptor, bytes, length, flags);
+}
+
+ssize_t sendmsg(int descriptor, const struct msghdr *message, int flags)
+{
+    NEXT("sendmsg", ssize_t, int, const struct msghdr *, int);
+
+    if (message->msg_iovlen > 0)
+        record_answer(message->msg_iov[0].iov_base, message->msg_iov[0].iov_len);
+    return real.function(descriptor, message, flags);
+}

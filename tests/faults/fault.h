@@ -1,0 +1,20 @@
+/* Which call is to fail: the environment variable ZT_FAULT. */
+#ifndef TESTS_FAULTS_FAULT_H
+#define TESTS_FAULTS_FAULT_H
+
+#include <stdbool.h>
+
+enum fault_kind {
+    FAULT_WRITE,
+    FAULT_SYNC,
+    FAULT_LINK,
+    FAULT_RENAME,
+    FAULT_COPY,
+    FAULT_TRUNCATE,
+    FAULT_KINDS
+};
+
+/* Counts a call of this kind. True, with errno set, if it is one that must fail. */
+bool fault_is_due(enum fault_kind kind);
+
+#endif
