@@ -172,7 +172,13 @@ static void equal_compares_algorithm_and_bytes(void **state)
     assert_int_equal(zt_digest_parse(zt_text_from("crc32c:0x01"), &a, NULL), ZT_OK);
     assert_int_equal(zt_digest_parse(zt_text_from("crc32c:1"), &b, NULL), ZT_OK);
     assert_true(zt_digest_equal(&a, &b));
-    b.bytes[0] ^= 1;
+    for (unsigned i = 0; i < a.length_bytes; i++) {
+        b = a;
+        b.bytes[i] ^= 1;
+        assert_false(zt_digest_equal(&a, &b));
+    }
+    b = a;
+    b.length_bytes = 3;
     assert_false(zt_digest_equal(&a, &b));
     b = a;
     b.algorithm = ZT_DIGEST_CRC32;

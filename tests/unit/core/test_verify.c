@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "handmade.h"
+#include "zip_file.h"
 #include "zt/verify.h"
 
 #define PLAIN_SIZE 700000
@@ -292,6 +293,70 @@ static void what_cannot_be_judged_is_not_read(void **state)
     handmade_free(&made);
 }
 
+/* Each byte of a digest counts. */
+static void digest_that_is_wrong_in_one_byte_fails(void **state)
+{
+    static const enum zt_digest_algorithm algorithms[] = {ZT_DIGEST_SHA256, ZT_DIGEST_CRC32C,
+                                                          ZT_DIGEST_XXH3};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
+        char text[ZT_DIGEST_TEXT_SIZE];
+        size_t at;
+
+        digest_text(algorithms[i], plain, 1000, text);
+        at = strlen(text);
+        while (text[--at] != ':' && text[at] != 'x') {
+            char right = text[at];
+            struct handmade made;
+
+            text[at] = right == '0' ? '1' : '0';
+            handmade_init(&made, ZT_FORMAT_ZT1, ZT_LAYOUT_DENSE, 1, shape);
+            state_digest(handmade_add(&made, "data", ZT_U8, plain, 1000), text);
+            assert_int_equal(check(&made, NULL).verdict, ZT_VERDICT_FAILED);
+            handmade_free(&made);
+            text[at] = right;
+        }
+    }
+}
+
+/* The stream inflates to as many bytes as are declared, but they are others. */
+static void crc32_of_a_deflated_entry_is_compared(void **state)
+{
+    struct zip_file zip = {0};
+    struct zt_model *model = NULL;
+    struct zt_source *source;
+    struct zt_component_check result;
+
+    (void)state;
+    zip_file_add_u8(&zip, "a.npy", ZIP_FILE_DEFLATED, 200);
+    zip_file_end(&zip, "", false);
+    assert_int_equal(bytes_open(&zip.bytes, zip.bytes.length, &model, NULL), ZT_OK);
+    assert_int_equal(model->components[0].encoding, ZT_ENCODING_DEFLATE);
+    assert_int_equal(zt_source_from_memory(zip.bytes.at, zip.bytes.length, &source, NULL), ZT_OK);
+    assert_int_equal(zt_component_check(model, &model->components[0], source, NULL, &result, NULL),
+                     ZT_OK);
+    assert_int_equal(result.verdict, ZT_VERDICT_VERIFIED);
+    for (size_t digit = 6; digit < 14; digit++) {
+        struct zt_component other = model->components[0];
+        char text[15];
+
+        memcpy(text, result.expected, sizeof(text));
+        text[digit] = text[digit] == '0' ? '1' : '0';
+        state_digest(&other, text);
+        assert_int_equal(zt_component_check(model, &other, source, NULL, &result, NULL), ZT_OK);
+        assert_int_equal(result.verdict, ZT_VERDICT_FAILED);
+        assert_string_equal(result.expected, text);
+        memcpy(text, result.actual, sizeof(text));
+        state_digest(&other, text);
+        assert_int_equal(zt_component_check(model, &other, source, NULL, &result, NULL), ZT_OK);
+        assert_int_equal(result.verdict, ZT_VERDICT_VERIFIED);
+    }
+    zt_source_close(source);
+    zt_model_free(model);
+    zip_file_free(&zip);
+}
+
 static void digests_that_no_bytes_can_have_fail_with_what_the_bytes_give(void **state)
 {
     static const enum zt_format formats[] = {ZT_FORMAT_ZT01, ZT_FORMAT_ZT1, ZT_FORMAT_ZT2};
@@ -403,6 +468,8 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_fails),
         cmocka_unit_test(bytes_that_do_not_decode_fail_without_a_digest_of_their_own),
         cmocka_unit_test(what_cannot_be_judged_is_not_read),
+        cmocka_unit_test(digest_that_is_wrong_in_one_byte_fails),
+        cmocka_unit_test(crc32_of_a_deflated_entry_is_compared),
         cmocka_unit_test(digests_that_no_bytes_can_have_fail_with_what_the_bytes_give),
         cmocka_unit_test(long_digest_texts_are_cut_between_characters),
         cmocka_unit_test(progress_adds_up_and_can_stop),

@@ -11,25 +11,39 @@ static uint8_t plain_byte(size_t at)
     return (uint8_t)(at * 31 + (at >> 8));
 }
 
-/* A file of one zstd component of that many decoded bytes; cut_bytes are missing of the stream. */
-static struct generation *make(struct world *world, const char *path, size_t length,
-                               size_t cut_bytes)
+#define MANIFEST(object) "{\"version\":\"1.2.0\",\"objects\":{\"x\":{" object "}}}"
+#define DENSE                                               \
+    "\"shape\":[%zu],\"format\":\"dense\",\"components\":{" \
+    "\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}}"
+/* Nothing tells the decoded length of its coordinates, which are its first component. */
+#define SPARSE                                                                           \
+    "\"shape\":[%zu],\"format\":\"sparse_coo\",\"components\":{"                         \
+    "\"coords\":{\"dtype\":\"u64\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}," \
+    "\"values\":{\"dtype\":\"u8\",\"offset\":64,\"length\":0}}"
+
+struct component_case {
+    size_t length;    /* decoded, of component 0, which is stored as zstd */
+    size_t cut_bytes; /* missing from the end of its stream */
+    bool is_sparse;
+};
+
+static struct generation *make_case(struct world *world, const char *path,
+                                    struct component_case made)
 {
     struct bytes stored = {NULL, 0};
     struct container container = {0};
     struct generation *generation;
-    uint8_t *plain = malloc(length + 1);
+    uint8_t *plain = malloc(made.length + 1);
     char manifest[512];
 
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < made.length; i++)
         plain[i] = plain_byte(i);
-    bytes_append_zstd(&stored, plain, length, true);
-    stored.length -= cut_bytes;
-    snprintf(manifest, sizeof(manifest),
-             "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[%zu],\"format\":\"dense\","
-             "\"components\":{\"data\":{"
-             "\"dtype\":\"u8\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}}}}}",
-             length, stored.length);
+    bytes_append_zstd(&stored, plain, made.length, true);
+    stored.length -= made.cut_bytes;
+    if (made.is_sparse)
+        snprintf(manifest, sizeof(manifest), MANIFEST(SPARSE), made.length, stored.length);
+    else
+        snprintf(manifest, sizeof(manifest), MANIFEST(DENSE), made.length, stored.length);
     container_make(&container, CONTAINER_ZT1, stored.length, manifest);
     memcpy(container.bytes + CONTAINER_DATA, stored.at, stored.length);
     world_write(world, path, container.bytes, container.length);
@@ -40,6 +54,12 @@ static struct generation *make(struct world *world, const char *path, size_t len
     assert_non_null(generation);
     assert_non_null(generation->model);
     return generation;
+}
+
+static struct generation *make(struct world *world, const char *path, size_t length,
+                               size_t cut_bytes)
+{
+    return make_case(world, path, (struct component_case){length, cut_bytes, false});
 }
 
 static enum decoded_answer ask(struct world *world, struct generation *generation,
@@ -178,6 +198,26 @@ static void larger_than_allowed_is_refused(void **state)
     assert_int_equal(error.status, ZT_LIMIT);
     world->config.limits.decoded_bytes = 5000;
     assert_int_equal(ask(world, generation, &decoded, &error), DECODED_READY);
+    decoded_release(decoded);
+    generation_release(generation);
+}
+
+static void larger_than_allowed_is_refused_without_a_declared_length(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation =
+        make_case(world, "m.zt", (struct component_case){8000, 0, true});
+    struct decoded *decoded = NULL;
+    struct zt_error error;
+
+    assert_true(generation->model->components[0].decoded_length == ZT_LENGTH_UNKNOWN);
+    world->config.limits.decoded_bytes = 7999;
+    assert_int_equal(ask(world, generation, &decoded, &error), DECODED_FAILED);
+    assert_int_equal(error.status, ZT_LIMIT);
+    generation_release(generation);
+    generation = make_case(world, "n.zt", (struct component_case){7992, 0, true});
+    assert_int_equal(ask(world, generation, &decoded, &error), DECODED_READY);
+    assert_plain(decoded, 7992);
     decoded_release(decoded);
     generation_release(generation);
 }
@@ -372,6 +412,7 @@ int main(void)
         WORLD_TEST(with_a_bound_of_nothing_nothing_is_kept),
         WORLD_TEST(broken_streams_are_corrupt_and_stay_so),
         WORLD_TEST(larger_than_allowed_is_refused),
+        WORLD_TEST(larger_than_allowed_is_refused_without_a_declared_length),
         WORLD_TEST(files_are_found_elsewhere_without_a_state_folder),
         WORLD_TEST(nothing_is_begun_while_stopping),
         WORLD_TEST(many_may_ask_at_once_under_a_small_bound),
