@@ -26,6 +26,7 @@ enum outcome files_get(struct request *request)
         break;
     }
     request->generation = generation;
+    request->is_unwritten = generation_is_unwritten;
     request_hold(request, generation, generation_release);
     if (generation->source == NULL)
         return problem_reply_error(request, &generation->error);

@@ -67,6 +67,7 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
         break;
     }
     request->generation = generation;
+    request->is_unwritten = generation_is_unwritten;
     request_hold(request, generation, generation_release);
     return !refuse_unreadable(request);
 }

@@ -54,6 +54,11 @@ static uint64_t reserve_bytes(const struct config *config)
     return share < RESERVE_MAX_BYTES ? share : RESERVE_MAX_BYTES;
 }
 
+static bool is_loaded(const struct server *server)
+{
+    return catalog_is_loaded(server->catalog);
+}
+
 static bool start_parts(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
@@ -74,6 +79,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->writers = writers_new(server);
     server->resumables = resumables_new(server);
     server->catalog = catalog_new(server);
+    server->is_loaded = is_loaded;
     if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
         server->registry == NULL || server->writers == NULL || server->resumables == NULL ||
@@ -173,7 +179,7 @@ const struct config *instance_config(const struct instance *instance)
 
 bool instance_is_loaded(const struct instance *instance)
 {
-    return catalog_is_loaded(instance->server.catalog);
+    return is_loaded(&instance->server);
 }
 
 bool instance_has_models(const struct instance *instance)

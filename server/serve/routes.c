@@ -71,10 +71,10 @@ const struct route routes[] = {
      TUS_ROUTE},
     {.pattern = "/v1/blobs/sha256/{hex}", .get = {.handle = blob_get}},
     {.pattern = "/files/{path...}", .get = {.handle = files_get}},
-    {.pattern = "/healthz", .get = {.handle = healthz_get}},
-    {.pattern = "/readyz", .get = {.handle = readyz_get}},
-    {.pattern = "/version", .get = {.handle = version_get}},
-    {.pattern = "/openapi.json", .get = {.handle = openapi_get}},
+    {.pattern = "/healthz", .get = {.handle = healthz_get}, .needs_no_models = true},
+    {.pattern = "/readyz", .get = {.handle = readyz_get}, .needs_no_models = true},
+    {.pattern = "/version", .get = {.handle = version_get}, .needs_no_models = true},
+    {.pattern = "/openapi.json", .get = {.handle = openapi_get}, .needs_no_models = true},
 };
 
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);

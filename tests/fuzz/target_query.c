@@ -1,55 +1,39 @@
-/* Queries: finding parameters and decoding them. Stands in for the parts of a request that the
- * reader of queries asks: its target and its memory. */
+/* Queries: finding parameters and decoding them. */
 #include "fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/exchange/request_state.h"
+#include "http/fields/target.h"
 
-#define BLOCKS_MAX 4096
-
-static const char *target;
-static void *blocks[BLOCKS_MAX];
-static unsigned block_count;
-
-const char *request_target(const struct request *request)
+/* The value lies within the query; decoding never makes it longer, and fails only at a '%'. */
+static void check_value(const char *target, struct zt_text raw)
 {
-    (void)request;
-    return target;
-}
+    char *decoded = malloc(raw.length + 1);
+    size_t length = 0;
 
-void *request_allocate(struct request *request, size_t length)
-{
-    (void)request;
-    if (block_count == BLOCKS_MAX)
-        return NULL;
-    return blocks[block_count++] = malloc(length);
-}
-
-static void release(void)
-{
-    while (block_count > 0)
-        free(blocks[--block_count]);
+    FUZZ_ASSERT(decoded != NULL);
+    FUZZ_ASSERT(raw.bytes > strchr(target, '?'));
+    FUZZ_ASSERT(raw.bytes + raw.length <= target + strlen(target));
+    FUZZ_ASSERT(raw.length == 0 || memchr(raw.bytes, '&', raw.length) == NULL);
+    if (percent_decode(raw, decoded, &length))
+        FUZZ_ASSERT(length <= raw.length);
+    else
+        FUZZ_ASSERT(memchr(raw.bytes, '%', raw.length) != NULL);
+    free(decoded);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static const char *const names[] = {"prefix", "match", "", "a"};
-    static struct request_state state;
-    char *text = fuzz_string(bytes, length);
+    char *target = fuzz_string(bytes, length);
 
-    target = text;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        struct zt_text value;
+        struct zt_text raw;
 
-        state.malformed_parameter = NULL;
-        for (unsigned nth = 0; nth < 8 && request_query(&state.request, names[i], nth, &value);
-             nth++)
-            FUZZ_ASSERT(value.bytes != NULL && value.length <= strlen(text));
-        FUZZ_ASSERT(state.malformed_parameter == NULL || strchr(text, '%') != NULL);
-        release();
+        for (unsigned nth = 0; nth < 8 && query_find(target, names[i], nth, &raw); nth++)
+            check_value(target, raw);
     }
-    free(text);
+    free(target);
     return 0;
 }

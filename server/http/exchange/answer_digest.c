@@ -1,39 +1,38 @@
-/* The digests of an answer. What is known costs nothing; what is wanted and not known is hashed on
- * workers, in turns of a few MiB, so that it ends soon when the client goes away or the server
- * stops: the answer then goes without. Several who want the same digest find it when the first of
- * them has it. */
+/* The digests of an answer. A known digest costs nothing. One that is wanted and unknown is computed
+ * by workers, a few MiB at a time, so that hashing ends soon after the client goes away or the
+ * server stops; the answer then has no digest. Requests that want the same digest at the same time
+ * all take it as soon as the first of them has it. */
 #include "http/exchange/answer_digest.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "catalog/generation.h"
 #include "http/exchange/digest_memory.h"
 #include "http/exchange/digest_queue.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/digest_fields.h"
-#include "http/wire/connections.h"
 #include "zt/digest.h"
 
-/* One turn: some milliseconds of a worker. */
-#define TURN_BYTES ((uint64_t)4 << 20)
-/* Read at a time; stays in a processor's cache until it is hashed. */
+/* One job: some milliseconds of a worker. */
+#define JOB_BYTES ((uint64_t)4 << 20)
+/* Read at a time; stays in the processor's cache until it is hashed. */
 #define BLOCK_BYTES ((size_t)256 << 10)
-/* So many bytes of memory are hashed on the loop, sooner than a worker would be woken; they are not
- * worth remembering either. */
+/* Up to this much memory is hashed on the loop, which is faster than waking a worker; its digest is
+ * not worth remembering either. */
 #define INLINE_BYTES    ((uint64_t)64 << 10)
 #define INLINE_SEGMENTS 16
 
 enum subject { SUBJECT_NONE, SUBJECT_WHOLE, SUBJECT_BODY };
 
 struct digesting {
-    struct digest_turn turn; /* first, so that one is the other */
+    struct digest_job job; /* first: hash_on_worker casts */
     struct request *request;
-    enum subject subject; /* NONE: nothing is under way */
+    enum subject subject; /* NONE: no hashing is under way */
     struct zt_hasher *hasher;
     const struct segment *segments;
-    size_t segment; /* that holds the next byte */
+    size_t segment; /* the index of the one that holds the next byte */
     uint64_t length;
     uint64_t done;
     struct zt_error error;
@@ -56,7 +55,7 @@ static enum zt_status hash_piece(struct digesting *digesting, const struct segme
     return ZT_OK;
 }
 
-/* Up to end. A mapping is not touched: a file that is cut short meanwhile would raise a signal. */
+/* Up to end. Reads files rather than their mappings: truncating a mapped file raises a signal. */
 static void hash_until(struct digesting *digesting, uint64_t end, uint8_t *buffer)
 {
     while (digesting->done < end) {
@@ -64,6 +63,7 @@ static void hash_until(struct digesting *digesting, uint64_t end, uint8_t *buffe
         const uint64_t left = segment->start + segment->length - digesting->done;
         uint64_t length = left < end - digesting->done ? left : end - digesting->done;
 
+        assert(left > 0 && left <= segment->length);
         length = length < BLOCK_BYTES ? length : BLOCK_BYTES;
         if (hash_piece(digesting, segment, (size_t)length, buffer) != ZT_OK)
             return;
@@ -72,15 +72,14 @@ static void hash_until(struct digesting *digesting, uint64_t end, uint8_t *buffe
     }
 }
 
-/* On a worker. */
-static void hash_turn(struct digest_turn *turn)
+static void hash_on_worker(struct digest_job *job)
 {
-    struct digesting *digesting = (struct digesting *)turn;
+    struct digesting *digesting = (struct digesting *)job;
     const uint64_t left = digesting->length - digesting->done;
     uint8_t *buffer = malloc(BLOCK_BYTES);
 
     if (buffer != NULL)
-        hash_until(digesting, digesting->done + (left < TURN_BYTES ? left : TURN_BYTES), buffer);
+        hash_until(digesting, digesting->done + (left < JOB_BYTES ? left : JOB_BYTES), buffer);
     else
         zt_fail(&digesting->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to hash with");
     free(buffer);
@@ -97,7 +96,7 @@ static bool is_small(const struct digesting *digesting, size_t segment_count)
     return true;
 }
 
-/* --- what is known, what is missing --- */
+/* --- what is known and what is missing --- */
 
 static bool body_is_whole(const struct request *request)
 {
@@ -126,7 +125,7 @@ static void recall_whole(struct request *request)
         digest_memory_find(memory, request_target(request), reply->etag, reply->sha256);
 }
 
-/* A part that is known is told whether or not somebody wants it: it costs nothing. */
+/* The digest of a known part costs nothing, so it is sent even if the client does not want it. */
 static void recall_body(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -171,6 +170,7 @@ static bool begin_hashing(struct digesting *digesting, enum subject subject)
 
     if (zt_hasher_new(ZT_DIGEST_SHA256, &digesting->hasher) != ZT_OK)
         return false;
+    assert(digesting->subject == SUBJECT_NONE && subject != SUBJECT_NONE);
     digesting->subject = subject;
     digesting->segments = whole ? request->reply.segments : answer->segments;
     digesting->length = whole ? request->reply.length : answer->content_length;
@@ -182,10 +182,10 @@ static bool begin_hashing(struct digesting *digesting, enum subject subject)
     return true;
 }
 
-/* A digest of bytes that were written to while they were read is one of nothing. */
+/* A digest of bytes that were written to while they were read belongs to no version of them. */
 static bool is_trusted(const struct request *request)
 {
-    return request->generation == NULL || generation_is_unwritten(request->generation);
+    return request->generation == NULL || request->is_unwritten(request->generation);
 }
 
 static void take_whole(struct request *request, const uint8_t sha256[32])
@@ -199,7 +199,7 @@ static void take_whole(struct request *request, const uint8_t sha256[32])
         digest_memory_keep(memory, request_target(request), reply->etag, sha256);
 }
 
-/* False: what was hashed is not to be told. */
+/* False: the digest must not be used. */
 static bool finish_hashing(struct digesting *digesting)
 {
     struct request *request = digesting->request;
@@ -207,6 +207,7 @@ static bool finish_hashing(struct digesting *digesting)
     const enum subject subject = digesting->subject;
     struct zt_digest digest;
 
+    assert(subject != SUBJECT_NONE && digesting->done == digesting->length);
     zt_hasher_finish(digesting->hasher, &digest);
     end_hashing(digesting);
     if (!is_trusted(request))
@@ -220,17 +221,19 @@ static bool finish_hashing(struct digesting *digesting)
     return true;
 }
 
-/* Whether it is worth another turn. A client that has sent all it will may be gone or not: it gets
- * its answer, and no digest that takes long. */
+/* Whether to go on. A client that has shut down its sending side may be gone: it gets its answer,
+ * but no digest that takes long. */
 static bool is_awaited(const struct digesting *digesting)
 {
-    const struct connection *connection = digesting->request->connection;
+    const struct request *request = digesting->request;
+    const struct transport *transport = request_state_const(request)->transport;
 
-    return !digest_queue_is_stopped(digesting->request->server->digest_queue) &&
-           (digesting->done == 0 || connection == NULL || connection_is_established(connection));
+    return !digest_queue_is_stopped(request->server->digest_queue) &&
+           (digesting->done == 0 || transport == NULL ||
+            transport->is_established(request->connection));
 }
 
-/* READY: this one is over, and *out_go_on says whether another may follow. */
+/* READY: this computation is over, and *out_go_on says whether another may follow. */
 static enum outcome go_on_hashing(struct digesting *digesting, bool *out_go_on)
 {
     struct request *request = digesting->request;
@@ -244,8 +247,8 @@ static enum outcome go_on_hashing(struct digesting *digesting, bool *out_go_on)
     }
     if (!is_awaited(digesting))
         return OUTCOME_READY;
-    digesting->turn.run = hash_turn;
-    digest_queue_submit(request->server->digest_queue, &digesting->turn);
+    digesting->job.run = hash_on_worker;
+    digest_queue_submit(request->server->digest_queue, &digesting->job);
     return OUTCOME_WAITING;
 }
 
@@ -263,7 +266,7 @@ static struct digesting *new_digesting(struct request *request)
     return digesting;
 }
 
-/* Computes one after the other; what cannot be begun is left out. */
+/* Computes one after the other. One that cannot be begun for lack of memory is left out. */
 static enum outcome compute(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -303,7 +306,7 @@ enum outcome answer_digest_find(struct request *request)
         recall_body(request);
     }
     recall_whole(request);
-    /* Somebody else had the same digest sooner. */
+    /* Another request has computed the same digest. */
     if (state->digesting != NULL && state->digesting->subject == SUBJECT_WHOLE && reply->has_sha256)
         end_hashing(state->digesting);
     if (compute(request) == OUTCOME_WAITING)

@@ -1,21 +1,22 @@
-/* A hash table whose entries stand in the order of their last use as well. */
+/* A hash table whose entries are also linked in order of last use. */
 #include "http/exchange/digest_memory.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/recency.h"
 #include "zt/digest.h"
 
-/* Of target and tag together: with the entries' number it bounds what clients can make this hold, 4
- * MiB. */
+/* Of target and tag together. With the number of entries it bounds the memory that clients can
+ * occupy, to 4 MiB. */
 #define NAME_MAX_BYTES 1024
 
 struct entry {
+    struct recency_link recency; /* first: eviction casts */
     struct entry *chain;
-    struct entry *newer;
-    struct entry *older;
     uint64_t hash;
     uint8_t sha256[32];
     size_t name_length;
@@ -24,13 +25,12 @@ struct entry {
 
 struct digest_memory {
     pthread_mutex_t lock;
-    atomic_uint count;
-    struct entry *newest;
-    struct entry *oldest;
+    atomic_bool is_used;
+    struct recency recency;
     struct entry *buckets[DIGEST_MEMORY_ENTRIES];
 };
 
-/* A name as it is looked for. */
+/* A name to look for. */
 struct name {
     char bytes[NAME_MAX_BYTES];
     size_t length;
@@ -50,17 +50,17 @@ void digest_memory_free(struct digest_memory *memory)
 {
     if (memory == NULL)
         return;
-    while (memory->newest != NULL) {
-        struct entry *older = memory->newest->older;
+    while (memory->recency.oldest != NULL) {
+        struct recency_link *oldest = memory->recency.oldest;
 
-        free(memory->newest);
-        memory->newest = older;
+        recency_remove(&memory->recency, oldest);
+        free(oldest);
     }
     pthread_mutex_destroy(&memory->lock);
     free(memory);
 }
 
-/* A tag holds no line feed, so no two pairs make one name. */
+/* A tag contains no line feed, so two pairs never make the same name. */
 static bool make_name(const char *target, const char *etag, struct name *out_name)
 {
     const size_t etag_length = strlen(etag);
@@ -88,50 +88,24 @@ static struct entry **find_link(struct digest_memory *memory, const struct name 
     return link;
 }
 
-static void enlist(struct digest_memory *memory, struct entry *entry)
-{
-    entry->newer = NULL;
-    entry->older = memory->newest;
-    if (memory->newest != NULL)
-        memory->newest->newer = entry;
-    else
-        memory->oldest = entry;
-    memory->newest = entry;
-}
-
-static void delist(struct digest_memory *memory, struct entry *entry)
-{
-    if (entry->newer != NULL)
-        entry->newer->older = entry->older;
-    else
-        memory->newest = entry->older;
-    if (entry->older != NULL)
-        entry->older->newer = entry->newer;
-    else
-        memory->oldest = entry->newer;
-}
-
 static struct entry *find_entry(struct digest_memory *memory, const struct name *name)
 {
     struct entry *entry = *find_link(memory, name);
 
-    if (entry != NULL) {
-        delist(memory, entry);
-        enlist(memory, entry);
-    }
+    if (entry != NULL)
+        recency_touch(&memory->recency, &entry->recency);
     return entry;
 }
 
 static void evict_oldest(struct digest_memory *memory)
 {
-    struct entry *entry = memory->oldest;
+    struct entry *entry = (struct entry *)memory->recency.oldest;
     struct entry **link = &memory->buckets[entry->hash % DIGEST_MEMORY_ENTRIES];
 
     while (*link != entry)
         link = &(*link)->chain;
     *link = entry->chain;
-    delist(memory, entry);
-    memory->count--;
+    recency_remove(&memory->recency, &entry->recency);
     free(entry);
 }
 
@@ -142,19 +116,20 @@ static struct entry *add_entry(struct digest_memory *memory, const struct name *
 
     if (entry == NULL)
         return NULL;
-    if (memory->count == DIGEST_MEMORY_ENTRIES)
+    assert(memory->recency.count <= DIGEST_MEMORY_ENTRIES);
+    if (memory->recency.count == DIGEST_MEMORY_ENTRIES)
         evict_oldest(memory);
     entry->chain = *bucket;
     entry->hash = name->hash;
     entry->name_length = name->length;
     memcpy(entry->name, name->bytes, name->length);
     *bucket = entry;
-    enlist(memory, entry);
-    memory->count++;
+    recency_add(&memory->recency, &entry->recency);
+    atomic_store_explicit(&memory->is_used, true, memory_order_relaxed);
     return entry;
 }
 
-/* --- for everybody --- */
+/* --- from any thread --- */
 
 bool digest_memory_find(struct digest_memory *memory, const char *target, const char *etag,
                         uint8_t out_sha256[32])
@@ -162,9 +137,8 @@ bool digest_memory_find(struct digest_memory *memory, const char *target, const 
     const struct entry *entry;
     struct name name;
 
-    /* Most servers are never asked for a digest that they do not know: their requests take no lock.
-     */
-    if (atomic_load_explicit(&memory->count, memory_order_relaxed) == 0 ||
+    /* Most servers are never asked for a digest that they do not know; their requests take no lock. */
+    if (!atomic_load_explicit(&memory->is_used, memory_order_relaxed) ||
         !make_name(target, etag, &name))
         return false;
     pthread_mutex_lock(&memory->lock);

@@ -1,8 +1,8 @@
-/* SHA-256s of representations that were computed because a client wanted them: a bounded number,
- * the least recently used goes first. Safe from any thread.
+/* SHA-256s of representations that were computed because a client wanted them: a bounded number, of
+ * which the least recently used goes first. From any thread.
  *
- * Their names are target and strong ETag together, since a tag tells apart only the representations
- * of one resource. */
+ * The key is the target and the strong ETag, since a tag is unique only among the representations of
+ * one resource. */
 #ifndef HTTP_EXCHANGE_DIGEST_MEMORY_H
 #define HTTP_EXCHANGE_DIGEST_MEMORY_H
 
@@ -21,7 +21,7 @@ void digest_memory_free(struct digest_memory *memory);
 bool digest_memory_find(struct digest_memory *memory, const char *target, const char *etag,
                         uint8_t out_sha256[32]);
 
-/* Without memory, and of a very long target, it is not kept. */
+/* Does nothing if memory is out or the target is very long. */
 void digest_memory_keep(struct digest_memory *memory, const char *target, const char *etag,
                         const uint8_t sha256[32]);
 

@@ -1,6 +1,7 @@
-/* A queue before the workers' own, from which only so many turns are with them at a time. */
+/* A queue in front of the workers' own, which passes on only a few jobs at a time. */
 #include "http/exchange/digest_queue.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 struct digest_queue {
     struct workers *workers;
     pthread_mutex_t lock;
-    struct digest_turn *first;
-    struct digest_turn **last;
+    struct digest_job *first;
+    struct digest_job **last;
     unsigned at_once;
     unsigned running;
     atomic_bool stopped;
@@ -32,6 +33,7 @@ void digest_queue_free(struct digest_queue *queue)
 {
     if (queue == NULL)
         return;
+    assert(queue->first == NULL);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
@@ -47,56 +49,59 @@ bool digest_queue_is_stopped(const struct digest_queue *queue)
 }
 
 /* The lock is held. */
-static struct digest_turn *take_first(struct digest_queue *queue)
+static struct digest_job *take_first(struct digest_queue *queue)
 {
-    struct digest_turn *turn = queue->first;
+    struct digest_job *digest_job = queue->first;
 
-    if (turn == NULL)
+    if (digest_job == NULL)
         return NULL;
-    queue->first = turn->next;
+    queue->first = digest_job->next;
     if (queue->first == NULL)
         queue->last = &queue->first;
-    return turn;
+    return digest_job;
 }
 
 static void pass_on(struct digest_queue *queue)
 {
-    struct digest_turn *next;
+    struct digest_job *next;
 
     pthread_mutex_lock(&queue->lock);
     next = take_first(queue);
+    assert(queue->running > 0);
     queue->running -= next == NULL;
     pthread_mutex_unlock(&queue->lock);
     if (next != NULL)
         workers_submit(queue->workers, &next->job);
 }
 
-static void run_turn(struct job *job)
+static void run_job(struct job *job)
 {
-    struct digest_turn *turn = (struct digest_turn *)job;
-    struct digest_queue *queue = turn->queue;
+    struct digest_job *digest_job = (struct digest_job *)job;
+    struct digest_queue *queue = digest_job->queue;
 
-    turn->run(turn);
-    /* The turn may be gone. */
+    digest_job->run(digest_job);
+    /* The job may be gone. */
     pass_on(queue);
 }
 
-void digest_queue_submit(struct digest_queue *queue, struct digest_turn *turn)
+void digest_queue_submit(struct digest_queue *queue, struct digest_job *digest_job)
 {
     bool now;
 
-    turn->job = (struct job){.run = run_turn};
-    turn->queue = queue;
-    turn->next = NULL;
+    digest_job->job = (struct job){.run = run_job};
+    digest_job->queue = queue;
+    digest_job->next = NULL;
     pthread_mutex_lock(&queue->lock);
+    assert(queue->running <= queue->at_once);
+    assert(queue->running == queue->at_once || queue->first == NULL);
     now = queue->running < queue->at_once;
     if (now) {
         queue->running++;
     } else {
-        *queue->last = turn;
-        queue->last = &turn->next;
+        *queue->last = digest_job;
+        queue->last = &digest_job->next;
     }
     pthread_mutex_unlock(&queue->lock);
     if (now)
-        workers_submit(queue->workers, &turn->job);
+        workers_submit(queue->workers, &digest_job->job);
 }

@@ -1,6 +1,6 @@
-/* Hashing that clients wait for, in short turns: so many at a time, one after the other, so that
- * any number of clients who want digests of large things keep neither the workers from other
- * requests nor each other from their turn. */
+/* Hashing that clients wait for, cut into short jobs of which only a few run at a time, in the order
+ * in which they were submitted. So clients that want digests of large representations, however many
+ * they are, keep neither the workers from other requests nor each other from progress. */
 #ifndef HTTP_EXCHANGE_DIGEST_QUEUE_H
 #define HTTP_EXCHANGE_DIGEST_QUEUE_H
 
@@ -10,25 +10,24 @@
 
 struct digest_queue;
 
-/* One turn; a structure of its owner's with this one inside. run may free it. */
-struct digest_turn {
-    struct job job; /* first: the job is the structure */
-    void (*run)(struct digest_turn *turn);
+/* One short job, inside a structure of its owner's. run may free it. */
+struct digest_job {
+    struct job job; /* first: the queue casts */
+    void (*run)(struct digest_job *digest_job);
     struct digest_queue *queue;
-    struct digest_turn *next;
+    struct digest_job *next;
 };
 
-/* NULL when memory is out. */
+/* A queue that runs at_once jobs at a time, at least one. NULL if memory is out. */
 struct digest_queue *digest_queue_new(struct workers *workers, unsigned at_once);
 /* After the workers have ended. Takes NULL. */
 void digest_queue_free(struct digest_queue *queue);
 
-/* For the end of the program, before the loops are stopped: who is in the middle of hashing is to
- * give it up. */
+/* Before the loops are stopped: requests in the middle of hashing give it up. */
 void digest_queue_stop(struct digest_queue *queue);
 bool digest_queue_is_stopped(const struct digest_queue *queue);
 
-/* Calls turn->run on a worker when its turn has come. Never blocks. */
-void digest_queue_submit(struct digest_queue *queue, struct digest_turn *turn);
+/* Calls digest_job->run on a worker once it may run. Never blocks. */
+void digest_queue_submit(struct digest_queue *queue, struct digest_job *digest_job);
 
 #endif

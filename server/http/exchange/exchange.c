@@ -1,26 +1,36 @@
-/* The stages of exchange.h, one function each; the answer's header fields stand in answer_fields.c.
- */
+/* The stages of exchange.h, one function each; answer.c chooses the bytes and the header fields. */
 #include "http/exchange/exchange.h"
 
-#include <string.h>
+#include <assert.h>
 
-#include "catalog/catalog.h"
-#include "http/exchange/answer_body.h"
+#include "http/exchange/answer.h"
 #include "http/exchange/answer_digest.h"
-#include "http/exchange/answer_fields.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/trace.h"
 #include "http/fields/conditional.h"
 #include "http/fields/framing.h"
-#include "http/fields/target.h"
 
-/* As nginx and Apache have it: twice the longest name, every byte percent-encoded, fits. */
+/* The limit of nginx and Apache; twice the longest name fits, with every byte percent-encoded. */
 #define TARGET_MAX 8192
-/* A body nobody asked for is read up to this, so that the connection can go on. */
+/* Up to this much of an unwanted body is read and dropped, to keep the connection. */
 #define DROPPED_MAX (UINT64_C(1) << 20)
 
 /* --- begin --- */
+
+static enum problem problem_of_framing(enum framing_verdict verdict)
+{
+    switch (verdict) {
+    case FRAMING_SOUND:
+    case FRAMING_BROKEN:
+        break;
+    case FRAMING_TOO_LARGE:
+        return PROBLEM_TOO_LARGE;
+    case FRAMING_EXPECTATION:
+        return PROBLEM_EXPECTATION_FAILED;
+    }
+    return PROBLEM_INVALID_REQUEST;
+}
 
 static void check_framing(struct request *request)
 {
@@ -36,8 +46,8 @@ static void check_framing(struct request *request)
     if (state->headers_hidden) {
         state->broken = true;
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "the header is not lines of \"name: value\" with CR LF at their ends, "
-                      "without NUL and not folded");
+                      "the header must be lines of \"name: value\" that end with CR LF, "
+                      "not folded and without NUL");
         return;
     }
     framing_check(state->headers, state->header_count, state->http_1_0, &framing);
@@ -45,10 +55,7 @@ static void check_framing(struct request *request)
     if (framing.verdict == FRAMING_SOUND)
         return;
     state->broken = true;
-    problem_reply(request,
-                  framing.verdict == FRAMING_EXPECTATION ? PROBLEM_EXPECTATION_FAILED
-                                                         : PROBLEM_INVALID_REQUEST,
-                  "%s", framing.why);
+    problem_reply(request, problem_of_framing(framing.verdict), "%s", framing.why);
 }
 
 static bool target_is_text(const char *target)
@@ -68,74 +75,62 @@ static void check_target(struct request *request)
                       TARGET_MAX);
     if (request->replied || target_is_text(target))
         return;
-    /* Others may see a shorter target with something behind it. */
+    /* A proxy in front may have seen a shorter target with something after it. */
     request_state(request)->broken = true;
     problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "the target holds a blank, a '#' or a control character");
+                  "the target contains a space, a '#' or a control character");
 }
 
-/* What can be answered by a server whose catalog is not there yet; targets that lead nowhere too.
- */
-static bool needs_no_catalog(const char *target)
-{
-    static const char *const paths[] = {"/healthz", "/readyz", "/version", "/openapi.json"};
-    struct zt_text path;
-
-    if (target_path(target, &path) != TARGET_PATH)
-        return true;
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-        if (strlen(paths[i]) == path.length && memcmp(paths[i], path.bytes, path.length) == 0)
-            return true;
-    return false;
-}
-
-static void check_loaded(struct request *request)
-{
-    struct catalog *catalog = request->server->catalog;
-
-    if (catalog == NULL || needs_no_catalog(request_target(request)) || catalog_is_loaded(catalog))
-        return;
-    problem_reply(request, PROBLEM_OVERLOADED, "the models are still being read");
-    representation_field(&request->reply, "Retry-After", "1");
-}
-
-/* A handler takes a parameter that cannot be decoded for an absent one; what it made of that is not
- * the answer. */
+/* To a handler a parameter that cannot be decoded looks absent; its reply does not count. */
 static void check_query(struct request *request)
 {
     const char *name = request_state(request)->malformed_parameter;
 
     if (name != NULL && request->reply.status < 400)
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s holds a malformed percent-encoding",
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s contains a malformed percent-escape",
                       name);
 }
 
 static void find_operation(struct request *request)
 {
-    struct request_state *state = request_state(request);
+    request_state(request)->operation = router_match(request);
+}
 
-    state->operation = router_match(request);
-    if (state->operation == NULL)
+/* Until the first scan of the models has ended, only the routes that need none of them answer. */
+static void check_loaded(struct request *request)
+{
+    const struct server *server = request->server;
+
+    if (request->route->needs_no_models || server->is_loaded == NULL || server->is_loaded(server))
         return;
+    problem_reply(request, PROBLEM_OVERLOADED, "the models are still being read");
+    representation_field(&request->reply, "Retry-After", "1");
+}
+
+static void begin_operation(struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+
     if (state->operation->begin != NULL)
         state->operation->begin(request);
     /* Before a body can have effects. */
     if (!request->replied)
         check_query(request);
     if (!request->replied && state->operation->receive == NULL &&
-        state->body_length > DROPPED_MAX && state->body_length != UINT64_MAX)
+        state->body_length > DROPPED_MAX && state->body_length != FRAMING_CHUNKED)
         problem_reply(request, PROBLEM_TOO_LARGE, "this resource takes no body");
 }
 
 bool exchange_begin(struct request *request)
 {
-    static void (*const checks[])(struct request * request) = {check_framing, check_target,
-                                                               check_loaded, find_operation};
+    static void (*const checks[])(struct request * request) = {
+        check_framing, check_target, find_operation, check_loaded, begin_operation};
 
-    /* First, since a refusal names the request too. */
+    /* First, since a refusal carries the request's id too. */
     trace_identify(request);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
         checks[i](request);
+    assert(request->replied || request_state(request)->operation->handle != NULL);
     return request->replied;
 }
 
@@ -146,8 +141,8 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
     struct request_state *state = request_state(request);
 
     state->body_received += length;
-    /* No answer can be sent in the middle of a body: after a refusal the rest is read and dropped.
-     */
+    assert(state->stage == EXCHANGE_HANDLE);
+    /* No answer can be sent in the middle of a body: after a refusal its rest is read and dropped. */
     if (!request->replied && state->operation != NULL && state->operation->receive != NULL) {
         state->operation->receive(request, bytes, length);
         return true;
@@ -164,7 +159,7 @@ static bool is_read(const struct request *request)
     return request->method == METHOD_GET || request->method == METHOD_HEAD;
 }
 
-/* Before any step, so that a 304 costs no verification. */
+/* Before any step, so that a 304 costs no verification or decoding. */
 static void check_preconditions(struct request *request)
 {
     const struct representation *reply = &request->reply;
@@ -185,7 +180,7 @@ static void check_preconditions(struct request *request)
         request_state(request)->not_modified = true;
         break;
     case PRECONDITION_FAILED:
-        problem_reply(request, PROBLEM_PRECONDITION_FAILED, "the representation's tag is %s",
+        problem_reply(request, PROBLEM_PRECONDITION_FAILED, "the ETag of the representation is %s",
                       reply->etag);
         break;
     }
@@ -203,7 +198,7 @@ static enum outcome handle(struct request *request)
     return OUTCOME_READY;
 }
 
-/* --- preparation --- */
+/* --- steps --- */
 
 static enum outcome prepare(struct request *request)
 {
@@ -215,7 +210,7 @@ static enum outcome prepare(struct request *request)
         state->step++;
     }
     if (!state->not_modified)
-        answer_body_choose(request);
+        answer_choose_ranges(request);
     state->stage = EXCHANGE_DIGEST;
     return OUTCOME_READY;
 }
@@ -241,12 +236,12 @@ struct answer *exchange_answer(struct request *request)
     struct request_state *state = request_state(request);
     struct answer *answer = &state->answer;
 
-    answer_body_settle(request);
+    assert(request->replied || state->stage == EXCHANGE_ANSWER);
+    answer_take_segments(request);
     answer->status = state->not_modified ? 304 : state->ranged ? 206 : request->reply.status;
-    /* The library takes trailers for what they are not, and shows nothing of them
-     * (docs/decisions/framing.md). */
-    answer->close = state->broken || state->body_length == UINT64_MAX;
+    /* The library misreads trailers and does not show them (docs/decisions/framing.md). */
+    answer->close = state->broken || state->body_length == FRAMING_CHUNKED;
     answer->fields = state->answer_fields;
-    answer->field_count = answer_fields_write(request, state->answer_fields);
+    answer->field_count = answer_write_fields(request, state->answer_fields);
     return answer;
 }

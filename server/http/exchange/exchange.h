@@ -1,5 +1,5 @@
-/* One request from header to answer: route, begin, body, handler, preconditions, preparation,
- * ranges, digests, answer.
+/* One request, from header to answer: route, begin, body, handler, preconditions, steps, ranges,
+ * digests, answer.
  *
  *   START --header in--> BODY --last byte--> HANDLE --ready--> PREPARE --ready--> DIGEST --ready--+
  *     |                    |                   | ^ waiting       | ^ waiting        | ^ waiting   |
@@ -12,34 +12,37 @@
 
 #include "http/exchange/request.h"
 
-/* The header fields are in. True: refused, the reply is settled and may be sent before the body. */
+/* The header fields are in. True: the request is refused, and the reply may be sent before the body
+ * is read. */
 bool exchange_begin(struct request *request);
 
-/* A piece of the body. False: more than may be wasted on a body that nobody wants; the connection
- * is to be ended. */
+/* A piece of the body. False: the body is unwanted and larger than what is read and dropped; the
+ * connection must be ended. */
 bool exchange_receive(struct request *request, const void *bytes, size_t length);
 
-/* The body is in, or a wait has ended. READY: answer can be sent. */
+/* The body is in, or a wait has ended. READY: the answer can be sent. */
 enum outcome exchange_advance(struct request *request);
 
-/* The answer after preconditions and ranges: status, fields, and the segments that are sent (none
- * for HEAD and 304, though content_length is that of the GET). There may be as many as the
- * representation has, and two more for each of several ranges. */
-#define ANSWER_LENGTH_UNKNOWN \
-    UINT64_MAX /* of a 304 before the steps: it must not tell a wrong one */
+/* A 304 leaves the steps out, so its length may be unknown: then none is sent rather than a wrong
+ * one. */
+#define ANSWER_LENGTH_UNKNOWN UINT64_MAX
 
+/* The answer after preconditions and ranges. HEAD and 304 have no segments, though content_length is
+ * that of the GET. Others have at most as many as the representation, and two more for each of
+ * several ranges. */
 struct answer {
     unsigned status;
     uint64_t content_length;
-    bool close; /* this answer is the connection's last */
+    bool close; /* the last answer on its connection */
     const struct field *fields;
     unsigned field_count;
-    struct segment *segments; /* with start, in the answer */
+    struct segment *segments; /* their start is the position in the answer */
     size_t segment_count;
 };
 
-/* After exchange_advance said READY (or exchange_begin refused). Borrowed from the request; whoever
- * sends it may put other segments of the same bytes in the place of these. */
+/* To be called after exchange_advance returned READY or exchange_begin refused; again if the reply
+ * has been replaced since. Borrowed from the request; the sender may replace the segments by others
+ * with the same bytes. */
 struct answer *exchange_answer(struct request *request);
 
 #endif

@@ -1,8 +1,7 @@
 /* The body of a multipart/byteranges answer (RFC 9110 section 14.6, RFC 2046 section 5.1.1).
  *
- * The boundary is drawn anew for each answer: whoever writes a file cannot put it there, and 128
- * bits do not occur by chance. Its length is constant, so that the answer's is what the ranges make
- * it. */
+ * The boundary of each answer is random, so that nobody can put it into a file, and 128 bits long,
+ * so that it does not occur by chance. */
 #include "http/exchange/multipart.h"
 
 #include <assert.h>
@@ -73,7 +72,7 @@ static bool add_parts(struct request *request, const struct range_set *set, cons
     return add_text(multipart, request_print(request, "\r\n--%s--\r\n", boundary));
 }
 
-/* A head for each part, and the end. */
+/* With a head for each part, and the end. */
 static size_t count_segments(const struct representation *reply, const struct range_set *set)
 {
     size_t count = (size_t)set->count + 1;

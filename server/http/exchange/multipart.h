@@ -12,11 +12,10 @@ struct multipart {
     uint64_t length;
 };
 
-/* The parts in the order of the set, each with its Content-Range and what the whole would have as
- * Content-Type and Content-Encoding: the framing around them is not encoded. Bytes of the
- * representation are named, not copied: at most RANGES_MAX heads and two more segments for each
- * range than the representation has itself. Everything lives as long as the request. False when
- * memory is out. */
+/* The parts in the order of the set, each with its Content-Range and with the Content-Type and
+ * Content-Encoding of the whole: the framing around the parts is not encoded. Bytes of the
+ * representation are referred to, not copied: each range adds one segment, its head, to those
+ * that it touches. Everything lives as long as the request. False if memory is out. */
 bool multipart_make(struct request *request, const struct range_set *set,
                     struct multipart *out_multipart);
 

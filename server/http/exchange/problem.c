@@ -1,7 +1,6 @@
-/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes an
- * answer.
+/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes a reply.
  *
- * What the disk or the memory did is logged, not told: a client learns what it can act on. */
+ * Failures of the disk and of memory are logged; the client learns only what it can act on. */
 #include "http/exchange/problem.h"
 
 #include <assert.h>
@@ -13,10 +12,10 @@
 #include "base/json_write.h"
 #include "base/log.h"
 
-/* Longer details are cut; they hold at most two names. */
+/* Longer details are cut. Two names fit. */
 #define DETAIL_SIZE 2560
 #define MEDIA_TYPE  "application/problem+json"
-/* Sent when there is no memory left for anything better. */
+/* For want of memory for anything better. */
 #define LAST_RESORT                                          \
     "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
     "error\",\"status\":500,\"code\":\"internal\"}"
@@ -156,8 +155,8 @@ static void write_problem(struct json *json, const struct request *request, enum
     write_member(json, "request_id", request->id);
 }
 
-/* Begins the reply anew: nothing of what a handler had put there is left. */
-static void settle(struct request *request, unsigned status, const char *body, size_t length)
+/* Nothing that a handler had put into the reply is left. */
+static void replace_reply(struct request *request, unsigned status, const char *body, size_t length)
 {
     struct representation *reply = &request->reply;
 
@@ -186,9 +185,10 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     body = json.failed ? NULL : request_allocate(request, json.length);
     if (body != NULL) {
         memcpy(body, json.text, json.length);
-        settle(request, kinds[problem].status, body, json.length);
+        replace_reply(request, kinds[problem].status, body, json.length);
     } else {
-        settle(request, kinds[PROBLEM_INTERNAL].status, LAST_RESORT, sizeof(LAST_RESORT) - 1);
+        replace_reply(request, kinds[PROBLEM_INTERNAL].status, LAST_RESORT,
+                      sizeof(LAST_RESORT) - 1);
     }
     json_free(&json);
     return OUTCOME_READY;

@@ -20,7 +20,7 @@ enum problem {
     PROBLEM_NOT_ACCEPTABLE,
     PROBLEM_TIMEOUT,
     PROBLEM_CONFLICT,
-    PROBLEM_LOCKED, /* a conflict with a request that is under way: 423 */
+    PROBLEM_LOCKED, /* 423: a conflict with a request under way */
     PROBLEM_LENGTH_REQUIRED,
     PROBLEM_PRECONDITION_FAILED,
     PROBLEM_TOO_LARGE,
@@ -52,24 +52,24 @@ enum problem {
 unsigned problem_status(enum problem problem);
 const char *problem_code(enum problem problem);
 
-/* Replaces the reply by a problem; detail is for a person, without a path of the disk. Always
- * OUTCOME_READY, so that a handler can end with it. */
+/* Replaces the reply by a problem. detail is for a person and names no path of the disk. Always
+ * OUTCOME_READY, so that a handler can return it. */
 enum outcome problem_reply(struct request *request, enum problem problem, const char *detail_format,
                            ...) __attribute__((format(printf, 3, 4)));
 
-/* The same for a failure of the core: status decides the problem (one table), and rule, object,
- * component and offset become members as far as they apply. */
+/* The same for a failure of the core: its status decides the problem (problem_of_status), and rule,
+ * object, component and offset become members if they apply. */
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error);
 
-/* The same where the caller knows better than the table which problem it is (unsupported-encoding,
+/* The same if the caller knows better than the table which problem it is (unsupported-encoding,
  * digest-mismatch). */
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
                                     const struct zt_error *error);
 
-/* Which problem a failed write to the store is. */
+/* The problem of a failed write to the store. */
 enum problem problem_of_write(const struct zt_error *error);
 
-/* "code" and "detail" for a listing: the problem a core failure maps to. */
+/* The problem of a failure of the core. */
 enum problem problem_of_status(enum zt_status status);
 
 #endif

@@ -1,5 +1,5 @@
-/* Filling a representation: fields, segments, steps. Their bounds are promises of the handlers, not
- * inputs. */
+/* Filling a representation: fields, segments, steps. Handlers promise to stay within the bounds; no
+ * input decides them. */
 #include "http/exchange/representation.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ void representation_field(struct representation *representation, const char *nam
                           const char *value)
 {
     assert(representation->field_count < REPRESENTATION_FIELDS);
-    /* A value that memory had no room for is left out rather than sent wrong. */
+    /* Memory was out when the value was made: the field is left out. */
     if (value == NULL)
         return;
     representation->fields[representation->field_count++] = (struct field){name, value};
@@ -24,7 +24,7 @@ void representation_field(struct representation *representation, const char *nam
 
 static void add_segment(struct representation *representation, struct segment segment)
 {
-    /* An empty segment would only cost those that walk over them. */
+    /* No segment is empty. */
     if (segment.length == 0)
         return;
     assert(representation->segments == representation->own_segments);
@@ -69,7 +69,7 @@ void representation_segments(struct representation *representation, struct segme
     }
 }
 
-/* The segment that holds a byte. */
+/* The index of the segment that holds the byte at position. */
 static size_t find_segment(const struct representation *representation, uint64_t position)
 {
     size_t low = 0;
@@ -84,6 +84,7 @@ static size_t find_segment(const struct representation *representation, uint64_t
         else
             high = middle;
     }
+    assert(position - representation->segments[low].start < representation->segments[low].length);
     return low;
 }
 
@@ -96,6 +97,7 @@ size_t representation_count(const struct representation *representation, uint64_
 
 static void skip_bytes(struct segment *segment, uint64_t length)
 {
+    assert(length < segment->length);
     segment->length -= length;
     if (segment->kind == SEGMENT_MEMORY)
         segment->bytes += length;
@@ -109,9 +111,11 @@ size_t representation_cut(const struct representation *representation, uint64_t 
     const size_t index = find_segment(representation, first);
     size_t count = 0;
 
+    assert(length > 0 && length <= representation->length - first);
     for (uint64_t left = length; left > 0; count++) {
         struct segment *segment = &out_segments[count];
 
+        assert(index + count < representation->segment_count);
         *segment = representation->segments[index + count];
         if (count == 0)
             skip_bytes(segment, first - segment->start);
@@ -126,6 +130,6 @@ size_t representation_cut(const struct representation *representation, uint64_t 
 
 void representation_step(struct representation *representation, preparation step)
 {
-    assert(representation->step_count < REPRESENTATION_PREPARATION);
+    assert(representation->step_count < REPRESENTATION_STEPS);
     representation->steps[representation->step_count++] = step;
 }

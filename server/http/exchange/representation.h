@@ -1,9 +1,9 @@
-/* Whatever is sent is one value: JSON, a component, a stored file, later a slice or an exported
- * model.
+/* A representation: everything that is sent is one such value, be it JSON, a component, a stored
+ * file, a slice or an exported model.
  *
- * A handler says which representation; preconditions, ranges, HEAD, digest fields and sending are
- * written once, against this value. Bytes are named, never copied here: segments of memory or of a
- * source, all kept alive by what the request holds (request_hold). */
+ * A handler fills it; preconditions, ranges, HEAD, digest fields and sending are written once,
+ * against this value. Bytes are referred to, never copied: segments of memory or of a source, kept
+ * alive by what the request holds (request_hold). */
 #ifndef HTTP_EXCHANGE_REPRESENTATION_H
 #define HTTP_EXCHANGE_REPRESENTATION_H
 
@@ -17,30 +17,29 @@ struct request;
 
 enum segment_kind { SEGMENT_MEMORY, SEGMENT_SOURCE };
 
-/* A source that can be neither mapped nor sent from a descriptor (a slice, decoded frames, an
- * exported file) is read by workers, a window ahead of what is sent. */
+/* Workers read a source that can be neither mapped nor sent from a descriptor (a slice, decoded
+ * frames, an exported file), one window ahead of what is sent. */
 struct segment {
     enum segment_kind kind;
-    uint64_t start; /* in the representation, or the answer */
+    uint64_t start; /* position in the representation, or in the answer */
     uint64_t length;
     const uint8_t *bytes;     /* SEGMENT_MEMORY */
     struct zt_source *source; /* SEGMENT_SOURCE: length bytes from offset */
     uint64_t offset;
 };
 
-/* What a step or a handler says. WAITING: it has arranged that request_wake is called once; it is
- * called again then. */
+/* The result of a step or a handler. WAITING: it has arranged for one call of request_wake, and is
+ * called again after that. */
 enum outcome { OUTCOME_READY, OUTCOME_WAITING };
 
-/* A step that may take time between choosing a representation and sending it: the bytes are
- * verified, decoded, here. It runs on the loop, hands work to the workers, and is called until it
- * is ready; when nothing is to be done nothing is waited for. On failure it replaces the reply by a
- * problem and is ready. It may fill in length and segments. */
+/* A step between choosing a representation and sending it that may take time: verifying or decoding
+ * the bytes. It runs on the loop, hands work to the workers, and is called until it is ready. On
+ * failure it replaces the reply by a problem and is ready. It may fill in length and segments. */
 typedef enum outcome (*preparation)(struct request *request);
 
-#define REPRESENTATION_FIELDS      16
-#define REPRESENTATION_SEGMENTS    4 /* those that it has room for itself */
-#define REPRESENTATION_PREPARATION 4
+#define REPRESENTATION_FIELDS   16
+#define REPRESENTATION_SEGMENTS 4 /* without a list of the request's */
+#define REPRESENTATION_STEPS    4
 
 struct field {
     const char *name;
@@ -48,10 +47,10 @@ struct field {
 };
 
 struct representation {
-    unsigned status; /* 200 unless said otherwise; preconditions and ranges apply to 200 only */
+    unsigned status; /* 200 by default; preconditions and ranges apply to 200 only */
     uint64_t length;
-    /* What length will be when the steps have filled it in, where that is known before them: for a
-     * 304. 0: unknown. */
+    /* What length will be once the steps have filled it in, if that is known before; for a 304.
+     * 0: unknown. */
     uint64_t length_foretold;
     const char *media_type;    /* NULL: no Content-Type */
     const char *coding;        /* Content-Encoding, or NULL */
@@ -64,15 +63,15 @@ struct representation {
     uint8_t sha256[32]; /* of the whole representation, for Repr-Digest */
     struct field fields[REPRESENTATION_FIELDS];
     unsigned field_count;
-    /* The SHA-256 of a part, where it is known without reading: for Content-Digest. NULL: of no
-     * part. */
+    /* The SHA-256 of a part, if it is known without reading, for Content-Digest. False if it is not;
+     * NULL if no part's is. */
     bool (*part_sha256)(struct request *request, uint64_t first, uint64_t length,
                         uint8_t out_sha256[32]);
-    /* In order, without gaps, none empty: own_segments, or a longer list of the request's. */
+    /* In order, without gaps, none empty: own_segments, or a list in the request's memory. */
     struct segment *segments;
     size_t segment_count;
     struct segment own_segments[REPRESENTATION_SEGMENTS];
-    preparation steps[REPRESENTATION_PREPARATION];
+    preparation steps[REPRESENTATION_STEPS];
     unsigned step_count;
 };
 
@@ -88,22 +87,22 @@ void representation_memory(struct representation *representation, const void *by
 void representation_source(struct representation *representation, struct zt_source *source,
                            uint64_t offset, uint64_t length);
 
-/* Takes a whole list in the place of what is there; length becomes its sum and start is set. The
- * list is the caller's and must live as long as the request (request_allocate). */
+/* Replaces the segments by a list; sets each start, and length to their sum. The list must live as
+ * long as the request (request_allocate). */
 void representation_segments(struct representation *representation, struct segment *segments,
                              size_t count);
 
-/* How many segments a range of the representation touches; the range is not empty and lies in it.
- * In a time that grows with the logarithm of their number. */
+/* How many segments a range touches. The range is not empty and lies within the representation. The
+ * time grows with the logarithm of the number of segments. */
 size_t representation_count(const struct representation *representation, uint64_t first,
                             uint64_t length);
 
-/* Those segments, cut to the range; start is that of the range's first byte wherever it is to
- * stand. Returns how many were written: representation_count. */
+/* Writes those segments, cut to the range, and returns their number (representation_count). start
+ * is the position that the range's first byte gets. */
 size_t representation_cut(const struct representation *representation, uint64_t first,
                           uint64_t length, uint64_t start, struct segment *out_segments);
 
-/* Forgets all segments; length becomes 0. */
+/* Removes all segments; length becomes 0. */
 void representation_clear(struct representation *representation);
 
 void representation_step(struct representation *representation, preparation step);

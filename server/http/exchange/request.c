@@ -1,4 +1,4 @@
-/* A request's life: its memory, what it holds, its header fields, and how it is woken. */
+/* The life of a request: its memory, what it holds, its header fields and query, how it is woken. */
 #include "http/exchange/request.h"
 
 #include <assert.h>
@@ -9,8 +9,7 @@
 #include <strings.h>
 
 #include "http/exchange/request_state.h"
-#include "http/wire/connections.h"
-#include "http/wire/loop.h"
+#include "http/fields/target.h"
 
 static const char *const method_names[] = {
     [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",     [METHOD_PUT] = "PUT",
@@ -37,18 +36,19 @@ static void on_woken(struct job *job)
     struct request_state *state =
         (struct request_state *)((char *)job - offsetof(struct request_state, wake));
 
-    if (state->resume != NULL)
-        state->resume(&state->request);
+    if (state->transport != NULL)
+        state->transport->resume(&state->request);
 }
 
 bool request_is_abandoned(const struct request *request)
 {
-    return request->connection != NULL &&
-           (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
-           connection_is_gone(request->connection);
+    const struct transport *transport = request_state_const(request)->transport;
+
+    return transport != NULL && (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
+           transport->is_gone(request->connection);
 }
 
-static bool waits_for_nobody(const struct waiter *waiter)
+static bool waiter_is_gone(const struct waiter *waiter)
 {
     const struct request_state *state =
         (const struct request_state *)(const void *)((const char *)waiter -
@@ -62,7 +62,7 @@ static void wake_by_waiter(struct waiter *waiter)
     request_wake((struct request *)((char *)waiter - offsetof(struct request_state, waiter)));
 }
 
-struct request *request_new(struct server *server, struct loop *loop, const char *target)
+struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target)
 {
     const size_t length = strlen(target);
     struct request_state *state = malloc(sizeof(*state) + length + 1);
@@ -71,10 +71,10 @@ struct request *request_new(struct server *server, struct loop *loop, const char
         return NULL;
     memset(state, 0, offsetof(struct request_state, load_error));
     state->request.server = server;
-    state->request.loop = loop;
+    state->request.mailbox = mailbox;
     state->wake.done = on_woken;
     state->waiter.wake = wake_by_waiter;
-    state->waiter.is_gone = waits_for_nobody;
+    state->waiter.is_gone = waiter_is_gone;
     state->target_length = length;
     memcpy(state->target, target, length + 1);
     representation_init(&state->request.reply);
@@ -115,6 +115,7 @@ bool request_add_header(struct request *request, struct header_field field)
 {
     struct request_state *state = request_state(request);
 
+    assert(state->header_count <= REQUEST_FIELDS_MAX);
     state->headers_cut = state->header_count == REQUEST_FIELDS_MAX;
     if (state->headers_cut)
         return false;
@@ -146,6 +147,25 @@ const char *request_header(struct request *request, const char *name)
     while (joined != NULL && (field = next_header(state, name, &at)) != NULL)
         joined = request_print(request, "%s, %s", joined, field->value);
     return joined;
+}
+
+bool request_query(struct request *request, const char *name, unsigned nth,
+                   struct zt_text *out_value)
+{
+    struct request_state *state = request_state(request);
+    struct zt_text raw;
+    char *text;
+    size_t length;
+
+    if (!query_find(state->target, name, nth, &raw))
+        return false;
+    text = request_allocate(request, raw.length + 1);
+    if (text == NULL || !percent_decode(raw, text, &length)) {
+        state->malformed_parameter = name;
+        return false;
+    }
+    *out_value = (struct zt_text){text, length};
+    return true;
 }
 
 void *request_allocate(struct request *request, size_t length)
@@ -211,6 +231,7 @@ void request_hold(struct request *request, void *thing, void (*release)(void *th
     struct request_state *state = request_state(request);
 
     assert(state->hold_count < REQUEST_HOLDS);
+    assert(release != NULL);
     state->holds[state->hold_count++] = (struct held){thing, release};
 }
 
@@ -218,8 +239,8 @@ void request_wake(struct request *request)
 {
     struct request_state *state = request_state(request);
 
-    if (request->loop != NULL)
-        mailbox_put(loop_mailbox(request->loop), &state->wake.mail);
+    if (request->mailbox != NULL)
+        mailbox_put(request->mailbox, &state->wake.mail);
     else
         atomic_store(&state->woken, true);
 }
@@ -243,6 +264,7 @@ static struct job *make_work(struct request *request, void (*work)(struct reques
 {
     struct request_state *state = request_state(request);
 
+    assert(work != NULL);
     state->work_run = work;
     state->work = (struct job){.run = run_work};
     return &state->work;

@@ -1,7 +1,7 @@
 /* A request as handlers see it: method, decoded names, query, header fields, and the reply to fill.
  *
- * A request belongs to one loop and is touched on that loop's thread alone; only request_wake may
- * be called from others. Handlers never see libmicrohttpd. */
+ * A request belongs to one loop and only that loop's thread touches it; other threads may only call
+ * request_wake. Handlers never see libmicrohttpd. */
 #ifndef HTTP_EXCHANGE_REQUEST_H
 #define HTTP_EXCHANGE_REQUEST_H
 
@@ -13,6 +13,7 @@
 #include "base/workers.h"
 #include "http/exchange/representation.h"
 #include "zt/status.h"
+#include "zt/text.h"
 
 enum method {
     METHOD_GET,
@@ -32,71 +33,72 @@ enum method {
 #define REQUEST_HOLDS   6
 #define REQUEST_ID_SIZE 129
 
-struct connection; /* mhd.c's */
+struct connection; /* the wire's: connections.h */
+struct generation;
 struct route;
 
 struct request {
     struct server *server;
-    struct loop *loop;
+    struct mailbox *mailbox; /* of its loop; NULL in tests that have none */
     struct connection *connection;
     enum method method;
     const struct route *route;
-    /* What stands at the {…} of the route's pattern, percent-decoded: valid UTF-8 without NUL.
-     * {path...} is raw-decoded as one text with its slashes. */
+    /* The values of the {…} in the route's pattern, percent-decoded: valid UTF-8 without NUL.
+     * {path...} is one text with its slashes. */
     struct zt_text names[REQUEST_NAMES];
     char id[REQUEST_ID_SIZE];
     struct representation reply;
-    bool replied; /* a handler or step has settled the reply as it stands: no further step */
-    /* The generation a model route is about, held by the request (model_resolve). */
+    bool replied; /* the reply is final: no further step of the handler or the representation */
+    /* The generation that the reply's bytes come from, held by the request (model_resolve), and
+     * whether its files are still as they were when they were opened. NULL: none. */
     struct generation *generation;
-    /* The handler's own: set at begin or on the first call, freed through request_hold. */
+    bool (*is_unwritten)(const struct generation *generation);
+    /* The handler's own: set by begin or the first call, freed through request_hold. */
     void *context;
 };
 
 /* The raw target as the client sent it, NUL-terminated. */
 const char *request_target(const struct request *request);
 
-/* First value of a header field, or NULL. A field that may be a list and occurs several times is
- * joined by ", ". */
+/* The value of a header field, or NULL. The values of a repeated field are joined by ", ". */
 const char *request_header(struct request *request, const char *name);
 
-/* A query parameter, percent-decoded ('+' stays '+'). False when it is absent, or has a malformed
- * escape: then whatever the handler replies with becomes 400. nth counts from 0 for repeated ones.
- * name is borrowed as long as the request lives. */
+/* The nth (from 0) query parameter of that name, percent-decoded ('+' stays '+'). False if it is
+ * absent or has a malformed escape; in the latter case the handler's reply is replaced by a 400.
+ * name is borrowed for as long as the request lives. */
 bool request_query(struct request *request, const char *name, unsigned nth,
                    struct zt_text *out_value);
 
-/* Declared length of the body: UINT64_MAX for a chunked one, 0 for none. */
+/* The declared length of the body: UINT64_MAX if it is chunked, 0 if there is none. */
 uint64_t request_body_length(const struct request *request);
 
-/* Text and memory that live as long as the request. NULL only when memory is out. */
+/* Text and memory that live as long as the request. NULL only if memory is out. */
 char *request_print(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void *request_allocate(struct request *request, size_t length);
 
-/* Keeps a thing until the last byte is sent, or the connection is gone: release(thing) is then
- * called, in reverse order. Always on the loop's thread. */
+/* Keeps a thing until the last byte is sent or the connection is gone; then release(thing) is called
+ * on the loop's thread, in reverse order of the holds. */
 void request_hold(struct request *request, void *thing, void (*release)(void *thing));
 
-/* Ends an OUTCOME_WAITING. From any thread, once. */
+/* Ends an OUTCOME_WAITING. From any thread, once for each. */
 void request_wake(struct request *request);
 
-/* A waiter that wakes this request; one at a time. */
+/* A waiter that wakes this request. There is only one: it can wait for one result at a time. */
 struct waiter *request_waiter(struct request *request);
 
-/* Runs work(request) on a worker while the request waits; for steps without anybody to share the
- * result with. The step returns what this returns; it is to call it once and to know by its own
- * state that the work was done. work must touch only what the waiting request owns. Where nobody is
- * there any more to take the answer it is left out: the request ends without its step being called
- * again. */
+/* Runs work(request) on a worker while the request waits, for steps whose result is not shared. The
+ * step calls this once, returns what it returns, and must know by its own state that the work was
+ * done. work must touch only what the waiting request owns. If the client is gone by then, the work
+ * is skipped and the request ends without another call of its step. */
 enum outcome request_work(struct request *request, void (*work)(struct request *request));
 
-/* The same for work that may take longer than about 10 ms. */
+/* The same, for work that may take longer than about 10 ms. */
 enum outcome request_work_long(struct request *request, void (*work)(struct request *request));
 
-/* Answers with a short JSON text, which is copied. */
+/* Replies with a short JSON text, which is copied. */
 void reply_json(struct request *request, unsigned status, const char *text, size_t length);
-/* No body (204, 201 without one). */
+/* Replies without a body. */
 void reply_empty(struct request *request, unsigned status);
 
 #endif

@@ -1,32 +1,26 @@
-/* What the exchange and the connection know of a request and handlers do not: header fields,
- * memory, what is held, how far it has come. One allocation, the target's text behind it. */
+/* What the exchange and the wire know of a request and handlers do not: header fields, memory, what
+ * is held, how far it has come. One allocation, with the text of the target at its end. */
 #ifndef HTTP_EXCHANGE_REQUEST_STATE_H
 #define HTTP_EXCHANGE_REQUEST_STATE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "http/exchange/exchange.h"
 #include "http/exchange/request.h"
 #include "http/exchange/router.h"
+#include "http/fields/header_field.h"
 #include "http/fields/ranges.h"
 
 /* More header fields than this are 431. */
 #define REQUEST_FIELDS_MAX 100
-/* Fields an answer may have beyond those of its representation. */
+/* The most fields of an answer: those of its representation, and the exchange's own. */
 #define ANSWER_FIELDS (REPRESENTATION_FIELDS + 14)
-/* Enough for the texts of an ordinary answer; what does not fit is allocated on its own. */
+/* Enough for the texts of an ordinary answer; more is allocated separately. */
 #define REQUEST_SCRATCH 512
 
 /* 32 digits, W3C Trace Context section 3.2.2.3. */
 #define TRACE_ID_SIZE 33
-
-/* One field of the header, borrowed from whoever read it for as long as the request lives. */
-struct header_field {
-    const char *name;
-    const char *value;
-    uint32_t name_length;
-    uint32_t value_length;
-};
 
 struct digesting;
 
@@ -35,53 +29,71 @@ struct held {
     void (*release)(void *thing);
 };
 
-/* A piece of memory of the request's own, in a list. */
+/* A separate piece of the request's memory, in a list. */
 struct scratch {
     struct scratch *next;
-    /* Aligned for whatever malloc is. */
     max_align_t bytes[];
 };
 
-/* How far the connection is: begun with the first call of the library's handler, queued when it has
- * its response. */
-enum request_phase { PHASE_HEADER, PHASE_BODY, PHASE_LOADING, PHASE_QUEUED };
+/* How far the request has come on its connection.
+ *
+ *   HEADER --header in--> BODY --body in, answer decided--> LOADING --its bytes are there--> QUEUED
+ *                           +--refused early, or answered past the library---------------------^
+ */
+enum request_phase {
+    PHASE_HEADER,  /* the request line is in */
+    PHASE_BODY,    /* the header is in; until the answer is decided */
+    PHASE_LOADING, /* the answer is decided, its first bytes are being read */
+    PHASE_QUEUED,  /* the library has the response */
+};
 
-/* How an answer's bytes get to the connection (sender.c): from where they lie in memory, from a
+/* How the bytes of an answer reach the connection (sender.c): from memory or a mapping, from a
  * descriptor, or through the windows of a readahead. */
 enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD };
+
+/* What the exchange asks of the connection that a request came on. */
+struct transport {
+    /* A wait of the request has ended. On the loop's thread. */
+    void (*resume)(struct request *request);
+    /* Whether nothing can reach the client any more. From any thread while the request waits. */
+    bool (*is_gone)(const struct connection *connection);
+    /* Whether neither side has closed or half-closed it. */
+    bool (*is_established)(const struct connection *connection);
+};
 
 enum exchange_stage { EXCHANGE_HANDLE, EXCHANGE_PREPARE, EXCHANGE_DIGEST, EXCHANGE_ANSWER };
 
 struct request_state {
-    struct request request; /* first, so that one is the other */
+    struct request request; /* first: request_state() casts */
 
-    const struct operation *operation; /* NULL when the request was refused before it had one */
+    const struct transport *transport; /* NULL without a connection (tests) */
+    const struct operation *operation; /* NULL if the request was refused before routing */
     enum exchange_stage stage;
-    unsigned step;     /* of reply.steps, the next */
-    bool not_modified; /* 304: the client has it */
-    bool broken;       /* where the request ends is in doubt: the connection must not go on */
+    unsigned step;     /* the next of reply.steps */
+    bool not_modified; /* 304 */
+    bool broken;       /* where the request ends is in doubt: the connection must be closed */
     bool http_1_0;     /* not 1.1 or later */
-    /* A query parameter that was asked for and has an escape which is none. */
+    /* A query parameter that a handler read and whose escape is malformed. */
     const char *malformed_parameter;
     uint64_t body_length; /* declared; UINT64_MAX: chunked */
     uint64_t body_received;
     uint64_t body_dropped;
-    struct byte_range range; /* of the representation, when one is sent */
     bool ranged;             /* 206 */
-    const char *parts_type;  /* several ranges: the media type with the boundary */
+    struct byte_range range; /* of the representation, if exactly one is sent */
+    const char *parts_type;  /* the media type with the boundary, if several are sent */
     bool wants_repr;         /* digests (answer_digest.c) */
     bool wants_content;
     bool has_content_sha256;
     uint8_t content_sha256[32]; /* of the body as it is sent */
     struct digesting *digesting;
     char trace_id[TRACE_ID_SIZE];
-    uint64_t started_ns;
+    int64_t started_ns; /* clock_ns */
 
-    /* The connection's (mhd.c, sender.c). */
+    /* The wire's (mhd.c, sender.c). */
     enum request_phase phase;
-    size_t header_bytes; /* of the request line and the header, as they came */
-    uint64_t head_bytes; /* of the answer's status line and fields */
-    uint8_t *loaded;     /* segments that were read by a worker */
+    size_t header_bytes; /* length of the request line and the header as received */
+    uint64_t head_bytes; /* length of the answer's status line and fields */
+    uint8_t *loaded;     /* the answer's bytes, read by a worker */
     enum sending sending;
     struct readahead *ahead; /* of SENDING_AHEAD */
 
@@ -94,17 +106,15 @@ struct request_state {
     struct waiter waiter; /* wakes this request */
     struct job work;      /* request_work's */
     void (*work_run)(struct request *request);
-    /* Set at the loop by the connection; called on the loop's thread when a wait has ended. */
-    void (*resume)(struct request *request);
-    atomic_bool woken; /* without a loop (tests): all that request_wake does */
+    atomic_bool woken; /* without a mailbox (tests): all that request_wake does */
 
-    bool headers_cut;    /* there were more than fit */
-    bool headers_hidden; /* the library took something in them for what it is not */
+    bool headers_cut;    /* there were more than REQUEST_FIELDS_MAX */
+    bool headers_hidden; /* the library misread some of them (header_block_is_plain) */
     unsigned header_count;
     struct answer answer;
 
-    /* From here on nothing is cleared. */
-    struct zt_error load_error; /* of sender.c: set by the worker that fills loaded */
+    /* Nothing from here on is cleared at the start. */
+    struct zt_error load_error; /* set by the worker that fills loaded */
     struct segment answer_segments[REPRESENTATION_SEGMENTS];
     struct field answer_fields[ANSWER_FIELDS];
     struct header_field headers[REQUEST_FIELDS_MAX];
@@ -112,6 +122,14 @@ struct request_state {
     size_t target_length;
     char target[];
 };
+
+/* Moves on to a later phase along the edges of the drawing above. */
+static inline void request_enter_phase(struct request_state *state, enum request_phase phase)
+{
+    assert(phase > state->phase);
+    assert((state->phase == PHASE_HEADER) == (phase == PHASE_BODY));
+    state->phase = phase;
+}
 
 static inline struct request_state *request_state(struct request *request)
 {
@@ -123,18 +141,18 @@ static inline const struct request_state *request_state_const(const struct reque
     return (const struct request_state *)request;
 }
 
-/* A request for a raw target, which is copied. NULL when memory is out. Header fields are added
- * after it. */
-struct request *request_new(struct server *server, struct loop *loop, const char *target);
+/* A request for a raw target, which is copied; the caller then adds the header fields. NULL if
+ * memory is out. */
+struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target);
 
 /* Releases what is held, in reverse order, and frees. On the loop's thread. Takes NULL. */
 void request_free(struct request *request);
 
-/* Adds a field of the header; the texts are borrowed. False when there are too many. */
+/* Adds a field of the header, whose texts are borrowed. False if there are too many. */
 bool request_add_header(struct request *request, struct header_field field);
 
-/* Whether nobody is there any more to take the answer. What changes something is done all the same.
- * From any thread while the request waits, or on the loop's. */
+/* Whether the request only reads and its client is gone: nobody needs the answer any more. From any
+ * thread while the request waits, or on the loop's thread. */
 bool request_is_abandoned(const struct request *request);
 
 enum method method_parse(const char *text);

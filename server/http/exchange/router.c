@@ -1,8 +1,8 @@
-/* Routing: the raw path decides the shape, then the names in it are decoded; dot segments are names
- * like any other.
+/* Routing: the raw path is matched, then the names in it are decoded; dot segments are names like
+ * any other.
  *
- * In this order: a method nobody knows (501), a path that cannot be (400), an unknown path (404), a
- * name that cannot be (400), OPTIONS (204), a method the path does not have (405). */
+ * Checked in this order: an unknown method (501), an invalid path (400), an unknown path (404), an
+ * invalid name (400), OPTIONS (204), a method that the path does not have (405). */
 #include "http/exchange/router.h"
 
 #include <assert.h>
@@ -15,8 +15,7 @@
 /* "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS" fits. */
 #define ALLOW_SIZE 64
 
-/* Reads one "{name}" or "{name...}" of a pattern; *out_rest tells which. Returns what follows it.
- */
+/* Reads one "{name}", or "{name...}" if *out_rest, of a pattern. Returns what follows it. */
 static const char *skip_placeholder(const char *pattern, bool *out_rest)
 {
     const char *close = strchr(pattern, '}');
@@ -93,7 +92,7 @@ static const struct operation *find_operation(const struct route *route, enum me
     return &none;
 }
 
-/* Adds Allow to the reply: the methods of one route, or with NULL those of any. */
+/* Adds Allow to the reply: the methods of one route, or if it is NULL those of all routes. */
 static void add_allow(struct request *request, const struct route *route)
 {
     static const struct {
@@ -117,6 +116,7 @@ static void add_allow(struct request *request, const struct route *route)
         if (with < end)
             strcat(allow, methods[i].text);
     }
+    assert(strlen(allow) + sizeof("OPTIONS") <= sizeof(allow));
     value = request_print(request, "%sOPTIONS", allow);
     if (value != NULL)
         representation_field(&request->reply, "Allow", value);
@@ -130,8 +130,8 @@ static void reply_options(struct request *request, const struct route *route)
         route->options(request);
 }
 
-/* Decodes one name in place of its raw text; most names need no decoding and are borrowed from the
- * target. */
+/* Replaces the raw text of a name by the decoded one. Most names need no decoding and stay borrowed
+ * from the target. */
 static bool decode_name(struct request *request, struct zt_text *name)
 {
     if (memchr(name->bytes, '%', name->length) != NULL) {
@@ -141,7 +141,7 @@ static bool decode_name(struct request *request, struct zt_text *name)
             problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
             return false;
         }
-        if (!path_decode(*name, buffer, &name->length)) {
+        if (!percent_decode(*name, buffer, &name->length)) {
             problem_reply(request, PROBLEM_INVALID_NAME,
                           "a percent-escape in the path is malformed");
             return false;
@@ -149,7 +149,7 @@ static bool decode_name(struct request *request, struct zt_text *name)
         name->bytes = buffer;
     }
     if (memchr(name->bytes, '\0', name->length) != NULL) {
-        problem_reply(request, PROBLEM_INVALID_NAME, "a name in the path holds U+0000");
+        problem_reply(request, PROBLEM_INVALID_NAME, "a name in the path contains U+0000");
         return false;
     }
     if (!zt_utf8_valid(name->bytes, name->length)) {
@@ -170,7 +170,7 @@ static bool decode_names(struct request *request, const struct route *route)
     for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
         if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
             problem_reply(request, PROBLEM_NOT_FOUND,
-                          "no stored file has a slash within a part of its path");
+                          "no part of a stored file's path contains a slash");
             return false;
         }
         if (!decode_name(request, &request->names[i]))
@@ -179,7 +179,7 @@ static bool decode_names(struct request *request, const struct route *route)
     return true;
 }
 
-static const struct operation *enter(struct request *request, const struct route *route)
+static const struct operation *choose_operation(struct request *request, const struct route *route)
 {
     const struct operation *operation;
 
@@ -197,8 +197,7 @@ static const struct operation *enter(struct request *request, const struct route
     return operation;
 }
 
-/* A target that is not a path: "*", which OPTIONS may ask about, or nothing that can be asked for.
- */
+/* A target that is not a path: "*", which is for OPTIONS, or an invalid one. */
 static void reply_other_target(struct request *request, enum target_form form)
 {
     if (form == TARGET_ASTERISK && request->method == METHOD_OPTIONS) {
@@ -208,7 +207,7 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
-/* So that the answer has the fields that all have at this path. */
+/* For the fields that all answers at this path have. */
 static void note_route(struct request *request)
 {
     struct zt_text names[REQUEST_NAMES];
@@ -227,7 +226,7 @@ const struct operation *router_match(struct request *request)
 
     if (request->method == METHOD_UNKNOWN) {
         note_route(request);
-        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is not known here");
+        problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is unknown");
         return NULL;
     }
     form = target_path(request_target(request), &path);
@@ -236,7 +235,7 @@ const struct operation *router_match(struct request *request)
         return NULL;
     }
     if (path_has_empty_segment(path)) {
-        problem_reply(request, PROBLEM_INVALID_NAME, "the path holds an empty segment");
+        problem_reply(request, PROBLEM_INVALID_NAME, "the path contains an empty segment");
         return NULL;
     }
     route = find_route(path, names);
@@ -246,5 +245,5 @@ const struct operation *router_match(struct request *request)
     }
     request->route = route;
     memcpy(request->names, names, sizeof(names));
-    return decode_names(request, route) ? enter(request, route) : NULL;
+    return decode_names(request, route) ? choose_operation(request, route) : NULL;
 }

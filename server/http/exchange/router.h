@@ -1,5 +1,5 @@
-/* Routing on raw paths: one constant table in the order of the API page (routes.c) decides what
- * answers. */
+/* Routing on raw paths: one constant table, in the order of the API page, decides what answers
+ * (routes.c). */
 #ifndef HTTP_EXCHANGE_ROUTER_H
 #define HTTP_EXCHANGE_ROUTER_H
 
@@ -12,17 +12,17 @@ struct body_piece {
     uint64_t offset; /* in the body */
 };
 
-/* What one method of a route does. Only handle is needed. */
+/* What one method of a route does. Only handle is required. */
 struct operation {
-    /* Header fields are in, the body is not: refuse here (by problem_reply), before a byte of it is
-     * sent. */
+    /* The header fields are in, the body is not: refuse here (by problem_reply), before the client
+     * sends any of it. */
     void (*begin)(struct request *request);
-    /* A piece of the body. Without it a body is read and dropped. A refusal made here is answered
-     * at its end. */
+    /* A piece of the body. Without it a body is read and dropped. A refusal made here is sent at the
+     * end of the body. */
     void (*receive)(struct request *request, const void *bytes, size_t length);
-    /* The same on workers, while the request waits: of a long body what comes after its first piece
-     * may be given to these instead of to receive. Each gets every piece, in order and one at a
-     * time, to keep it and to hash it; neither waits for the other. Both or none. */
+    /* The same on workers while the request waits: what follows the first piece of a long body may
+     * go to these two instead of receive. Each gets every piece, in order and one at a time, to
+     * store it and to hash it; neither waits for the other. Both or none. */
     void (*store)(struct request *request, const struct body_piece *piece);
     void (*digest)(struct request *request, const struct body_piece *piece);
     /* Everything is in. Called again after OUTCOME_WAITING. */
@@ -42,18 +42,20 @@ struct route {
     struct field field;
     /* Adds to the answer to OPTIONS; may be NULL. */
     void (*options)(struct request *request);
+    /* Answers even while the models are still being read. */
+    bool needs_no_models;
 };
 
 extern const struct route routes[];
 extern const size_t route_count;
 
-/* Whether a raw path has the pattern's shape; out_names get what stands at its {…}, still encoded.
- * A name is never empty. */
+/* Whether a raw path matches a pattern; out_names are the values of its {…}, still encoded and never
+ * empty. */
 bool route_matches(const char *pattern, struct zt_text path,
                    struct zt_text out_names[REQUEST_NAMES]);
 
-/* Finds the route for a request's path and fills route and names, or replies with the problem (404,
- * 405 with Allow, 400 invalid-name, 501, and 204 for OPTIONS). */
+/* Finds the route of a request's path and fills in route and names. NULL: it has replied, with 404,
+ * 405 and Allow, 400 invalid-name, 501, or 204 for OPTIONS. */
 const struct operation *router_match(struct request *request);
 
 #endif

@@ -1,17 +1,17 @@
-/* Names of requests, and their lines in the log. Names made here are 64 bits from a per-thread
- * sequence that nobody can guess the start of; they need to be distinct, not secret. */
+/* Ids made here are 64 bits of a per-thread sequence with a random start: they need to be distinct,
+ * not secret. */
 #include "http/exchange/trace.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "http/exchange/request_state.h"
-#include "http/wire/connections.h"
 
-static bool id_is_sane(const char *id)
+static bool id_is_valid(const char *id)
 {
     static const char allowed[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -20,15 +20,15 @@ static bool id_is_sane(const char *id)
     return length > 0 && length < REQUEST_ID_SIZE && strspn(id, allowed) == length;
 }
 
-/* The sequence of SplitMix64: a counter in steps of an odd constant, mixed so that neighbours look
- * unlike. */
+/* SplitMix64: a counter that grows by an odd constant, mixed so that successive numbers look
+ * unrelated. */
 static uint64_t next_number(void)
 {
     static _Thread_local uint64_t counter;
     uint64_t mixed;
 
     if (counter == 0 && getrandom(&counter, sizeof(counter), GRND_NONBLOCK) != sizeof(counter))
-        counter = trace_clock_ns() ^ (uint64_t)(uintptr_t)&counter;
+        counter = (uint64_t)clock_ns() ^ (uint64_t)(uintptr_t)&counter;
     counter += 0x9E3779B97F4A7C15u;
     mixed = counter;
     mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -36,7 +36,7 @@ static uint64_t next_number(void)
     return mixed ^ (mixed >> 31);
 }
 
-static void make_id(char *out_id)
+void trace_make_id(char out_id[REQUEST_ID_SIZE])
 {
     static const char digits[] = "0123456789abcdef";
     uint64_t number = next_number();
@@ -46,7 +46,7 @@ static void make_id(char *out_id)
     out_id[16] = '\0';
 }
 
-/* "00-<32 digits>-<16 digits>-<2 digits>"; later versions may go on after it. */
+/* "00-<32 digits>-<16 digits>-<2 digits>"; later versions may append to it. */
 static void read_trace(const char *traceparent, char out_trace[TRACE_ID_SIZE])
 {
     static const char digits[] = "0123456789abcdef";
@@ -68,25 +68,17 @@ void trace_identify(struct request *request)
     const char *id = request_header(request, "X-Request-Id");
     const char *traceparent = request_header(request, "traceparent");
 
-    if (id != NULL && id_is_sane(id))
+    if (id != NULL && id_is_valid(id))
         memcpy(request->id, id, strlen(id) + 1);
     else
-        make_id(request->id);
+        trace_make_id(request->id);
     if (traceparent != NULL)
         read_trace(traceparent, request_state(request)->trace_id);
 }
 
-uint64_t trace_clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static const struct {
     const char *reason;
-    unsigned status; /* of a request that has no answer */
+    unsigned status; /* of a request without an answer */
 } endings[] = {
     [ENDING_WHOLE] = {NULL, 0},
     [ENDING_REFUSED] = {NULL, 400},
@@ -96,19 +88,16 @@ static const struct {
     [ENDING_SERVER] = {"ended by the server", 500},
 };
 
-/* What the client has of the answer's body: less than all of it, or the answer would not have been
- * cut. */
-static uint64_t sent_bytes(const struct request_state *state)
+/* What the client has received of the answer's body. */
+static uint64_t body_bytes(const struct request_state *state, uint64_t sent_bytes)
 {
-    const struct connection *connection = state->request.connection;
-    const uint64_t before = connection->answered_bytes + state->head_bytes;
-    const uint64_t acknowledged = connection_acknowledged(connection);
-    const uint64_t sent = acknowledged > before ? acknowledged - before : 0;
+    const uint64_t body = sent_bytes > state->head_bytes ? sent_bytes - state->head_bytes : 0;
 
-    return sent < state->answer.content_length ? sent : state->answer.content_length;
+    return body < state->answer.content_length ? body : state->answer.content_length;
 }
 
-static struct log_cut cut_of(const struct request_state *state, enum ending ending)
+static struct log_cut cut_of(const struct request_state *state, enum ending ending,
+                             uint64_t sent_bytes)
 {
     switch (state->phase) {
     case PHASE_HEADER:
@@ -122,7 +111,7 @@ static struct log_cut cut_of(const struct request_state *state, enum ending endi
         break;
     case PHASE_QUEUED:
         if (state->answer.segment_count > 0)
-            return (struct log_cut){endings[ending].reason, "answer", sent_bytes(state),
+            return (struct log_cut){endings[ending].reason, "answer", body_bytes(state, sent_bytes),
                                     state->answer.content_length};
         break;
     }
@@ -136,18 +125,20 @@ static uint64_t bytes_of(const struct request_state *state, const struct log_cut
     return cut->reason != NULL ? cut->done_bytes : state->answer.content_length;
 }
 
-static void log_line(struct request *request, enum ending ending)
+void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
 {
     const struct request_state *state = request_state(request);
     struct log_cut cut = {0};
 
+    assert((unsigned)ending < sizeof(endings) / sizeof(endings[0]));
+    assert(ending != ENDING_WHOLE || state->phase == PHASE_QUEUED);
     if (!log_enabled(LOG_LEVEL_INFO))
         return;
     /* The library refused the header. */
     if (state->phase == PHASE_HEADER)
-        make_id(request->id);
+        trace_make_id(request->id);
     if (endings[ending].reason != NULL)
-        cut = cut_of(state, ending);
+        cut = cut_of(state, ending, sent_bytes);
     log_request(&(struct log_request_line){
         .request_id = request->id,
         .trace_id = state->trace_id,
@@ -156,23 +147,7 @@ static void log_line(struct request *request, enum ending ending)
         .route = request->route != NULL ? request->route->pattern : "",
         .status = state->phase == PHASE_QUEUED ? state->answer.status : endings[ending].status,
         .bytes = bytes_of(state, &cut),
-        .duration_us = (trace_clock_ns() - state->started_ns) / 1000,
+        .duration_us = (uint64_t)(clock_ns() - state->started_ns) / 1000,
         .cut = cut,
     });
-}
-
-/* What a later answer's bytes come after. */
-static void count_answered(const struct request *request)
-{
-    const struct request_state *state = request_state_const(request);
-
-    request->connection->answered_bytes += state->head_bytes;
-    if (state->answer.segment_count > 0)
-        request->connection->answered_bytes += state->answer.content_length;
-}
-
-void trace_end(struct request *request, enum ending ending)
-{
-    log_line(request, ending);
-    count_answered(request);
 }

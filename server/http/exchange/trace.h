@@ -1,30 +1,31 @@
-/* What a request is called in answers and in the log: X-Request-Id, and the trace of W3C Trace
- * Context. */
+/* The names of a request in answers and in the log, X-Request-Id and the trace of W3C Trace Context;
+ * and its line in the log. */
 #ifndef HTTP_EXCHANGE_TRACE_H
 #define HTTP_EXCHANGE_TRACE_H
 
 #include "http/exchange/request.h"
 
-/* Fills in the request's id, the client's own if it is sane, and its trace's, once the header
- * fields are in. */
+/* Writes an id of 16 digits and a NUL that no other request of the process has. */
+void trace_make_id(char out_id[REQUEST_ID_SIZE]);
+
+/* Fills in the request's id, which is the client's own if that is well-formed, and the id of its
+ * trace. The header fields are in. */
 void trace_identify(struct request *request);
 
 /* How a request's exchange ended. */
 enum ending {
-    ENDING_WHOLE,   /* the answer went out, to the last byte as far as this program can tell */
-    ENDING_REFUSED, /* the HTTP library answered before the handler was asked */
-    ENDING_TIMEOUT, /* a limit in time cut it */
-    ENDING_DRAIN,   /* the server stopped */
+    ENDING_WHOLE,   /* the whole answer went out, as far as this program can tell */
+    ENDING_REFUSED, /* the HTTP library answered before the exchange began */
+    ENDING_TIMEOUT, /* cut by a time limit */
+    ENDING_DRAIN,   /* cut because the server stopped */
     ENDING_CLIENT,  /* the client went away */
-    ENDING_SERVER   /* the server gave up: a body nobody wants, stored bytes that cannot be read */
+    ENDING_SERVER   /* the server gave up: an unwanted body, stored bytes that cannot be read */
 };
 
-/* Writes the request's line to the log, and counts what its connection has taken of answers. The
- * status of a request that was cut before it had an answer is 408 (timeout), 503 (drain), 499
- * (client gone, as nginx has it) or 500; the HTTP library's own refusals are told as 400. */
-void trace_end(struct request *request, enum ending ending);
-
-/* Nanoseconds of a clock that never goes back. */
-uint64_t trace_clock_ns(void);
+/* Writes the request's line to the log. sent_bytes counts what the client has received of the answer,
+ * head included; it matters only if the ending is not whole. The status of a request that was cut
+ * before it had an answer is 408 (timeout), 503 (drain), 499 (client gone, as in nginx) or 500; the
+ * HTTP library's own refusals are logged as 400. */
+void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes);
 
 #endif

@@ -1,9 +1,228 @@
-/* Preconditions (RFC 9110 section 13): comparing entity tags (8.8.3.2) and dates, in the order of
- * 13.2.2. */
+/* Preconditions (RFC 9110 section 13): entity tags (8.8.3.2) and dates (5.6.7), compared in the
+ * order of 13.2.2. Of the three forms of a date, IMF-fixdate is written and all are read. */
 #include "http/fields/conditional.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "http/fields/grammar.h"
+
+/* --- dates --- */
+
+/* The first and last second of the years that four digits can write. */
+#define TIME_MIN ((time_t)-62167219200)
+#define TIME_MAX ((time_t)253402300799)
+
+static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+static const char *const long_days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                        "Thursday", "Friday", "Saturday"};
+static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+/* A text being read; bad stays set. */
+struct scan {
+    const char *at;
+    bool bad;
+};
+
+struct moment {
+    int year;
+    int month; /* 0 to 11 */
+    int day;
+    int hour;
+    int minute;
+    int second;
+};
+
+static void scan_literal(struct scan *scan, const char *literal)
+{
+    size_t length = strlen(literal);
+
+    if (scan->bad || strncmp(scan->at, literal, length) != 0) {
+        scan->bad = true;
+        return;
+    }
+    scan->at += length;
+}
+
+static int scan_digits(struct scan *scan, unsigned count)
+{
+    int number = 0;
+
+    for (unsigned i = 0; i < count && !scan->bad; i++) {
+        char byte = *scan->at;
+
+        if (!is_digit(byte)) {
+            scan->bad = true;
+            return 0;
+        }
+        number = number * 10 + (byte - '0');
+        scan->at++;
+    }
+    return number;
+}
+
+static int scan_word(struct scan *scan, const char *const words[], int count)
+{
+    for (int i = 0; i < count && !scan->bad; i++) {
+        size_t length = strlen(words[i]);
+
+        if (strncmp(scan->at, words[i], length) == 0) {
+            scan->at += length;
+            return i;
+        }
+    }
+    scan->bad = true;
+    return 0;
+}
+
+static void scan_clock(struct scan *scan, struct moment *moment)
+{
+    moment->hour = scan_digits(scan, 2);
+    scan_literal(scan, ":");
+    moment->minute = scan_digits(scan, 2);
+    scan_literal(scan, ":");
+    moment->second = scan_digits(scan, 2);
+}
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT" */
+static bool read_imf(const char *text, struct moment *moment)
+{
+    struct scan scan = {.at = text};
+
+    scan_word(&scan, days, 7);
+    scan_literal(&scan, ", ");
+    moment->day = scan_digits(&scan, 2);
+    scan_literal(&scan, " ");
+    moment->month = scan_word(&scan, months, 12);
+    scan_literal(&scan, " ");
+    moment->year = scan_digits(&scan, 4);
+    scan_literal(&scan, " ");
+    scan_clock(&scan, moment);
+    scan_literal(&scan, " GMT");
+    return !scan.bad && *scan.at == '\0';
+}
+
+/* A two-digit year that would lie more than 50 years ahead is one of the past. */
+static int full_year(int two_digits)
+{
+    time_t now = time(NULL);
+    struct tm today;
+    int this_year;
+    int year;
+
+    gmtime_r(&now, &today);
+    this_year = today.tm_year + 1900;
+    year = this_year - this_year % 100 + two_digits;
+    return year > this_year + 50 ? year - 100 : year;
+}
+
+/* "Sunday, 06-Nov-94 08:49:37 GMT" */
+static bool read_rfc850(const char *text, struct moment *moment)
+{
+    struct scan scan = {.at = text};
+
+    scan_word(&scan, long_days, 7);
+    scan_literal(&scan, ", ");
+    moment->day = scan_digits(&scan, 2);
+    scan_literal(&scan, "-");
+    moment->month = scan_word(&scan, months, 12);
+    scan_literal(&scan, "-");
+    moment->year = full_year(scan_digits(&scan, 2));
+    scan_literal(&scan, " ");
+    scan_clock(&scan, moment);
+    scan_literal(&scan, " GMT");
+    return !scan.bad && *scan.at == '\0';
+}
+
+/* "Sun Nov  6 08:49:37 1994" */
+static bool read_asctime(const char *text, struct moment *moment)
+{
+    struct scan scan = {.at = text};
+
+    scan_word(&scan, days, 7);
+    scan_literal(&scan, " ");
+    moment->month = scan_word(&scan, months, 12);
+    scan_literal(&scan, " ");
+    if (!scan.bad && *scan.at == ' ') {
+        scan.at++;
+        moment->day = scan_digits(&scan, 1);
+    } else {
+        moment->day = scan_digits(&scan, 2);
+    }
+    scan_literal(&scan, " ");
+    scan_clock(&scan, moment);
+    scan_literal(&scan, " ");
+    moment->year = scan_digits(&scan, 4);
+    return !scan.bad && *scan.at == '\0';
+}
+
+/* A leap second counts as the first second of the next minute. */
+static bool moment_to_time(const struct moment *moment, time_t *out_time)
+{
+    struct tm parts;
+    time_t midnight;
+
+    if (moment->day < 1 || moment->hour > 23 || moment->minute > 59 || moment->second > 60)
+        return false;
+    parts = (struct tm){
+        .tm_year = moment->year - 1900, .tm_mon = moment->month, .tm_mday = moment->day};
+    midnight = timegm(&parts);
+    /* timegm makes 1 March of 30 February. */
+    if (parts.tm_mday != moment->day)
+        return false;
+    *out_time = midnight + moment->hour * 3600 + moment->minute * 60 + moment->second;
+    return true;
+}
+
+bool http_date_parse(const char *text, time_t *out_time)
+{
+    struct moment moment;
+
+    if (!read_imf(text, &moment) && !read_rfc850(text, &moment) && !read_asctime(text, &moment))
+        return false;
+    return moment_to_time(&moment, out_time);
+}
+
+static char *put_digits(char *at, int number, int count)
+{
+    assert(number >= 0);
+    for (int i = count - 1; i >= 0; i--) {
+        at[i] = (char)('0' + number % 10);
+        number /= 10;
+    }
+    return at + count;
+}
+
+static char *put_text(char *at, const char *text)
+{
+    size_t length = strlen(text);
+
+    memcpy(at, text, length);
+    return at + length;
+}
+
+void http_date_format(time_t time, char out_text[HTTP_DATE_SIZE])
+{
+    struct tm parts;
+    char *at;
+
+    time = time < TIME_MIN ? TIME_MIN : time > TIME_MAX ? TIME_MAX : time;
+    gmtime_r(&time, &parts);
+    at = put_text(out_text, days[parts.tm_wday]);
+    at = put_digits(put_text(at, ", "), parts.tm_mday, 2);
+    at = put_text(put_text(put_text(at, " "), months[parts.tm_mon]), " ");
+    at = put_digits(at, parts.tm_year + 1900, 4);
+    at = put_digits(put_text(at, " "), parts.tm_hour, 2);
+    at = put_digits(put_text(at, ":"), parts.tm_min, 2);
+    at = put_digits(put_text(at, ":"), parts.tm_sec, 2);
+    at = put_text(at, " GMT");
+    assert(at == out_text + HTTP_DATE_SIZE - 1);
+    *at = '\0';
+}
+
+/* --- entity tags --- */
 
 /* One entity-tag of a field. */
 struct tag {
@@ -18,7 +237,7 @@ static bool is_tag_char(unsigned char byte)
     return byte > 0x20 && byte != '"' && byte != 0x7F;
 }
 
-/* Reads one entity-tag; at is moved behind it on success only. */
+/* Reads one entity-tag; at moves past it on success only. */
 static bool take_tag(const char **at, struct tag *out_tag)
 {
     const char *text = *at;
@@ -38,12 +257,7 @@ static bool take_tag(const char **at, struct tag *out_tag)
     return true;
 }
 
-static void skip_space(const char **at)
-{
-    *at += strspn(*at, " \t");
-}
-
-/* The field's next entity-tag. What is none is passed over up to the next comma: it matches
+/* The next entity-tag of the field. Anything else is skipped up to the next comma: it matches
  * nothing. */
 static bool next_tag(const char **at, struct tag *out_tag)
 {
@@ -96,7 +310,7 @@ bool tag_list_is_valid(const char *field)
     return is_valid;
 }
 
-/* Whether "*" or a tag of the list stands for what etag names. Nothing does without an etag. */
+/* Whether the field is "*" or lists a tag that equals etag. Without an etag nothing matches. */
 static bool field_matches(const char *field, const char *etag, bool strong)
 {
     struct tag own;
@@ -112,8 +326,8 @@ static bool field_matches(const char *field, const char *etag, bool strong)
     return false;
 }
 
-/* Whether it was changed after the field's date. Without a date on either side the field is to be
- * ignored (13.1.3, 13.1.4): then otherwise is the answer. */
+/* Whether last_modified is later than the field's date. If either side has no date, the field is to
+ * be ignored (13.1.3, 13.1.4) and the result is otherwise. */
 static bool changed_since(const char *field, time_t last_modified, bool otherwise)
 {
     time_t date;
@@ -122,6 +336,8 @@ static bool changed_since(const char *field, time_t last_modified, bool otherwis
         return otherwise;
     return last_modified > date;
 }
+
+/* --- preconditions --- */
 
 enum precondition_outcome precondition_check(const struct preconditions *preconditions,
                                              const char *etag, time_t last_modified, bool read)

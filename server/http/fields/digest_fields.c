@@ -1,8 +1,8 @@
-/* Digest fields (RFC 9530): what a request states or wants, and how an answer states it. Of the
- * algorithms, sha-256 and sha-512 are the two that the standard recommends; the others are passed
- * over. */
+/* Digest fields (RFC 9530): what a request states or wants, and how an answer states it. Only
+ * sha-256 and sha-512, the algorithms that the standard recommends, are read. */
 #include "http/fields/digest_fields.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "http/fields/structured.h"
@@ -26,7 +26,7 @@ void digest_field_format(const uint8_t sha256[32], char out_text[DIGEST_FIELD_SI
     memcpy(out_text, prefix, sizeof(prefix) - 1);
     at = out_text + sizeof(prefix) - 1;
     for (unsigned i = 0; i < 32; i += 3) {
-        bool cut = i == 30; /* 32 bytes end two thirds through a group */
+        bool cut = i == 30; /* 32 is not a multiple of 3: the last group has two bytes */
         uint32_t group =
             (uint32_t)sha256[i] << 16 | (uint32_t)sha256[i + 1] << 8 | (cut ? 0 : sha256[i + 2]);
 
@@ -37,9 +37,10 @@ void digest_field_format(const uint8_t sha256[32], char out_text[DIGEST_FIELD_SI
     }
     *at++ = ':';
     *at = '\0';
+    assert(at < out_text + DIGEST_FIELD_SIZE);
 }
 
-/* Takes a known algorithm's value; others are fine as they are. */
+/* False if a known algorithm has a malformed value. */
 static bool take_digest(const struct structured_member *member, struct digest_field *field)
 {
     if (key_is(member, "sha-256")) {

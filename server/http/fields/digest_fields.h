@@ -1,5 +1,4 @@
-/* RFC 9530: Repr-Digest and Content-Digest as structured fields (RFC 8941 dictionaries of byte
- * sequences). */
+/* The digest fields of RFC 9530, which are dictionaries of byte sequences (RFC 8941). */
 #ifndef HTTP_FIELDS_DIGEST_FIELDS_H
 #define HTTP_FIELDS_DIGEST_FIELDS_H
 
@@ -19,12 +18,12 @@ struct digest_field {
     uint8_t sha512[64];
 };
 
-/* Reads a request's field. False when it is not a well-formed dictionary, or a known algorithm's
- * value is not a byte sequence of its length; algorithms that are not known are passed over. */
+/* Reads a field of a request. False if it is not a well-formed dictionary, or if the value of a
+ * known algorithm is not a byte sequence of the right length. Unknown algorithms are skipped. */
 bool digest_field_parse(const char *text, struct digest_field *out_field);
 
-/* Want-Repr-Digest, Want-Content-Digest: the weight given to sha-256, 0 where it is not wanted or
- * the field is NULL. */
+/* The weight that Want-Repr-Digest or Want-Content-Digest gives to sha-256, from 0 to 10; 0 if it
+ * is not wanted, or the field is absent (NULL) or malformed. */
 int digest_field_wants_sha256(const char *text);
 
 #endif

@@ -1,11 +1,94 @@
-/* The rules of framing.h, one statement each. */
+/* The rules of framing.h, one statement each, and the walk over a header in memory. */
 #include "http/fields/framing.h"
 
+#include <arpa/inet.h>
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
-/* Characters of a field name (RFC 9110 section 5.6.2). */
-#define TOKEN_MARKS "!#$%&'*+-.^_`|~"
+#include "http/fields/grammar.h"
+
+/* --- Host --- */
+
+/* unreserved and sub-delims of RFC 3986 sections 2.2 and 2.3. */
+static bool is_host_char(char byte)
+{
+    return is_digit(byte) || is_alpha(byte) || is_one_of(byte, "-._~!$&'()*+,;=");
+}
+
+/* The length of the reg-name (an IPv4 address is one) that text begins with. */
+static size_t name_length(const char *text, size_t length)
+{
+    size_t at = 0;
+
+    while (at < length)
+        if (is_host_char(text[at]))
+            at++;
+        else if (text[at] == '%' && length - at > 2 && hex_value(text[at + 1]) >= 0 &&
+                 hex_value(text[at + 2]) >= 0)
+            at += 3;
+        else
+            break;
+    return at;
+}
+
+/* "v" 1*HEXDIG "." 1*( unreserved / sub-delims / ":" ) */
+static bool is_future_address(const char *text, size_t length)
+{
+    size_t at = 1;
+
+    if (length == 0 || (text[0] | 0x20) != 'v')
+        return false;
+    while (at < length && hex_value(text[at]) >= 0)
+        at++;
+    if (at == 1 || length - at < 2 || text[at] != '.')
+        return false;
+    for (at++; at < length; at++)
+        if (!is_host_char(text[at]) && text[at] != ':')
+            return false;
+    return true;
+}
+
+static bool is_ipv6_address(const char *text, size_t length)
+{
+    char copy[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+
+    if (length >= sizeof(copy))
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return inet_pton(AF_INET6, copy, &address) == 1;
+}
+
+/* The length of the "[…]" that text begins with; 0 when it is not an address. */
+static size_t literal_length(const char *text, size_t length)
+{
+    const char *close = memchr(text, ']', length);
+    size_t inner;
+
+    if (close == NULL)
+        return 0;
+    inner = (size_t)(close - text) - 1;
+    return is_ipv6_address(text + 1, inner) || is_future_address(text + 1, inner) ? inner + 2 : 0;
+}
+
+bool host_is_valid(const char *value, size_t length)
+{
+    const bool is_literal = length > 0 && value[0] == '[';
+    size_t at = is_literal ? literal_length(value, length) : name_length(value, length);
+
+    assert(at <= length);
+    if (at == length)
+        return true;
+    if ((is_literal && at == 0) || value[at] != ':')
+        return false;
+    for (at++; at < length && is_digit(value[at]);)
+        at++;
+    return at == length;
+}
+
+/* --- fields --- */
 
 struct seen {
     unsigned lengths;
@@ -13,19 +96,15 @@ struct seen {
     unsigned hosts;
     const struct header_field *length;
     const struct header_field *coding;
+    const struct header_field *host;
     const struct header_field *expect;
 };
 
 static bool is_token(const char *bytes, size_t length)
 {
-    for (size_t i = 0; i < length; i++) {
-        const char byte = bytes[i];
-        const char lower = (char)(byte | 0x20);
-
-        if (!(byte >= '0' && byte <= '9') && !(lower >= 'a' && lower <= 'z') &&
-            (byte == '\0' || strchr(TOKEN_MARKS, byte) == NULL))
+    for (size_t i = 0; i < length; i++)
+        if (!is_token_char(bytes[i]))
             return false;
-    }
     return length > 0;
 }
 
@@ -49,90 +128,193 @@ static bool is_named(const struct header_field *field, const char *name)
     return field->name_length == strlen(name) && begins_with(field, name);
 }
 
-static const char *check_field(const struct header_field *field, struct seen *seen)
+static void note_field(const struct header_field *field, struct seen *seen)
+{
+    if (is_named(field, "Content-Length")) {
+        seen->lengths++;
+        seen->length = field;
+    } else if (is_named(field, "Transfer-Encoding")) {
+        seen->codings++;
+        seen->coding = field;
+    } else if (is_named(field, "Host")) {
+        seen->hosts++;
+        seen->host = field;
+    } else if (is_named(field, "Expect")) {
+        seen->expect = field;
+    }
+}
+
+static const char *check_field(const struct header_field *field)
 {
     if (!is_token(field->name, field->name_length))
         return "a field name is not a token";
     if (has_control(field->value, field->value_length))
         return "a field value holds a control character";
-    /* A folded line is glued to the name of its field: "Content-Length:\r\n 5" comes as
+    /* The library glues a folded line to the name of its field: "Content-Length:\r\n 5" arrives as
      * "Content-Length5". */
     if (begins_with(field, "Content-Length") && !is_named(field, "Content-Length"))
         return "a field name begins with Content-Length";
     if (begins_with(field, "Transfer-Encoding") && !is_named(field, "Transfer-Encoding"))
         return "a field name begins with Transfer-Encoding";
-    if (is_named(field, "Content-Length")) {
-        seen->lengths++;
-        seen->length = field;
-    }
-    if (is_named(field, "Transfer-Encoding")) {
-        seen->codings++;
-        seen->coding = field;
-    }
-    seen->hosts += is_named(field, "Host");
-    if (is_named(field, "Expect"))
-        seen->expect = field;
     return NULL;
 }
 
-/* Digits only, and less than 2^63, which no file system exceeds. */
-static bool parse_length(const struct header_field *field, uint64_t *out_length)
+static const char *check_host(const struct seen *seen, bool http_1_0)
 {
-    uint64_t length = 0;
-
-    for (uint32_t i = 0; i < field->value_length; i++) {
-        const char digit = field->value[i];
-
-        if (digit < '0' || digit > '9' || length > (INT64_MAX - 9) / 10)
-            return false;
-        length = length * 10 + (uint64_t)(digit - '0');
-    }
-    *out_length = length;
-    return field->value_length > 0;
-}
-
-static const char *check_together(const struct seen *seen, bool http_1_0, uint64_t *out_length)
-{
-    *out_length = 0;
     if (seen->hosts > 1)
         return "Host is repeated";
+    if (seen->hosts == 0)
+        return http_1_0 ? NULL : "Host is missing";
+    if (!host_is_valid(seen->host->value, seen->host->value_length))
+        return "Host is not a host and an optional port";
+    return NULL;
+}
+
+static const char *check_body(const struct seen *seen, bool http_1_0)
+{
     if (seen->lengths > 1)
         return "Content-Length is repeated";
     if (seen->codings > 1)
         return "Transfer-Encoding is repeated";
     if (seen->lengths > 0 && seen->codings > 0)
         return "Content-Length and Transfer-Encoding exclude each other";
-    if (seen->lengths > 0 && !parse_length(seen->length, out_length))
-        return "Content-Length is not a length";
-    if (seen->codings > 0) {
-        *out_length = UINT64_MAX;
-        if (seen->coding->value_length != strlen("chunked") ||
-            strcasecmp(seen->coding->value, "chunked") != 0)
-            return "Transfer-Encoding is not chunked";
-        /* RFC 9112 section 6.1: what stands between may not know it and take the chunks for
-         * something else. */
-        if (http_1_0)
-            return "HTTP/1.0 has no Transfer-Encoding";
+    if (seen->codings == 0)
+        return NULL;
+    if (seen->coding->value_length != strlen("chunked") ||
+        strcasecmp(seen->coding->value, "chunked") != 0)
+        return "Transfer-Encoding is not chunked";
+    /* RFC 9112 section 6.1: a 1.0 proxy on the way may not know it and misread the chunks. */
+    return http_1_0 ? "HTTP/1.0 has no Transfer-Encoding" : NULL;
+}
+
+/* 1*DIGIT; from 2^63 on, which no file reaches, it is too large, and *out_length is the most that
+ * is not FRAMING_CHUNKED. */
+static enum framing_verdict parse_length(const struct header_field *field, uint64_t *out_length)
+{
+    uint64_t length = 0;
+
+    if (field->value_length == 0)
+        return FRAMING_BROKEN;
+    for (uint32_t i = 0; i < field->value_length; i++) {
+        const char digit = field->value[i];
+
+        if (!is_digit(digit))
+            return FRAMING_BROKEN;
+        if (length <= INT64_MAX)
+            length =
+                length > INT64_MAX / 10 ? UINT64_MAX - 1 : length * 10 + (uint64_t)(digit - '0');
     }
-    if (seen->hosts == 0 && !http_1_0)
-        return "Host is missing";
-    return NULL;
+    *out_length = length <= INT64_MAX ? length : UINT64_MAX - 1;
+    return length <= INT64_MAX ? FRAMING_SOUND : FRAMING_TOO_LARGE;
+}
+
+static void check_length(const struct seen *seen, struct framing *framing)
+{
+    if (seen->codings > 0) {
+        framing->body_length = FRAMING_CHUNKED;
+        return;
+    }
+    if (seen->lengths == 0)
+        return;
+    framing->verdict = parse_length(seen->length, &framing->body_length);
+    if (framing->verdict == FRAMING_BROKEN)
+        framing->why = "Content-Length is not a length";
+    else if (framing->verdict == FRAMING_TOO_LARGE)
+        framing->why = "Content-Length is larger than any file can be";
+}
+
+static bool expects_other(const struct seen *seen)
+{
+    return seen->expect != NULL && strcasecmp(seen->expect->value, "100-continue") != 0;
 }
 
 void framing_check(const struct header_field *fields, unsigned count, bool http_1_0,
                    struct framing *out_framing)
 {
     struct seen seen = {0};
+    struct framing framing = {.verdict = FRAMING_SOUND};
 
-    *out_framing = (struct framing){.verdict = FRAMING_SOUND};
-    for (unsigned i = 0; i < count && out_framing->why == NULL; i++)
-        out_framing->why = check_field(&fields[i], &seen);
-    if (out_framing->why == NULL)
-        out_framing->why = check_together(&seen, http_1_0, &out_framing->body_length);
-    if (out_framing->why != NULL) {
-        out_framing->verdict = FRAMING_BROKEN;
-    } else if (seen.expect != NULL && strcasecmp(seen.expect->value, "100-continue") != 0) {
-        out_framing->verdict = FRAMING_EXPECTATION;
-        out_framing->why = "only 100-continue can be expected";
+    for (unsigned i = 0; i < count && framing.why == NULL; i++) {
+        framing.why = check_field(&fields[i]);
+        note_field(&fields[i], &seen);
     }
+    if (framing.why == NULL)
+        framing.why = check_body(&seen, http_1_0);
+    if (framing.why == NULL)
+        framing.why = check_host(&seen, http_1_0);
+    if (framing.why != NULL) {
+        framing.verdict = FRAMING_BROKEN;
+    } else {
+        check_length(&seen, &framing);
+        if (framing.verdict == FRAMING_SOUND && expects_other(&seen)) {
+            framing.verdict = FRAMING_EXPECTATION;
+            framing.why = "only 100-continue can be expected";
+        }
+    }
+    assert((framing.verdict == FRAMING_SOUND) == (framing.why == NULL));
+    *out_framing = framing;
+}
+
+/* --- the header in memory (RFC 9112 sections 2.2, 3 and 5) --- */
+
+struct walk {
+    const struct header_block *block;
+    size_t at;
+};
+
+static bool take_byte(struct walk *walk, char byte)
+{
+    if (walk->at >= walk->block->length || walk->block->bytes[walk->at] != byte)
+        return false;
+    walk->at++;
+    return true;
+}
+
+/* CR LF, both overwritten. */
+static bool take_line_end(struct walk *walk)
+{
+    return take_byte(walk, '\0') && take_byte(walk, '\0');
+}
+
+static bool take_text(struct walk *walk, const char *text, size_t length)
+{
+    assert(walk->at <= walk->block->length);
+    if (text != walk->block->bytes + walk->at || length > walk->block->length - walk->at)
+        return false;
+    walk->at += length;
+    return true;
+}
+
+static bool take_request_line(struct walk *walk)
+{
+    const struct header_block *block = walk->block;
+
+    walk->at = strnlen(block->bytes, block->length);
+    if (!take_byte(walk, '\0') || block->target_length > block->length - walk->at)
+        return false;
+    walk->at += block->target_length;
+    return take_byte(walk, '\0') && take_text(walk, block->version, strlen(block->version)) &&
+           take_line_end(walk);
+}
+
+static bool take_field(struct walk *walk, const struct header_field *field)
+{
+    if (!take_text(walk, field->name, field->name_length) || !take_byte(walk, '\0'))
+        return false;
+    while (take_byte(walk, ' ') || take_byte(walk, '\t'))
+        ;
+    return take_text(walk, field->value, field->value_length) && take_line_end(walk);
+}
+
+bool header_block_is_plain(const struct header_block *block, const struct header_field *fields,
+                           unsigned count)
+{
+    struct walk walk = {block, 0};
+
+    if (!take_request_line(&walk))
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (!take_field(&walk, &fields[i]))
+            return false;
+    return take_line_end(&walk) && walk.at == block->length;
 }

@@ -1,5 +1,4 @@
-/* Weights of Accept-Encoding and Accept. Weights are told in thousandths, so that nothing is
- * rounded. */
+/* Weights of Accept-Encoding and Accept, in thousandths so that nothing is rounded. */
 #include "http/fields/negotiate.h"
 
 #include <assert.h>
@@ -7,29 +6,19 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/fields/grammar.h"
+
 #define WEIGHT_MAX 1000
-/* No weight was given. */
+/* The field does not name the coding. */
 #define UNNAMED (-1)
 
-/* A run of a field's text. */
+/* A part of a field's text. */
 struct span {
     const char *at;
     size_t length;
 };
 
 /* --- members of a list, each with its weight --- */
-
-static bool is_token_char(char byte)
-{
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-           (byte >= 'A' && byte <= 'Z') ||
-           (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL);
-}
-
-static void skip_space(const char **at)
-{
-    *at += strspn(*at, " \t");
-}
 
 static struct span take_token(const char **at)
 {
@@ -45,19 +34,19 @@ static bool span_is(struct span span, const char *text)
     return span.length == strlen(text) && strncasecmp(span.at, text, span.length) == 0;
 }
 
-/* RFC 9110 section 12.4.2: 0 or 1, and up to three digits after a point. */
+/* 0 or 1, and up to three digits after a point (RFC 9110 section 12.4.2). */
 static bool read_weight(struct span text, unsigned *out_weight)
 {
     unsigned weight = 0;
     unsigned unit = WEIGHT_MAX;
 
-    if (text.length < 1 || text.length > strlen("0.000") || text.at[0] < '0' || text.at[0] > '1' ||
+    if (text.length < 1 || text.length > strlen("0.000") || !is_one_of(text.at[0], "01") ||
         (text.length > 1 && text.at[1] != '.'))
         return false;
     for (size_t i = 0; i < text.length; i++) {
         if (i == 1)
             continue;
-        if (text.at[i] < '0' || text.at[i] > '9')
+        if (!is_digit(text.at[i]))
             return false;
         weight += (unsigned)(text.at[i] - '0') * unit;
         unit /= 10;
@@ -88,8 +77,7 @@ static bool take_value(const char **at, struct span *out_value)
     return true;
 }
 
-/* Parameters up to the next comma; the one named q is the weight, the others are read and mean
- * nothing here. */
+/* Parameters up to the next comma. The one named q is the weight; the others are ignored. */
 static bool take_parameters(const char **at, unsigned *out_weight)
 {
     *out_weight = WEIGHT_MAX;
@@ -108,7 +96,7 @@ static bool take_parameters(const char **at, unsigned *out_weight)
     return **at == ',' || **at == '\0';
 }
 
-/* Behind the next comma that stands in no quoted string, or at the end. */
+/* Moves to the next comma outside a quoted string, or to the end. */
 static void skip_member(const char **at)
 {
     struct span quoted;
@@ -123,7 +111,7 @@ static void skip_member(const char **at)
     }
 }
 
-/* The field's next well-formed member: what it names ("gzip"; with a slash, "text/html"), and its
+/* The next well-formed member of the field: its name ("gzip", or if slashed "text/html") and its
  * weight. */
 static bool next_member(const char **at, bool slashed, struct span *out_name, unsigned *out_weight)
 {
@@ -156,7 +144,7 @@ static bool names_coding(struct span name, enum coding coding)
     return span_is(name, coding_name(coding)) || (coding == CODING_GZIP && span_is(name, "x-gzip"));
 }
 
-/* Of two members that say the same the first counts. */
+/* If two members name the same coding, the first counts. */
 static int coding_weight(const char *field, enum coding coding)
 {
     struct span name;
@@ -178,8 +166,8 @@ const char *coding_name(enum coding coding)
     return coding == CODING_ZSTD ? "zstd" : coding == CODING_GZIP ? "gzip" : NULL;
 }
 
-/* What a coding is worth to the client; 0: it is not taken. Identity that nobody names is taken,
- * behind all that is named (RFC 9110 section 12.5.3). */
+/* What a coding is worth to the client; 0 if it is not acceptable. Identity is acceptable even if
+ * it is not named, after all that are named (RFC 9110 section 12.5.3). */
 static int coding_worth(const char *field, enum coding coding)
 {
     int weight = coding_weight(field, coding);
@@ -196,8 +184,11 @@ enum coding negotiate_coding(const char *accept_encoding, const enum coding *off
     int best_worth = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        int worth = accept_encoding != NULL ? coding_worth(accept_encoding, offered[i])
-                                            : offered[i] == CODING_IDENTITY;
+        int worth;
+
+        assert(offered[i] != CODING_NONE);
+        worth = accept_encoding != NULL ? coding_worth(accept_encoding, offered[i])
+                                        : offered[i] == CODING_IDENTITY;
 
         if (worth > best_worth) {
             best_worth = worth;
@@ -209,7 +200,7 @@ enum coding negotiate_coding(const char *accept_encoding, const enum coding *off
 
 /* --- media types --- */
 
-/* How closely a range of an Accept field names a media type: 0 not at all, 3 exactly. */
+/* How closely a media range matches a media type: from 0, not at all, to 3, exactly. */
 static unsigned closeness(struct span range, const char *media_type)
 {
     size_t type_length = strcspn(media_type, "/") + 1;

@@ -1,31 +1,26 @@
-/* Range (RFC 9110 section 14): the grammar of 14.1.1, byte ranges of 14.1.2, and what is
- * satisfiable.
- *
- * Nothing is refused here but ranges that lie outside: a field that makes no sense is as good as
- * absent (14.2). */
+/* Range (RFC 9110 section 14): the grammar of 14.1.1, the byte ranges of 14.1.2, and which of them
+ * are satisfiable. A malformed field counts as absent (14.2). */
 #include "http/fields/ranges.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
+#include "http/fields/grammar.h"
+
 static const char unit[] = "bytes=";
 
-/* One range-spec as it is written. */
+/* One range-spec as it was sent. */
 struct spec {
     bool is_suffix;
     bool is_open; /* no last position */
     uint64_t first;
-    uint64_t last; /* or the suffix's length */
+    uint64_t last; /* or the length of the suffix */
 };
 
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
-/* A number of any length: one that 64 bits do not hold lies beyond every representation, as
- * UINT64_MAX does. */
+/* A number of any length. One that does not fit in 64 bits becomes UINT64_MAX, which lies beyond
+ * the end of every representation just as well. */
 static bool take_number(const char **at, uint64_t *out_number)
 {
     uint64_t number;
@@ -60,7 +55,7 @@ static bool take_spec(const char **at, struct spec *out_spec)
     return true;
 }
 
-/* The bytes that a spec asks for; false when there are none (14.1.2). */
+/* The bytes that a spec asks for; false if there are none (14.1.2). */
 static bool resolve(const struct spec *spec, uint64_t length, struct byte_range *out_range)
 {
     uint64_t last;
@@ -78,7 +73,7 @@ static bool resolve(const struct spec *spec, uint64_t length, struct byte_range 
     return true;
 }
 
-/* Both lie in bounds, so that no sum overflows. */
+/* Both lie within the representation, so no sum overflows. */
 static bool touches(struct byte_range a, struct byte_range b)
 {
     return a.first <= b.first + b.length && b.first <= a.first + a.length;
@@ -95,6 +90,7 @@ static struct byte_range join(struct byte_range a, struct byte_range b)
 
 static void set_remove(struct range_set *set, unsigned index)
 {
+    assert(index < set->count);
     set->count--;
     memmove(set->ranges + index, set->ranges + index + 1,
             (set->count - index) * sizeof(set->ranges[0]));
@@ -102,14 +98,15 @@ static void set_remove(struct range_set *set, unsigned index)
 
 static void set_insert(struct range_set *set, unsigned index, struct byte_range range)
 {
+    assert(index <= set->count && set->count < RANGES_MAX);
     memmove(set->ranges + index + 1, set->ranges + index,
             (set->count - index) * sizeof(set->ranges[0]));
     set->ranges[index] = range;
     set->count++;
 }
 
-/* Adds a range in the place of the first one it joins. Those of the set do not touch each other, so
- * that what the joined range touches, the new one does. */
+/* Adds a range in the place of the first one that it touches. Ranges of the set do not touch each
+ * other, so whatever touches the joined range touches the new one too. */
 static void set_add(struct range_set *set, struct byte_range range)
 {
     unsigned place = set->count;
@@ -127,20 +124,15 @@ static void set_add(struct range_set *set, struct byte_range range)
     set_insert(set, place, range);
 }
 
-static void skip_space(const char **at)
-{
-    *at += strspn(*at, " \t");
-}
-
-/* What a field asks for, before it is known whether that can be had. */
+/* What a field asks for, before it is known whether it is satisfiable. */
 struct wish {
     struct range_set set;
     unsigned specs;
     bool whole; /* a suffix of an empty representation: satisfiable, and all of it */
 };
 
-/* Walks the list, in which elements may be empty (5.6.1.2). False when it is malformed or asks for
- * too many ranges. */
+/* Reads the list, whose elements may be empty (5.6.1.2). False if it is malformed or asks for too
+ * many ranges. */
 static bool parse_list(const char *at, uint64_t length, struct wish *wish)
 {
     for (;;) {

@@ -1,11 +1,11 @@
-/* The Range field (RFC 9110 section 14) as pure functions over text and a length. */
+/* The Range field (RFC 9110 section 14), as a pure function over its text and a length. */
 #ifndef HTTP_FIELDS_RANGES_H
 #define HTTP_FIELDS_RANGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More ranges than this are answered as if the field were absent. */
+/* A field with more ranges than this counts as absent. */
 #define RANGES_MAX 64
 
 struct byte_range {
@@ -14,8 +14,9 @@ struct byte_range {
 };
 
 enum ranges_outcome {
-    RANGES_ABSENT, /* none, malformed, another unit, or too many: the whole representation */
-    /* count ranges, in bounds, overlapping and adjacent ones merged, in the order first asked for */
+    RANGES_ABSENT, /* no field, malformed, another unit, or too many: the whole representation */
+    /* The set holds the ranges within bounds, in the order asked for; overlapping and adjacent ones
+     * are merged. */
     RANGES_SATISFIABLE,
     RANGES_UNSATISFIABLE /* 416 */
 };

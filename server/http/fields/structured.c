@@ -1,11 +1,14 @@
-/* Structured fields (RFC 8941 section 4.2): a strict parser of dictionaries. What this server has
- * no use for, such as parameters, is parsed all the same, because a field that fails to parse is to
- * be ignored as a whole. */
+/* Structured fields (RFC 8941 section 4.2): a strict parser of dictionaries. It also parses what
+ * the server has no use for, such as parameters, because a field that fails to parse must be ignored
+ * as a whole. */
 #include "http/fields/structured.h"
 
+#include <assert.h>
 #include <string.h>
 
-/* Digits of an integer, and of a decimal before and after the point (section 4.2.4). */
+#include "http/fields/grammar.h"
+
+/* The most digits of an integer, and of a decimal before and after the point (section 4.2.4). */
 #define INTEGER_DIGITS   15
 #define DECIMAL_WHOLE    12
 #define DECIMAL_FRACTION 3
@@ -13,21 +16,6 @@
 static bool is_lower(char byte)
 {
     return byte >= 'a' && byte <= 'z';
-}
-
-static bool is_alpha(char byte)
-{
-    return is_lower(byte) || (byte >= 'A' && byte <= 'Z');
-}
-
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
-static bool is_one_of(char byte, const char *set)
-{
-    return byte != '\0' && strchr(set, byte) != NULL;
 }
 
 static bool take_key(const char **at, struct zt_text *out_key)
@@ -98,8 +86,10 @@ static bool take_bytes(const char **at, struct structured_member *member)
         end++;
     member->kind = STRUCTURED_BYTES;
     member->text = (struct zt_text){begin, (size_t)(end - begin)};
+    if (*end != ':')
+        return false;
     *at = end + 1;
-    return *end == ':';
+    return true;
 }
 
 static bool take_boolean(const char **at)

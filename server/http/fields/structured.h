@@ -18,7 +18,7 @@ enum structured_kind {
     STRUCTURED_LIST
 };
 
-/* Parameters and the items of inner lists are read and dropped. */
+/* Parameters and the items of inner lists are parsed and dropped. */
 struct structured_member {
     struct zt_text key;
     enum structured_kind kind;
@@ -33,15 +33,15 @@ struct structured_reader {
 
 enum structured_answer { STRUCTURED_MEMBER, STRUCTURED_END, STRUCTURED_MALFORMED };
 
-/* Starts at the beginning of a field's value. */
+/* Begins at the start of a field's value. */
 void structured_begin(struct structured_reader *reader, const char *field);
 
-/* The next member of a dictionary (section 4.2.2). After END or MALFORMED it is not to be called
- * again. */
+/* The next member of a dictionary (section 4.2.2). Not to be called again after END or MALFORMED. */
 enum structured_answer structured_next(struct structured_reader *reader,
                                        struct structured_member *out_member);
 
-/* Decodes base64 that must give exactly length bytes; padding may be left out (section 4.2.7). */
+/* Decodes base64 into exactly length bytes; padding may be left out (section 4.2.7). False if it is
+ * malformed or has another length; then out_bytes is untouched. */
 bool structured_decode(struct zt_text base64, uint8_t *out_bytes, size_t length);
 
 #endif

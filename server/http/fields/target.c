@@ -1,11 +1,14 @@
-/* Request targets: origin-form, absolute-form and "*" (RFC 9112 section 3.2), percent-encoding (RFC
- * 3986 section 2.1). */
+/* Request targets: origin-form, absolute-form and "*" (RFC 9112 section 3.2), percent-encoding and
+ * the query (RFC 3986 sections 2.1 and 3.4). */
 #include "http/fields/target.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
-/* Where the path begins behind "http://authority"; NULL when the target is not in absolute form. */
+#include "http/fields/grammar.h"
+
+/* Where the path behind "http://authority" begins; NULL if the target is not in absolute form. */
 static const char *skip_authority(const char *target)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -61,34 +64,66 @@ bool path_has_encoded_slash(struct zt_text raw)
     return false;
 }
 
-static int hex_value(char digit)
+/* The byte at *at, decoded; *at moves past it. False if it is a malformed escape. */
+static bool take_byte(struct zt_text raw, size_t *at, char *out_byte)
 {
-    char lower;
+    char byte = raw.bytes[*at];
 
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    lower = (char)(digit | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+    assert(*at < raw.length);
+    if (byte == '%') {
+        const int high = raw.length - *at > 2 ? hex_value(raw.bytes[*at + 1]) : -1;
+        const int low = high >= 0 ? hex_value(raw.bytes[*at + 2]) : -1;
+
+        if (low < 0)
+            return false;
+        byte = (char)(high << 4 | low);
+        *at += 2;
+    }
+    *at += 1;
+    *out_byte = byte;
+    return true;
 }
 
-bool path_decode(struct zt_text raw, char *buffer, size_t *out_length)
+bool percent_decode(struct zt_text raw, char *buffer, size_t *out_length)
 {
     size_t length = 0;
 
-    for (size_t i = 0; i < raw.length; i++) {
-        char byte = raw.bytes[i];
-
-        if (byte == '%') {
-            int high = i + 2 < raw.length ? hex_value(raw.bytes[i + 1]) : -1;
-            int low = high >= 0 ? hex_value(raw.bytes[i + 2]) : -1;
-
-            if (low < 0)
-                return false;
-            byte = (char)(high << 4 | low);
-            i += 2;
-        }
-        buffer[length++] = byte;
-    }
+    for (size_t at = 0; at < raw.length;)
+        if (!take_byte(raw, &at, &buffer[length++]))
+            return false;
+    assert(length <= raw.length);
     *out_length = length;
     return true;
+}
+
+/* --- the query --- */
+
+/* Whether a raw name decodes to name. Clients need not escape an ordinary name, but may. */
+static bool name_is(struct zt_text raw, const char *name)
+{
+    char byte;
+
+    for (size_t at = 0; at < raw.length; name++)
+        if (*name == '\0' || !take_byte(raw, &at, &byte) || byte != *name)
+            return false;
+    return *name == '\0';
+}
+
+bool query_find(const char *target, const char *name, unsigned nth, struct zt_text *out_raw)
+{
+    const char *at = strchr(target, '?');
+
+    while (at != NULL) {
+        const char *pair = at + 1;
+        const size_t length = strcspn(pair, "&");
+        const size_t name_length = strcspn(pair, "&=");
+        const size_t value_at = name_length < length ? name_length + 1 : length;
+
+        at = pair[length] == '&' ? pair + length : NULL;
+        if (name_is((struct zt_text){pair, name_length}, name) && nth-- == 0) {
+            *out_raw = (struct zt_text){pair + value_at, length - value_at};
+            return true;
+        }
+    }
+    return false;
 }

@@ -68,11 +68,13 @@ static bool tcp_facts(const struct connection *connection, struct tcp_info *out_
     return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_facts, &length) == 0;
 }
 
-uint64_t connection_acknowledged(const struct connection *connection)
+uint64_t connection_sent(const struct connection *connection)
 {
     struct tcp_info facts;
 
-    return tcp_facts(connection, &facts) ? facts.tcpi_bytes_acked : 0;
+    if (!tcp_facts(connection, &facts) || facts.tcpi_bytes_acked < connection->answered_bytes)
+        return 0;
+    return facts.tcpi_bytes_acked - connection->answered_bytes;
 }
 
 uint64_t connection_received(const struct connection *connection)

@@ -65,8 +65,9 @@ bool connection_awaits_client(const struct connection *connection);
 /* Whether bytes wait to be read, or are to be expected: a body that was refused. */
 bool connection_has_unread(const struct connection *connection);
 
-/* Bytes that the client's system has received in all; 0 where the kernel does not tell. */
-uint64_t connection_acknowledged(const struct connection *connection);
+/* Bytes of the current answer that the client's system has received; 0 if the kernel does not
+ * tell. */
+uint64_t connection_sent(const struct connection *connection);
 
 /* At most so many bytes that the client sent are in this program's hands; 0 where the kernel does
  * not tell. */

@@ -17,10 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/trace.h"
-#include "http/fields/header_block.h"
+#include "http/fields/framing.h"
 #include "http/wire/address_limit.h"
 #include "http/wire/bare_answer.h"
 #include "http/wire/capacity.h"
@@ -52,12 +53,9 @@ struct mhd {
     bool cutting;
 };
 
-static uint64_t clock_ms(void)
+static uint64_t read_clock_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)clock_coarse_ms();
 }
 
 /* --- connections --- */
@@ -80,10 +78,15 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
 
 static void finish_request(struct mhd *mhd, struct request *request, enum ending ending)
 {
-    request->connection->request = NULL;
-    request->connection->asked_bytes +=
-        request_state(request)->header_bytes + request_state(request)->body_received;
-    trace_end(request, ending);
+    struct connection *connection = request->connection;
+    const struct request_state *state = request_state(request);
+
+    trace_end(request, ending, ending != ENDING_WHOLE ? connection_sent(connection) : 0);
+    connection->request = NULL;
+    connection->asked_bytes += state->header_bytes + state->body_received;
+    connection->answered_bytes += state->head_bytes;
+    if (state->answer.segment_count > 0)
+        connection->answered_bytes += state->answer.content_length;
     if (readahead_end(request_state(request)->ahead))
         request_free(request);
     atomic_fetch_sub_explicit(&mhd->active, 1, memory_order_relaxed);
@@ -229,6 +232,8 @@ static void hide_query(const char *target)
         query[1] = '\0';
 }
 
+static const struct transport transport = {resume, connection_is_gone, connection_is_established};
+
 /* The request line is in; the raw target is not seen again later. */
 static void *on_target(void *context, const char *target, struct MHD_Connection *handle)
 {
@@ -239,15 +244,15 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     if (connection == NULL)
         return NULL;
     finish_forgotten(mhd, connection);
-    request = request_new(mhd->server, mhd->loop, target);
+    request = request_new(mhd->server, loop_mailbox(mhd->loop), target);
     hide_query(target);
     if (request == NULL)
         return NULL;
     request->connection = connection;
     connection->request = request;
     connection->hung_up_ms = 0;
-    request_state(request)->resume = resume;
-    request_state(request)->started_ns = trace_clock_ns();
+    request_state(request)->transport = &transport;
+    request_state(request)->started_ns = clock_ns();
     atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);
     return request;
 }
@@ -336,7 +341,7 @@ static bool note_piece(void *context, struct connection *connection)
     struct mhd *mhd = context;
 
     /* The loop may have slept until now. */
-    mhd->now_ms = clock_ms();
+    mhd->now_ms = read_clock_ms();
     return connections_body_piece(&mhd->connections, connection,
                                   request_state(connection->request)->body_received, mhd->now_ms);
 }
@@ -345,7 +350,7 @@ static void note_pause(void *context, struct connection *connection)
 {
     struct mhd *mhd = context;
 
-    mhd->now_ms = clock_ms();
+    mhd->now_ms = read_clock_ms();
     connections_body_pause(connection, mhd->now_ms);
 }
 
@@ -353,7 +358,7 @@ static void note_wait(void *context, struct connection *connection)
 {
     struct mhd *mhd = context;
 
-    mhd->now_ms = clock_ms();
+    mhd->now_ms = read_clock_ms();
     connections_body_resume(&mhd->connections, connection, mhd->now_ms);
 }
 
@@ -538,7 +543,7 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     mhd->address_limit = (unsigned)server->config->limits.connections_per_address;
     mhd->server = server;
     mhd->loop = loop;
-    mhd->now_ms = clock_ms();
+    mhd->now_ms = read_clock_ms();
     mhd->linger = linger_new();
     mhd->intakes = intake_set_new(
         loop, &(struct intake_events){mhd, note_piece, note_pause, note_wait, on_taken_in});
@@ -587,7 +592,7 @@ int mhd_timeout_ms(struct mhd *mhd)
 
 void mhd_run(struct mhd *mhd)
 {
-    mhd->now_ms = clock_ms();
+    mhd->now_ms = read_clock_ms();
     mhd->closed = false;
     MHD_run(mhd->daemon);
     hangups_run(&mhd->hangups, mhd->now_ms);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "http/exchange/request_state.h"
-#include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 
 /* Of windows and blocks, in the whole process. */
@@ -228,7 +227,7 @@ static void on_filled(struct job *job)
     ahead->awaited = false;
     read_on(ahead);
     if (awaited)
-        request_state(request)->resume(request);
+        request_state(request)->transport->resume(request);
 }
 
 /* --- from outside --- */
@@ -239,8 +238,7 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
 
     if (ahead == NULL)
         return NULL;
-    ahead->job =
-        (struct job){.run = fill, .done = on_filled, .mailbox = loop_mailbox(request->loop)};
+    ahead->job = (struct job){.run = fill, .done = on_filled, .mailbox = request->mailbox};
     ahead->request = request;
     ahead->mhd = mhd;
     ahead->answer = &request_state(request)->answer;

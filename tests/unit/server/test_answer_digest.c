@@ -13,7 +13,6 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/digest_fields.h"
-#include "http/wire/connections.h"
 #include "zt/digest.h"
 
 #define SMALL  1000
@@ -380,15 +379,20 @@ static void bytes_that_cannot_be_read_are_a_problem(void **state)
     request_free(request);
 }
 
-/* It is no TCP connection, so that it is not established. */
-static void who_is_gone_gets_no_digest_that_takes_long(void **state)
+static bool no(const struct connection *connection)
 {
-    struct connection connection = {.descriptor = -1};
+    (void)connection;
+    return false;
+}
+
+static void a_half_closed_connection_gets_no_digest_that_takes_long(void **state)
+{
+    static const struct transport half_closed = {.is_gone = no, .is_established = no};
     struct request *request = add(ask(METHOD_GET, "/large"), "Want-Repr-Digest", WANTED);
     const struct answer *answer;
 
     (void)state;
-    request->connection = &connection;
+    request_state(request)->transport = &half_closed;
     answer = answer_of(request);
     assert_int_equal(answer->status, 200);
     assert_string_equal(field_of(answer, "Repr-Digest"), "");
@@ -478,7 +482,7 @@ int main(void)
         cmocka_unit_test_setup(answers_without_the_representation_have_no_digest, forget),
         cmocka_unit_test_setup(other_methods_are_not_asked_for_digests, forget),
         cmocka_unit_test_setup(bytes_that_cannot_be_read_are_a_problem, forget),
-        cmocka_unit_test_setup(who_is_gone_gets_no_digest_that_takes_long, forget),
+        cmocka_unit_test_setup(a_half_closed_connection_gets_no_digest_that_takes_long, forget),
         cmocka_unit_test_setup(the_end_of_the_server_ends_hashing, forget),
         cmocka_unit_test_setup(a_request_can_end_between_turns, forget),
         cmocka_unit_test_setup(what_another_found_is_taken_over, forget),

@@ -13,9 +13,9 @@ static atomic_uint running;
 static atomic_uint most;
 static atomic_uint ended;
 static unsigned order[TURNS];
-static struct digest_turn turns[TURNS];
+static struct digest_job jobs[TURNS];
 
-static void run(struct digest_turn *turn)
+static void run(struct digest_job *job)
 {
     const unsigned now = atomic_fetch_add(&running, 1) + 1;
 
@@ -23,7 +23,7 @@ static void run(struct digest_turn *turn)
         atomic_store(&most, now);
     usleep(200);
     atomic_fetch_sub(&running, 1);
-    order[atomic_fetch_add(&ended, 1)] = (unsigned)(turn - turns);
+    order[atomic_fetch_add(&ended, 1)] = (unsigned)(job - jobs);
 }
 
 static void run_all(unsigned at_once)
@@ -34,8 +34,8 @@ static void run_all(unsigned at_once)
     atomic_store(&most, 0);
     atomic_store(&ended, 0);
     for (unsigned i = 0; i < TURNS; i++) {
-        turns[i].run = run;
-        digest_queue_submit(queue, &turns[i]);
+        jobs[i].run = run;
+        digest_queue_submit(queue, &jobs[i]);
     }
     while (atomic_load(&ended) < TURNS)
         usleep(1000);

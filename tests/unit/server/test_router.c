@@ -233,9 +233,9 @@ static void an_escape_is_not_read_past_the_end(void **state)
     size_t length = 7;
 
     (void)state;
-    assert_false(path_decode((struct zt_text){"%41", 2}, buffer, &length));
+    assert_false(percent_decode((struct zt_text){"%41", 2}, buffer, &length));
     assert_int_equal(length, 7);
-    assert_true(path_decode((struct zt_text){"%41", 3}, buffer, &length));
+    assert_true(percent_decode((struct zt_text){"%41", 3}, buffer, &length));
     assert_int_equal(length, 1);
     assert_int_equal(buffer[0], 'A');
 }

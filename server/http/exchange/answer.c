@@ -1,0 +1,222 @@
+/* Ranges turned into segments, and the fields that go with each status (RFC 9110 sections 8, 13 and
+ * 14, RFC 9530).
+ *
+ * Ranges cost a bounded amount: at most 64 are honoured, each with two searches among the segments,
+ * a head, and a list of the segments that it touches; ranges that meet were merged before. */
+#include "http/exchange/answer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "http/exchange/multipart.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
+#include "http/fields/conditional.h"
+#include "http/fields/digest_fields.h"
+#include "http/fields/ranges.h"
+
+/* --- bytes --- */
+
+static void reply_unsatisfiable(struct request *request)
+{
+    const unsigned long long length = request->reply.length;
+
+    problem_reply(request, PROBLEM_RANGE_NOT_SATISFIABLE, "the representation has %llu bytes",
+                  length);
+    representation_field(&request->reply, "Content-Range",
+                         request_print(request, "bytes */%llu", length));
+}
+
+static bool take_range(struct request *request, struct byte_range range)
+{
+    struct request_state *state = request_state(request);
+    const struct representation *reply = &request->reply;
+    const size_t count = representation_count(reply, range.first, range.length);
+    struct segment *segments = state->answer_segments;
+
+    if (count > REPRESENTATION_SEGMENTS)
+        segments = request_allocate(request, count * sizeof(*segments));
+    if (segments == NULL)
+        return false;
+    representation_cut(reply, range.first, range.length, 0, segments);
+    state->range = range;
+    state->answer.segments = segments;
+    state->answer.segment_count = count;
+    state->answer.content_length = range.length;
+    return true;
+}
+
+static bool take_parts(struct request *request, const struct range_set *set)
+{
+    struct request_state *state = request_state(request);
+    struct multipart multipart;
+
+    if (!multipart_make(request, set, &multipart))
+        return false;
+    state->parts_type = multipart.media_type;
+    state->answer.segments = multipart.segments;
+    state->answer.segment_count = multipart.segment_count;
+    state->answer.content_length = multipart.length;
+    return true;
+}
+
+static void send_ranges(struct request *request, const struct range_set *set)
+{
+    const bool taken =
+        set->count == 1 ? take_range(request, set->ranges[0]) : take_parts(request, set);
+
+    assert(set->count > 0);
+    if (taken)
+        request_state(request)->ranged = true;
+    else
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+}
+
+/* Only for GET, and after the preconditions (section 14.2). */
+void answer_choose_ranges(struct request *request)
+{
+    const struct representation *reply = &request->reply;
+    const char *field = request_header(request, "Range");
+    struct range_set set;
+
+    if (field == NULL || request->method != METHOD_GET || reply->status != 200 || !reply->ranges ||
+        !if_range_holds(request_header(request, "If-Range"), reply->etag, reply->last_modified,
+                        time(NULL)))
+        return;
+    switch (ranges_parse(field, reply->length, &set)) {
+    case RANGES_ABSENT:
+        break;
+    case RANGES_UNSATISFIABLE:
+        reply_unsatisfiable(request);
+        break;
+    case RANGES_SATISFIABLE:
+        send_ranges(request, &set);
+        break;
+    }
+}
+
+/* The Content-Length of a 304 is that of the 200, or absent (section 8.6). Its steps were not run. */
+static uint64_t length_of_unsent(const struct representation *reply)
+{
+    if (reply->segment_count > 0 || reply->step_count == 0)
+        return reply->length;
+    return reply->length_foretold > 0 ? reply->length_foretold : ANSWER_LENGTH_UNKNOWN;
+}
+
+void answer_take_segments(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    struct answer *answer = &state->answer;
+
+    state->ranged = state->ranged && request->reply.status == 200;
+    if (!state->ranged) {
+        state->parts_type = NULL;
+        answer->segments = request->reply.segments;
+        answer->segment_count = request->reply.segment_count;
+        answer->content_length = request->reply.length;
+    }
+    if (state->not_modified)
+        answer->content_length = length_of_unsent(&request->reply);
+    if (request->method == METHOD_HEAD || state->not_modified)
+        answer->segment_count = 0;
+}
+
+/* --- fields --- */
+
+struct field_list {
+    struct field *fields;
+    unsigned count;
+};
+
+static void add(struct field_list *list, const char *name, const char *value)
+{
+    /* The HTTP library takes no field without a value. */
+    if (value == NULL || value[0] == '\0')
+        return;
+    assert(list->count < ANSWER_FIELDS);
+    list->fields[list->count++] = (struct field){name, value};
+}
+
+static const char *date_text(struct request *request, time_t time)
+{
+    char *text = request_allocate(request, HTTP_DATE_SIZE);
+
+    if (text != NULL)
+        http_date_format(time, text);
+    return text;
+}
+
+static const char *digest_text(struct request *request, const uint8_t sha256[32])
+{
+    char *text = request_allocate(request, DIGEST_FIELD_SIZE);
+
+    if (text != NULL)
+        digest_field_format(sha256, text);
+    return text;
+}
+
+/* Fields that a 304 has as well (RFC 9110 section 15.4.5). */
+static void add_validators(struct request *request, struct field_list *list)
+{
+    const struct representation *reply = &request->reply;
+
+    add(list, "ETag", reply->etag);
+    if (reply->last_modified != 0)
+        add(list, "Last-Modified", date_text(request, reply->last_modified));
+    add(list, "Cache-Control",
+        reply->cache_control == NULL && reply->status >= 400 ? "no-store" : reply->cache_control);
+    add(list, "Vary", reply->vary);
+}
+
+/* Several parts have these in their own heads: the body around them has another type and is not
+ * encoded. */
+static void add_type(struct request *request, struct field_list *list)
+{
+    const struct request_state *state = request_state(request);
+    const struct representation *reply = &request->reply;
+
+    if (state->ranged && state->parts_type != NULL) {
+        add(list, "Content-Type", state->parts_type);
+        return;
+    }
+    add(list, "Content-Type", reply->media_type);
+    add(list, "Content-Encoding", reply->coding);
+    if (state->ranged)
+        add(list, "Content-Range",
+            request_print(request, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, state->range.first,
+                          state->range.first + state->range.length - 1, reply->length));
+}
+
+/* Fields that describe the bytes. */
+static void add_content(struct request *request, struct field_list *list)
+{
+    const struct request_state *state = request_state(request);
+    const struct representation *reply = &request->reply;
+
+    add_type(request, list);
+    if (reply->ranges)
+        add(list, "Accept-Ranges", "bytes");
+    /* Of the whole representation, whichever part of it is sent. */
+    if (reply->has_sha256)
+        add(list, "Repr-Digest", digest_text(request, reply->sha256));
+    if (state->has_content_sha256 && reply->status == 200)
+        add(list, "Content-Digest", digest_text(request, state->content_sha256));
+    for (unsigned i = 0; i < reply->field_count; i++)
+        add(list, reply->fields[i].name, reply->fields[i].value);
+}
+
+unsigned answer_write_fields(struct request *request, struct field *out_fields)
+{
+    struct field_list list = {out_fields, 0};
+
+    if (!request_state(request)->not_modified)
+        add_content(request, &list);
+    add_validators(request, &list);
+    add(&list, "X-Request-Id", request->id);
+    if (request->route != NULL)
+        add(&list, request->route->field.name, request->route->field.value);
+    return list.count;
+}

@@ -1,0 +1,44 @@
+/* The small rules of RFC 9110 section 5.6 that several fields are made of. */
+#ifndef HTTP_FIELDS_GRAMMAR_H
+#define HTTP_FIELDS_GRAMMAR_H
+
+#include <stdbool.h>
+#include <string.h>
+
+static inline bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+static inline bool is_alpha(char byte)
+{
+    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+}
+
+static inline bool is_one_of(char byte, const char *set)
+{
+    return byte != '\0' && strchr(set, byte) != NULL;
+}
+
+/* tchar (section 5.6.2). */
+static inline bool is_token_char(char byte)
+{
+    return is_digit(byte) || is_alpha(byte) || is_one_of(byte, "!#$%&'*+-.^_`|~");
+}
+
+/* -1 for what is not a hexadecimal digit. */
+static inline int hex_value(char digit)
+{
+    if (is_digit(digit))
+        return digit - '0';
+    digit = (char)(digit | 0x20);
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* OWS (section 5.6.3). */
+static inline void skip_space(const char **at)
+{
+    *at += strspn(*at, " \t");
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* One field of a request's header. */
+#ifndef HTTP_FIELDS_HEADER_FIELD_H
+#define HTTP_FIELDS_HEADER_FIELD_H
+
+#include <stdint.h>
+
+/* Borrowed from the reader of the header; both texts end with a NUL as well. */
+struct header_field {
+    const char *name;
+    const char *value;
+    uint32_t name_length;
+    uint32_t value_length;
+};
+
+#endif
