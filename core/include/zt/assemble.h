@@ -30,6 +30,8 @@ struct zt_places {
     /* What the manifest states of a component, over its stored bytes or its decoded ones. */
     enum zt_digest_algorithm digest;
     bool digest_covers_stored;
+    /* Of compressed components. */
+    enum zt_encoding encoding;
 };
 
 /* Of ZT_TARGET_ZT1 and ZT_TARGET_ZT2. */

@@ -1,9 +1,9 @@
-/* Decoded bytes of a component: what the tensor is, little-endian.
+/* Decoded bytes of a component: the tensor itself, little-endian and row-major.
  *
- * raw is passed through, zTensor 0.1's big-endian data is swapped, zstd and zt.zstd-seekable/1 are
- * decompressed. Memory is bounded by the zstd window (at most 128 MiB, rule "window") and never
- * follows a declared length. A component in a shard is read from that shard's source (zt/shards.h).
- */
+ * Raw bytes are passed through, big-endian words swapped, compressed streams decompressed, arrays in
+ * Fortran order transposed. Memory is bounded by the zstd window (at most 128 MiB, rule "window")
+ * or the transposition (at most 64 MiB), and never grows with a declared length. A component in a
+ * shard is read from that shard's source (zt/shards.h). */
 #ifndef ZT_DECODE_H
 #define ZT_DECODE_H
 
@@ -16,27 +16,29 @@ extern "C" {
 
 struct zt_decoder;
 
-/* Whether the decoded bytes are the stored bytes, so that they can be sent from the file as they
- * lie there. */
+/* Whether the decoded bytes are the stored bytes, so that the file's own bytes can be sent. */
 bool zt_component_is_plain(const struct zt_component *component);
 
-/* Starts decoding from the first byte. source is the file the component lies in, borrowed until
- * zt_decoder_close; the model must live as long. ZT_UNSUPPORTED for an encoding that is not known;
- * ZT_CORRUPT when the declared length cannot come from so few stored bytes (so that a bomb is told
- * before anything is decoded), or a seek table is wrong. */
+/* Starts decoding from the first byte. source is the file that the component lies in, borrowed until
+ * zt_decoder_close; the model must live as long. ZT_UNSUPPORTED for an unknown encoding; ZT_CORRUPT
+ * if so few stored bytes cannot give the declared length (which catches a bomb before anything is
+ * decoded), or if a seek table is wrong. */
 enum zt_status zt_decoder_open(const struct zt_component *component, struct zt_source *source,
                                struct zt_decoder **out_decoder, struct zt_error *error);
 
-/* Reads up to capacity decoded bytes; *out_length is 0 at the end. The end is reported only when
- * exactly the declared number of bytes came out and every stored byte was used: too few, too many,
- * or a broken frame is ZT_CORRUPT. */
+/* Reads up to capacity (at least 1) decoded bytes; *out_length is 0 at the end. The end is reported
+ * only if exactly the declared number of bytes came out and every stored byte was used; too few, too
+ * many or a broken frame are ZT_CORRUPT. */
 enum zt_status zt_decoder_read(struct zt_decoder *decoder, void *buffer, size_t capacity,
                                size_t *out_length, struct zt_error *error);
+
+/* Stored bytes read so far, for progress. */
+uint64_t zt_decoder_consumed(const struct zt_decoder *decoder);
 
 /* Takes NULL. */
 void zt_decoder_close(struct zt_decoder *decoder);
 
-/* --- zt.zstd-seekable/1: decoding a part without the rest (its frames are independent) --- */
+/* --- zt.zstd-seekable/1: its frames are independent, so part of it decodes without the rest --- */
 
 struct zt_frame {
     uint64_t stored_offset; /* absolute, in the component's file */
@@ -50,8 +52,8 @@ struct zt_frames {
     uint32_t count;
 };
 
-/* Reads and checks the seek table. ZT_CORRUPT with a rule when it is wrong. Freed with
- * zt_frames_free. */
+/* Reads and checks the seek table. ZT_UNSUPPORTED for another encoding, ZT_CORRUPT with a rule,
+ * ZT_NO_MEMORY, ZT_IO. Freed with zt_frames_free. */
 enum zt_status zt_frames_read(const struct zt_component *component, struct zt_source *source,
                               struct zt_frames *out_frames, struct zt_error *error);
 
@@ -61,12 +63,11 @@ enum zt_status zt_frame_decode(const struct zt_frame *frame, struct zt_source *s
 
 void zt_frames_free(struct zt_frames *frames);
 
-/* The decoded bytes of a zt.zstd-seekable/1 component as a source that decodes, when it is read,
- * the frames that the range touches and no others; the last one stays, so that a reader going
- * forward decodes each once. Readers at several places at once are all answered rightly, but take
- * the kept frame from one another: better, each has a source of its own. It holds the frame (at
- * most 16 MiB) and 24 bytes for each in the table, which is read and checked here. source is
- * borrowed. ZT_UNSUPPORTED for another encoding, ZT_CORRUPT, ZT_NO_MEMORY, ZT_IO. */
+/* The decoded bytes of a zt.zstd-seekable/1 component as a source. A read decodes only the frames
+ * that its range touches and keeps the last one, so that a reader going forward decodes each once.
+ * Several threads may read at once, but displace each other's kept frame: give each a source of its
+ * own if it reads on. Holds the kept frame (at most 16 MiB) and 24 bytes for each frame of the
+ * table, which is read and checked here. source is borrowed. Errors as zt_frames_read. */
 enum zt_status zt_frames_source(const struct zt_component *component, struct zt_source *source,
                                 struct zt_source **out_source, struct zt_error *error);
 

@@ -79,6 +79,9 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
                        uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* ZT_NO_MEMORY with the message "no memory for <purpose>". */
+enum zt_status zt_fail_memory(struct zt_error *error, const char *purpose);
+
 /* Names the object (bytes NULL: none), and the component (may be empty), that a failure is about;
  * cut at a character's border. */
 void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text component);

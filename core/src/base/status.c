@@ -60,6 +60,11 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
     return status;
 }
 
+enum zt_status zt_fail_memory(struct zt_error *error, const char *purpose)
+{
+    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for %s", purpose);
+}
+
 /* Returns the length that was kept. */
 static size_t copy_name(char *target, struct zt_text name)
 {

@@ -1,10 +1,10 @@
 /* zTensor 2's canonical form: one model, one sequence of bytes.
  *
- * First what the model tells (encodings, digests, names, places), then its manifest against a fresh
- * encoding, then one pass over the file: every blob has its digest, everything between is zero.
- * Equal blobs have equal digests by then, so only blobs of the same length and digest are compared
- * with each other. Parts of no bytes take no space: they are exempt from the rules on places and
- * sharing. Rules "zt2 §7 …", listed in docs/rules/zt2.md. */
+ * First the model is checked (encodings, digests, names, places), then its manifest against a fresh
+ * encoding, then every byte of the file: each blob has its digest, everything between blobs is zero,
+ * and no two blobs are the same bytes. Parts of no bytes take no space: they are exempt from the
+ * rules on places and sharing. Rules "zt2 §7 …", listed in docs/rules/zt2.md. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,24 +16,20 @@
 #include "model/model_build.h"
 #include "model/zt2_encode.h"
 
-/* Blobs and manifest stand at successive multiples of this, the first at one. */
+/* Blobs and manifest stand at successive multiples of this, starting at one. */
 #define PACKING UINT64_C(65536)
 /* XXH3-64 of nothing. */
 #define EMPTY_DIGEST "xxh3:2d06800538d394c2"
+
+#define MEMORY_PURPOSE "the canonical check"
 
 static uint64_t next_place(uint64_t end)
 {
     return end + (PACKING - end % PACKING) % PACKING;
 }
 
-enum zt_status zt_canonical_no_memory(struct zt_error *error)
-{
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the canonical check");
-}
-
-enum zt_status zt_canonical_refuse(const struct zt_canonical *check,
-                                   const struct zt_component *part, const char *rule,
-                                   const char *message)
+enum zt_status zt_canonical_fail(const struct zt_canonical *check, const struct zt_component *part,
+                                 const char *rule, const char *message)
 {
     zt_fail(check->error, ZT_INVALID, rule, zt_manifest_position(check->model, part->name), "%s",
             message);
@@ -42,19 +38,19 @@ enum zt_status zt_canonical_refuse(const struct zt_canonical *check,
     return ZT_INVALID;
 }
 
-/* --- what the model tells --- */
+/* --- the model --- */
 
 static enum zt_status check_name(const struct zt_canonical *check, struct zt_text name)
 {
     bool composed = false;
 
     if (zt_name_is_nfc(name, &composed) != ZT_OK)
-        return zt_canonical_no_memory(check->error);
+        return zt_fail_memory(check->error, MEMORY_PURPOSE);
     if (composed)
         return ZT_OK;
     return zt_fail(check->error, ZT_INVALID, "zt2 §7 Name",
                    zt_manifest_position(check->model, name.bytes),
-                   "a name is not in normalisation form C");
+                   "a name is not in Unicode normalization form C");
 }
 
 /* Keys at the top of an attributes map are names too. The map was validated when the model was
@@ -93,14 +89,14 @@ static enum zt_status check_part(const struct zt_canonical *check, const struct 
     static const char algorithm[] = "xxh3:";
 
     if (part->encoding != ZT_ENCODING_RAW)
-        return zt_canonical_refuse(check, part, "zt2 §7 Encoding",
-                                   "an encoded part: all are raw in canonical form");
+        return zt_canonical_fail(check, part, "zt2 §7 Encoding",
+                                 "an encoded part: all are raw in canonical form");
     if (part->digest == NULL)
-        return zt_canonical_refuse(check, part, "zt2 §7 Digest",
-                                   "a part without digest: all have one by xxh3");
+        return zt_canonical_fail(check, part, "zt2 §7 Digest",
+                                 "a part without digest: all have one by xxh3");
     if (part->digest_length != ZT_CANONICAL_DIGEST_LENGTH ||
         memcmp(part->digest, algorithm, sizeof(algorithm) - 1) != 0)
-        return zt_canonical_refuse(check, part, "zt2 §7 Digest", "a digest that is not by xxh3");
+        return zt_canonical_fail(check, part, "zt2 §7 Digest", "a digest that is not by xxh3");
     return check_name(check, zt_component_name(part));
 }
 
@@ -133,7 +129,7 @@ static enum zt_status check_model(const struct zt_canonical *check)
 
 /* --- places --- */
 
-/* The first reference to the blob that part is, whole; NULL when there was none yet. */
+/* The first part whose blob is also this part's; NULL if this part is the first. */
 static const struct zt_component *find_blob(const struct zt_canonical *check,
                                             const struct zt_component *part)
 {
@@ -151,31 +147,35 @@ static const struct zt_component *find_blob(const struct zt_canonical *check,
     }
     if (low == check->blob_count || components[check->blobs[low]].offset != part->offset)
         return NULL;
-    return &components[check->blobs[low]]; /* of the same length: they are identical or disjoint */
+    /* Blobs are identical or disjoint: a rule of opening. */
+    assert(components[check->blobs[low]].length == part->length);
+    return &components[check->blobs[low]];
 }
 
 static enum zt_status check_empty(const struct zt_canonical *check, const struct zt_component *part)
 {
     if (memcmp(part->digest, EMPTY_DIGEST, ZT_CANONICAL_DIGEST_LENGTH) == 0)
         return ZT_OK;
-    return zt_canonical_refuse(check, part, "zt2 §7 Digest", "the digest is not that of no bytes");
+    return zt_canonical_fail(check, part, "zt2 §7 Digest", "the digest is not that of no bytes");
 }
 
 static enum zt_status place_part(struct zt_canonical *check, const struct zt_component *part,
                                  uint64_t *place)
 {
-    const struct zt_component *first = find_blob(check, part);
+    const struct zt_component *first;
 
     if (part->length == 0)
         return check_empty(check, part);
+    first = find_blob(check, part);
     if (first != NULL && memcmp(first->digest, part->digest, ZT_CANONICAL_DIGEST_LENGTH) != 0)
-        return zt_canonical_refuse(check, part, "zt2 §7 Digest", "two digests of the same bytes");
+        return zt_canonical_fail(check, part, "zt2 §7 Digest", "two digests of the same bytes");
     if (first != NULL)
         return ZT_OK;
     if (part->offset != *place)
-        return zt_canonical_refuse(
+        return zt_canonical_fail(
             check, part, "zt2 §7 Placement",
             "the bytes are not at the next multiple of 65536, in the order of names");
+    assert(check->blob_count < check->model->component_count);
     check->blobs[check->blob_count++] = zt_component_index(check->model, part);
     *place = next_place(part->offset + part->length);
     return ZT_OK;
@@ -206,7 +206,7 @@ static enum zt_status check_places(struct zt_canonical *check)
     return ZT_OK;
 }
 
-/* --- the manifest, encoded anew --- */
+/* --- the manifest against a fresh encoding --- */
 
 struct comparison {
     const struct zt_canonical *check;
@@ -230,7 +230,7 @@ static enum zt_status compare_piece(void *context, const void *bytes, size_t len
     return zt_fail(comparison->check->error, ZT_INVALID, "zt2 §7 Manifest",
                    comparison->check->model->manifest_offset + comparison->position,
                    "the manifest is not what its model encodes to (an unknown key, or an empty map "
-                   "that is left out)");
+                   "that should be left out)");
 }
 
 static enum zt_status compare_buffer(struct comparison *comparison, struct zt_buffer *buffer)
@@ -261,8 +261,8 @@ static enum zt_status check_manifest(const struct zt_canonical *check)
         status = compare_buffer(&comparison, &buffer);
     }
     zt_buffer_free(&buffer);
-    /* What is left over can only be an unknown key, and the count of keys has told of it. */
-    return status == ZT_NO_MEMORY ? zt_canonical_no_memory(check->error) : status;
+    /* Bytes left over could only be an unknown key, and then the count of keys differs. */
+    return status == ZT_NO_MEMORY ? zt_fail_memory(check->error, MEMORY_PURPOSE) : status;
 }
 
 enum zt_status zt_canonical_check(const struct zt_model *model, struct zt_source *source,
@@ -276,7 +276,7 @@ enum zt_status zt_canonical_check(const struct zt_model *model, struct zt_source
     check.blobs = calloc(model->component_count + (size_t)1, sizeof(*check.blobs));
     check.chunk = malloc(2 * ZT_CANONICAL_CHUNK_LENGTH);
     if (check.blobs == NULL || check.chunk == NULL) {
-        status = zt_canonical_no_memory(error);
+        status = zt_fail_memory(error, MEMORY_PURPOSE);
         goto out;
     }
     status = check_model(&check);

@@ -1,13 +1,15 @@
-/* What only the bytes tell about zTensor 2's canonical form: padding, digests, sharing.
+/* zTensor 2's canonical form, the part that needs the file's bytes: padding, digests, sharing.
  *
- * Two chunks of memory, whatever the size of the file. */
+ * Holds three chunks, whatever the size of the file. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check/canonical.h"
+#include "check/hashing.h"
 
 #define MAGIC_LENGTH 8
-/* Of the reserved word, from the footer's start. */
+/* The reserved word, from the footer's start. */
 #define RESERVED_AT     28
 #define RESERVED_LENGTH 4
 
@@ -24,11 +26,10 @@ static enum zt_status check_zero(const struct zt_canonical *check, uint64_t offs
                                                                  : ZT_CANONICAL_CHUNK_LENGTH;
 
         status = zt_source_read_at(check->source, offset, check->chunk, length, check->error);
-        for (size_t i = 0; i < length && status == ZT_OK; i++) {
+        for (size_t i = 0; i < length && status == ZT_OK; i++)
             if (check->chunk[i] != 0)
                 status = zt_fail(check->error, ZT_INVALID, rule, offset + i,
-                                 "a byte that is not zero where nothing is");
-        }
+                                 "a byte that must be zero is not");
         offset += length;
     }
     return status;
@@ -37,25 +38,16 @@ static enum zt_status check_zero(const struct zt_canonical *check, uint64_t offs
 static enum zt_status hash_blob(const struct zt_canonical *check, const struct zt_component *blob,
                                 struct zt_digest *out_digest)
 {
-    struct zt_hasher *hasher = NULL;
-    enum zt_status status = zt_hasher_new(ZT_DIGEST_XXH3, &hasher);
+    struct zt_hashing hashing = {.source = check->source};
+    size_t chunk =
+        blob->length < ZT_CANONICAL_CHUNK_LENGTH ? (size_t)blob->length : ZT_CANONICAL_CHUNK_LENGTH;
+    enum zt_status status = zt_hashing_start(&hashing, ZT_DIGEST_XXH3, chunk, check->error);
 
-    if (status != ZT_OK)
-        return zt_canonical_no_memory(check->error);
-    for (uint64_t done = 0; done < blob->length && status == ZT_OK;) {
-        size_t length = blob->length - done < ZT_CANONICAL_CHUNK_LENGTH
-                            ? (size_t)(blob->length - done)
-                            : ZT_CANONICAL_CHUNK_LENGTH;
-
-        status = zt_source_read_at(check->source, blob->offset + done, check->chunk, length,
-                                   check->error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, check->chunk, length);
-        done += length;
-    }
     if (status == ZT_OK)
-        zt_hasher_finish(hasher, out_digest);
-    zt_hasher_free(hasher);
+        status = zt_hashing_run(&hashing, blob->offset, blob->length, check->error);
+    if (status == ZT_OK)
+        zt_hasher_finish(hashing.hasher, out_digest);
+    zt_hashing_free(&hashing);
     return status;
 }
 
@@ -71,8 +63,8 @@ static enum zt_status check_blob(const struct zt_canonical *check, uint32_t numb
     status =
         zt_digest_parse((struct zt_text){blob->digest, blob->digest_length}, &stated, check->error);
     if (status == ZT_CORRUPT || (status == ZT_OK && !zt_digest_equal(&stated, &actual)))
-        status = zt_canonical_refuse(check, blob, "zt2 §7 Digest",
-                                     "the digest is not that of the bytes");
+        status =
+            zt_canonical_fail(check, blob, "zt2 §7 Digest", "the digest is not that of the bytes");
     return status;
 }
 
@@ -86,6 +78,7 @@ enum zt_status zt_canonical_check_bytes(const struct zt_canonical *check)
     for (uint32_t i = 0; i < check->blob_count && status == ZT_OK; i++) {
         const struct zt_component *blob = &model->components[check->blobs[i]];
 
+        assert(blob->offset >= end);
         status = check_zero(check, end, blob->offset, "zt2 §7 Padding");
         if (status == ZT_OK)
             status = check_blob(check, check->blobs[i]);
@@ -143,8 +136,7 @@ static enum zt_status compare_blobs(const struct zt_canonical *check,
 }
 
 /* Compares each blob with the first of its length and digest, so that the work stays linear in the
- * file whatever it holds. Blobs that share a digest by chance alone are not the same, and are not
- * refused. */
+ * file whatever it holds. Different blobs whose digests collide are allowed. */
 enum zt_status zt_canonical_check_sharing(const struct zt_canonical *check)
 {
     const struct zt_component *components = check->model->components;
@@ -163,8 +155,8 @@ enum zt_status zt_canonical_check_sharing(const struct zt_canonical *check)
         }
         status = compare_blobs(check, first, blob, &equal);
         if (status == ZT_OK && equal)
-            status = zt_canonical_refuse(check, blob, "zt2 §7 Sharing",
-                                         "the same bytes are in the file twice");
+            status = zt_canonical_fail(check, blob, "zt2 §7 Sharing",
+                                       "the same bytes are in the file twice");
     }
     return status;
 }

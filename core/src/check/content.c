@@ -1,11 +1,9 @@
 /* Content rules: what an object's bytes must be, beyond their digest (zTensor 2 types and layouts;
  * 1.2 section 3).
  *
- * Sparse layouts are in content_sparse.c and content_zt01.c. Whatever is encoded and not read by a
- * layout's rule is decoded once, so that an object that passes is one that can be read. */
+ * Sparse layouts are in content_sparse.c and content_zt01.c. Every encoded component that no
+ * layout's rule reads is decoded once, so that an object that passes can be read. */
 #include "check/content.h"
-
-#include <string.h>
 
 #include "zt/verify.h"
 
@@ -14,7 +12,7 @@ static bool is_bool(const struct zt_component *component)
     return component->dtype == ZT_BOOL || component->logical == ZT_LOGICAL_BOOL;
 }
 
-/* Whether the last byte holds one nibble only, so that the other must be 0. */
+/* Whether the last byte holds only one element, so that the other nibble must be 0. */
 static bool has_spare_nibble(const struct zt_content *content, const struct zt_component *component)
 {
     return content->object->layout == ZT_LAYOUT_DENSE && component->logical == ZT_LOGICAL_F4_E2M1 &&
@@ -31,7 +29,7 @@ static enum zt_status check_bools(const struct zt_content *content,
         seen |= bytes[i];
     for (size_t i = 0; seen > 1 && i < length; i++)
         if (bytes[i] > 1)
-            return zt_content_refuse(content, component, "a bool is 0x%02x", bytes[i]);
+            return zt_content_fail(content, component, "a bool is 0x%02x", bytes[i]);
     return ZT_OK;
 }
 
@@ -40,11 +38,11 @@ static enum zt_status check_nibble(const struct zt_content *content,
 {
     if (last_byte >> 4 == 0)
         return ZT_OK;
-    return zt_content_refuse(content, component, "the high nibble after the last element is 0x%x",
-                             last_byte >> 4);
+    return zt_content_fail(content, component, "the high nibble after the last element is 0x%x",
+                           last_byte >> 4);
 }
 
-/* The last byte of plain data is had without what comes before it. */
+/* The last byte of plain data can be read without the bytes before it. */
 static enum zt_status check_plain_nibble(const struct zt_content *content,
                                          const struct zt_component *component)
 {
@@ -87,7 +85,7 @@ static enum zt_status check_whole(const struct zt_content *content,
 static enum zt_status check_component(const struct zt_content *content,
                                       const struct zt_component *component)
 {
-    /* What a layout that is not known keeps in its components is not ours to judge. */
+    /* What an unknown layout keeps in its components cannot be judged. */
     bool has_bools = is_bool(component) && content->object->layout != ZT_LAYOUT_OTHER;
     bool has_nibble = has_spare_nibble(content, component);
 
@@ -119,11 +117,10 @@ static enum zt_status check_layout(const struct zt_content *content)
 
 static bool is_named(const struct zt_component *component, const char *name)
 {
-    return component->name_length == strlen(name) &&
-           memcmp(component->name, name, component->name_length) == 0;
+    return zt_text_is(zt_component_name(component), name);
 }
 
-/* Components that the layout's rule has read to their end. */
+/* Components that the layout's rule reads to their end. */
 static bool is_read_by_layout(const struct zt_object *object, const struct zt_component *component)
 {
     switch ((enum zt_layout)object->layout) {

@@ -1,4 +1,4 @@
-/* Reading components word by word, for the content rules of types and layouts. */
+/* The content rules of types and layouts, and reading components word by word for them. */
 #ifndef ZT_CHECK_CONTENT_H
 #define ZT_CHECK_CONTENT_H
 
@@ -10,7 +10,7 @@
 /* The longest record: 64 indices and a value (zTensor 0.1's coordinate list). */
 #define ZT_CONTENT_RECORD_MAX 520
 
-/* What a check of one object knows throughout. */
+/* A check of one object. */
 struct zt_content {
     const struct zt_model *model;
     const struct zt_object *object;
@@ -32,33 +32,33 @@ struct zt_content_reader {
 };
 
 /* ZT_INVALID with the format's rule "LayoutData", the names and the component's offset. */
-enum zt_status zt_content_refuse(const struct zt_content *content,
-                                 const struct zt_component *component, const char *format, ...)
+enum zt_status zt_content_fail(const struct zt_content *content,
+                               const struct zt_component *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* NULL when the object has no component of that name. */
-const struct zt_component *zt_content_part(const struct zt_content *content, const char *name);
+/* NULL if the object has no component of that name. */
+const struct zt_component *zt_content_find(const struct zt_content *content, const char *name);
 
-/* Words are of the component's dtype. ZT_UNSUPPORTED when the component lies in a shard that is not
- * there or its encoding is not known. Errors name object and component. */
+/* Words are of the component's dtype. ZT_UNSUPPORTED if the component lies in a missing shard or its
+ * encoding is unknown. Errors name object and component. */
 enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
                                       const struct zt_content *content,
                                       const struct zt_component *component);
 
-/* Reads length (at most ZT_CONTENT_RECORD_MAX) bytes; *out_got is false when the component ends before them.
+/* Reads length (at most ZT_CONTENT_RECORD_MAX) bytes; *out_got is false if the component ends before them.
  */
 enum zt_status zt_content_reader_bytes(struct zt_content_reader *reader, void *bytes, size_t length,
                                        bool *out_got);
 
-/* Reads one word as an index. ZT_INVALID when it is negative. */
+/* Reads one word as an index. ZT_INVALID if it is negative. */
 enum zt_status zt_content_reader_index(struct zt_content_reader *reader, uint64_t *out_index,
                                        bool *out_got);
 
-/* What is buffered, one byte at least, and steps past it; *out_length is 0 at the end. */
+/* Returns the buffered bytes, at least one, and moves past them; *out_length is 0 at the end. */
 enum zt_status zt_content_reader_run(struct zt_content_reader *reader, const uint8_t **out_bytes,
                                      size_t *out_length);
 
-/* Reads to the end; *out_bytes (which may be NULL) is how many bytes there still were. */
+/* Reads to the end; *out_bytes (out_bytes may be NULL) is how many bytes were left. */
 enum zt_status zt_content_reader_drain(struct zt_content_reader *reader, uint64_t *out_bytes);
 
 void zt_content_reader_close(struct zt_content_reader *reader);

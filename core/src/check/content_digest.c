@@ -1,7 +1,7 @@
-/* zTensor 2's content digest ("zt.content/1"): what a model says, whatever file says it.
+/* zTensor 2's content digest ("zt.content/1"): of what a model says, whatever its file looks like.
  *
- * The digest of a CBOR array: the scheme's name, and the objects without the places of their bytes.
- */
+ * The digest of a CBOR array: the scheme's name, then the objects without the places of their
+ * bytes. */
 #include <string.h>
 
 #include "model/zt2_encode.h"
@@ -67,7 +67,7 @@ enum zt_status zt_content_digest(const struct zt_model *model, enum zt_digest_al
     if (status == ZT_OK)
         zt_hasher_finish(hasher, out_digest);
     else
-        zt_fail(error, status, NULL, ZT_NO_OFFSET, "no memory for the content digest");
+        zt_fail_memory(error, "the content digest");
     zt_hasher_free(hasher);
     return status;
 }

@@ -1,12 +1,12 @@
-/* Reading a component's decoded bytes in small steps through one buffer. */
+/* Reading a component's decoded bytes in small steps through one buffer, for the content rules. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "check/content.h"
-#include "zt/model.h"
 
 #define BUFFER_SIZE ((size_t)64 << 10)
 
@@ -33,16 +33,16 @@ static const char *data_rule(const struct zt_content *content)
     return "zt2 §6 LayoutData";
 }
 
-static enum zt_status name_parts(const struct zt_content *content,
+static enum zt_status with_names(const struct zt_content *content,
                                  const struct zt_component *component, enum zt_status status)
 {
-    if (status != ZT_OK && content->error != NULL)
+    if (status != ZT_OK)
         zt_error_at(content->error, zt_object_name(content->object), zt_component_name(component));
     return status;
 }
 
-enum zt_status zt_content_refuse(const struct zt_content *content,
-                                 const struct zt_component *component, const char *format, ...)
+enum zt_status zt_content_fail(const struct zt_content *content,
+                               const struct zt_component *component, const char *format, ...)
 {
     char message[sizeof(content->error->message)];
     va_list arguments;
@@ -51,10 +51,10 @@ enum zt_status zt_content_refuse(const struct zt_content *content,
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     zt_fail(content->error, ZT_INVALID, data_rule(content), component->offset, "%s", message);
-    return name_parts(content, component, ZT_INVALID);
+    return with_names(content, component, ZT_INVALID);
 }
 
-const struct zt_component *zt_content_part(const struct zt_content *content, const char *name)
+const struct zt_component *zt_content_find(const struct zt_content *content, const char *name)
 {
     return zt_object_find(content->model, content->object, (struct zt_text){name, strlen(name)});
 }
@@ -67,10 +67,10 @@ static enum zt_status open_decoder(struct zt_content_reader *reader)
 
     if (source == NULL)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset,
-                       "the shard that it lies in is not there");
+                       "the shard that it lies in is missing");
     reader->buffer = malloc(BUFFER_SIZE);
     if (reader->buffer == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for reading");
+        return zt_fail_memory(error, "reading");
     return zt_decoder_open(component, source, &reader->decoder, error);
 }
 
@@ -88,7 +88,7 @@ enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
     status = open_decoder(reader);
     if (status != ZT_OK)
         zt_content_reader_close(reader);
-    return name_parts(content, component, status);
+    return with_names(content, component, status);
 }
 
 /* Fills the buffer until wanted bytes are in it or the component ends. */
@@ -96,6 +96,7 @@ static enum zt_status fill(struct zt_content_reader *reader, size_t wanted)
 {
     size_t held = reader->length - reader->position;
 
+    assert(reader->position <= reader->length && wanted <= BUFFER_SIZE);
     if (held >= wanted)
         return ZT_OK;
     memmove(reader->buffer, reader->buffer + reader->position, held);
@@ -108,10 +109,11 @@ static enum zt_status fill(struct zt_content_reader *reader, size_t wanted)
                             BUFFER_SIZE - reader->length, &got, reader->content->error);
 
         if (status != ZT_OK)
-            return name_parts(reader->content, reader->component, status);
+            return with_names(reader->content, reader->component, status);
         if (got == 0)
             break;
         reader->length += got;
+        assert(reader->length <= BUFFER_SIZE);
     }
     return ZT_OK;
 }
@@ -137,15 +139,14 @@ enum zt_status zt_content_reader_index(struct zt_content_reader *reader, uint64_
                                        bool *out_got)
 {
     uint8_t bytes[8] = {0};
-    uint64_t value = 0;
+    uint64_t value;
     enum zt_status status = zt_content_reader_bytes(reader, bytes, reader->width, out_got);
 
     if (status != ZT_OK || !*out_got)
         return status;
-    for (unsigned i = 0; i < reader->width; i++)
-        value |= (uint64_t)bytes[i] << (8 * i);
+    value = zt_load_le64(bytes);
     if (reader->is_signed && bytes[reader->width - 1] & 0x80)
-        return zt_content_refuse(reader->content, reader->component, "an index is negative");
+        return zt_content_fail(reader->content, reader->component, "an index is negative");
     *out_index = value;
     return ZT_OK;
 }

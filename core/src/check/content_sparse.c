@@ -3,47 +3,47 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "check/content.h"
-#include "zt/model.h"
 
-/* Telling that coordinates differ holds one word for each: 512 MiB at most. */
+/* Coordinates are told apart with a word for each: at most 512 MiB. */
 #define UNIQUE_MAX ((uint64_t)64 << 20)
-#define KEYS_FIRST ((size_t)4096)
+/* Below this an insertion sort is quicker than another pass. */
+#define SMALL_COUNT 24
 
-/* Indices that increase and coordinates that differ are promises of zTensor 2 only. */
+/* Only zTensor 2 promises that indices increase and coordinates differ. */
 static bool is_strict(const struct zt_content *content)
 {
     return content->model->format == ZT_FORMAT_ZT2;
 }
 
-/* Reads an index that must be there. */
-static enum zt_status need_index(struct zt_content_reader *reader, uint64_t *out_index)
+static enum zt_status require_index(struct zt_content_reader *reader, uint64_t *out_index)
 {
     bool got = false;
     enum zt_status status = zt_content_reader_index(reader, out_index, &got);
 
     if (status == ZT_OK && !got)
-        return zt_content_refuse(reader->content, reader->component,
-                                 "there are fewer indices than the object needs");
+        return zt_content_fail(reader->content, reader->component,
+                               "there are fewer indices than the object needs");
     return status;
 }
 
-/* Nothing may follow, and an encoded component must end well. */
-static enum zt_status need_end(struct zt_content_reader *reader)
+/* Nothing may follow, and an encoded component must decode to its end. */
+static enum zt_status require_end(struct zt_content_reader *reader)
 {
     uint64_t surplus = 0;
     enum zt_status status = zt_content_reader_drain(reader, &surplus);
 
     if (status == ZT_OK && surplus > 0)
-        return zt_content_refuse(reader->content, reader->component,
-                                 "there are more indices than the object needs");
+        return zt_content_fail(reader->content, reader->component,
+                               "there are more indices than the object needs");
     return status;
 }
 
-/* Values whose number the manifest does not tell (zstd before 1.2) are counted. */
+/* Counts values whose number the manifest does not state (zstd before 1.2). */
 static enum zt_status check_values(const struct zt_content *content, uint64_t count)
 {
-    const struct zt_component *values = zt_content_part(content, "values");
+    const struct zt_component *values = zt_content_find(content, "values");
     struct zt_content_reader reader;
     uint64_t bytes = 0, wanted = 0;
     enum zt_status status;
@@ -59,7 +59,7 @@ static enum zt_status check_values(const struct zt_content *content, uint64_t co
     status = zt_content_reader_drain(&reader, &bytes);
     zt_content_reader_close(&reader);
     if (status == ZT_OK && bytes != wanted)
-        return zt_content_refuse(content, values, "there are not as many values as indices");
+        return zt_content_fail(content, values, "there are not as many values as indices");
     return status;
 }
 
@@ -72,16 +72,16 @@ static enum zt_status check_row(const struct zt_content *content, struct zt_cont
 
     for (uint64_t i = 0; i < count; i++) {
         uint64_t index = 0;
-        enum zt_status status = need_index(indices, &index);
+        enum zt_status status = require_index(indices, &index);
 
         if (status != ZT_OK)
             return status;
         if (index >= content->shape[1])
-            return zt_content_refuse(content, indices->component,
-                                     "a column index lies outside the shape");
+            return zt_content_fail(content, indices->component,
+                                   "a column index lies outside the shape");
         if (is_strict(content) && i > 0 && index <= previous)
-            return zt_content_refuse(content, indices->component,
-                                     "column indices of a row do not increase");
+            return zt_content_fail(content, indices->component,
+                                   "column indices of a row do not increase");
         previous = index;
     }
     return ZT_OK;
@@ -91,33 +91,33 @@ static enum zt_status check_rows(const struct zt_content *content, struct zt_con
                                  struct zt_content_reader *indices)
 {
     uint64_t begin = 0, end = 0;
-    enum zt_status status = need_index(indptr, &begin);
+    enum zt_status status = require_index(indptr, &begin);
 
     if (status == ZT_OK && begin != 0)
-        return zt_content_refuse(content, indptr->component, "the first row pointer is not 0");
+        return zt_content_fail(content, indptr->component, "the first row pointer is not 0");
     for (uint64_t row = 0; status == ZT_OK && row < content->shape[0]; row++) {
-        status = need_index(indptr, &end);
+        status = require_index(indptr, &end);
         if (status == ZT_OK && end < begin)
-            return zt_content_refuse(content, indptr->component, "row pointers fall");
+            return zt_content_fail(content, indptr->component, "row pointers fall");
         if (status == ZT_OK)
             status = check_row(content, indices, end - begin);
         begin = end;
     }
     if (status == ZT_OK)
-        status = need_end(indptr);
+        status = require_end(indptr);
     if (status == ZT_OK)
-        status = need_end(indices);
+        status = require_end(indices);
     return status == ZT_OK ? check_values(content, begin) : status;
 }
 
 enum zt_status zt_content_csr(const struct zt_content *content)
 {
-    const struct zt_component *indptr_part = zt_content_part(content, "indptr");
-    const struct zt_component *indices_part = zt_content_part(content, "indices");
+    const struct zt_component *indptr_part = zt_content_find(content, "indptr");
+    const struct zt_component *indices_part = zt_content_find(content, "indices");
     struct zt_content_reader indptr, indices;
     enum zt_status status;
 
-    /* Opening the model has made sure of both, and of two dimensions. */
+    /* Opening the model ensured both, and two dimensions. */
     if (indptr_part == NULL || indices_part == NULL || content->object->rank != 2)
         return ZT_OK;
     status = zt_content_reader_open(&indptr, content, indptr_part);
@@ -132,6 +132,69 @@ enum zt_status zt_content_csr(const struct zt_content *content)
     return status;
 }
 
+/* --- telling keys apart --- */
+
+static bool is_ascending(const uint64_t *keys, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (keys[i - 1] >= keys[i])
+            return false;
+    return true;
+}
+
+static void insert_sort(uint64_t *keys, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        uint64_t key = keys[i];
+        size_t at = i;
+
+        for (; at > 0 && keys[at - 1] > key; at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
+    }
+}
+
+/* Moves the keys without the bit before those with it; returns how many lack it. */
+static size_t partition(uint64_t *keys, size_t count, uint64_t bit)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        if (keys[low] & bit) {
+            uint64_t key = keys[low];
+
+            keys[low] = keys[--high];
+            keys[high] = key;
+        } else {
+            low++;
+        }
+    }
+    return low;
+}
+
+/* In place, in at most 64 levels, whatever the input. */
+static void sort_by_bits(uint64_t *keys, size_t count, uint64_t bit)
+{
+    while (bit != 0 && count > SMALL_COUNT) {
+        size_t low = partition(keys, count, bit);
+
+        bit >>= 1;
+        sort_by_bits(keys, low, bit);
+        keys += low;
+        count -= low;
+    }
+    if (bit != 0)
+        insert_sort(keys, count);
+}
+
+bool zt_keys_unique(uint64_t *keys, size_t count)
+{
+    if (is_ascending(keys, count))
+        return true;
+    sort_by_bits(keys, count, (uint64_t)1 << 63);
+    return is_ascending(keys, count);
+}
+
 /* --- coordinate lists --- */
 
 /* The place of each coordinate in row-major order, built dimension by dimension. */
@@ -140,24 +203,16 @@ struct keys {
     size_t capacity;
 };
 
-/* Grows as coordinates come, never by a declared number. */
+/* Grows as coordinates arrive, never by a declared number. */
 static enum zt_status reserve_key(struct keys *keys, uint64_t index, struct zt_error *error)
 {
-    size_t capacity = keys->capacity == 0 ? KEYS_FIRST : 2 * keys->capacity;
-    uint64_t *grown;
-
-    if (index < keys->capacity)
+    if (index < keys->capacity || zt_array_reserve(&keys->at, &keys->capacity, (size_t)index + 1,
+                                                   sizeof(*keys->at), UNIQUE_MAX) == ZT_OK)
         return ZT_OK;
-    grown = realloc(keys->at, capacity * sizeof(*grown));
-    if (grown == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
-                       "no memory to tell coordinates apart");
-    keys->at = grown;
-    keys->capacity = capacity;
-    return ZT_OK;
+    return zt_fail_memory(error, "telling coordinates apart");
 }
 
-/* Reads the coordinates of one dimension; keys is NULL when they need not differ. */
+/* Reads the coordinates of one dimension; keys is NULL if they need not differ. */
 static enum zt_status check_dimension(struct zt_content_reader *coords, unsigned dimension,
                                       uint64_t count, struct keys *keys)
 {
@@ -166,18 +221,18 @@ static enum zt_status check_dimension(struct zt_content_reader *coords, unsigned
 
     for (uint64_t i = 0; i < count; i++) {
         uint64_t index = 0;
-        enum zt_status status = need_index(coords, &index);
+        enum zt_status status = require_index(coords, &index);
 
         if (status == ZT_OK && index >= extent)
-            return zt_content_refuse(content, coords->component,
-                                     "a coordinate lies outside the shape");
+            return zt_content_fail(content, coords->component,
+                                   "a coordinate lies outside the shape");
         if (status == ZT_OK && keys != NULL && dimension == 0)
             status = reserve_key(keys, i, content->error);
         if (status != ZT_OK)
             return status;
         if (keys == NULL)
             continue;
-        assert(keys->at != NULL && i < keys->capacity);
+        assert(i < keys->capacity);
         keys->at[i] = (dimension == 0 ? 0 : keys->at[i] * extent) + index;
     }
     return ZT_OK;
@@ -194,21 +249,20 @@ static enum zt_status check_points(const struct zt_content *content,
     for (unsigned d = 0; status == ZT_OK && d < content->object->rank; d++)
         status = check_dimension(coords, d, count, unique && fits ? &keys : NULL);
     if (status == ZT_OK)
-        status = need_end(coords);
+        status = require_end(coords);
     if (status == ZT_OK && unique && !fits) {
         status = zt_fail(content->error, ZT_UNSUPPORTED, NULL, coords->component->offset,
                          "too many coordinates to tell whether they differ");
-        if (content->error != NULL)
-            zt_error_at(content->error, zt_object_name(content->object),
-                        zt_component_name(coords->component));
+        zt_error_at(content->error, zt_object_name(content->object),
+                    zt_component_name(coords->component));
     }
     if (status == ZT_OK && unique && !zt_keys_unique(keys.at, (size_t)count))
-        status = zt_content_refuse(content, coords->component, "a coordinate occurs twice");
+        status = zt_content_fail(content, coords->component, "a coordinate occurs twice");
     free(keys.at);
     return status == ZT_OK ? check_values(content, count) : status;
 }
 
-/* How many coordinates there are; decodes the component once where the manifest does not tell. */
+/* How many coordinates there are; decodes the component once if the manifest does not state it. */
 static enum zt_status count_points(const struct zt_content *content,
                                    const struct zt_component *part, uint64_t *out_count)
 {
@@ -226,19 +280,19 @@ static enum zt_status count_points(const struct zt_content *content,
         zt_content_reader_close(&coords);
     }
     if (status == ZT_OK && bytes % point_bytes != 0)
-        return zt_content_refuse(content, part, "coordinates are not as many for every dimension");
+        return zt_content_fail(content, part, "coordinates are not as many for every dimension");
     *out_count = bytes / point_bytes;
     return status;
 }
 
 enum zt_status zt_content_coo(const struct zt_content *content)
 {
-    const struct zt_component *part = zt_content_part(content, "coords");
+    const struct zt_component *part = zt_content_find(content, "coords");
     struct zt_content_reader coords;
     uint64_t count = 0;
     enum zt_status status;
 
-    /* Opening the model has made sure of both. */
+    /* Opening the model ensured both. */
     if (part == NULL || content->object->rank == 0)
         return ZT_OK;
     status = zt_content_reader_open(&coords, content, part);

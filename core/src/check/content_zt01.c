@@ -1,8 +1,8 @@
 /* Content rules of zTensor 0.1's sparse blobs, which hold indices and values in one component.
  *
- * A coordinate list is a run of records, each the indices (64-bit) and then the value; compressed
- * rows are row pointers, column indices (both 64-bit) and values, one after the other. Bytes after
- * the last value mean nothing. */
+ * A coordinate list is a run of records: 64-bit indices, then the value. Compressed rows are 64-bit
+ * row pointers, 64-bit column indices, then values. Bytes after the last value mean nothing. */
+#include "base/little_endian.h"
 #include "check/content.h"
 #include "zt/model.h"
 
@@ -10,22 +10,13 @@
 
 static const struct zt_component *blob(const struct zt_content *content)
 {
-    return zt_content_part(content, "data");
-}
-
-static uint64_t load_u64(const uint8_t *at)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < INDEX_BYTES; i++)
-        value |= (uint64_t)at[i] << (8 * i);
-    return value;
+    return zt_content_find(content, "data");
 }
 
 static enum zt_status check_value(const struct zt_content_reader *reader, const uint8_t *value)
 {
     if (reader->component->dtype == ZT_BOOL && *value > 1)
-        return zt_content_refuse(reader->content, reader->component, "a bool is 0x%02x", *value);
+        return zt_content_fail(reader->content, reader->component, "a bool is 0x%02x", *value);
     return ZT_OK;
 }
 
@@ -35,11 +26,10 @@ static enum zt_status check_record(const struct zt_content_reader *reader, const
 {
     const struct zt_content *content = reader->content;
 
-    for (unsigned d = 0; d < content->object->rank; d++) {
-        if (load_u64(record + d * INDEX_BYTES) >= content->shape[d])
-            return zt_content_refuse(content, reader->component,
-                                     "a coordinate lies outside the shape");
-    }
+    for (unsigned d = 0; d < content->object->rank; d++)
+        if (zt_load_le64(record + d * INDEX_BYTES) >= content->shape[d])
+            return zt_content_fail(content, reader->component,
+                                   "a coordinate lies outside the shape");
     return check_value(reader, record + content->object->rank * INDEX_BYTES);
 }
 
@@ -68,14 +58,14 @@ enum zt_status zt_content_zt01_coo(const struct zt_content *content)
 
 /* --- compressed sparse rows --- */
 
-static enum zt_status need_bytes(struct zt_content_reader *reader, uint8_t *bytes, size_t length)
+static enum zt_status require_bytes(struct zt_content_reader *reader, uint8_t *bytes, size_t length)
 {
     bool got = false;
     enum zt_status status = zt_content_reader_bytes(reader, bytes, length, &got);
 
     if (status == ZT_OK && !got)
-        return zt_content_refuse(reader->content, reader->component,
-                                 "the blob ends before its last value");
+        return zt_content_fail(reader->content, reader->component,
+                               "the blob ends before its last value");
     return status;
 }
 
@@ -83,17 +73,17 @@ static enum zt_status check_row_pointers(struct zt_content_reader *reader, uint6
 {
     uint8_t bytes[INDEX_BYTES];
     uint64_t previous = 0;
-    enum zt_status status = need_bytes(reader, bytes, INDEX_BYTES);
+    enum zt_status status = require_bytes(reader, bytes, INDEX_BYTES);
 
-    if (status == ZT_OK && load_u64(bytes) != 0)
-        return zt_content_refuse(reader->content, reader->component,
-                                 "the first row pointer is not 0");
+    if (status == ZT_OK && zt_load_le64(bytes) != 0)
+        return zt_content_fail(reader->content, reader->component,
+                               "the first row pointer is not 0");
     for (uint64_t row = 0; status == ZT_OK && row < reader->content->shape[0]; row++) {
-        status = need_bytes(reader, bytes, INDEX_BYTES);
-        if (status == ZT_OK && load_u64(bytes) < previous)
-            return zt_content_refuse(reader->content, reader->component, "row pointers fall");
+        status = require_bytes(reader, bytes, INDEX_BYTES);
+        if (status == ZT_OK && zt_load_le64(bytes) < previous)
+            return zt_content_fail(reader->content, reader->component, "row pointers fall");
         if (status == ZT_OK)
-            previous = load_u64(bytes);
+            previous = zt_load_le64(bytes);
     }
     *out_count = previous;
     return status;
@@ -104,13 +94,13 @@ static enum zt_status check_columns(struct zt_content_reader *reader, uint64_t c
     uint8_t bytes[INDEX_BYTES];
 
     for (uint64_t i = 0; i < count; i++) {
-        enum zt_status status = need_bytes(reader, bytes, INDEX_BYTES);
+        enum zt_status status = require_bytes(reader, bytes, INDEX_BYTES);
 
         if (status != ZT_OK)
             return status;
-        if (load_u64(bytes) >= reader->content->shape[1])
-            return zt_content_refuse(reader->content, reader->component,
-                                     "a column index lies outside the shape");
+        if (zt_load_le64(bytes) >= reader->content->shape[1])
+            return zt_content_fail(reader->content, reader->component,
+                                   "a column index lies outside the shape");
     }
     return ZT_OK;
 }
@@ -121,7 +111,7 @@ static enum zt_status check_values(struct zt_content_reader *reader, uint64_t co
     enum zt_status status = ZT_OK;
 
     for (uint64_t i = 0; status == ZT_OK && i < count; i++) {
-        status = need_bytes(reader, value, reader->width);
+        status = require_bytes(reader, value, reader->width);
         if (status == ZT_OK)
             status = check_value(reader, value);
     }
@@ -137,8 +127,8 @@ enum zt_status zt_content_zt01_csr(const struct zt_content *content)
     if (blob(content) == NULL)
         return ZT_OK;
     if (content->object->rank != 2)
-        return zt_content_refuse(content, blob(content),
-                                 "a compressed sparse row object has two dimensions");
+        return zt_content_fail(content, blob(content),
+                               "a compressed sparse row object has two dimensions");
     status = zt_content_reader_open(&reader, content, blob(content));
     if (status != ZT_OK)
         return status;

@@ -1,46 +1,42 @@
-/* Compressing a text in memory: zstd by the compressor of the writers, gzip by ISA-L, of which this
- * is the other wrapper beside hasher.c. */
+/* Compressing a text in memory: zstd by the encoder of components, gzip by ISA-L, of which this is
+ * the other wrapper beside hasher.c. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include <isa-l/igzip_lib.h>
 
-#include "cbor/cbor_write.h"
-#include "coding/zstd_compress.h"
+#include "base/buffer.h"
 #include "zt/coding.h"
+#include "zt/encode.h"
 
-/* Of a manifest with 100,000 objects higher levels leave a tenth less at most and take several
- * times as long. */
+/* For a manifest of 100,000 objects, higher levels save at most a tenth and take several times as
+ * long. */
 #define ZSTD_LEVEL 3
-/* Smaller than zlib's level 3 at a quarter of its time. */
+/* Smaller output than zlib's level 3 in a quarter of its time. */
 #define GZIP_LEVEL 2
-/* What is handed to it, and given room for, at a time. */
+/* Input and output at a time. */
 #define GZIP_PIECE ((size_t)256 << 10)
-
-static enum zt_status fail_memory(struct zt_error *error)
-{
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to compress with");
-}
 
 static enum zt_status take(void *context, const void *bytes, size_t length, struct zt_error *error)
 {
     struct zt_buffer *buffer = context;
 
     zt_buffer_append(buffer, bytes, length);
-    return buffer->failed ? fail_memory(error) : ZT_OK;
+    return buffer->failed ? zt_fail_memory(error, "compressing") : ZT_OK;
 }
 
 static enum zt_status encode_zstd(const void *bytes, size_t length, const struct zt_sink *sink,
                                   struct zt_error *error)
 {
-    struct zt_compressor *compressor = NULL;
-    enum zt_status status = zt_compressor_new(ZSTD_LEVEL, false, sink, &compressor, error);
+    const struct zt_encoder_options options = {.encoding = ZT_ENCODING_ZSTD, .level = ZSTD_LEVEL};
+    struct zt_encoder *encoder = NULL;
+    enum zt_status status = zt_encoder_open(&options, sink, &encoder, error);
 
     if (status == ZT_OK)
-        status = zt_compressor_append(compressor, bytes, length, error);
+        status = zt_encoder_append(encoder, bytes, length, error);
     if (status == ZT_OK)
-        status = zt_compressor_end(compressor, error);
-    zt_compressor_free(compressor);
+        status = zt_encoder_finish(encoder, error);
+    zt_encoder_close(encoder);
     return status;
 }
 
@@ -52,15 +48,15 @@ struct gzip {
     uint8_t output[GZIP_PIECE];
 };
 
-/* Compresses one piece, and for the last of them ends the stream. */
-static enum zt_status put_piece(struct gzip *gzip, const uint8_t *bytes, size_t length, bool last,
+/* Compresses one piece; the last one ends the stream. */
+static enum zt_status put_piece(struct gzip *gzip, struct zt_text piece, bool last,
                                 const struct zt_sink *sink, struct zt_error *error)
 {
     struct isal_zstream *stream = &gzip->stream;
 
-    /* The library reads from it alone. */
-    stream->next_in = (uint8_t *)(uintptr_t)bytes;
-    stream->avail_in = (uint32_t)length;
+    /* ISA-L only reads from it. */
+    stream->next_in = (uint8_t *)(uintptr_t)piece.bytes;
+    stream->avail_in = (uint32_t)piece.length;
     stream->end_of_stream = last;
     do {
         enum zt_status status = ZT_OK;
@@ -80,7 +76,7 @@ static enum zt_status put_piece(struct gzip *gzip, const uint8_t *bytes, size_t 
     return ZT_OK;
 }
 
-static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const struct zt_sink *sink,
+static enum zt_status encode_gzip(const char *bytes, size_t length, const struct zt_sink *sink,
                                   struct zt_error *error)
 {
     struct gzip *gzip = malloc(sizeof(*gzip));
@@ -88,7 +84,7 @@ static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const str
     size_t at = 0;
 
     if (gzip == NULL)
-        return fail_memory(error);
+        return zt_fail_memory(error, "compressing");
     isal_deflate_init(&gzip->stream);
     gzip->stream.gzip_flag = IGZIP_GZIP;
     gzip->stream.level = GZIP_LEVEL;
@@ -97,7 +93,8 @@ static enum zt_status encode_gzip(const uint8_t *bytes, size_t length, const str
     do {
         size_t part = length - at < GZIP_PIECE ? length - at : GZIP_PIECE;
 
-        status = put_piece(gzip, bytes + at, part, at + part == length, sink, error);
+        status =
+            put_piece(gzip, (struct zt_text){bytes + at, part}, at + part == length, sink, error);
         at += part;
     } while (status == ZT_OK && at < length);
     free(gzip);
@@ -108,7 +105,7 @@ enum zt_status zt_coding_encode(enum zt_coding coding, const void *bytes, size_t
                                 uint8_t **out_bytes, size_t *out_length, struct zt_error *error)
 {
     struct zt_buffer buffer = {0};
-    struct zt_sink sink = {take, &buffer};
+    const struct zt_sink sink = {take, &buffer};
     enum zt_status status = coding == ZT_CODING_ZSTD ? encode_zstd(bytes, length, &sink, error)
                                                      : encode_gzip(bytes, length, &sink, error);
     uint8_t *fitted;
@@ -119,7 +116,7 @@ enum zt_status zt_coding_encode(enum zt_coding coding, const void *bytes, size_t
     }
     /* Both formats begin with a header. */
     assert(buffer.length > 0);
-    /* What growing took too much is given back: the caller may keep it for long. */
+    /* The caller may keep it for long: what growing reserved beyond the end is returned. */
     fitted = realloc(buffer.bytes, buffer.length);
     *out_bytes = fitted != NULL ? fitted : buffer.bytes;
     *out_length = buffer.length;

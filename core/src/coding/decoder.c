@@ -1,8 +1,8 @@
 /* Decoding a component from its first byte to its last: one small reader for each way of storing.
  *
- * Raw bytes are passed on, big-endian words swapped (zTensor 0.1, NPY), zstd, zt.zstd-seekable/1
- * and deflate decompressed, arrays in Fortran order turned (transpose.c). */
-#include "coding/decoder.h"
+ * Raw bytes are passed on, big-endian words (zTensor 0.1, NPY) swapped, zstd, zt.zstd-seekable/1
+ * and deflate decompressed, arrays in Fortran order transposed (transpose.c). */
+#include "zt/decode.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -30,16 +30,16 @@ struct zt_decoder {
     enum zt_status (*read)(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
                            size_t *out_length, struct zt_error *error);
     uint64_t produced;
-    uint64_t consumed; /* stored bytes, of what the stream is not reading now */
+    uint64_t consumed; /* stored bytes, without those that the current stream has read */
     struct zt_zstd_stream *stream;
     struct zt_seek_table *table;
     uint64_t frame_left; /* decoded bytes of the current frame */
     struct zt_inflate_stream *inflated;
     struct zt_transpose *transpose;
-    /* A word of an inflated stream that was read for the sake of its first bytes only. */
+    /* A word of an inflated stream of which only the first bytes fitted the caller's buffer. */
     uint8_t word[WORD_MAX];
-    size_t word_left; /* the last bytes of it, not given yet */
-    /* What ended it early; asking again must not look like the end. */
+    size_t word_left; /* its last bytes, not returned yet */
+    /* Why decoding ended early: reading again must not look like the end. */
     enum zt_status failure;
 };
 
@@ -60,6 +60,7 @@ static size_t raw_part(const struct zt_decoder *decoder, size_t capacity)
 {
     uint64_t left = decoder->component->length - decoder->produced;
 
+    assert(decoder->produced <= decoder->component->length);
     return left < capacity ? (size_t)left : capacity;
 }
 
@@ -77,7 +78,7 @@ static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size
     return ZT_OK;
 }
 
-/* Bytes after the last whole word (a sparse blob of 0.1 may have them) mean nothing and stay as
+/* Bytes after the last whole word, which a sparse blob of 0.1 may have, mean nothing and stay as
  * they are. */
 static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
                                    size_t *out_length, struct zt_error *error)
@@ -109,8 +110,8 @@ static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, 
     return ZT_OK;
 }
 
-static enum zt_status read_turned(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
-                                  size_t *out_length, struct zt_error *error)
+static enum zt_status read_transposed(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
+                                      size_t *out_length, struct zt_error *error)
 {
     enum zt_status status =
         zt_transpose_read(decoder->transpose, buffer, capacity, out_length, error);
@@ -120,16 +121,16 @@ static enum zt_status read_turned(struct zt_decoder *decoder, uint8_t *buffer, s
     return status;
 }
 
-static enum zt_status open_turned(struct zt_decoder *decoder, struct zt_error *error)
+static enum zt_status open_transposed(struct zt_decoder *decoder, struct zt_error *error)
 {
-    decoder->read = read_turned;
+    decoder->read = read_transposed;
     return zt_transpose_open(decoder->component, decoder->source, &decoder->transpose, error);
 }
 
 static enum zt_status open_raw(struct zt_decoder *decoder, struct zt_error *error)
 {
     if (zt_transpose_needed(decoder->component))
-        return open_turned(decoder, error);
+        return open_transposed(decoder, error);
     decoder->read = is_swapped(decoder->component) ? read_swapped : read_raw;
     return ZT_OK;
 }
@@ -142,8 +143,7 @@ static enum zt_status read_inflated(struct zt_decoder *decoder, uint8_t *buffer,
     return zt_inflate_stream_read(decoder->inflated, buffer, capacity, out_length, error);
 }
 
-/* A stream cannot be asked twice for the bytes of a word: what a small buffer does not hold is
- * kept. */
+/* A stream gives the bytes of a word only once: those that do not fit a small buffer are kept. */
 static enum zt_status read_inflated_swapped(struct zt_decoder *decoder, uint8_t *buffer,
                                             size_t capacity, size_t *out_length,
                                             struct zt_error *error)
@@ -164,6 +164,7 @@ static enum zt_status read_inflated_swapped(struct zt_decoder *decoder, uint8_t 
             return status;
         zt_words_reverse(decoder->word, decoder->word_left, width);
     }
+    assert(decoder->word_left <= width);
     part = decoder->word_left < capacity ? decoder->word_left : capacity;
     memcpy(buffer, decoder->word + width - decoder->word_left, part);
     decoder->word_left -= part;
@@ -196,7 +197,7 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
     enum zt_status status;
 
     if (zt_transpose_needed(component))
-        return open_turned(decoder, error);
+        return open_transposed(decoder, error);
     status = zt_inflate_stream_new(decoder->source, &decoder->inflated, error);
     decoder->read = is_swapped(component) ? read_inflated_swapped : read_inflated;
     if (status == ZT_OK)
@@ -236,7 +237,7 @@ static enum zt_status start_next_frame(struct zt_decoder *decoder, bool *out_mor
 
     if (status != ZT_OK)
         return status;
-    /* The table was right when it was opened; this tells a file that is being written to. */
+    /* The table was right when it was opened: the file is being written to. */
     if (*out_more ? frame->decoded_length > decoder->component->decoded_length - decoder->produced
                   : decoder->produced != decoder->component->decoded_length)
         return zt_fail(error, ZT_CORRUPT, zt_seekable_rules.length, decoder->component->offset,
@@ -260,7 +261,7 @@ static enum zt_status read_seekable(struct zt_decoder *decoder, uint8_t *buffer,
 
         if (decoder->frame_left == 0)
             status = start_next_frame(decoder, &more, error);
-        /* A frame of no bytes is decoded too, to see that it is one. */
+        /* A frame of no bytes is decoded too, to check that it is one. */
         if (status == ZT_OK && more)
             status = zt_zstd_stream_read(decoder->stream, buffer, capacity, &length, error);
         if (status != ZT_OK)
@@ -278,7 +279,7 @@ static enum zt_status open_seekable(struct zt_decoder *decoder, struct zt_error 
     decoder->read = read_seekable;
     decoder->table = malloc(sizeof(*decoder->table));
     if (decoder->table == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a seek table");
+        return zt_fail_memory(error, "a seek table");
     status = zt_seek_table_open(decoder->component, decoder->source, decoder->table, error);
     if (status != ZT_OK)
         return status;
@@ -303,7 +304,7 @@ static enum zt_status open_by_encoding(struct zt_decoder *decoder, struct zt_err
     case ZT_ENCODING_UNKNOWN:
         break;
     }
-    return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset, "the encoding is not known");
+    return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset, "the encoding is unknown");
 }
 
 enum zt_status zt_decoder_open(const struct zt_component *component, struct zt_source *source,
@@ -313,7 +314,7 @@ enum zt_status zt_decoder_open(const struct zt_component *component, struct zt_s
     enum zt_status status;
 
     if (decoder == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a decoder");
+        return zt_fail_memory(error, "a decoder");
     decoder->component = component;
     decoder->source = source;
     status = open_by_encoding(decoder, error);
@@ -334,13 +335,16 @@ enum zt_status zt_decoder_read(struct zt_decoder *decoder, void *buffer, size_t 
     assert(capacity > 0);
     if (decoder->failure != ZT_OK)
         return zt_fail(error, decoder->failure, NULL, decoder->component->offset,
-                       "decoding has failed before");
+                       "decoding failed before");
     status = decoder->read(decoder, buffer, capacity, &length, error);
     if (status != ZT_OK) {
         decoder->failure = status;
         return status;
     }
+    assert(length <= capacity);
     decoder->produced += length;
+    assert(decoder->component->decoded_length == ZT_LENGTH_UNKNOWN ||
+           decoder->produced <= decoder->component->decoded_length);
     *out_length = length;
     return ZT_OK;
 }

@@ -1,13 +1,15 @@
 /* Deflated streams: bounded input, zlib's window of 32 KiB, and an end that is exact. */
 #include "coding/inflate_stream.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include <zlib.h>
 
 #define INPUT_SIZE ((size_t)64 << 10)
-/* RFC 1951 section 3.2.5: the longest match, and four of the shortest codes for one in a byte. */
+/* RFC 1951 section 3.2.5: the longest match is 258 bytes, and a byte holds four of its shortest
+ * codes. */
 #define RATIO_MAX 1032
 /* zlib counts in unsigned int. */
 #define OUTPUT_MAX ((size_t)1 << 30)
@@ -32,24 +34,19 @@ bool zt_inflate_ratio_possible(uint64_t stored_length, uint64_t decoded_length)
     return decoded_length == 0 || (decoded_length - 1) / RATIO_MAX < stored_length;
 }
 
-static enum zt_status no_memory(struct zt_error *error)
-{
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a decoder");
-}
-
 enum zt_status zt_inflate_stream_new(struct zt_source *source,
                                      struct zt_inflate_stream **out_stream, struct zt_error *error)
 {
     struct zt_inflate_stream *stream = calloc(1, sizeof(*stream));
 
     if (stream == NULL)
-        return no_memory(error);
+        return zt_fail_memory(error, "a decoder");
     stream->source = source;
     stream->has_ended = true;
     stream->is_set_up = inflateInit2(&stream->zlib, RAW_WINDOW_BITS) == Z_OK;
     if (!stream->is_set_up) {
         zt_inflate_stream_free(stream);
-        return no_memory(error);
+        return zt_fail_memory(error, "a decoder");
     }
     *out_stream = stream;
     return ZT_OK;
@@ -94,7 +91,7 @@ static enum zt_status fail_decoding(const struct zt_inflate_stream *stream, int 
                                     struct zt_error *error)
 {
     if (result == Z_MEM_ERROR)
-        return no_memory(error);
+        return zt_fail_memory(error, "a decoder");
     if (result == Z_BUF_ERROR)
         return zt_fail(error, ZT_CORRUPT, "npz §Deflate Stream", stream->offset,
                        "the stored bytes end inside the deflated stream");
@@ -102,7 +99,7 @@ static enum zt_status fail_decoding(const struct zt_inflate_stream *stream, int 
                    stream->zlib.msg != NULL ? stream->zlib.msg : zError(result));
 }
 
-/* Decodes until capacity bytes are there or the stream ends. */
+/* Decodes until buffer is full or the stream ends. */
 static enum zt_status decode(struct zt_inflate_stream *stream, void *buffer, size_t capacity,
                              size_t *out_length, struct zt_error *error)
 {
@@ -119,11 +116,12 @@ static enum zt_status decode(struct zt_inflate_stream *stream, void *buffer, siz
             return fail_decoding(stream, result, error);
         stream->has_ended = result == Z_STREAM_END;
     }
+    assert(stream->zlib.avail_out <= capacity);
     *out_length = capacity - stream->zlib.avail_out;
     return ZT_OK;
 }
 
-/* Once the expected bytes are out: nothing more may come, and the stored bytes must be used up. */
+/* After the expected bytes nothing more may come, and the stored bytes must be used up. */
 static enum zt_status check_end(struct zt_inflate_stream *stream, struct zt_error *error)
 {
     uint8_t surplus;
@@ -150,6 +148,7 @@ enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *bu
     size_t length = 0;
     enum zt_status status;
 
+    assert(stream->produced <= stream->expected_length);
     wanted = left < wanted ? (size_t)left : wanted;
     status = decode(stream, buffer, wanted, &length, error);
     if (status != ZT_OK)

@@ -1,9 +1,9 @@
 /* A deflated stream (RFC 1951) that must give a known number of bytes. The only wrapper of <zlib.h>
  * beside hasher.c.
  *
- * It never gives more bytes than expected, holds one input buffer and zlib's window, and calls the
- * end an end only when the stream says so and every stored byte was used. Its rules are those of
- * ZIP entries, "npz §Deflate …". */
+ * It never gives more bytes than expected, holds one input buffer and zlib's window, and reports
+ * the end only if the stream ends there and every stored byte was used. Its rules are those of ZIP
+ * entries, "npz §Deflate …". */
 #ifndef ZT_CODING_INFLATE_STREAM_H
 #define ZT_CODING_INFLATE_STREAM_H
 
@@ -17,19 +17,19 @@ struct zt_inflate_stream;
  * 1032 from a byte. */
 bool zt_inflate_ratio_possible(uint64_t stored_length, uint64_t decoded_length);
 
-/* Gives a stream that has ended until zt_inflate_stream_start. source is borrowed. ZT_NO_MEMORY. */
+/* The stream is at its end until zt_inflate_stream_start. source is borrowed. ZT_NO_MEMORY. */
 enum zt_status zt_inflate_stream_new(struct zt_source *source,
                                      struct zt_inflate_stream **out_stream, struct zt_error *error);
 
-/* Starts anew at a run of stored bytes. ZT_CORRUPT when so few bytes cannot give the expected
- * length. */
+/* Starts at a run of stored bytes, whatever was read before. ZT_CORRUPT if so few bytes cannot give
+ * the expected length. */
 enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
                                        uint64_t stored_length, uint64_t expected_length,
                                        struct zt_error *error);
 
-/* Reads up to capacity bytes; *out_length is less than capacity only at the end. The last of the
- * expected bytes are given only when the end was found right, so that a caller who got them all has
- * nothing more to ask. */
+/* Reads up to capacity bytes; *out_length is less than capacity only at the end. The last expected
+ * bytes are returned only after the end was checked: a caller who has them all need not read
+ * again. */
 enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *buffer,
                                       size_t capacity, size_t *out_length, struct zt_error *error);
 

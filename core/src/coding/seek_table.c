@@ -1,8 +1,10 @@
 /* The seek table: its bounds, its entries, and the rules that hold between them. */
 #include "coding/seek_table.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
+#include "base/little_endian.h"
 #include "zt/model.h"
 
 static const char rule[] = "zt2 §6 SeekTable";
@@ -24,16 +26,11 @@ const struct zt_zstd_rules zt_seekable_rules = {
 #define HAS_CHECKSUM 0x80u
 /* The encoding's bound on a frame, so that a reader can decode one whole. */
 #define FRAME_DECODED_MAX ((uint32_t)16 << 20)
-/* Magic, descriptor, window or size, an empty last block, checksum: no frame with a checksum is
- * shorter. */
+/* The shortest frame with a checksum: magic, descriptor, window or size, an empty last block,
+ * checksum. */
 #define FRAME_STORED_MIN 13
 
-static uint32_t load_u32(const uint8_t *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-/* Finds the entries from the last nine bytes, and checks that head and footer agree. */
+/* Finds the entries from the last nine bytes and checks that head and footer agree. */
 static enum zt_status read_bounds(const struct zt_component *component, struct zt_seek_table *table,
                                   struct zt_error *error)
 {
@@ -49,12 +46,12 @@ static enum zt_status read_bounds(const struct zt_component *component, struct z
     status = zt_source_read_at(table->source, footer_at, footer, FOOTER_BYTES, error);
     if (status != ZT_OK)
         return status;
-    if (load_u32(footer + 5) != FOOTER_MAGIC)
+    if (zt_load_le32(footer + 5) != FOOTER_MAGIC)
         return zt_fail(error, ZT_CORRUPT, rule, end - 4, "the seek table's magic number is wrong");
     if (footer[4] & ~HAS_CHECKSUM)
         return zt_fail(error, ZT_CORRUPT, rule, end - 5,
                        "the seek table's descriptor 0x%02x has reserved bits", footer[4]);
-    table->count = load_u32(footer);
+    table->count = zt_load_le32(footer);
     table->entry_bytes = footer[4] & HAS_CHECKSUM ? 12 : 8;
     table_bytes = (uint64_t)table->count * table->entry_bytes + HEAD_BYTES + FOOTER_BYTES;
     if (table_bytes > component->length)
@@ -64,7 +61,7 @@ static enum zt_status read_bounds(const struct zt_component *component, struct z
     status = zt_source_read_at(table->source, end - table_bytes, head, HEAD_BYTES, error);
     if (status != ZT_OK)
         return status;
-    if (load_u32(head) != HEAD_MAGIC || load_u32(head + 4) != table_bytes - HEAD_BYTES)
+    if (zt_load_le32(head) != HEAD_MAGIC || zt_load_le32(head + 4) != table_bytes - HEAD_BYTES)
         return zt_fail(error, ZT_CORRUPT, rule, end - table_bytes,
                        "the seek table's head is wrong");
     return ZT_OK;
@@ -97,10 +94,11 @@ enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more,
         if (status != ZT_OK)
             return status;
     }
+    assert(table->index < table->count);
     frame->stored_offset += frame->stored_length;
     frame->decoded_offset += frame->decoded_length;
-    frame->stored_length = load_u32(entry);
-    frame->decoded_length = load_u32(entry + 4);
+    frame->stored_length = zt_load_le32(entry);
+    frame->decoded_length = zt_load_le32(entry + 4);
     table->index++;
     *out_more = true;
     return ZT_OK;

@@ -1,14 +1,14 @@
 /* The seek table of zt.zstd-seekable/1 (zTensor 2 section 6), walked entry by entry.
  *
- * A table is checked as a whole by one pass that holds a small buffer only, so that nothing is ever
- * reserved from its count; a walk then gives its frames one after another. */
+ * One pass with a small buffer checks the whole table, so that nothing is ever reserved from its
+ * count; a walk then gives its frames one after another. */
 #ifndef ZT_CODING_SEEK_TABLE_H
 #define ZT_CODING_SEEK_TABLE_H
 
 #include "coding/zstd_stream.h"
 #include "zt/decode.h"
 
-/* What the library names when a frame of the encoding does not decode. */
+/* The rules that a frame of this encoding breaks if it does not decode. */
 extern const struct zt_zstd_rules zt_seekable_rules;
 
 /* Entries read at a time: 4 KiB of the wider entries. */
@@ -26,8 +26,8 @@ struct zt_seek_table {
     uint8_t batch[ZT_SEEK_TABLE_BATCH * ZT_SEEK_ENTRY_MAX];
 };
 
-/* Reads and checks the table; the walk then stands before the first frame. ZT_CORRUPT with "zt2 §6
- * SeekTable". */
+/* Reads and checks the table; the walk is then before the first frame. ZT_CORRUPT with "zt2 §6
+ * SeekTable", ZT_IO. */
 enum zt_status zt_seek_table_open(const struct zt_component *component, struct zt_source *source,
                                   struct zt_seek_table *out_table, struct zt_error *error);
 

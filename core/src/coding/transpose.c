@@ -1,9 +1,9 @@
-/* Turning arrays from Fortran to row-major order, by blocks of bounded size.
+/* Transposing arrays from Fortran to row-major order, by blocks of bounded size.
  *
  * A block is `count` steps along one axis, the split axis, with all axes after it whole and all
  * before it fixed: a run of the row-major order. Its stored elements are gathered in ascending file
- * order, column by column. The split axis is the first one whose whole remainder fits a block, so
- * mostly the first of all, where columns are contiguous. */
+ * order, column by column. The split axis is the first one whose whole remainder fits a block:
+ * usually the first axis, along which columns are contiguous. */
 #include "coding/transpose.h"
 
 #include <assert.h>
@@ -28,10 +28,11 @@ struct zt_transpose {
     unsigned rank;
     unsigned split; /* the split axis */
     size_t element_bytes;
-    uint64_t rows[ZT_RANK_MAX]; /* distance, in elements, of neighbours along an axis: row-major */
-    uint64_t columns[ZT_RANK_MAX]; /* the same as stored */
+    /* Distance of neighbours along each axis, in elements: in row-major order, and as stored. */
+    uint64_t rows[ZT_RANK_MAX];
+    uint64_t columns[ZT_RANK_MAX];
     uint64_t elements;
-    uint64_t given; /* elements of the blocks so far, the one in hand included */
+    uint64_t gathered; /* elements of all blocks so far, including the current one */
     uint64_t block_steps;
     uint8_t *block;
     size_t block_length;
@@ -123,7 +124,7 @@ static enum zt_status set_up(struct zt_transpose *transpose, struct zt_error *er
     transpose->block = malloc((size_t)block_bytes);
     transpose->window = malloc(WINDOW_SIZE);
     if (transpose->block == NULL || transpose->window == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for turning an array");
+        return zt_fail_memory(error, "transposing an array");
     if (!is_deflated)
         return ZT_OK;
     status = zt_inflate_stream_new(transpose->source, &transpose->stream, error);
@@ -131,13 +132,13 @@ static enum zt_status set_up(struct zt_transpose *transpose, struct zt_error *er
 }
 
 enum zt_status zt_transpose_open(const struct zt_component *component, struct zt_source *source,
-                                 struct zt_transpose **out_turn, struct zt_error *error)
+                                 struct zt_transpose **out_transpose, struct zt_error *error)
 {
     struct zt_transpose *transpose = calloc(1, sizeof(*transpose));
     enum zt_status status;
 
     if (transpose == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a decoder");
+        return zt_fail_memory(error, "a decoder");
     transpose->component = component;
     transpose->source = source;
     transpose->rank = component->arrangement->rank;
@@ -148,13 +149,13 @@ enum zt_status zt_transpose_open(const struct zt_component *component, struct zt
         zt_transpose_close(transpose);
         return status;
     }
-    *out_turn = transpose;
+    *out_transpose = transpose;
     return ZT_OK;
 }
 
 /* --- stored bytes --- */
 
-/* Inflates on until the bytes are in the window; what lies before them is forgotten. */
+/* Inflates until the bytes are in the window and drops those before them. */
 static enum zt_status fetch_inflated(struct zt_transpose *transpose, uint64_t at, size_t length,
                                      struct zt_error *error)
 {
@@ -199,8 +200,8 @@ static enum zt_status fetch_raw(struct zt_transpose *transpose, uint64_t at, siz
     return ZT_OK;
 }
 
-/* Makes length bytes (at most a window) at a position of the array available; positions ascend
- * within a block. ahead: what follows will be asked for too. */
+/* Puts length bytes (at most a window) at a position of the array into the window; positions ascend
+ * within a block. ahead: the bytes after them will be needed too. */
 static enum zt_status fetch(struct zt_transpose *transpose, uint64_t at, size_t length, bool ahead,
                             const uint8_t **out_bytes, struct zt_error *error)
 {
@@ -220,7 +221,7 @@ static enum zt_status fetch(struct zt_transpose *transpose, uint64_t at, size_t 
         memcpy(to + i * to_step, from + i * from_step, width); \
     break
 
-/* Copies count elements at one distance to another; steps are in bytes. */
+/* Copies count elements, from_step bytes apart, to places to_step bytes apart. */
 static void spread(uint8_t *to, size_t to_step, const uint8_t *from, size_t from_step, size_t count,
                    size_t width)
 {
@@ -245,7 +246,7 @@ static enum zt_status gather_run(struct zt_transpose *transpose, struct run run,
     size_t width = transpose->element_bytes;
     uint64_t step = transpose->columns[transpose->split];
     size_t row = (size_t)transpose->rows[transpose->split] * width;
-    /* Elements of a column lie side by side, or near each other, or each is fetched alone. */
+    /* Elements of a column are contiguous, or near each other, or each is fetched alone. */
     uint64_t most = step == 1 || step * width <= GAP_MAX ? WINDOW_SIZE / (step * width) : 1;
 
     while (run.count > 0) {
@@ -283,7 +284,7 @@ static bool next_column(const struct zt_transpose *transpose, uint64_t *index, s
     return false;
 }
 
-/* Where the block that begins at a row-major position begins as stored. */
+/* The stored position of the first element of the block at a row-major position. */
 static uint64_t stored_position(const struct zt_transpose *transpose, uint64_t position)
 {
     const uint64_t *shape = transpose->component->arrangement->shape;
@@ -301,7 +302,7 @@ static enum zt_status gather_block(struct zt_transpose *transpose, uint64_t step
     uint64_t step = transpose->columns[transpose->split];
     uint64_t gap = (step > 1 ? step - 1 : extent - steps) * transpose->element_bytes;
     uint64_t index[ZT_RANK_MAX] = {0};
-    struct run run = {.at = stored_position(transpose, transpose->given), .count = steps};
+    struct run run = {.at = stored_position(transpose, transpose->gathered), .count = steps};
     enum zt_status status;
 
     do {
@@ -314,17 +315,18 @@ static enum zt_status next_block(struct zt_transpose *transpose, struct zt_error
 {
     uint64_t extent = transpose->component->arrangement->shape[transpose->split];
     uint64_t row = transpose->rows[transpose->split];
-    uint64_t left = extent - transpose->given / row % extent;
+    uint64_t left = extent - transpose->gathered / row % extent;
     uint64_t steps = left < transpose->block_steps ? left : transpose->block_steps;
     enum zt_status status = ZT_OK;
 
-    if (transpose->stream != NULL && transpose->given > 0)
+    if (transpose->stream != NULL && transpose->gathered > 0)
         status = start_stream(transpose, error);
     if (status == ZT_OK)
         status = gather_block(transpose, steps, error);
     if (status != ZT_OK)
         return status;
-    transpose->given += steps * row;
+    transpose->gathered += steps * row;
+    assert(transpose->gathered <= transpose->elements);
     transpose->block_length = (size_t)(steps * row) * transpose->element_bytes;
     transpose->block_position = 0;
     if (transpose->component->big_endian)
@@ -340,13 +342,14 @@ enum zt_status zt_transpose_read(struct zt_transpose *transpose, uint8_t *buffer
     size_t part;
 
     if (transpose->block_position == transpose->block_length &&
-        transpose->given < transpose->elements) {
+        transpose->gathered < transpose->elements) {
         enum zt_status status = next_block(transpose, error);
 
         if (status != ZT_OK)
             return status;
     }
     left = transpose->block_length - transpose->block_position;
+    assert(transpose->block_position <= transpose->block_length);
     part = left < capacity ? left : capacity;
     memcpy(buffer, transpose->block + transpose->block_position, part);
     transpose->block_position += part;

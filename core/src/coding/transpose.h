@@ -1,9 +1,9 @@
-/* Arrays in Fortran order (first index fastest), given in row-major order (NPY section
+/* Reading an array in Fortran order (first index fastest) in row-major order (NPY section
  * "fortran_order").
  *
- * The array is turned block by block, each a run of the row-major order: memory is bounded whatever
- * the shape, 8 MiB for an array that lies in the file, 64 MiB for a deflated one, which is inflated
- * again for every block. */
+ * The array is transposed block by block, each a run of the row-major order. Memory is bounded
+ * whatever the shape: 8 MiB for an array that lies in the file, 64 MiB for a deflated one, which is
+ * inflated again for every block. */
 #ifndef ZT_CODING_TURN_H
 #define ZT_CODING_TURN_H
 
@@ -11,14 +11,14 @@
 
 struct zt_transpose;
 
-/* Whether the component is in Fortran order and that is not row-major order as well: two dimensions
- * that are not 1. */
+/* Whether the component is in Fortran order and this differs from row-major order: at least two
+ * dimensions are not 1. */
 bool zt_transpose_needed(const struct zt_component *component);
 
-/* The component's arrangement is in Fortran order, its encoding raw or deflate, its decoded length
- * that of its shape. Both are borrowed. ZT_NO_MEMORY; ZT_CORRUPT from inflating. */
+/* The component must be in Fortran order, raw or deflated, of the decoded length that its shape
+ * gives. component and source are borrowed. ZT_NO_MEMORY; ZT_CORRUPT from inflating. */
 enum zt_status zt_transpose_open(const struct zt_component *component, struct zt_source *source,
-                                 struct zt_transpose **out_turn, struct zt_error *error);
+                                 struct zt_transpose **out_transpose, struct zt_error *error);
 
 /* Reads up to capacity bytes of the little-endian, row-major array; *out_length is 0 at the end. */
 enum zt_status zt_transpose_read(struct zt_transpose *transpose, uint8_t *buffer, size_t capacity,

@@ -1,6 +1,10 @@
-/* Walking over zstd frames by their headers (RFC 8878 section 3.1), without decoding: which windows
- * they ask for. */
+/* Walking over zstd frames by their headers (RFC 8878 section 3.1) without decoding them: which
+ * windows they need, and whether they are whole. */
 #include "zt/coding.h"
+
+#include <assert.h>
+
+#include "base/little_endian.h"
 
 #define FRAME_MAGIC     0xFD2FB528u
 #define SKIPPABLE_MAGIC 0x184D2A50u
@@ -10,38 +14,38 @@
 /* Magic number, descriptor, window, dictionary's identity, content size. */
 #define HEADER_MAX   18
 #define BLOCK_HEADER 3
-/* A page: small blocks are walked over in memory, of large ones no more is read than holds their
- * header. */
+/* A page: small blocks are walked in memory; of large ones little more than the header is read. */
 #define BUFFER_BYTES 4096
 
 enum block_type { BLOCK_RAW, BLOCK_RLE, BLOCK_COMPRESSED, BLOCK_RESERVED };
 
-/* A position that only goes forward. fit turns false at the first thing that is not as it must be.
- */
+/* A position that only moves forward. fit becomes false at the first violation. */
 struct walk {
     struct zt_source *source;
     uint64_t at; /* absolute */
     uint64_t end;
     uint64_t buffer_at;
     size_t buffered;
-    uint64_t stated; /* what frames say that they hold; the sum stops at the largest number */
+    uint64_t stated; /* sum of the content sizes that frames state; saturates */
     bool all_stated;
     bool fit;
-    uint64_t largest; /* window of the frames so far */
+    uint64_t largest; /* window so far */
     uint8_t buffer[BUFFER_BYTES];
 };
 
 static uint64_t left(const struct walk *walk)
 {
+    assert(walk->at <= walk->end);
     return walk->end - walk->at;
 }
 
-/* The next length bytes, at most HEADER_MAX, without moving on; they must be there. */
+/* The next length bytes, at most HEADER_MAX, without moving; they must be left. */
 static enum zt_status peek(struct walk *walk, size_t length, const uint8_t **out_bytes,
                            struct zt_error *error)
 {
     uint64_t behind = walk->at - walk->buffer_at;
 
+    assert(length <= HEADER_MAX && length <= left(walk));
     if (behind > walk->buffered || walk->buffered - behind < length) {
         size_t part = left(walk) < sizeof(walk->buffer) ? (size_t)left(walk) : sizeof(walk->buffer);
         enum zt_status status =
@@ -74,7 +78,7 @@ static uint64_t little_endian(const uint8_t *bytes, unsigned length)
     return value;
 }
 
-/* Section 3.1.1.1.2; of a frame that is a single segment the content is the window. */
+/* Section 3.1.1.1.2. In a single-segment frame the content is the window. */
 static uint64_t window_of(uint8_t descriptor)
 {
     uint64_t base = UINT64_C(1) << (10 + (descriptor >> 3));
@@ -87,9 +91,9 @@ static void add_stated(struct walk *walk, uint64_t length)
     walk->stated = length > UINT64_MAX - walk->stated ? UINT64_MAX : walk->stated + length;
 }
 
-/* Behind the magic number. The header's length, or 0 when it is cut short or asks for what not
- * everybody has. */
-static size_t judge_header(struct walk *walk, const uint8_t *header, size_t held)
+/* The length of the header after the magic number; 0 if it is cut short or needs what not every
+ * decoder has: reserved bits, a dictionary, a large window. */
+static size_t read_header(struct walk *walk, const uint8_t *header, size_t held)
 {
     static const uint8_t dictionary_bytes[] = {0, 1, 2, 4};
     static const uint8_t content_bytes[] = {0, 2, 4, 8};
@@ -144,7 +148,7 @@ static enum zt_status walk_frame(struct walk *walk, const uint8_t *start, size_t
                                  struct zt_error *error)
 {
     const bool checksum = (start[4] & 0x04) != 0;
-    const size_t length = judge_header(walk, start + 4, held - 4);
+    const size_t length = read_header(walk, start + 4, held - 4);
     enum zt_status status;
 
     walk->fit = length > 0;
@@ -164,19 +168,19 @@ static enum zt_status walk_any(struct walk *walk, struct zt_error *error)
     enum zt_status status;
     uint64_t magic;
 
-    /* A frame has a descriptor, and a skippable one a length, behind the magic number. */
+    /* After the magic number a frame has a descriptor, and a skippable frame a length. */
     walk->fit = held > 4;
     if (!walk->fit)
         return ZT_OK;
     status = peek(walk, held, &start, error);
     if (status != ZT_OK)
         return status;
-    magic = little_endian(start, 4);
+    magic = zt_load_le32(start);
     if (magic == FRAME_MAGIC)
         return walk_frame(walk, start, held, error);
     walk->fit = (magic & SKIPPABLE_MASK) == SKIPPABLE_MAGIC && held >= 8;
     if (walk->fit)
-        skip(walk, 8 + little_endian(start + 4, 4));
+        skip(walk, 8 + (uint64_t)zt_load_le32(start + 4));
     return ZT_OK;
 }
 

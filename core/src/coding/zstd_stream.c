@@ -1,6 +1,7 @@
-/* Runs of zstd frames: bounded input, bounded window, and an end that is exact. */
+/* Runs of zstd frames: bounded input, a bounded window, and an exact end. */
 #include "coding/zstd_stream.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +9,16 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "base/little_endian.h"
 #include "zt/model.h"
 
-/* What zstd asks for at a time, a whole block with its header, and room for the next frame's start.
- */
+/* zstd asks for a whole block with its header at a time; this leaves room for the next frame's
+ * start. */
 #define INPUT_SIZE ((size_t)128 << 10)
-/* 128 MiB: what `zstd --long` writes and every decoder takes without being asked (RFC 8878 section
+/* 128 MiB: what `zstd --long` writes and decoders accept by default (RFC 8878 section
  * 3.1.1.1.2). */
 #define WINDOW_LOG_MAX 27
-/* A block gives at most 128 KiB and takes at least four bytes: header and the byte that is
- * repeated. */
+/* A block gives at most 128 KiB and takes at least four bytes: its header and a repeated byte. */
 #define RATIO_MAX ((uint64_t)(128 << 10) / 4)
 /* Magic number, frame header descriptor. */
 #define FRAME_START    5
@@ -64,7 +65,7 @@ enum zt_status zt_zstd_stream_new(struct zt_source *source, const struct zt_zstd
     return ZT_OK;
 out:
     zt_zstd_stream_free(stream);
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a decoder");
+    return zt_fail_memory(error, "a decoder");
 }
 
 enum zt_status zt_zstd_stream_start(struct zt_zstd_stream *stream, uint64_t offset,
@@ -87,7 +88,7 @@ enum zt_status zt_zstd_stream_start(struct zt_zstd_stream *stream, uint64_t offs
     return ZT_OK;
 }
 
-/* Makes sure that wanted bytes are in the buffer, or all that are left. */
+/* Puts wanted bytes into the buffer, or all that are left. */
 static enum zt_status fill(struct zt_zstd_stream *stream, size_t wanted, struct zt_error *error)
 {
     size_t held = stream->input.size - stream->input.pos;
@@ -105,6 +106,7 @@ static enum zt_status fill(struct zt_zstd_stream *stream, size_t wanted, struct 
         zt_source_read_at(stream->source, stream->next_offset, stream->buffer + held, part, error);
     if (status != ZT_OK)
         return status;
+    assert(stream->input.size + part <= INPUT_SIZE && part <= stream->stored_left);
     stream->input.size += part;
     stream->next_offset += part;
     stream->stored_left -= part;
@@ -122,8 +124,8 @@ static enum zt_status fail_frame(const struct zt_zstd_stream *stream, const char
     return zt_fail(error, ZT_CORRUPT, stream->rules->frame, stream->frame_offset, "%s", message);
 }
 
-/* Looks at a frame's first bytes before zstd does, which would take formats from before RFC 8878
- * too. */
+/* Checks a frame's first bytes before zstd does, which would also accept formats older than
+ * RFC 8878. */
 static enum zt_status start_frame(struct zt_zstd_stream *stream, struct zt_error *error)
 {
     const uint8_t *at = stream->buffer + stream->input.pos;
@@ -133,7 +135,7 @@ static enum zt_status start_frame(struct zt_zstd_stream *stream, struct zt_error
     stream->frame_offset = stream->next_offset - held;
     if (held < FRAME_START)
         return fail_frame(stream, "the stored bytes end inside a zstd frame", error);
-    magic = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    magic = zt_load_le32(at);
     if (magic != ZSTD_MAGICNUMBER && (magic & SKIPPABLE_MASK) != ZSTD_MAGIC_SKIPPABLE_START)
         return fail_frame(stream, "no zstd frame begins here", error);
     if (stream->rules->one_checked_frame && (magic != ZSTD_MAGICNUMBER || stream->frame_count > 0))
@@ -150,7 +152,7 @@ static enum zt_status fail_decoding(const struct zt_zstd_stream *stream, size_t 
 {
     switch (ZSTD_getErrorCode(result)) {
     case ZSTD_error_memory_allocation:
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a zstd window");
+        return zt_fail_memory(error, "a zstd window");
     case ZSTD_error_frameParameter_windowTooLarge:
         return zt_fail(error, ZT_CORRUPT, stream->rules->window, stream->frame_offset,
                        "the zstd frame wants a window above 128 MiB");
@@ -186,7 +188,7 @@ static enum zt_status decode(struct zt_zstd_stream *stream, ZSTD_outBuffer *outp
     return ZT_OK;
 }
 
-/* Once the expected bytes are out: nothing more may come, and the stored bytes must be used up. */
+/* After the expected bytes nothing more may come, and the stored bytes must be used up. */
 static enum zt_status check_end(struct zt_zstd_stream *stream, struct zt_error *error)
 {
     uint8_t surplus;
@@ -218,6 +220,7 @@ enum zt_status zt_zstd_stream_read(struct zt_zstd_stream *stream, void *buffer, 
             return status;
     }
     stream->produced += output.pos;
+    assert(stream->produced <= stream->expected_length);
     *out_length = output.pos;
     return ZT_OK;
 }

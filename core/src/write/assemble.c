@@ -39,7 +39,8 @@ struct zt_places zt_target_places(enum zt_target target)
     struct zt_places places = {.data_alignment = container->data_alignment,
                                .manifest_alignment = container->manifest_alignment,
                                .digest = container->digest,
-                               .digest_covers_stored = container->digest_covers_stored};
+                               .digest_covers_stored = container->digest_covers_stored,
+                               .encoding = container->encoding};
 
     memcpy(places.head, container->magic, sizeof(places.head));
     return places;

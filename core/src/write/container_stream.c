@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coding/zstd_compress.h"
 #include "model/layout.h"
+#include "zt/encode.h"
 
 /* The widest alignment less one byte. */
 #define PADDING_MAX 65535
@@ -21,8 +21,8 @@ struct zt_container_stream {
     uint64_t offset;
     uint32_t current;
     struct zt_hasher *hasher;
-    struct zt_sink packed; /* what the compressor writes to */
-    struct zt_compressor *compressor;
+    struct zt_sink packed; /* what the encoder writes to */
+    struct zt_encoder *encoder;
 };
 
 static enum zt_status put(struct zt_container_stream *stream, const void *bytes, size_t length,
@@ -81,9 +81,9 @@ enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
     stream->with_digests = !options->without_digests || projection->target != ZT_TARGET_ZT1;
     status = zt_placed_init(&stream->placed, projection->model, error);
     if (status == ZT_OK && options->zstd)
-        status = zt_compressor_new(options->zstd_level,
-                                   stream->container->encoding == ZT_ENCODING_ZSTD_SEEKABLE,
-                                   &stream->packed, &stream->compressor, error);
+        status = zt_encoder_open(
+            &(struct zt_encoder_options){stream->container->encoding, options->zstd_level, false},
+            &stream->packed, &stream->encoder, error);
     if (status == ZT_OK)
         status = put(stream, stream->container->magic, sizeof(stream->container->magic), error);
     if (status != ZT_OK) {
@@ -109,7 +109,7 @@ enum zt_status zt_container_stream_component(struct zt_container_stream *stream,
     stream->current = component;
     placed->offset = stream->offset;
     placed->decoded_length = 0;
-    if (stream->compressor != NULL) {
+    if (stream->encoder != NULL) {
         placed->encoding = (uint8_t)stream->container->encoding;
         placed->encoding_name = stream->container->encoding_name;
         placed->encoding_length = (uint32_t)strlen(placed->encoding_name);
@@ -123,8 +123,8 @@ enum zt_status zt_container_stream_append(struct zt_container_stream *stream, co
     stream->placed.components[stream->current].decoded_length += length;
     if (stream->hasher != NULL && !stream->container->digest_covers_stored)
         zt_hasher_update(stream->hasher, bytes, length);
-    if (stream->compressor != NULL)
-        return zt_compressor_append(stream->compressor, bytes, length, error);
+    if (stream->encoder != NULL)
+        return zt_encoder_append(stream->encoder, bytes, length, error);
     return put_stored(stream, bytes, length, error);
 }
 
@@ -133,7 +133,7 @@ enum zt_status zt_container_stream_end(struct zt_container_stream *stream, struc
     struct zt_component *placed = &stream->placed.components[stream->current];
     struct zt_digest digest;
     enum zt_status status =
-        stream->compressor != NULL ? zt_compressor_end(stream->compressor, error) : ZT_OK;
+        stream->encoder != NULL ? zt_encoder_finish(stream->encoder, error) : ZT_OK;
 
     if (status != ZT_OK)
         return status;
@@ -181,7 +181,7 @@ void zt_container_stream_free(struct zt_container_stream *stream)
 {
     if (stream == NULL)
         return;
-    zt_compressor_free(stream->compressor);
+    zt_encoder_close(stream->encoder);
     if (stream->hasher != NULL)
         zt_hasher_free(stream->hasher);
     zt_placed_free(&stream->placed);

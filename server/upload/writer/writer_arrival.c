@@ -219,14 +219,17 @@ static bool check_space(struct arrival *arrival, uint64_t expected_bytes)
 static bool open_encoder(struct arrival *arrival)
 {
     const struct zt_sink sink = {take_packed, arrival};
+    const struct zt_encoder_options options = {
+        .encoding = zt_target_places(arrival->session->target).encoding,
+        .level = arrival->terms.level,
+        .bounds_memory = true};
     struct zt_error error;
 
     if (!arrival->terms.compress)
         return true;
     if (!make_file(arrival, UINT64_MAX, &arrival->packed))
         return false;
-    return zt_encoder_open(arrival->session->target, arrival->terms.level, &sink, &arrival->encoder,
-                           &error) == ZT_OK ||
+    return zt_encoder_open(&options, &sink, &arrival->encoder, &error) == ZT_OK ||
            arrival_fail(arrival, PROBLEM_INTERNAL, &error);
 }
 

@@ -275,10 +275,11 @@ static void zt1_writes_indices_as_u64_alone(void **state)
 
 static void encoder_gives_what_the_decoder_takes(void **state)
 {
-    static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2};
+    static const enum zt_encoding encodings[] = {ZT_ENCODING_ZSTD, ZT_ENCODING_ZSTD_SEEKABLE};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
+        const struct zt_encoder_options options = {.encoding = encodings[i], .bounds_memory = true};
         struct failing_sink packed = {0};
         struct zt_sink sink = failing_sink(&packed);
         struct zt_encoder *encoder;
@@ -288,16 +289,15 @@ static void encoder_gives_what_the_decoder_takes(void **state)
         size_t length;
         struct zt_component component;
 
-        assert_int_equal(zt_encoder_open(targets[i], 0, &sink, &encoder, &error), ZT_OK);
+        assert_int_equal(zt_encoder_open(&options, &sink, &encoder, &error), ZT_OK);
         assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
         assert_int_equal(zt_encoder_append(encoder, "twice ", 6, &error), ZT_OK);
         assert_int_equal(zt_encoder_finish(encoder, &error), ZT_OK);
         zt_encoder_close(encoder);
-        component =
-            (struct zt_component){.name = "",
-                                  .encoding = i == 0 ? ZT_ENCODING_ZSTD : ZT_ENCODING_ZSTD_SEEKABLE,
-                                  .length = packed.bytes.length,
-                                  .decoded_length = 12};
+        component = (struct zt_component){.name = "",
+                                          .encoding = (uint8_t)encodings[i],
+                                          .length = packed.bytes.length,
+                                          .decoded_length = 12};
         assert_int_equal(
             zt_source_from_memory(packed.bytes.bytes, packed.bytes.length, &source, &error), ZT_OK);
         assert_int_equal(zt_decoder_open(&component, source, &decoder, &error), ZT_OK);
@@ -317,8 +317,12 @@ static void encoder_has_22_levels(void **state)
     struct zt_encoder *encoder;
 
     (void)state;
-    assert_int_equal(zt_encoder_open(ZT_TARGET_ZT1, 23, &sink, &encoder, &error), ZT_ARGUMENT);
-    assert_int_equal(zt_encoder_open(ZT_TARGET_ZT1, -1, &sink, &encoder, &error), ZT_ARGUMENT);
+    assert_int_equal(zt_encoder_open(&(struct zt_encoder_options){ZT_ENCODING_ZSTD, 23, true},
+                                     &sink, &encoder, &error),
+                     ZT_ARGUMENT);
+    assert_int_equal(zt_encoder_open(&(struct zt_encoder_options){ZT_ENCODING_ZSTD, -1, true},
+                                     &sink, &encoder, &error),
+                     ZT_ARGUMENT);
 }
 
 int main(void)

@@ -1,5 +1,4 @@
-/* Shards of a zTensor 2 model (section 9): telling whether a file is the one that the model means.
- */
+/* Shards of a zTensor 2 model (section 9): checking that a file is the one that the model means. */
 #include "zt/shards.h"
 
 #include <inttypes.h>
@@ -7,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/hashing.h"
 #include "formats/formats.h"
-#include "zt/verify.h"
 
 #define IDENTITY_RULE "zt2 §9 ShardIdentity"
 #define EXTENSION     ".zt"
@@ -27,7 +26,7 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     const char *slash = strrchr(model_path, '/');
     const char *base = slash != NULL ? slash + 1 : model_path;
     const char *dot = strrchr(base, '.');
-    /* A dot in front hides a file, it does not begin an extension. */
+    /* A leading dot hides a file; it does not begin an extension. */
     size_t stem = dot != NULL && dot > base ? (size_t)(dot - model_path) : strlen(model_path);
     size_t size = stem + 1 + shard->name_length + sizeof(EXTENSION);
     char *path = malloc(size);
@@ -38,8 +37,8 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     return path;
 }
 
-/* Puts the shard's name in front of what its reader said of it. Objects of the shard's own
- * manifest, if any, are not the model's: their names go. */
+/* Puts the shard's name before its reader's message. Objects of the shard's own manifest are not
+ * the model's: their names are dropped. */
 static enum zt_status name_shard(const struct zt_shard *shard, enum zt_status status,
                                  struct zt_error *error)
 {
@@ -65,43 +64,18 @@ enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *so
     return status == ZT_OK || status == ZT_DATA_SHARD ? ZT_OK : name_shard(shard, status, error);
 }
 
-static enum zt_status hash_all(struct zt_source *source, struct zt_hasher *hasher,
-                               const struct zt_progress *progress, struct zt_error *error)
-{
-    const uint64_t size = zt_source_size(source);
-    uint8_t *chunk = malloc(CHUNK_SIZE);
-    enum zt_status status = ZT_OK;
-
-    if (chunk == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for hashing");
-    for (uint64_t at = 0; status == ZT_OK && at < size;) {
-        size_t length = size - at < CHUNK_SIZE ? (size_t)(size - at) : CHUNK_SIZE;
-
-        status = zt_source_read_at(source, at, chunk, length, error);
-        if (status != ZT_OK)
-            break;
-        zt_hasher_update(hasher, chunk, length);
-        at += length;
-        if (progress != NULL && !progress->advance(progress->context, length))
-            status = zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "stopped");
-    }
-    free(chunk);
-    return status;
-}
-
 enum zt_status zt_source_digest(struct zt_source *source, enum zt_digest_algorithm algorithm,
                                 const struct zt_progress *progress, struct zt_digest *out_digest,
                                 struct zt_error *error)
 {
-    struct zt_hasher *hasher = NULL;
-    enum zt_status status;
+    struct zt_hashing hashing = {.source = source, .progress = progress};
+    enum zt_status status = zt_hashing_start(&hashing, algorithm, CHUNK_SIZE, error);
 
-    if (zt_hasher_new(algorithm, &hasher) != ZT_OK)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for hashing");
-    status = hash_all(source, hasher, progress, error);
     if (status == ZT_OK)
-        zt_hasher_finish(hasher, out_digest);
-    zt_hasher_free(hasher);
+        status = zt_hashing_run(&hashing, 0, zt_source_size(source), error);
+    if (status == ZT_OK)
+        zt_hasher_finish(hashing.hasher, out_digest);
+    zt_hashing_free(&hashing);
     return status;
 }
 
@@ -110,7 +84,6 @@ enum zt_status zt_shard_check_digest(const struct zt_shard *shard, struct zt_sou
 {
     struct zt_digest stated;
     struct zt_digest actual;
-
     enum zt_status status =
         zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &stated, error);
 

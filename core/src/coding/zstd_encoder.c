@@ -1,0 +1,191 @@
+/* zstd, fed with whole blocks of 1 MiB however the bytes arrive. The other wrapper of <zstd.h>
+ * beside zstd_stream.c.
+ *
+ * Frames carry no content size. Those of a seekable stream carry a checksum, hold 1 MiB each, and a
+ * seek table follows them. */
+#include "zt/encode.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "base/buffer.h"
+
+/* Of decoded bytes: a frame of a seekable stream, as the reference writes them. */
+#define BLOCK_BYTES ((size_t)1 << 20)
+#define LEVEL_MAX   22
+/* From this level on, zstd's own tables are larger than these powers of two: 20 is a block. */
+#define BOUNDED_LEVEL_MIN  4
+#define BOUNDED_WINDOW_LOG 20
+#define BOUNDED_TABLE_LOG  18
+/* The seek table: a skippable frame of entries, their count, a descriptor without flags, and a
+ * magic number. */
+#define SKIPPABLE_MAGIC 0x184D2A5E
+#define TABLE_MAGIC     0x8F92EAB1
+#define FOOTER_LENGTH   9
+#define ENTRY_LENGTH    8
+
+struct zt_encoder {
+    ZSTD_CCtx *context;
+    struct zt_sink out;
+    bool seekable;
+    uint8_t *block;
+    size_t filled;
+    uint8_t *packed;
+    size_t packed_size;
+    struct zt_buffer table; /* entries, eight bytes for each block */
+};
+
+static void set_parameters(const struct zt_encoder *encoder,
+                           const struct zt_encoder_options *options)
+{
+    ZSTD_CCtx *context = encoder->context;
+
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel,
+                           options->level == 0 ? ZSTD_CLEVEL_DEFAULT : options->level);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, encoder->seekable ? 1 : 0);
+    if (!options->bounds_memory || options->level < BOUNDED_LEVEL_MIN)
+        return;
+    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, BOUNDED_WINDOW_LOG);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_chainLog, BOUNDED_TABLE_LOG);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, BOUNDED_TABLE_LOG);
+}
+
+enum zt_status zt_encoder_open(const struct zt_encoder_options *options, const struct zt_sink *out,
+                               struct zt_encoder **out_encoder, struct zt_error *error)
+{
+    struct zt_encoder *encoder;
+
+    assert(options->encoding == ZT_ENCODING_ZSTD || options->encoding == ZT_ENCODING_ZSTD_SEEKABLE);
+    if (options->level < 0 || options->level > LEVEL_MAX)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "zstd has no level %d: 1 to %d",
+                       options->level, LEVEL_MAX);
+    encoder = calloc(1, sizeof(*encoder));
+    if (encoder == NULL)
+        return zt_fail_memory(error, "compressing");
+    encoder->out = *out;
+    encoder->seekable = options->encoding == ZT_ENCODING_ZSTD_SEEKABLE;
+    encoder->packed_size = ZSTD_compressBound(BLOCK_BYTES);
+    encoder->context = ZSTD_createCCtx();
+    encoder->block = malloc(BLOCK_BYTES);
+    encoder->packed = malloc(encoder->packed_size);
+    if (encoder->context == NULL || encoder->block == NULL || encoder->packed == NULL) {
+        zt_encoder_close(encoder);
+        return zt_fail_memory(error, "compressing");
+    }
+    set_parameters(encoder, options);
+    *out_encoder = encoder;
+    return ZT_OK;
+}
+
+/* Compresses the block; ends_frame closes the frame. *out_length is how many bytes came out. */
+static enum zt_status compress_block(struct zt_encoder *encoder, bool ends_frame,
+                                     uint64_t *out_length, struct zt_error *error)
+{
+    ZSTD_inBuffer input = {encoder->block, encoder->filled, 0};
+    size_t left;
+
+    *out_length = 0;
+    do {
+        ZSTD_outBuffer output = {encoder->packed, encoder->packed_size, 0};
+        enum zt_status status = ZT_OK;
+
+        left = ZSTD_compressStream2(encoder->context, &output, &input,
+                                    ends_frame ? ZSTD_e_end : ZSTD_e_continue);
+        if (ZSTD_isError(left))
+            return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "cannot compress: %s",
+                           ZSTD_getErrorName(left));
+        if (output.pos > 0)
+            status = encoder->out.take(encoder->out.context, output.dst, output.pos, error);
+        if (status != ZT_OK)
+            return status;
+        *out_length += output.pos;
+    } while (ends_frame ? left != 0 : input.pos < input.size);
+    encoder->filled = 0;
+    return ZT_OK;
+}
+
+static enum zt_status end_block(struct zt_encoder *encoder, struct zt_error *error)
+{
+    uint32_t decoded = (uint32_t)encoder->filled;
+    uint64_t stored;
+    enum zt_status status = compress_block(encoder, encoder->seekable, &stored, error);
+
+    if (status != ZT_OK || !encoder->seekable)
+        return status;
+    assert(stored > 0 && stored <= UINT32_MAX);
+    zt_buffer_append_le32(&encoder->table, (uint32_t)stored);
+    zt_buffer_append_le32(&encoder->table, decoded);
+    return encoder->table.failed ? zt_fail_memory(error, "a seek table") : ZT_OK;
+}
+
+enum zt_status zt_encoder_append(struct zt_encoder *encoder, const void *bytes, size_t length,
+                                 struct zt_error *error)
+{
+    const uint8_t *at = bytes;
+    enum zt_status status = ZT_OK;
+
+    while (status == ZT_OK && length > 0) {
+        size_t room = BLOCK_BYTES - encoder->filled;
+        size_t part = length < room ? length : room;
+
+        assert(encoder->filled < BLOCK_BYTES);
+        memcpy(encoder->block + encoder->filled, at, part);
+        encoder->filled += part;
+        at += part;
+        length -= part;
+        if (encoder->filled == BLOCK_BYTES)
+            status = end_block(encoder, error);
+    }
+    return status;
+}
+
+static enum zt_status put_table(struct zt_encoder *encoder, struct zt_error *error)
+{
+    struct zt_buffer table = {0};
+    size_t entries = encoder->table.length;
+    enum zt_status status;
+
+    assert(entries % ENTRY_LENGTH == 0);
+    if (entries > UINT32_MAX - FOOTER_LENGTH)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                       "too many frames for a seek table");
+    zt_buffer_append_le32(&table, SKIPPABLE_MAGIC);
+    zt_buffer_append_le32(&table, (uint32_t)entries + FOOTER_LENGTH);
+    zt_buffer_append(&table, encoder->table.bytes, entries);
+    zt_buffer_append_le32(&table, (uint32_t)(entries / ENTRY_LENGTH));
+    zt_buffer_append(&table, "\0", 1);
+    zt_buffer_append_le32(&table, TABLE_MAGIC);
+    encoder->table.length = 0;
+    status = table.failed
+                 ? zt_fail_memory(error, "a seek table")
+                 : encoder->out.take(encoder->out.context, table.bytes, table.length, error);
+    zt_buffer_free(&table);
+    return status;
+}
+
+enum zt_status zt_encoder_finish(struct zt_encoder *encoder, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+    uint64_t stored;
+
+    if (!encoder->seekable)
+        return compress_block(encoder, true, &stored, error);
+    if (encoder->filled > 0)
+        status = end_block(encoder, error);
+    return status == ZT_OK ? put_table(encoder, error) : status;
+}
+
+void zt_encoder_close(struct zt_encoder *encoder)
+{
+    if (encoder == NULL)
+        return;
+    ZSTD_freeCCtx(encoder->context);
+    free(encoder->block);
+    free(encoder->packed);
+    zt_buffer_free(&encoder->table);
+    free(encoder);
+}
