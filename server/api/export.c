@@ -1,24 +1,28 @@
-/* Exports. The handler asks for the plan's outline, so that what cannot be had is told before any
- * precondition is; two steps wait for the whole plan and name the bytes. */
-#include "api/export.h"
+/* Exports: selected objects as a file of another format.
+ *
+ * The handler waits for the outline of the plan, so that a selection that the format cannot hold is
+ * reported before preconditions are checked. Two steps then wait for the whole plan and list its
+ * bytes as segments. */
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/export_segments.h"
+#include "api/handlers.h"
+#include "api/parameters.h"
 #include "api/resolve.h"
-#include "api/selection.h"
-#include "api/shard_query.h"
+#include "http/exchange/problem.h"
 
-/* Raised whenever the same question to the same file gets other bytes, so that caches ask anew. */
+/* Raised when the same query of the same file gives other bytes, so that tags change. */
 #define EXPORT_REVISION 1
 /* "x", the revision, "-", two words in hex and NUL. */
 #define SUFFIX_SIZE 64
-/* More take more than the loop's share of time. */
+/* Listing more pieces takes too long for a loop; a worker does it. */
 #define PIECES_AT_ONCE 512
 
-/* What the request is about, from the handler to its steps. */
+/* The state of a request, shared by the handler and its steps. */
 struct export_view {
     struct export_query query;
     struct export_plan *plan;
@@ -37,7 +41,7 @@ static const struct kind {
     {"npz", "npz", "application/zip", ZT_TARGET_NPZ},
 };
 
-/* --- the question --- */
+/* --- the query --- */
 
 static const struct kind *kind_of(enum zt_target target)
 {
@@ -45,6 +49,7 @@ static const struct kind *kind_of(enum zt_target target)
 
     while (kind->target != target)
         kind++;
+    assert(kind < kinds + sizeof(kinds) / sizeof(kinds[0]));
     return kind;
 }
 
@@ -57,28 +62,25 @@ static bool read_format(struct request *request, enum zt_target *out_target)
         request_query(request, "format", 0, &text) && !request_query(request, "format", 1, &again);
 
     for (size_t i = 0; given && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (strlen(kinds[i].name) == text.length &&
-            memcmp(kinds[i].name, text.bytes, text.length) == 0) {
+        if (zt_text_is(text, kinds[i].name)) {
             *out_target = kinds[i].target;
             return true;
         }
     }
-    problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "format is one of safetensors, zt, zt2 and npz");
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "format must be safetensors, zt, zt2 or npz");
     return false;
 }
 
 /* False: replied. */
 static bool read_query(struct request *request, struct export_query *query)
 {
-    struct manifest_selection objects = {.prefix = {"", 0}};
+    struct zt_text *globs;
 
-    if (!read_format(request, &query->target) || !query_prefix(request, &objects.prefix) ||
-        !selection_read_matches(request, &objects) || !shard_query_read(request, &query->cut))
+    if (!read_format(request, &query->target) || !parameter_prefix(request, &query->prefix) ||
+        !parameter_matches(request, &globs, &query->match_count) ||
+        !parameter_shard(request, &query->cut))
         return false;
-    query->prefix = objects.prefix;
-    query->matches = objects.matches;
-    query->match_count = objects.match_count;
+    query->matches = globs;
     return true;
 }
 
@@ -135,8 +137,8 @@ static enum outcome reply_failure(struct request *request, const struct export_p
 
 /* --- steps --- */
 
-/* What was found to be wrong after the plan was made. */
-static bool refuse_corrupt(struct request *request, const struct export_plan *plan)
+/* A component may have been found corrupt since the plan was made. */
+static void reply_if_corrupt(struct request *request, const struct export_plan *plan)
 {
     const struct generation *generation = request->generation;
     const struct zt_model *model = generation->model;
@@ -149,14 +151,12 @@ static bool refuse_corrupt(struct request *request, const struct export_plan *pl
             COMPONENT_CORRUPT)
             continue;
         zt_fail(&error, ZT_CORRUPT, NULL, model->components[part->component].offset,
-                "the stored bytes do not agree with the digest that the file states; they are not "
-                "served");
+                "the stored bytes do not match the digest stated in the file; they are not served");
         zt_error_at(&error, zt_object_name(&model->objects[part->object]),
                     zt_component_name(&model->components[part->component]));
         problem_reply_error_as(request, PROBLEM_CORRUPT_COMPONENT, &error);
-        return true;
+        return;
     }
-    return false;
 }
 
 static enum outcome step_prepare(struct request *request)
@@ -171,7 +171,7 @@ static enum outcome step_prepare(struct request *request)
     case EXPORT_READY:
         break;
     }
-    refuse_corrupt(request, view->plan);
+    reply_if_corrupt(request, view->plan);
     return OUTCOME_READY;
 }
 
@@ -188,7 +188,7 @@ static enum outcome take_segments(struct request *request)
         ((const struct export_view *)request->context)->segments;
 
     if (segments->failed)
-        return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return problem_reply_no_memory(request);
     representation_segments(&request->reply, segments->list, segments->count);
     return OUTCOME_READY;
 }
@@ -197,12 +197,13 @@ static enum outcome step_assemble(struct request *request)
 {
     struct export_view *view = request->context;
 
+    assert(view->plan->image != NULL);
     if (view->segments != NULL)
         return take_segments(request);
     view->segments =
         export_segments_new(request->server, view->plan, request->generation, cut_of(view));
     if (view->segments == NULL)
-        return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return problem_reply_no_memory(request);
     request_hold(request, view->segments, export_segments_free);
     if (view->plan->image->piece_count > PIECES_AT_ONCE)
         return request_work(request, fill);
@@ -223,7 +224,7 @@ static const char *make_etag(struct request *request, const struct export_plan *
     return request_print(request, "%s", etag);
 }
 
-/* The last part of the model's name, which holds nothing that would need quoting. */
+/* From the last part of the model's name, in which nothing needs quoting. */
 static const char *make_disposition(struct request *request, const struct export_view *view)
 {
     struct zt_text name = generation_name(request->generation);
@@ -263,7 +264,7 @@ static struct export_view *view_make(struct request *request)
     struct export_view *view = request_allocate(request, sizeof(*view));
 
     if (view == NULL) {
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
         return NULL;
     }
     *view = (struct export_view){.segments = NULL};
@@ -271,7 +272,7 @@ static struct export_view *view_make(struct request *request)
         return NULL;
     view->plan = export_plan_find(request->server->exports, request->generation, &view->query);
     if (view->plan == NULL) {
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
         return NULL;
     }
     request_hold(request, view->plan, export_plan_release);

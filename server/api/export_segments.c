@@ -1,17 +1,19 @@
-/* Stored bytes are sent from their file, heads and indexes from the plan, zeros from here; what is
- * gathered, decoded or changed comes from the file to be itself, read by workers ahead of what is
- * sent. */
+/* Lists the segments of an exported file: stored bytes come from their file, heads and indexes from
+ * the plan, padding from here. What must be gathered, decoded or converted comes from a source over
+ * the exported file, which workers read ahead of the sender. */
 #include "api/export_segments.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+#include "base/array.h"
 
 /* No target aligns further. */
 #define ZEROS_BYTES 65536
-/* Of files of more pieces those below SMALL_BYTES are read and copied: so many addresses for so few
- * bytes would cost more. */
+/* In files of more pieces, those below SMALL_BYTES are read and copied: that costs less than as many
+ * segments. */
 #define PIECES_MANY ((size_t)8192)
 #define SMALL_BYTES ((uint64_t)64 << 10)
-#define FIRST_ROOM  ((size_t)16)
 
 static const uint8_t zeros[ZEROS_BYTES];
 
@@ -73,15 +75,11 @@ static void add(struct export_segments *segments, struct segment segment)
         segments->list[segments->count - 1].length += segment.length;
         return;
     }
-    if (segments->count == segments->capacity) {
-        size_t capacity = segments->capacity > 0 ? segments->capacity * 2 : FIRST_ROOM;
-        struct segment *list = realloc(segments->list, capacity * sizeof(*list));
-
-        segments->failed = list == NULL;
-        if (list == NULL)
-            return;
-        segments->list = list;
-        segments->capacity = capacity;
+    if (segments->count == segments->capacity &&
+        zt_array_reserve(&segments->list, &segments->capacity, segments->count + 1,
+                         sizeof(*segments->list), SIZE_MAX) != ZT_OK) {
+        segments->failed = true;
+        return;
     }
     segments->list[segments->count++] = segment;
 }
@@ -99,7 +97,7 @@ static void add_source(struct export_segments *segments, struct zt_source *sourc
             .kind = SEGMENT_SOURCE, .length = length, .source = source, .offset = offset});
 }
 
-/* A piece and the zeros before it, from where the piece before ended. */
+/* Adds a piece, and the zeros between the end of the previous piece and it. */
 static void add_piece(struct export_segments *segments, const struct zt_piece *piece, uint64_t end,
                       bool copied)
 {
@@ -134,6 +132,7 @@ void export_segments_fill(struct export_segments *segments)
     for (size_t i = 0; i < image->piece_count; i++) {
         const struct zt_piece *piece = &image->pieces[i];
 
+        assert(piece->offset >= end);
         add_piece(segments, piece, end, many && piece->length < SMALL_BYTES);
         end = piece->offset + piece->length;
     }

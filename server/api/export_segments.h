@@ -1,4 +1,4 @@
-/* From a plan of a file to the segments that are sent. */
+/* The segments of an exported file, listed from its plan. */
 #ifndef API_EXPORT_SEGMENTS_H
 #define API_EXPORT_SEGMENTS_H
 
@@ -8,22 +8,22 @@
 struct export_segments {
     const struct export_plan *plan;
     struct export_bytes *bytes;
-    struct zt_source *file; /* the whole file, for what does not lie ready in a stored one */
+    struct zt_source *file; /* the exported file, for what must be decoded or converted */
     struct segment *list;
     size_t count;
     size_t capacity;
-    bool failed; /* memory is out */
+    bool failed; /* memory ran out */
 };
 
-/* Borrows plan, generation and cut (NULL: none). NULL when memory is out. */
+/* Borrows plan, generation and cut (NULL: none). NULL if memory is out. */
 struct export_segments *export_segments_new(struct server *server, const struct export_plan *plan,
                                             struct generation *generation,
                                             const struct zt_cut *cut);
 
-/* Fills the list. Takes about 0.1 µs a component. */
+/* Fills the list; about 0.1 µs a component. */
 void export_segments_fill(struct export_segments *segments);
 
-/* Takes NULL; void * so that it fits request_hold. */
+/* Takes NULL; void * for request_hold. */
 void export_segments_free(void *segments);
 
 #endif

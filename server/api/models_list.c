@@ -1,15 +1,16 @@
-/* GET /v1/models: a page of models in order of name, with a cursor for the next one. */
+/* GET /v1/models: a page of models sorted by name, with a cursor for the next page. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/coded_reply.h"
-#include "api/models.h"
+#include "api/handlers.h"
+#include "api/json_reply.h"
+#include "api/parameters.h"
 #include "api/resolve.h"
 #include "catalog/catalog.h"
-#include "http/fields/href.h"
 #include "derived/manifest_json.h"
+#include "http/fields/href.h"
 #include "zt/digest.h"
 
 #define LIMIT_DEFAULT 100
@@ -24,7 +25,8 @@ struct page {
     struct generation *models[LIMIT_MAX];
 };
 
-/* --- the cursor: the last name of the previous page, base64url unpadded (RFC 4648 section 5) --- */
+/* --- the cursor: the last name of the previous page in base64url without padding (RFC 4648 section
+ * 5) --- */
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 #define CURSOR_SIZE (MODEL_NAME_MAX * 4 / 3 + 4)
@@ -45,7 +47,7 @@ static void cursor_write(struct zt_text name, char out_text[CURSOR_SIZE])
     out_text[length] = '\0';
 }
 
-/* False when the text is not a cursor that cursor_write made. */
+/* False for a text that cursor_write cannot have made. */
 static bool cursor_read(struct zt_text text, char out_name[MODEL_NAME_MAX], size_t *out_length)
 {
     uint32_t bits = 0;
@@ -88,7 +90,7 @@ static bool read_limit(struct request *request, size_t *out_limit)
                     : LIMIT_MAX + 1;
     }
     if (limit < 1 || limit > LIMIT_MAX) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "limit is a number from 1 to %d",
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "limit must be a number from 1 to %d",
                       LIMIT_MAX);
         return false;
     }
@@ -107,8 +109,7 @@ static bool read_cursor(struct request *request, struct zt_text *out_after)
         return true;
     name = request_allocate(request, MODEL_NAME_MAX);
     if (name == NULL || !cursor_read(text, name, &length)) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "cursor is not one that a listing gave as \"next\"");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "cursor must be the \"next\" of a listing");
         return false;
     }
     *out_after = (struct zt_text){name, length};
@@ -190,11 +191,10 @@ static void write_page(struct json *json, const struct page *page)
     href_free(&href);
 }
 
-/* The models of the page are not kept: what they are is in the text, which waits only to be
- * compressed. */
+/* Does not hold the models of the page: the text is complete and only waits to be compressed. */
 struct listing {
-    struct coded_reply reply; /* first */
-    const char *etag;         /* of the text as it is; NULL when memory is out */
+    struct json_reply reply; /* first */
+    const char *etag;        /* of the uncoded text; NULL if memory is out */
 };
 
 static const char *make_etag(struct request *request, const struct json *json)
@@ -214,15 +214,15 @@ static struct listing *begin(struct request *request)
     struct json *json;
 
     if (listing == NULL) {
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
         return NULL;
     }
     *listing = (struct listing){.etag = NULL};
     if (!read_limit(request, &page.limit) || !read_cursor(request, &page.after) ||
-        !query_prefix(request, &page.prefix) || !query_switch(request, "pretty", &pretty) ||
-        !coded_reply_choose(request, &listing->reply))
+        !parameter_prefix(request, &page.prefix) || !parameter_switch(request, "pretty", &pretty) ||
+        !json_reply_negotiate(request, &listing->reply))
         return NULL;
-    json = request_json(request, pretty);
+    json = json_reply_new(request, pretty);
     if (json == NULL)
         return NULL;
     page.count = catalog_list(request->server->catalog, page.prefix, page.after, page.limit,
@@ -242,11 +242,11 @@ enum outcome models_list(struct request *request)
     request->context = listing;
     if (listing == NULL)
         return OUTCOME_READY;
-    if (coded_reply_code(request, &listing->reply) == OUTCOME_WAITING)
+    if (json_reply_encode(request, &listing->reply) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    reply_written(request, listing->reply.json);
+    json_reply_send(request, listing->reply.json);
     if (!listing->reply.json->failed && listing->etag != NULL) {
-        request->reply.etag = coded_reply_etag(request, &listing->reply, listing->etag);
+        request->reply.etag = json_reply_etag(request, &listing->reply, listing->etag);
         request->reply.cache_control = "no-cache";
     }
     return OUTCOME_READY;

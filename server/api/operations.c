@@ -1,11 +1,53 @@
-/* Answers that nobody may keep: they are about this moment. */
-#include "api/operations.h"
-
+/* Answers about the server and its checks: verification of a model, health, readiness, version, and
+ * the description of the API.
+ *
+ * The build embeds openapi.json of this folder, with the program's version in it (embed.cmake). A
+ * test compares it with the routes. */
+#include <assert.h>
 #include <string.h>
 
+#include "api/handlers.h"
+#include "api/json_reply.h"
+#include "api/resolve.h"
 #include "catalog/catalog.h"
-#include "http/exchange/problem.h"
 #include "verify/verifier.h"
+
+/* --- verification --- */
+
+static enum outcome report(struct request *request, unsigned status)
+{
+    struct json *json = json_reply_new(request, false);
+
+    if (json == NULL)
+        return OUTCOME_READY;
+    assert(request->generation != NULL);
+    verifier_report(request->server->verifier, request->generation, json);
+    json_reply_send(request, json);
+    if (!json->failed) {
+        request->reply.status = status;
+        request->reply.cache_control = "no-store";
+    }
+    return OUTCOME_READY;
+}
+
+enum outcome verification_get(struct request *request)
+{
+    enum outcome outcome;
+
+    return model_resolve(request, &outcome) ? report(request, 200) : outcome;
+}
+
+enum outcome verification_post(struct request *request)
+{
+    enum outcome outcome;
+
+    if (!model_resolve(request, &outcome))
+        return outcome;
+    verifier_start(request->server->verifier, request->generation);
+    return report(request, 202);
+}
+
+/* --- health --- */
 
 static enum outcome answer(struct request *request, const char *text)
 {
@@ -35,4 +77,45 @@ enum outcome readyz_get(struct request *request)
 enum outcome version_get(struct request *request)
 {
     return answer(request, "{\"version\":\"" ZTSERVE_VERSION "\"}");
+}
+
+/* --- the description of the API --- */
+
+/* Compresses the text; a step, since a 304 needs no text. */
+static enum outcome step_compress(struct request *request)
+{
+    struct json_reply *reply = request->context;
+
+    if (reply->json == NULL) {
+        reply->json = json_reply_new(request, false);
+        if (reply->json == NULL)
+            return OUTCOME_READY;
+        json_raw(reply->json, openapi_text, openapi_length);
+    }
+    return json_reply_encode(request, reply) == OUTCOME_WAITING
+               ? OUTCOME_WAITING
+               : json_reply_send(request, reply->json);
+}
+
+enum outcome openapi_get(struct request *request)
+{
+    struct representation *reply = &request->reply;
+    struct json_reply *coded = request_allocate(request, sizeof(*coded));
+
+    if (coded == NULL)
+        return problem_reply_no_memory(request);
+    *coded = (struct json_reply){.json = NULL};
+    request->context = coded;
+    if (!json_reply_negotiate(request, coded))
+        return OUTCOME_READY;
+    reply->etag = json_reply_etag(request, coded, openapi_etag);
+    reply->cache_control = "no-cache";
+    reply->media_type = "application/json";
+    if (coded->coding == CODING_IDENTITY) {
+        representation_memory(reply, openapi_text, openapi_length);
+    } else {
+        reply->coding = coding_name(coded->coding);
+        representation_step(reply, step_compress);
+    }
+    return OUTCOME_READY;
 }

@@ -1,7 +1,8 @@
-/* Starting and stopping the parts of a server. Each part owns itself; here is only their order:
- * what a part uses is started before it and stopped after it. */
+/* Starts and stops the parts of a server. Each part owns itself; this file only knows their order: a
+ * part starts after everything it uses, and stops before it. */
 #include "serve/instance.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@
 #include "upload/writer/writers.h"
 #include "verify/verifier.h"
 
-/* The most a reserve chosen here takes, and its share of the disk. */
+/* The automatic reserve: a share of the disk, but no more than this. */
 #define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
 #define RESERVE_SHARE     20
 
@@ -91,10 +92,11 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     return true;
 }
 
-/* Each socket is taken over by its loop; those that found none are closed. */
+/* Each loop takes over its socket; sockets left over after a failure are closed. */
 static bool start_loops(struct server *server, const int *sockets, unsigned count, char *error,
                         size_t error_size)
 {
+    assert(server->loop_count == 0);
     while (server->loop_count < count) {
         struct loop *loop = loop_start(server, sockets[server->loop_count], error, error_size);
 
@@ -143,7 +145,7 @@ static void start_watching(struct server *server)
     int descriptor = server->store->ops->watch(server->store);
 
     if (descriptor < 0 || loop_watch(server->loops[0], descriptor, on_store_changed, server) != 0)
-        log_write(LOG_LEVEL_WARN, "changes of files are noticed only on SIGHUP");
+        log_write(LOG_LEVEL_WARN, "changed files will be noticed only on SIGHUP");
 }
 
 struct instance *instance_start(const struct config *config, char *error, size_t error_size)
@@ -221,15 +223,23 @@ unsigned instance_active(const struct instance *instance)
     return active;
 }
 
-static void stop_parts(struct server *server)
+/* Ends what requests wait for, so that the loops can be stopped without waiting for a long hash. */
+static void stop_work(struct server *server)
 {
-    if (server->catalog != NULL)
-        catalog_free(server->catalog);
+    verifier_stop(server->verifier);
+    export_cache_stop(server->exports);
+    decoded_cache_stop(server->decoded);
+    digest_queue_stop(server->digest_queue);
+}
+
+/* Frees the parts. Those that were never started are NULL, which every free function takes. */
+static void free_parts(struct server *server)
+{
+    assert(server->loop_count == 0);
+    catalog_free(server->catalog);
     export_cache_free(server->exports);
-    if (server->decoded != NULL)
-        decoded_cache_free(server->decoded);
-    if (server->verifier != NULL)
-        verifier_free(server->verifier);
+    decoded_cache_free(server->decoded);
+    verifier_free(server->verifier);
     kept_uploads_free(server->kept);
     writers_free(server->writers);
     resumables_free(server->resumables);
@@ -248,19 +258,13 @@ void instance_stop(struct instance *instance)
         return;
     server = &instance->server;
     atomic_store(&server->draining, true);
-    /* What requests wait for ends before the loops do, or a long hash would outlast them. */
-    if (server->verifier != NULL)
-        verifier_stop(server->verifier);
-    if (server->exports != NULL)
-        export_cache_stop(server->exports);
-    if (server->decoded != NULL)
-        decoded_cache_stop(server->decoded);
-    if (server->digest_queue != NULL)
-        digest_queue_stop(server->digest_queue);
+    /* Loops start after all other parts: without one there are no requests, and parts may be missing. */
+    if (server->loop_count > 0)
+        stop_work(server);
     while (server->loop_count > 0)
         loop_stop(server->loops[--server->loop_count]);
     workers_stop(server->workers);
-    stop_parts(server);
+    free_parts(server);
     free(server->loops);
     free(instance);
 }

@@ -1,4 +1,4 @@
-/* A running server as one thing: its parts started in order, drained, and stopped in reverse. */
+/* A running server: starts its parts in order, drains, and stops them in reverse. */
 #ifndef SERVE_INSTANCE_H
 #define SERVE_INSTANCE_H
 
@@ -9,34 +9,34 @@
 
 struct instance;
 
-/* Opens the root, takes the address, starts workers and loops and begins the first scan. The
- * configuration is copied. NULL with one clear line in error. */
+/* Opens the root, binds the address, starts workers and loops, and begins the first scan. Copies the
+ * configuration. On failure returns NULL with one line in error. */
 struct instance *instance_start(const struct config *config, char *error, size_t error_size);
 
-/* "127.0.0.1:8080", with the port that was taken. */
+/* "127.0.0.1:8080", with the port that was chosen. */
 const char *instance_address(const struct instance *instance);
 
-/* What it was started with. */
+/* The configuration that it was started with. */
 const struct config *instance_config(const struct instance *instance);
 
-/* Whether the first scan is done, and whether it (or a later one) found a model. */
+/* Whether the first scan is complete, and whether there are any models. */
 bool instance_is_loaded(const struct instance *instance);
 bool instance_has_models(const struct instance *instance);
 
-/* How many files there are whose names do not fit. */
+/* Number of files that are not served because of their names. */
 size_t instance_misfits(const struct instance *instance);
 
 /* Looks for new, changed and removed files. */
 void instance_refresh(struct instance *instance);
 
-/* The listening sockets close; what is open is finished. */
+/* Closes the listening sockets; open requests continue. */
 void instance_drain(struct instance *instance);
 
-/* Requests begun and not finished. */
+/* Number of requests in progress. */
 unsigned instance_active(const struct instance *instance);
 
-/* Cuts what is still open, ends all threads, frees. Takes NULL, and an instance that was not
- * started whole. */
+/* Cuts open connections, ends all threads and frees everything. Takes NULL and an instance whose
+ * start failed halfway. */
 void instance_stop(struct instance *instance);
 
 #endif

@@ -1,14 +1,5 @@
-/* The server's table of contents: every path and method it answers, in the order of the API page.
- */
-#include "api/blobs.h"
-#include "api/components.h"
-#include "api/export.h"
-#include "api/files.h"
-#include "api/models.h"
-#include "api/objects.h"
-#include "api/openapi.h"
-#include "api/operations.h"
-#include "api/verification.h"
+/* The table of contents of the server: every path and method, in the order of the API page. */
+#include "api/handlers.h"
 #include "http/exchange/router.h"
 #include "upload/shared/removal.h"
 #include "upload/shared/uploads.h"
@@ -16,7 +7,7 @@
 #include "upload/whole/upload.h"
 #include "upload/writer/writer.h"
 
-/* tus: every answer carries it. */
+/* tus requires the field on every answer. */
 #define TUS_ROUTE .field = {"Tus-Resumable", TUS_VERSION}, .options = tus_options
 
 const struct route routes[] = {

@@ -226,6 +226,11 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
     return reply(request, problem, detail, NULL);
 }
 
+enum outcome problem_reply_no_memory(struct request *request)
+{
+    return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+}
+
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error)
 {
     return problem_reply_error_as(request, problem_of_status(error->status), error);

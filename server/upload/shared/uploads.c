@@ -1,7 +1,8 @@
 /* The registry's list as it is at this moment. */
 #include "upload/shared/uploads.h"
 
-#include "api/resolve.h"
+#include "api/json_reply.h"
+#include "api/parameters.h"
 #include "upload/shared/registry.h"
 
 enum outcome uploads_list(struct request *request)
@@ -9,13 +10,13 @@ enum outcome uploads_list(struct request *request)
     bool pretty;
     struct json *json;
 
-    if (!query_switch(request, "pretty", &pretty))
+    if (!parameter_switch(request, "pretty", &pretty))
         return OUTCOME_READY;
-    json = request_json(request, pretty);
+    json = json_reply_new(request, pretty);
     if (json == NULL)
         return OUTCOME_READY;
     registry_write(request->server->registry, json);
-    reply_written(request, json);
+    json_reply_send(request, json);
     if (!json->failed)
         request->reply.cache_control = "no-store";
     return OUTCOME_READY;

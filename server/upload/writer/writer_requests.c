@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/resolve.h"
-#include "http/fields/href.h"
 #include "http/fields/digest_fields.h"
+#include "http/fields/href.h"
 #include "upload/shared/json_body.h"
 #include "upload/shared/write_checks.h"
 #include "upload/writer/writer_commit.h"

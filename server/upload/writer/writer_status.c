@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/resolve.h"
+#include "api/json_reply.h"
 #include "derived/manifest_json.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writers.h"
@@ -179,7 +179,7 @@ void writer_status_begin(struct request *request)
     if (status == NULL)
         return;
     status->session = session;
-    status->json = request_json(request, false);
+    status->json = json_reply_new(request, false);
     request->context = status;
 }
 
@@ -198,7 +198,7 @@ enum outcome writer_status_handle(struct request *request)
         status->begun = true;
         return request_work(request, work_status);
     }
-    reply_written(request, status->json);
+    json_reply_send(request, status->json);
     if (!status->json->failed)
         request->reply.cache_control = "no-store";
     return OUTCOME_READY;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/openapi.h"
+#include "api/handlers.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/router.h"
 

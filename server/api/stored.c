@@ -1,6 +1,9 @@
-/* Stored bytes by their SHA-256: the same answer from every server that has them, for ever. Any
- * component with that digest will do; one that turns out to be corrupt gives way to the next. */
-#include "api/blobs.h"
+/* Stored bytes as they are.
+ *
+ * A blob is addressed by its SHA-256, so its answer never changes. Any component with that digest
+ * serves it; if one turns out to be corrupt, the next is tried. A file is addressed by its path:
+ * also one that cannot be read as a model, for tools that read files. */
+#include "api/handlers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,16 +15,18 @@
 #include "zt/shards.h"
 
 #define SHA256_BYTES 32
+/* "file" and NUL, with room. */
+#define TAG_SUFFIX_SIZE 8
 
 struct blob {
     uint8_t sha256[SHA256_BYTES];
-    unsigned skip;  /* candidates that cannot be served, though their state does not say so */
+    unsigned skip;  /* candidates that cannot be served although their state does not say so */
     bool searching; /* on a worker */
     enum catalog_blob answer;
-    struct component_place place; /* its generation is held by the blob, or NULL */
+    struct component_place place; /* generation: held, or NULL */
 };
 
-/* --- the name --- */
+/* --- blobs: the name --- */
 
 static int digit_of(char byte)
 {
@@ -45,7 +50,7 @@ static bool parse_name(struct zt_text name, uint8_t out_sha256[SHA256_BYTES])
     return true;
 }
 
-/* --- finding a component --- */
+/* --- blobs: finding a component --- */
 
 static void drop_place(struct blob *blob)
 {
@@ -66,8 +71,8 @@ static void search_on_worker(struct request *request)
         catalog_find_blob(request->server->catalog, blob->sha256, blob->skip, true, &blob->place);
 }
 
-/* The next candidate that is not known to be corrupt, held in blob->place, whatever has become of
- * its file. */
+/* Finds the next candidate that is not known to be corrupt and holds it in blob->place. Its file may
+ * have changed since. */
 static enum outcome search(struct request *request)
 {
     struct blob *blob = request->context;
@@ -84,8 +89,7 @@ static enum outcome search(struct request *request)
     return request_work_long(request, search_on_worker);
 }
 
-/* What the catalog has at the candidate's path now. True: it is the candidate, and its file is
- * open. */
+/* Whether the catalog still has the candidate at its path, with its file open. */
 static bool is_current(struct request *request, enum outcome *out_outcome)
 {
     struct blob *blob = request->context;
@@ -106,14 +110,14 @@ static bool is_current(struct request *request, enum outcome *out_outcome)
     return same;
 }
 
-static enum outcome refuse(struct request *request)
+static enum outcome reply_not_found(struct request *request)
 {
     struct blob *blob = request->context;
 
     if (blob->answer == CATALOG_BLOB_CORRUPT) {
         return problem_reply(
             request, PROBLEM_CORRUPT_COMPONENT,
-            "no stored component that states this digest has it; they are not served");
+            "the stored components that state this digest do not match it; they are not served");
     }
     return problem_reply(request, PROBLEM_NOT_FOUND,
                          "no stored component is known to have this digest");
@@ -132,12 +136,12 @@ static enum outcome choose(struct request *request)
             if (search(request) == OUTCOME_WAITING)
                 return OUTCOME_WAITING;
             if (blob->answer != CATALOG_BLOB_FOUND)
-                return refuse(request);
+                return reply_not_found(request);
         }
         if (is_current(request, &outcome))
             return OUTCOME_READY;
-        /* It is gone, or will be when it has been opened anew: then the search, which knows retired
-         * ones, tells what there is. */
+        /* The file was replaced, or is being opened again. A repeated search skips retired
+         * generations by itself. */
         retired = atomic_load(&blob->place.generation->retired);
         drop_place(blob);
         if (outcome == OUTCOME_WAITING)
@@ -146,7 +150,7 @@ static enum outcome choose(struct request *request)
     }
 }
 
-/* --- the reply --- */
+/* --- blobs: the reply --- */
 
 static void set_segments(struct request *request, const struct component_place *place)
 {
@@ -161,8 +165,8 @@ static void set_segments(struct request *request, const struct component_place *
                           component->length);
 }
 
-/* The candidate, or the next, until one is right, with verify: off too: caches keep it as
- * immutable. The tag is the digest, so whatever it is the tag stays true. */
+/* Verifies the candidate, or else the next one, even with verify: off, since caches keep the answer
+ * as immutable. The tag is the digest, so it is right for any candidate. */
 static enum outcome step_verify(struct request *request)
 {
     struct blob *blob = request->context;
@@ -184,7 +188,7 @@ static enum outcome step_verify(struct request *request)
             set_segments(request, &blob->place);
             return OUTCOME_READY;
         }
-        /* Where its state says so too the search passes over it by itself. */
+        /* The search skips it by itself if its state says so. */
         blob->skip += atomic_load(&blob->place.generation->states[blob->place.component]) !=
                       COMPONENT_CORRUPT;
         drop_place(blob);
@@ -192,7 +196,7 @@ static enum outcome step_verify(struct request *request)
     return OUTCOME_READY;
 }
 
-/* Of a range that is one of the pieces whose digests were found. */
+/* The SHA-256 of a range that is one of the pieces with known digests. */
 static bool part_sha256(struct request *request, uint64_t first, uint64_t length,
                         uint8_t out_sha256[SHA256_BYTES])
 {
@@ -225,7 +229,7 @@ static struct blob *blob_of(struct request *request)
         return blob;
     blob = request_allocate(request, sizeof(*blob));
     if (blob == NULL) {
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
         return NULL;
     }
     *blob = (struct blob){.skip = 0};
@@ -252,5 +256,42 @@ enum outcome blob_get(struct request *request)
     set_fields(request, blob);
     set_segments(request, &blob->place);
     representation_step(&request->reply, step_verify);
+    return OUTCOME_READY;
+}
+
+/* --- files --- */
+
+enum outcome files_get(struct request *request)
+{
+    struct generation *generation;
+    char etag[GENERATION_ETAG_SIZE + TAG_SUFFIX_SIZE];
+    struct representation *reply;
+
+    switch (catalog_find_path(request->server->catalog, request->names[0], request_waiter(request),
+                              &generation)) {
+    case CATALOG_PENDING:
+        return OUTCOME_WAITING;
+    case CATALOG_NOT_FOUND:
+        return problem_reply(request, PROBLEM_NOT_FOUND, "there is no stored file at this path");
+    case CATALOG_FOUND:
+        break;
+    }
+    request->generation = generation;
+    request->is_unwritten = generation_is_unwritten;
+    request_hold(request, generation, generation_release);
+    if (generation->source == NULL)
+        return problem_reply_error(request, &generation->error);
+    generation_etag(generation, "file", etag, sizeof(etag));
+    reply = &request->reply;
+    reply->etag = request_print(request, "%s", etag);
+    reply->last_modified = generation_modified(generation);
+    reply->cache_control = "no-cache";
+    reply->media_type = "application/octet-stream";
+    reply->ranges = true;
+    if (atomic_load(&generation->has_file_sha256)) {
+        reply->has_sha256 = true;
+        memcpy(reply->sha256, generation->file_sha256, sizeof(reply->sha256));
+    }
+    representation_source(reply, generation->source, 0, zt_source_size(generation->source));
     return OUTCOME_READY;
 }

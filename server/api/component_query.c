@@ -1,21 +1,22 @@
-/* Reading the query of a component. Whatever makes no sense is refused, never passed over: the
- * bytes would be others than those that were meant. */
-#include "api/component_view.h"
+/* Reads the query of a component. A parameter that makes no sense is an error, never ignored: the
+ * client would receive other bytes than it asked for. */
+#include "api/component.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/parameters.h"
 #include "api/resolve.h"
-#include "api/shard_query.h"
 #include "derived/passthrough.h"
 #include "http/fields/negotiate.h"
 #include "zt/digest.h"
 
 #define NPY_TYPE "application/x-npy"
 #define RAW_TYPE "application/octet-stream"
-/* Of the head that zt_npy_head makes: raised when that changes, so that its tags do. */
+/* Of the head that zt_npy_head makes: raised when it changes, so that tags change too. */
 #define NPY_REVISION 1
 
 enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, PARAMETERS };
@@ -23,13 +24,12 @@ enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, PARAMETERS };
 static const char *const parameter_names[PARAMETERS] = {"slice", "shard", "axis", "format",
                                                         "representation"};
 
-/* Those that are absent have no bytes. */
 struct query {
-    struct zt_text values[PARAMETERS];
+    struct zt_text values[PARAMETERS]; /* bytes NULL: absent */
 };
 
-enum outcome component_refuse(struct request *request, const struct component_view *view,
-                              enum problem problem, enum zt_status status, const char *message)
+enum outcome component_problem(struct request *request, const struct component_view *view,
+                               enum problem problem, enum zt_status status, const char *message)
 {
     struct zt_error error;
 
@@ -38,27 +38,23 @@ enum outcome component_refuse(struct request *request, const struct component_vi
     return problem_reply_error_as(request, problem, &error);
 }
 
-enum outcome component_refuse_too_large(struct request *request, const struct component_view *view)
+enum outcome component_problem_too_large(struct request *request, const struct component_view *view)
 {
-    return component_refuse(
+    return component_problem(
         request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_LIMIT,
-        "decoded it would be larger than limits.decoded_bytes of this server allows; "
-        "?representation=stored gives the stored bytes");
+        "decoded, it exceeds limits.decoded_bytes of this server; ?representation=stored gives the "
+        "stored bytes");
 }
 
-/* --- the texts of the query; false: replied --- */
+/* --- the parameters --- */
 
 static bool is_given(const struct query *query, enum parameter parameter)
 {
     return query->values[parameter].bytes != NULL;
 }
 
-static bool text_is(struct zt_text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
-}
-
-static bool read_texts(struct request *request, struct query *out_query)
+/* False: replied. */
+static bool read_parameters(struct request *request, struct query *out_query)
 {
     struct zt_text again;
 
@@ -68,7 +64,7 @@ static bool read_texts(struct request *request, struct query *out_query)
         *value = (struct zt_text){NULL, 0};
         if (request_query(request, parameter_names[i], 0, value) &&
             request_query(request, parameter_names[i], 1, &again)) {
-            problem_reply(request, PROBLEM_INVALID_REQUEST, "%s is given more than once",
+            problem_reply(request, PROBLEM_INVALID_REQUEST, "%s may be given once",
                           parameter_names[i]);
             return false;
         }
@@ -76,28 +72,28 @@ static bool read_texts(struct request *request, struct query *out_query)
     return true;
 }
 
-/* What is wrong with the parameters and their company, or NULL. */
-static const char *find_nonsense(const struct query *query)
+/* What is wrong with a parameter, or with two together; NULL if nothing is. */
+static const char *find_conflict(const struct query *query)
 {
     bool cut = is_given(query, SLICE) || is_given(query, SHARD) || is_given(query, AXIS);
     bool stored =
-        is_given(query, REPRESENTATION) && text_is(query->values[REPRESENTATION], "stored");
+        is_given(query, REPRESENTATION) && zt_text_is(query->values[REPRESENTATION], "stored");
 
     if (is_given(query, REPRESENTATION) && !stored &&
-        !text_is(query->values[REPRESENTATION], "decoded"))
-        return "representation is stored or decoded";
-    if (is_given(query, FORMAT) && !text_is(query->values[FORMAT], "npy"))
-        return "the only format is npy";
+        !zt_text_is(query->values[REPRESENTATION], "decoded"))
+        return "representation must be stored or decoded";
+    if (is_given(query, FORMAT) && !zt_text_is(query->values[FORMAT], "npy"))
+        return "format must be npy";
     if (stored && (cut || is_given(query, FORMAT)))
-        return "stored bytes are given as they are: not with slice, shard or format";
+        return "representation=stored excludes slice, shard and format";
     if (is_given(query, SLICE) && is_given(query, SHARD))
-        return "slice and shard are two ways to say which part: not both";
-    return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis goes with shard" : NULL;
+        return "slice and shard exclude each other";
+    return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis needs shard" : NULL;
 }
 
 /* --- the tensor --- */
 
-/* Whether the component is an array of elements whose size is known and adds up. */
+/* Whether the component is an array: its element size is known, and its length agrees with its shape. */
 static bool find_tensor(const struct request *request, struct component_view *view,
                         struct zt_slice_tensor *out_tensor)
 {
@@ -108,7 +104,8 @@ static bool find_tensor(const struct request *request, struct component_view *vi
     *out_tensor = (struct zt_slice_tensor){zt_object_shape(model, view->object), view->object->rank,
                                            (enum zt_dtype)component->dtype,
                                            (enum zt_logical)component->logical};
-    if (view->object->layout != ZT_LAYOUT_DENSE || !text_is(zt_component_name(component), "data") ||
+    if (view->object->layout != ZT_LAYOUT_DENSE ||
+        !zt_text_is(zt_component_name(component), "data") ||
         zt_element_bytes(out_tensor->dtype, out_tensor->logical,
                          zt_object_elements(model, view->object), &bytes) != ZT_OK)
         return false;
@@ -119,9 +116,9 @@ static bool find_tensor(const struct request *request, struct component_view *vi
 }
 
 /* False: replied. */
-static bool take_verdict(struct request *request, const struct component_view *view,
-                         enum zt_slice_verdict verdict, enum problem malformed,
-                         const struct zt_error *error)
+static bool accept_verdict(struct request *request, const struct component_view *view,
+                           enum zt_slice_verdict verdict, enum problem malformed,
+                           const struct zt_error *error)
 {
     const enum problem problems[] = {
         [ZT_SLICE_MALFORMED] = malformed,
@@ -132,55 +129,55 @@ static bool take_verdict(struct request *request, const struct component_view *v
 
     if (verdict == ZT_SLICE_FITS)
         return true;
-    component_refuse(request, view, problems[verdict], ZT_ARGUMENT, error->message);
+    component_problem(request, view, problems[verdict], ZT_ARGUMENT, error->message);
     return false;
 }
 
 static bool cut_slice(struct request *request, const struct component_view *view,
                       const struct zt_slice_tensor *tensor, struct zt_text text,
-                      struct zt_slice *out_box)
+                      struct zt_slice *out_slice)
 {
     struct zt_error error;
-    enum zt_slice_verdict verdict = zt_slice_parse(tensor, text, out_box, &error);
+    enum zt_slice_verdict verdict = zt_slice_parse(tensor, text, out_slice, &error);
 
-    return take_verdict(request, view, verdict, PROBLEM_INVALID_SLICE, &error);
+    return accept_verdict(request, view, verdict, PROBLEM_INVALID_SLICE, &error);
 }
 
 static bool cut_shard(struct request *request, const struct component_view *view,
-                      const struct zt_slice_tensor *tensor, struct zt_slice *out_box)
+                      const struct zt_slice_tensor *tensor, struct zt_slice *out_slice)
 {
     struct zt_error error;
     struct zt_cut cut;
     enum zt_slice_verdict verdict;
 
-    if (!shard_query_read(request, &cut))
+    if (!parameter_shard(request, &cut))
         return false;
-    verdict = zt_slice_shard(tensor, cut.part, cut.parts, cut.axis, out_box, &error);
-    return take_verdict(request, view, verdict, PROBLEM_INVALID_REQUEST, &error);
+    verdict = zt_slice_shard(tensor, cut.part, cut.parts, cut.axis, out_slice, &error);
+    return accept_verdict(request, view, verdict, PROBLEM_INVALID_REQUEST, &error);
 }
 
 /* False: replied. */
 static bool cut(struct request *request, struct component_view *view,
                 const struct zt_slice_tensor *tensor, const struct query *query)
 {
-    struct zt_slice *box;
+    struct zt_slice *slice;
 
     if (!is_given(query, SLICE) && !is_given(query, SHARD))
         return true;
-    box = request_allocate(request, sizeof(*box));
-    if (box == NULL) {
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    slice = request_allocate(request, sizeof(*slice));
+    if (slice == NULL) {
+        problem_reply_no_memory(request);
         return false;
     }
-    view->box = box;
-    return is_given(query, SLICE) ? cut_slice(request, view, tensor, query->values[SLICE], box)
-                                  : cut_shard(request, view, tensor, box);
+    view->slice = slice;
+    return is_given(query, SLICE) ? cut_slice(request, view, tensor, query->values[SLICE], slice)
+                                  : cut_shard(request, view, tensor, slice);
 }
 
 /* --- NPY --- */
 
-/* Whether an Accept field asks for NPY rather than for the bytes alone: of equal weights what it
- * names wins over what only a star stands for. *out_only: it takes nothing else. */
+/* Whether an Accept field prefers NPY to plain bytes. At equal weights, a type that is named wins over
+ * one that only a wildcard matches. *out_only: it accepts nothing else. */
 static bool accept_wants_npy(struct request *request, bool *out_only)
 {
     const char *accept = request_header(request, "Accept");
@@ -206,7 +203,7 @@ static bool has_npy_form(const struct component_view *view)
                8;
 }
 
-/* Format says what the query does not leave to Accept. False: replied. */
+/* Decides by the parameter format if given, else by Accept. False: replied. */
 static bool choose_npy(struct request *request, struct component_view *view,
                        const struct query *query, bool *out_npy)
 {
@@ -219,8 +216,8 @@ static bool choose_npy(struct request *request, struct component_view *view,
     else
         view->varies_by_accept = true;
     if (*out_npy && !possible && only) {
-        component_refuse(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                         "only dense tensors of known types of whole bytes can be NPY");
+        component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
+                          "only dense tensors of known types with whole bytes have an NPY form");
         return false;
     }
     *out_npy = *out_npy && possible;
@@ -252,7 +249,7 @@ static bool make_npy_head(struct request *request, struct component_view *view,
     }
     free(head);
     if (kept == NULL)
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
     return kept != NULL;
 }
 
@@ -266,14 +263,14 @@ static bool read_array(struct request *request, struct component_view *view,
     bool is_array = find_tensor(request, view, &tensor);
     bool npy;
 
-    /* Of what is no array too, so that it is told for what it is. */
+    /* Checked first, so that it is the same error whether the component is an array or not. */
     if (is_given(query, SLICE) && query->values[SLICE].length == 0) {
         problem_reply(request, PROBLEM_INVALID_SLICE, "slice is empty");
         return false;
     }
     if (!is_array && (is_given(query, SLICE) || is_given(query, SHARD))) {
-        component_refuse(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
-                         "only dense tensors of known types can be sliced");
+        component_problem(request, view, PROBLEM_NOT_REPRESENTABLE, ZT_ARGUMENT,
+                          "only dense tensors of known types can be sliced");
         return false;
     }
     return cut(request, view, &tensor, query) && choose_npy(request, view, query, &npy) &&
@@ -286,23 +283,23 @@ struct component_view *component_view_read(struct request *request)
     const struct zt_component *component =
         object != NULL ? component_resolve(request, object) : NULL;
     struct query query;
-    const char *nonsense;
+    const char *conflict;
     struct component_view *view;
     bool stored;
 
-    if (component == NULL || !read_texts(request, &query))
+    if (component == NULL || !read_parameters(request, &query))
         return NULL;
-    nonsense = find_nonsense(&query);
-    if (nonsense != NULL) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", nonsense);
+    conflict = find_conflict(&query);
+    if (conflict != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", conflict);
         return NULL;
     }
     view = request_allocate(request, sizeof(*view));
     if (view == NULL) {
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
         return NULL;
     }
-    stored = is_given(&query, REPRESENTATION) && text_is(query.values[REPRESENTATION], "stored");
+    stored = is_given(&query, REPRESENTATION) && zt_text_is(query.values[REPRESENTATION], "stored");
     *view =
         (struct component_view){.object = object,
                                 .component = component,
@@ -316,50 +313,52 @@ struct component_view *component_view_read(struct request *request)
         return NULL;
     }
     view->varies_by_coding =
-        view->box == NULL && view->npy_head == NULL && passthrough_is_possible(component);
+        view->slice == NULL && view->npy_head == NULL && passthrough_is_possible(component);
     return view;
 }
 
 const uint64_t *component_view_shape(const struct request *request,
                                      const struct component_view *view, unsigned *out_rank)
 {
-    *out_rank = view->box != NULL ? view->box->rank : view->object->rank;
-    return view->box != NULL ? view->box->shape
-                             : zt_object_shape(request->generation->model, view->object);
+    *out_rank = view->slice != NULL ? view->slice->rank : view->object->rank;
+    return view->slice != NULL ? view->slice->shape
+                               : zt_object_shape(request->generation->model, view->object);
 }
 
-/* Of what the box comes to, so that two spellings of one slice share a tag. */
-static void hash_box(const struct zt_slice *box, uint64_t out_words[2])
+/* Hashes what the slice selects, so that two spellings of it share a tag. */
+static void hash_slice(const struct zt_slice *slice, uint64_t out_words[2])
 {
-    uint64_t facts[3 + 3 * ZT_SLICE_RANK_MAX];
+    uint64_t numbers[3 + 3 * ZT_SLICE_RANK_MAX];
     size_t count = 0;
 
-    facts[count++] = (uint64_t)box->rank << 32 | box->loop_count;
-    facts[count++] = box->offset;
-    facts[count++] = box->run_bytes;
-    for (unsigned i = 0; i < box->rank; i++)
-        facts[count++] = box->shape[i];
-    for (unsigned i = 0; i < box->loop_count; i++) {
-        facts[count++] = box->loops[i].count;
-        facts[count++] = box->loops[i].stride_bytes;
+    numbers[count++] = (uint64_t)slice->rank << 32 | slice->loop_count;
+    numbers[count++] = slice->offset;
+    numbers[count++] = slice->run_bytes;
+    for (unsigned i = 0; i < slice->rank; i++)
+        numbers[count++] = slice->shape[i];
+    for (unsigned i = 0; i < slice->loop_count; i++) {
+        numbers[count++] = slice->loops[i].count;
+        numbers[count++] = slice->loops[i].stride_bytes;
     }
-    zt_xxh3_128(facts, count * sizeof(facts[0]), out_words);
+    assert(count <= sizeof(numbers) / sizeof(numbers[0]));
+    zt_xxh3_128(numbers, count * sizeof(numbers[0]), out_words);
 }
 
-void component_view_tag(const struct component_view *view, char out_suffix[VIEW_TAG_SIZE])
+void component_view_tag(const struct component_view *view, char out_suffix[COMPONENT_TAG_SIZE])
 {
     static const char *const forms[] = {
         [VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd"};
     int length =
-        snprintf(out_suffix, VIEW_TAG_SIZE, "%" PRIu32 "%s", view->index, forms[view->form]);
+        snprintf(out_suffix, COMPONENT_TAG_SIZE, "%" PRIu32 "%s", view->index, forms[view->form]);
 
-    if (view->box != NULL) {
+    if (view->slice != NULL) {
         uint64_t words[2];
 
-        hash_box(view->box, words);
-        length += snprintf(out_suffix + length, VIEW_TAG_SIZE - (size_t)length,
+        hash_slice(view->slice, words);
+        length += snprintf(out_suffix + length, COMPONENT_TAG_SIZE - (size_t)length,
                            "-%016" PRIx64 "%016" PRIx64, words[0], words[1]);
     }
+    assert(length > 0 && length < COMPONENT_TAG_SIZE);
     if (view->npy_head != NULL)
-        snprintf(out_suffix + length, VIEW_TAG_SIZE - (size_t)length, "-npy%d", NPY_REVISION);
+        snprintf(out_suffix + length, COMPONENT_TAG_SIZE - (size_t)length, "-npy%d", NPY_REVISION);
 }

@@ -1,28 +1,26 @@
-/* A component's bytes: all of them or a slice, as they are or as NPY, decoded, as stored, or stored
- * and coded. What was asked for is read in component_view.c; how it comes to its bytes is in
- * component_steps.c; here is what an answer says of itself, and which content coding it has. */
-#include "api/components.h"
+/* The bytes of a component: whole or a slice; plain or as NPY; decoded, as stored, or stored and sent
+ * as a content coding. This file chooses the coding and writes the header fields;
+ * component_query.c reads the query, component_bytes.c verifies and decodes. */
+#include "api/component.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "api/component_steps.h"
-#include "api/component_view.h"
+#include "api/handlers.h"
 #include "api/resolve.h"
 #include "derived/passthrough.h"
 #include "http/fields/negotiate.h"
 #include "zt/decode.h"
 
-/* Texts from a file that are longer are left out of header fields: clients and proxies refuse long
- * fields. */
+/* Longer texts from a file are left out of header fields: clients and proxies reject long fields. */
 #define FIELD_TEXT_MAX 1024
-/* Of an object's name in the name of a file; some file systems have room for 255 bytes with the
- * extension. */
+/* Bytes of an object's name in the name of a file: many file systems allow 255, extension included. */
 #define FILE_NAME_MAX 200
 
 /* --- header fields --- */
 
-/* Field values must not carry what a file could use to write header lines of its own. */
+/* NULL for a text with which a file could write header lines of its own. */
 static const char *field_text(struct request *request, const char *text, size_t length)
 {
     if (length == 0 || length > FIELD_TEXT_MAX)
@@ -33,7 +31,7 @@ static const char *field_text(struct request *request, const char *text, size_t 
     return request_print(request, "%.*s", (int)length, text);
 }
 
-/* NULL for a scalar, and for a shape too long to be told. */
+/* NULL for a scalar and for a shape that is too long for a field. */
 static const char *shape_text(struct request *request, const struct component_view *view)
 {
     unsigned rank;
@@ -52,7 +50,7 @@ static const char *shape_text(struct request *request, const struct component_vi
     return length > 0 ? request_print(request, "%s", text) : NULL;
 }
 
-/* The object's name as that of a file, for clients that save what they get under a name. */
+/* A file name from the object's name, for clients that save what they receive. */
 static const char *disposition(struct request *request, const struct component_view *view)
 {
     const struct zt_text name = zt_object_name(view->object);
@@ -99,9 +97,10 @@ static void add_descriptions(struct request *request, const struct component_vie
 static void set_fields(struct request *request, const struct component_view *view)
 {
     struct representation *reply = &request->reply;
-    char suffix[VIEW_TAG_SIZE];
-    char etag[GENERATION_ETAG_SIZE + VIEW_TAG_SIZE];
+    char suffix[COMPONENT_TAG_SIZE];
+    char etag[GENERATION_ETAG_SIZE + COMPONENT_TAG_SIZE];
 
+    assert(!request->replied);
     component_view_tag(view, suffix);
     generation_etag(request->generation, suffix, etag, sizeof(etag));
     reply->etag = request_print(request, "%s", etag);
@@ -116,23 +115,22 @@ static void set_fields(struct request *request, const struct component_view *vie
 
 /* --- the content coding --- */
 
-static void walk(struct request *request)
+static void find_on_worker(struct request *request)
 {
     const struct component_view *view = request->context;
 
     passthrough_find(request->generation, view->index);
 }
 
-/* Whether the stored bytes may go out as they are: known from the first request on, which has it
- * found out. */
-static enum outcome ask_passthrough(struct request *request, struct component_view *view,
-                                    bool *out_fit)
+/* Whether the stored bytes may be sent as they are. The first request has a worker find out. */
+static enum outcome find_passthrough(struct request *request, struct component_view *view,
+                                     bool *out_fit)
 {
     *out_fit = false;
-    if (passthrough_is_known(request->generation, view->index, out_fit) || view->walked)
+    if (passthrough_is_known(request->generation, view->index, out_fit) || view->passthrough_sought)
         return OUTCOME_READY;
-    view->walked = true;
-    return request_work_long(request, walk);
+    view->passthrough_sought = true;
+    return request_work_long(request, find_on_worker);
 }
 
 static enum outcome choose_coding(struct request *request, struct component_view *view)
@@ -143,7 +141,7 @@ static enum outcome choose_coding(struct request *request, struct component_view
     bool fit;
 
     if (negotiate_coding(field, offered, 2) == CODING_ZSTD) {
-        if (ask_passthrough(request, view, &fit) == OUTCOME_WAITING)
+        if (find_passthrough(request, view, &fit) == OUTCOME_WAITING)
             return OUTCOME_WAITING;
         if (fit) {
             view->form = VIEW_CODED;
@@ -152,8 +150,8 @@ static enum outcome choose_coding(struct request *request, struct component_view
     }
     if (negotiate_coding(field, plain, 1) == CODING_NONE) {
         problem_reply(request, PROBLEM_NOT_ACCEPTABLE,
-                      "the component is there as it is, and coded as zstd where its "
-                      "frames are such as every decoder takes");
+                      "the component is available as it is, and coded as zstd if every decoder "
+                      "accepts its frames");
         request->reply.vary = vary(view);
     }
     return OUTCOME_READY;
@@ -161,7 +159,7 @@ static enum outcome choose_coding(struct request *request, struct component_view
 
 /* --- the handler --- */
 
-/* Seekable ones are decoded a frame at a time. */
+/* A seekable component is decoded one frame at a time, whatever its length. */
 static bool is_too_large(const struct request *request, const struct zt_component *component)
 {
     uint64_t limit = (uint64_t)request->server->config->limits.decoded_bytes;
@@ -170,19 +168,19 @@ static bool is_too_large(const struct request *request, const struct zt_componen
            component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit;
 }
 
-/* What can be told without reading a byte, before preconditions are looked at. True: replied. */
-static bool refuse_early(struct request *request, const struct component_view *view)
+/* Problems that are known without reading a byte come before preconditions. True: replied. */
+static bool reply_if_undecodable(struct request *request, const struct component_view *view)
 {
     if (view->form != VIEW_DECODED)
         return false;
     if (view->component->encoding == ZT_ENCODING_UNKNOWN) {
-        component_refuse(
+        component_problem(
             request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
             "its encoding cannot be decoded here; ?representation=stored gives the stored bytes");
         return true;
     }
     if (is_too_large(request, view->component)) {
-        component_refuse_too_large(request, view);
+        component_problem_too_large(request, view);
         return true;
     }
     return false;
@@ -204,7 +202,7 @@ enum outcome component_get(struct request *request)
         return OUTCOME_READY;
     if (view->varies_by_coding && choose_coding(request, view) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    if (request->replied || refuse_early(request, view))
+    if (request->replied || reply_if_undecodable(request, view))
         return OUTCOME_READY;
     set_fields(request, view);
     component_prepare(request);

@@ -1,9 +1,13 @@
-/* The steps of a component: verification, then whatever its bytes are read through. Stored bytes
- * and those of plain components lie in the file; the frames of zt.zstd-seekable/1 are decoded where
- * a range needs them, once all of them are known to be right; everything else is decoded once, into
- * the cache. A slice is a source over any of these. */
-#include "api/component_steps.h"
+/* Prepares the bytes of a component: verifies them, and finds or makes the source they are read from.
+ *
+ *   stored bytes, plain components   the file itself
+ *   zt.zstd-seekable/1, verified     a source that decodes the frames that a range needs
+ *   every other encoding             decoded once, into the cache
+ *
+ * A slice is a source over one of these. */
+#include "api/component.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "derived/decoded.h"
@@ -14,7 +18,7 @@
 #include "zt/digest.h"
 #include "zt/verify.h"
 
-/* Frames that a worker opens for a waiting request. */
+/* A source of frames that a worker opens while the request waits. */
 struct frames_opening {
     struct zt_source *source; /* NULL until it is open */
     enum zt_status status;
@@ -23,15 +27,15 @@ struct frames_opening {
 
 /* --- digests --- */
 
-/* Whether what is sent is, byte for byte, what is stored. */
+/* Whether the bytes that are sent are the stored ones. */
 static bool is_as_stored(const struct component_view *view)
 {
-    if (view->box != NULL || view->npy_head != NULL)
+    if (view->slice != NULL || view->npy_head != NULL)
         return false;
     return view->form != VIEW_DECODED || zt_component_is_plain(view->component);
 }
 
-/* The SHA-256 that the file states for the stored bytes. */
+/* The SHA-256 that the file states for the stored bytes; false if it states none. */
 static bool stated_sha256(const struct zt_model *model, const struct zt_component *component,
                           uint8_t out_sha256[32])
 {
@@ -47,8 +51,8 @@ static bool stated_sha256(const struct zt_model *model, const struct zt_componen
     return true;
 }
 
-/* A SHA-256 that covers the very bytes that are sent: the file's, where it was checked, else one
- * that was found. */
+/* The SHA-256 of exactly the bytes that are sent: the one stated in the file if it was checked, else
+ * one that was computed. */
 static bool find_sha256(const struct request *request, const struct component_view *view,
                         uint8_t out_sha256[32])
 {
@@ -56,7 +60,7 @@ static bool find_sha256(const struct request *request, const struct component_vi
     bool checked = view->state == COMPONENT_VERIFIED;
     struct zt_fingerprint kept;
 
-    if (view->box != NULL || view->npy_head != NULL)
+    if (view->slice != NULL || view->npy_head != NULL)
         return false;
     if (checked && view->form == VIEW_DECODED &&
         zt_component_decoded_sha256(model, view->component, out_sha256))
@@ -90,7 +94,7 @@ static void state_digests(struct request *request, const struct component_view *
         found_digests_want(request->server, request->generation, view->index);
 }
 
-/* --- step: verified --- */
+/* --- step: verify --- */
 
 static enum outcome step_verify(struct request *request)
 {
@@ -102,10 +106,9 @@ static enum outcome step_verify(struct request *request)
     case COMPONENT_CHECKING:
         return OUTCOME_WAITING;
     case COMPONENT_CORRUPT:
-        return component_refuse(
+        return component_problem(
             request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
-            "the stored bytes do not agree with the digest that the file states; they are not "
-            "served");
+            "the stored bytes do not match the digest stated in the file; they are not served");
     case COMPONENT_VERIFIED:
     case COMPONENT_UNCHECKED:
     case COMPONENT_UNDIGESTED:
@@ -123,8 +126,8 @@ static void close_source(void *source)
     zt_source_close(source);
 }
 
-/* Adds what the view wants of length bytes that begin at base of a source, which the request holds.
- */
+/* Adds the view's part of a component to the reply: length bytes at base of a source that the request
+ * holds. */
 static enum outcome place(struct request *request, struct zt_source *source, uint64_t base,
                           uint64_t length)
 {
@@ -133,39 +136,40 @@ static enum outcome place(struct request *request, struct zt_source *source, uin
     struct zt_source *gathered;
     struct zt_error error;
 
+    assert(view->slice == NULL || view->slice->length <= length);
     if (view->npy_head != NULL)
         representation_memory(reply, view->npy_head, view->npy_head_length);
-    if (view->box == NULL) {
+    if (view->slice == NULL) {
         representation_source(reply, source, base, length);
         return OUTCOME_READY;
     }
-    if (zt_slice_is_contiguous(view->box)) {
-        representation_source(reply, source, base + view->box->offset, view->box->length);
+    if (zt_slice_is_contiguous(view->slice)) {
+        representation_source(reply, source, base + view->slice->offset, view->slice->length);
         return OUTCOME_READY;
     }
-    if (zt_slice_source(view->box, source, base, &gathered, &error) != ZT_OK)
+    if (zt_slice_source(view->slice, source, base, &gathered, &error) != ZT_OK)
         return problem_reply_error_as(request, PROBLEM_INTERNAL, &error);
     request_hold(request, gathered, close_source);
-    representation_source(reply, gathered, 0, view->box->length);
+    representation_source(reply, gathered, 0, view->slice->length);
     return OUTCOME_READY;
 }
 
-/* --- step: decoded --- */
+/* --- step: decode, into the cache --- */
 
-static enum outcome refuse_decoding(struct request *request, const struct zt_error *error)
+static enum outcome reply_decoding_failed(struct request *request, const struct zt_error *error)
 {
     const struct component_view *view = request->context;
 
     switch (error->status) {
     case ZT_LIMIT:
-        return component_refuse_too_large(request, view);
+        return component_problem_too_large(request, view);
     case ZT_UNSUPPORTED:
-        return component_refuse(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
-                                error->message);
+        return component_problem(request, view, PROBLEM_UNSUPPORTED_ENCODING, ZT_UNSUPPORTED,
+                                 error->message);
     case ZT_INVALID:
     case ZT_CORRUPT:
-        return component_refuse(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
-                                error->message);
+        return component_problem(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
+                                 error->message);
     default:
         return problem_reply_error_as(request, PROBLEM_INTERNAL, error);
     }
@@ -182,19 +186,19 @@ static enum outcome decode_whole(struct request *request)
     case DECODED_PENDING:
         return OUTCOME_WAITING;
     case DECODED_FAILED:
-        return refuse_decoding(request, &error);
+        return reply_decoding_failed(request, &error);
     case DECODED_READY:
         break;
     }
     request_hold(request, decoded, decoded_release);
     if (view->tensor_bytes != ZT_LENGTH_UNKNOWN && view->tensor_bytes != decoded->length) {
-        return component_refuse(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
-                                "it decodes to another number of bytes than its shape has");
+        return component_problem(request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
+                                 "it does not decode to as many bytes as its shape has");
     }
     return place(request, decoded->source, 0, decoded->length);
 }
 
-/* --- or: decoded frame by frame --- */
+/* --- or frame by frame --- */
 
 static void close_frames(void *thing)
 {
@@ -222,19 +226,19 @@ static enum outcome decode_frames(struct request *request)
     if (opening == NULL) {
         opening = request_allocate(request, sizeof(*opening));
         if (opening == NULL)
-            return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+            return problem_reply_no_memory(request);
         opening->source = NULL;
         view->opening = opening;
         request_hold(request, opening, close_frames);
         return request_work(request, open_frames);
     }
     if (opening->status != ZT_OK)
-        return refuse_decoding(request, &opening->error);
+        return reply_decoding_failed(request, &opening->error);
     return place(request, opening->source, 0, view->component->decoded_length);
 }
 
-/* All frames together are known to be right, or nobody wants to know. */
-static bool may_decode_parts(const struct component_view *view)
+/* Single frames may be decoded once all of them were verified, or if verification is off. */
+static bool may_decode_frames(const struct component_view *view)
 {
     return view->component->encoding == ZT_ENCODING_ZSTD_SEEKABLE &&
            view->component->decoded_length != ZT_LENGTH_UNKNOWN && !view->component->big_endian &&
@@ -245,14 +249,14 @@ static enum outcome step_decode(struct request *request)
 {
     const struct component_view *view = request->context;
 
-    return may_decode_parts(view) ? decode_frames(request) : decode_whole(request);
+    return may_decode_frames(view) ? decode_frames(request) : decode_whole(request);
 }
 
-/* 0: it is known only when it is decoded. */
-static uint64_t foretell_length(const struct component_view *view)
+/* The length before decoding; 0 if only decoding tells it. */
+static uint64_t foretold_length(const struct component_view *view)
 {
-    if (view->box != NULL)
-        return view->npy_head_length + view->box->length;
+    if (view->slice != NULL)
+        return view->npy_head_length + view->slice->length;
     if (view->tensor_bytes != ZT_LENGTH_UNKNOWN)
         return view->npy_head_length + view->tensor_bytes;
     return view->component->decoded_length != ZT_LENGTH_UNKNOWN ? view->component->decoded_length
@@ -265,10 +269,11 @@ void component_prepare(struct request *request)
     const struct zt_component *component = view->component;
     struct zt_files files;
 
+    assert(view->component == &request->generation->model->components[view->index]);
     representation_step(&request->reply, step_verify);
     if (view->form == VIEW_DECODED && !zt_component_is_plain(component)) {
         representation_step(&request->reply, step_decode);
-        request->reply.length_foretold = foretell_length(view);
+        request->reply.length_foretold = foretold_length(view);
         return;
     }
     files = generation_files(request->generation);

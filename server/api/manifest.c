@@ -1,0 +1,287 @@
+/* Manifests as JSON: of a model or of one object, all of it or a selection (prefix, match, fields).
+ *
+ * The whole manifest of a model is made once and kept with the generation, in each coding; any other
+ * answer is made for its request. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/handlers.h"
+#include "api/json_reply.h"
+#include "api/parameters.h"
+#include "api/resolve.h"
+#include "derived/manifest_json.h"
+#include "zt/digest.h"
+
+/* Writing more objects than this takes too long for a loop; a worker does it. */
+#define INLINE_OBJECTS 500
+/* The same for attributes and names, since few objects may have many bytes of them. */
+#define INLINE_MANIFEST_BYTES 65536
+/* The same for globs: matching long ones takes longer than writing what they match. */
+#define INLINE_GLOB_BYTES 128
+/* The same for the components and attributes of a single object. */
+#define INLINE_COMPONENTS      500
+#define INLINE_ATTRIBUTE_BYTES 65536
+/* "m", two words in hex, and NUL. */
+#define SUFFIX_SIZE 64
+
+/* What a request asks for. */
+struct selection {
+    struct json_reply reply; /* first: request->context points to both */
+    struct manifest_selection manifest;
+    bool pretty;
+    bool is_whole; /* everything, compact: the text that is kept */
+    bool written;
+};
+
+/* --- the query --- */
+
+static bool read_fields(struct request *request, struct manifest_selection *selection)
+{
+    struct zt_text text;
+
+    for (unsigned nth = 0; request_query(request, "fields", nth, &text); nth++) {
+        unsigned fields;
+
+        if (!manifest_fields_parse(text, &fields)) {
+            problem_reply(request, PROBLEM_INVALID_REQUEST,
+                          "fields must be among shape, format, attributes and components");
+            return false;
+        }
+        selection->fields |= fields;
+    }
+    return true;
+}
+
+/* Reads the query and negotiates the coding. NULL: replied. */
+static struct selection *read_selection(struct request *request)
+{
+    struct selection *selection = request_allocate(request, sizeof(*selection));
+    struct zt_text *globs;
+
+    if (selection == NULL) {
+        problem_reply_no_memory(request);
+        return NULL;
+    }
+    *selection = (struct selection){.manifest.prefix = {"", 0}};
+    if (!parameter_prefix(request, &selection->manifest.prefix) ||
+        !parameter_matches(request, &globs, &selection->manifest.match_count) ||
+        !read_fields(request, &selection->manifest) ||
+        !parameter_switch(request, "pretty", &selection->pretty) ||
+        !json_reply_negotiate(request, &selection->reply))
+        return NULL;
+    selection->manifest.matches = globs;
+    selection->is_whole = selection->manifest.prefix.length == 0 &&
+                          selection->manifest.match_count == 0 && selection->manifest.fields == 0 &&
+                          !selection->pretty;
+    return selection;
+}
+
+/* --- the answer --- */
+
+static struct manifest_source source_of(const struct generation *generation)
+{
+    return (struct manifest_source){.name = generation_name(generation),
+                                    .path = generation->path,
+                                    .etag = generation->etag,
+                                    .modified_ns = generation->identity.modified_ns};
+}
+
+/* Every text follows its length, so that different selections have different descriptions. */
+static void describe(FILE *stream, const struct selection *selection, const char *what)
+{
+    const struct manifest_selection *manifest = &selection->manifest;
+
+    fprintf(stream, "%s %d %u %d %zu:", what, selection->reply.coding, manifest->fields,
+            selection->pretty, manifest->prefix.length);
+    fwrite(manifest->prefix.bytes, 1, manifest->prefix.length, stream);
+    for (size_t i = 0; i < manifest->match_count; i++) {
+        fprintf(stream, " %zu:", manifest->matches[i].length);
+        fwrite(manifest->matches[i].bytes, 1, manifest->matches[i].length, stream);
+    }
+}
+
+/* what: the kind of answer, so that no two kinds share a tag. NULL if memory is out. */
+static const char *selection_etag(struct request *request, const struct selection *selection,
+                                  const char *what)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    uint64_t words[2];
+    char suffix[SUFFIX_SIZE];
+    char etag[GENERATION_ETAG_SIZE + SUFFIX_SIZE];
+
+    if (stream == NULL)
+        return NULL;
+    describe(stream, selection, what);
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    zt_xxh3_128(text, length, words);
+    free(text);
+    snprintf(suffix, sizeof(suffix), "m%016" PRIx64 "%016" PRIx64, words[0], words[1]);
+    generation_etag(request->generation, suffix, etag, sizeof(etag));
+    return request_print(request, "%s", etag);
+}
+
+static void set_fields(struct request *request, const char *etag)
+{
+    struct representation *reply = &request->reply;
+
+    reply->etag = etag;
+    reply->last_modified = generation_modified(request->generation);
+    reply->cache_control = "no-cache";
+    reply->media_type = "application/json";
+    reply->ranges = true;
+}
+
+/* --- a model --- */
+
+/* A step, since a 304 needs no text. */
+static enum outcome step_manifest(struct request *request)
+{
+    const struct selection *selection = request->context;
+    struct zt_text text;
+
+    switch (manifest_ask(request->server->workers, request->generation, selection->reply.coding,
+                         request_waiter(request), &text)) {
+    case MANIFEST_PENDING:
+        return OUTCOME_WAITING;
+    case MANIFEST_TOO_LONG:
+        return json_reply_too_long(request);
+    case MANIFEST_FAILED:
+        return problem_reply(request, PROBLEM_INTERNAL,
+                             "the manifest as JSON does not fit in memory");
+    case MANIFEST_READY:
+        break;
+    }
+    representation_memory(&request->reply, text.bytes, text.length);
+    return OUTCOME_READY;
+}
+
+static enum outcome reply_whole(struct request *request, const struct selection *selection)
+{
+    const char *etag = json_reply_etag(request, &selection->reply, request->generation->etag);
+
+    request->reply.coding = coding_name(selection->reply.coding);
+    set_fields(request, etag);
+    representation_step(&request->reply, step_manifest);
+    return OUTCOME_READY;
+}
+
+static bool is_long_work(const struct zt_model *model, const struct manifest_selection *selection)
+{
+    size_t glob_bytes = 0;
+
+    for (size_t i = 0; i < selection->match_count; i++)
+        glob_bytes += selection->matches[i].length;
+    return model->object_count > INLINE_OBJECTS || model->manifest_length > INLINE_MANIFEST_BYTES ||
+           glob_bytes > INLINE_GLOB_BYTES;
+}
+
+static void write_selection(struct request *request)
+{
+    struct selection *selection = request->context;
+    const struct manifest_source source = source_of(request->generation);
+
+    manifest_write(selection->reply.json, request->generation->model, &source,
+                   &selection->manifest);
+}
+
+static enum outcome reply_selection(struct request *request, struct selection *selection)
+{
+    if (!selection->written) {
+        selection->written = true;
+        selection->reply.json = json_reply_new(request, selection->pretty);
+        if (selection->reply.json == NULL)
+            return OUTCOME_READY;
+        if (is_long_work(request->generation->model, &selection->manifest))
+            return request_work_long(request, write_selection);
+        write_selection(request);
+    }
+    if (json_reply_encode(request, &selection->reply) == OUTCOME_WAITING)
+        return OUTCOME_WAITING;
+    json_reply_send(request, selection->reply.json);
+    if (!selection->reply.json->failed)
+        set_fields(request, selection_etag(request, selection, "model"));
+    return OUTCOME_READY;
+}
+
+enum outcome model_get(struct request *request)
+{
+    enum outcome outcome;
+    struct selection *selection;
+
+    if (!model_resolve(request, &outcome))
+        return outcome;
+    selection = request->context != NULL ? request->context : read_selection(request);
+    if (selection == NULL)
+        return OUTCOME_READY;
+    request->context = selection;
+    return selection->is_whole ? reply_whole(request, selection)
+                               : reply_selection(request, selection);
+}
+
+/* --- an object --- */
+
+static void write_object(struct request *request)
+{
+    struct selection *selection = request->context;
+    const struct zt_model *model = request->generation->model;
+    const struct manifest_source source = source_of(request->generation);
+    const struct zt_object *object = zt_model_find(model, request->names[1]);
+
+    manifest_write_object(selection->reply.json, model, object, &source,
+                          selection->manifest.fields);
+}
+
+static const char *object_etag(struct request *request, const struct selection *selection,
+                               const struct zt_object *object)
+{
+    char what[32];
+
+    snprintf(what, sizeof(what), "object %td", object - request->generation->model->objects);
+    return selection_etag(request, selection, what);
+}
+
+/* NULL: replied. */
+static struct selection *begin_object(struct request *request)
+{
+    struct selection *selection = read_selection(request);
+
+    if (selection != NULL)
+        selection->reply.json = json_reply_new(request, selection->pretty);
+    return selection != NULL && selection->reply.json != NULL ? selection : NULL;
+}
+
+enum outcome object_get(struct request *request)
+{
+    enum outcome outcome;
+    const struct zt_object *object;
+    struct selection *selection;
+
+    if (!model_resolve(request, &outcome))
+        return outcome;
+    object = object_resolve(request);
+    if (object == NULL)
+        return OUTCOME_READY;
+    selection = request->context;
+    if (selection == NULL) {
+        selection = begin_object(request);
+        request->context = selection;
+        if (selection == NULL)
+            return OUTCOME_READY;
+        if (object->component_count > INLINE_COMPONENTS ||
+            object->attributes_length > INLINE_ATTRIBUTE_BYTES)
+            return request_work_long(request, write_object);
+        write_object(request);
+    }
+    if (json_reply_encode(request, &selection->reply) == OUTCOME_WAITING)
+        return OUTCOME_WAITING;
+    json_reply_send(request, selection->reply.json);
+    if (!selection->reply.json->failed)
+        set_fields(request, object_etag(request, selection, object));
+    return OUTCOME_READY;
+}

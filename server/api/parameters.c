@@ -1,0 +1,148 @@
+/* Parses query parameters that several resources share. */
+#include "api/parameters.h"
+
+#include <string.h>
+
+#include "base/glob.h"
+#include "http/exchange/problem.h"
+#include "zt/utf8.h"
+
+/* --- which objects --- */
+
+bool parameter_prefix(struct request *request, struct zt_text *out_prefix)
+{
+    *out_prefix = (struct zt_text){"", 0};
+    if (!request_query(request, "prefix", 0, out_prefix) ||
+        zt_utf8_valid(out_prefix->bytes, out_prefix->length))
+        return true;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "prefix must be UTF-8");
+    return false;
+}
+
+bool parameter_matches(struct request *request, struct zt_text **out_globs, size_t *out_count)
+{
+    struct zt_text globs[GLOB_SET_MAX];
+    struct zt_text glob;
+    size_t count = 0;
+    size_t bytes = 0;
+    struct zt_text *kept;
+
+    for (unsigned nth = 0; request_query(request, "match", nth, &glob); nth++) {
+        bytes += glob.length;
+        if (!glob_is_valid(glob) || count == GLOB_SET_MAX || bytes > GLOB_SET_BYTES_MAX) {
+            problem_reply(
+                request, PROBLEM_INVALID_REQUEST,
+                "match must be a glob with every '[' closed by ']': at most %d of them, of at most "
+                "%d bytes each and %d together",
+                GLOB_SET_MAX, GLOB_MAX, GLOB_SET_BYTES_MAX);
+            return false;
+        }
+        globs[count++] = glob;
+    }
+    kept = count > 0 ? request_allocate(request, count * sizeof(*kept)) : NULL;
+    if (kept == NULL && count > 0) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    if (count > 0)
+        memcpy(kept, globs, count * sizeof(*kept));
+    *out_globs = kept;
+    *out_count = count;
+    return true;
+}
+
+/* --- switches --- */
+
+bool parameter_switch(struct request *request, const char *name, bool *out_value)
+{
+    struct zt_text value;
+
+    *out_value = false;
+    if (!request_query(request, name, 0, &value))
+        return true;
+    if (value.length == 0 || zt_text_is(value, "1") || zt_text_is(value, "true")) {
+        *out_value = true;
+        return true;
+    }
+    if (!zt_text_is(value, "0") && !zt_text_is(value, "false")) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s must be 1 or 0", name);
+        return false;
+    }
+    return true;
+}
+
+/* --- shard=R/N and axis=A --- */
+
+/* Numbers past the largest are clipped to it: no tensor has as many parts. */
+static bool take_number(struct zt_text *text, uint64_t *out_number)
+{
+    uint64_t number = 0;
+    size_t at = 0;
+
+    for (; at < text->length && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
+        uint64_t digit = (uint64_t)(text->bytes[at] - '0');
+
+        number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : number * 10 + digit;
+    }
+    *text = (struct zt_text){text->bytes + at, text->length - at};
+    *out_number = number;
+    return at > 0;
+}
+
+static bool take_byte(struct zt_text *text, char byte)
+{
+    if (text->length == 0 || text->bytes[0] != byte)
+        return false;
+    *text = (struct zt_text){text->bytes + 1, text->length - 1};
+    return true;
+}
+
+static bool read_shard(struct zt_text text, struct zt_cut *cut)
+{
+    return take_number(&text, &cut->part) && take_byte(&text, '/') &&
+           take_number(&text, &cut->parts) && text.length == 0 && cut->part < cut->parts;
+}
+
+static bool read_axis(struct zt_text text, int64_t *out_axis)
+{
+    bool negative = take_byte(&text, '-');
+    uint64_t number;
+    int64_t axis;
+
+    if (!take_number(&text, &number) || text.length > 0)
+        return false;
+    axis = number < INT64_MAX ? (int64_t)number : INT64_MAX;
+    *out_axis = negative ? -axis : axis;
+    return true;
+}
+
+/* Returns NULL, or what is wrong. */
+static const char *read_parameters(struct request *request, struct zt_cut *cut)
+{
+    struct zt_text shard;
+    struct zt_text axis;
+    struct zt_text again;
+    bool has_shard = request_query(request, "shard", 0, &shard);
+    bool has_axis = request_query(request, "axis", 0, &axis);
+
+    if (request_query(request, "shard", 1, &again) || request_query(request, "axis", 1, &again))
+        return "shard and axis may be given once";
+    if (has_axis && !has_shard)
+        return "axis needs shard";
+    if (has_shard && !read_shard(shard, cut))
+        return "shard must be R/N: part R, counted from 0, of N";
+    return has_axis && !read_axis(axis, &cut->axis) ? "axis must be an integer" : NULL;
+}
+
+bool parameter_shard(struct request *request, struct zt_cut *out_cut)
+{
+    struct zt_cut cut = {0, 0, 0};
+    const char *wrong = read_parameters(request, &cut);
+
+    if (wrong != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", wrong);
+        return false;
+    }
+    *out_cut = cut;
+    return true;
+}

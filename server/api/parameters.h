@@ -1,0 +1,21 @@
+/* Query parameters that several resources share. A function that returns false has replied with 400,
+ * or 500 if memory is out. Texts live as long as the request. */
+#ifndef API_PARAMETERS_H
+#define API_PARAMETERS_H
+
+#include "http/exchange/request.h"
+#include "zt/select.h"
+
+/* prefix: empty where absent. */
+bool parameter_prefix(struct request *request, struct zt_text *out_prefix);
+
+/* match: all of its globs, valid and within the bounds of one set; none where absent. */
+bool parameter_matches(struct request *request, struct zt_text **out_globs, size_t *out_count);
+
+/* A switch: absent, "0" and "false" are false; "", "1" and "true" are true. */
+bool parameter_switch(struct request *request, const char *name, bool *out_value);
+
+/* shard=R/N and axis=A: parts is 0 where they are absent. */
+bool parameter_shard(struct request *request, struct zt_cut *out_cut);
+
+#endif
