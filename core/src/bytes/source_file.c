@@ -1,7 +1,8 @@
-/* A source over a regular file, read with pread and mapped once when somebody asks.
+/* A source over a regular file: read with pread, mapped at the first call of map.
  *
- * The size is taken when the file is opened: a file that is cut short later gives ZT_IO, one that
- * grows shows nothing of what was added. */
+ * The size is taken when the file is opened. If the file is cut short later, reads past its end
+ * give ZT_IO; if it grows, the added bytes are not visible. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@ struct file_source {
     struct zt_source base;
     int descriptor;
     uint64_t size_bytes;
-    /* Set once, by whichever thread maps first. */
+    /* Set once, by the thread that maps first. */
     _Atomic(void *) mapping;
 };
 
@@ -32,8 +33,7 @@ static enum zt_status fail_errno(struct zt_error *error, int os_error, uint64_t 
     return ZT_IO;
 }
 
-/* The system has no complaint of its own; callers that look at os_error see an argument that cannot
- * be. */
+/* No system call failed, so there is no errno; callers that look at os_error see EINVAL. */
 static enum zt_status fail_kind(struct zt_error *error)
 {
     zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "not a regular file");
@@ -66,6 +66,7 @@ static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, vo
         if (got == 0)
             return zt_fail(error, ZT_IO, NULL, offset,
                            "the file was cut short to %" PRIu64 " bytes", offset);
+        assert((size_t)got <= length);
         to += got;
         offset += (uint64_t)got;
         length -= (size_t)got;
@@ -86,7 +87,8 @@ static const uint8_t *file_map(struct zt_source *source)
         return NULL;
     if (atomic_compare_exchange_strong(&file->mapping, &mapping, mine))
         return mine;
-    /* Another thread was first; its mapping is the one that close takes away. */
+    /* Another thread was first: close will unmap that one's mapping. */
+    assert(mapping != NULL);
     munmap(mine, (size_t)file->size_bytes);
     return mapping;
 }
@@ -107,21 +109,21 @@ static const struct zt_source_ops file_ops = {file_size, file_read_at, file_map,
 enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
                                          struct zt_error *error)
 {
-    struct stat facts;
+    struct stat metadata;
     struct file_source *file;
 
-    if (fstat(descriptor, &facts) != 0)
+    if (fstat(descriptor, &metadata) != 0)
         return fail_errno(error, errno, ZT_NO_OFFSET, "cannot stat");
-    if (S_ISDIR(facts.st_mode))
+    if (S_ISDIR(metadata.st_mode))
         return fail_errno(error, EISDIR, ZT_NO_OFFSET, "not a regular file");
-    if (!S_ISREG(facts.st_mode))
+    if (!S_ISREG(metadata.st_mode))
         return fail_kind(error);
     file = malloc(sizeof(*file));
     if (file == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");
     file->base.ops = &file_ops;
     file->descriptor = descriptor;
-    file->size_bytes = (uint64_t)facts.st_size;
+    file->size_bytes = (uint64_t)metadata.st_size;
     atomic_init(&file->mapping, NULL);
     *out_source = &file->base;
     return ZT_OK;
@@ -133,8 +135,8 @@ enum zt_status zt_source_open_file(const char *path, struct zt_source **out_sour
     enum zt_status status;
     int descriptor;
 
-    /* O_NONBLOCK so that a FIFO is refused instead of waited for; it changes nothing for regular
-     * files. */
+    /* With O_NONBLOCK, opening a FIFO does not wait for a writer; regular files are not affected.
+     */
     do {
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (descriptor < 0 && errno == EINTR);

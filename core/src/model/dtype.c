@@ -4,8 +4,6 @@
  * readers' to check. */
 #include "zt/dtype.h"
 
-#include <string.h>
-
 struct dtype_facts {
     const char *name;
     const char *long_name; /* of zTensor 0.1 and 1.0 */
@@ -40,11 +38,6 @@ static const struct logical_facts logicals[ZT_LOGICAL_COUNT] = {
     [ZT_LOGICAL_COMPLEX128] = {"complex128", ZT_F64, 128},
 };
 
-static bool text_is(struct zt_text text, const char *name)
-{
-    return strlen(name) == text.length && memcmp(text.bytes, name, text.length) == 0;
-}
-
 const char *zt_dtype_name(enum zt_dtype dtype)
 {
     return dtypes[dtype].name;
@@ -58,7 +51,7 @@ unsigned zt_dtype_width(enum zt_dtype dtype)
 bool zt_dtype_from_name(struct zt_text name, enum zt_dtype *out_dtype)
 {
     for (int i = 0; i < ZT_DTYPE_COUNT; i++) {
-        if (text_is(name, dtypes[i].name)) {
+        if (zt_text_is(name, dtypes[i].name)) {
             *out_dtype = (enum zt_dtype)i;
             return true;
         }
@@ -69,7 +62,7 @@ bool zt_dtype_from_name(struct zt_text name, enum zt_dtype *out_dtype)
 bool zt_dtype_from_long_name(struct zt_text name, enum zt_dtype *out_dtype)
 {
     for (int i = 0; i < ZT_DTYPE_COUNT; i++) {
-        if (text_is(name, dtypes[i].long_name)) {
+        if (zt_text_is(name, dtypes[i].long_name)) {
             *out_dtype = (enum zt_dtype)i;
             return true;
         }
@@ -85,7 +78,7 @@ const char *zt_logical_name(enum zt_logical logical)
 enum zt_logical zt_logical_from_name(struct zt_text name)
 {
     for (int i = ZT_LOGICAL_BOOL; i < ZT_LOGICAL_COUNT; i++)
-        if (text_is(name, logicals[i].name))
+        if (zt_text_is(name, logicals[i].name))
             return (enum zt_logical)i;
     return ZT_LOGICAL_UNKNOWN;
 }

@@ -1,21 +1,16 @@
-/* Layout profiles: dense and sparse objects, and which check is whose (zTensor 1.2 section 3;
- * zTensor 2 layouts).
+/* Layout profiles: the check for each layout, and those of dense and sparse objects (zTensor 1.2
+ * section 3; zTensor 2 layouts).
  *
- * Sizes are those of decoded bytes as the manifest tells them. Quantized layouts are in
- * layout_quant.c. */
+ * Sizes are decoded sizes, as the manifest states them. Quantized layouts are in layout_quant.c. */
 #include "model/layout.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "model/extents.h"
 #include "model/layout_rules.h"
-
-static bool text_is(struct zt_text text, const char *name)
-{
-    return strlen(name) == text.length && memcmp(text.bytes, name, text.length) == 0;
-}
 
 /* "gguf.q4_0/1": a type's name between the two. */
 static bool is_gguf(struct zt_text name)
@@ -42,9 +37,9 @@ enum zt_layout zt_layout_from_name(enum zt_layout_family family, struct zt_text 
     };
 
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-        if (text_is(name, layouts[i].name[family]))
+        if (zt_text_is(name, layouts[i].name[family]))
             return layouts[i].layout;
-    if (family == ZT_LAYOUTS_ZT2 && text_is(name, "zt.mx/1"))
+    if (family == ZT_LAYOUTS_ZT2 && zt_text_is(name, "zt.mx/1"))
         return ZT_LAYOUT_MX;
     if (family == ZT_LAYOUTS_ZT2 && is_gguf(name))
         return ZT_LAYOUT_GGUF;
@@ -125,12 +120,14 @@ enum zt_status zt_layout_expect_elements(const struct zt_layout_case *check,
     }
 }
 
-const struct zt_component *zt_layout_part(const struct zt_layout_case *check, const char *name)
+static const struct zt_component *find_part(const struct zt_layout_case *check, const char *name)
 {
     const struct zt_component *components = zt_object_components(check->model, check->object);
 
+    if (check->only != NULL)
+        return zt_text_is(zt_component_name(check->only), name) ? check->only : NULL;
     for (uint32_t i = 0; i < check->object->component_count; i++)
-        if (text_is(zt_component_name(&components[i]), name))
+        if (zt_text_is(zt_component_name(&components[i]), name))
             return &components[i];
     return NULL;
 }
@@ -138,40 +135,80 @@ const struct zt_component *zt_layout_part(const struct zt_layout_case *check, co
 enum zt_status zt_layout_parts(const struct zt_layout_case *check, const char *const names[],
                                unsigned count, const struct zt_component *out_parts[])
 {
-    char message[128];
+    const uint32_t present = check->only != NULL ? 1 : check->object->component_count;
+    uint32_t named = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        out_parts[i] = zt_layout_part(check, names[i]);
-        if (out_parts[i] == NULL) {
+        out_parts[i] = find_part(check, names[i]);
+        named += out_parts[i] != NULL;
+        if (out_parts[i] == NULL && check->only == NULL) {
+            char message[128];
+
             snprintf(message, sizeof(message), "the layout needs a part \"%s\"", names[i]);
             return zt_layout_refuse(check, NULL, message);
         }
     }
-    if (check->family == ZT_LAYOUTS_ZT2 && check->object->component_count != count)
-        return zt_layout_refuse(check, NULL, "the object has parts that its layout does not name");
+    assert(named <= present);
+    if (check->family == ZT_LAYOUTS_ZT2 && named != present)
+        return zt_layout_refuse(check, check->only,
+                                "the object has parts that its layout does not name");
     return ZT_OK;
 }
 
-/* --- dense and sparse --- */
+/* --- dense and sparse: parts that are not there are NULL and not checked --- */
 
 static enum zt_status check_dense(const struct zt_layout_case *check)
 {
     static const char *const names[] = {"data"};
     const struct zt_component *parts[1] = {NULL};
+    enum zt_status status = zt_layout_parts(check, names, 1, parts);
 
-    if (zt_layout_parts(check, names, 1, parts) != ZT_OK)
-        return ZT_INVALID;
+    if (status != ZT_OK || parts[0] == NULL)
+        return status;
     return zt_layout_expect_elements(check, parts[0], check->elements);
 }
 
-/* Index parts: u32 or u64 in zTensor 2. Files before 1.2 may have any integers. */
-bool zt_layout_can_index(const struct zt_layout_case *check, const struct zt_component *component)
+/* Refuses indices, row pointers or coordinates whose type cannot index: u32 or u64 in zTensor 2; any
+ * integer in older files. */
+static enum zt_status expect_index(const struct zt_layout_case *check,
+                                   const struct zt_component *component)
 {
-    if (component->logical != ZT_LOGICAL_NONE)
-        return false;
-    if (check->family == ZT_LAYOUTS_ZT2)
-        return component->dtype == ZT_U32 || component->dtype == ZT_U64;
-    return component->dtype >= ZT_I64 && component->dtype <= ZT_U8;
+    bool is_index = check->family == ZT_LAYOUTS_ZT2
+                        ? component->dtype == ZT_U32 || component->dtype == ZT_U64
+                        : component->dtype >= ZT_I64 && component->dtype <= ZT_U8;
+
+    if (is_index && component->logical == ZT_LOGICAL_NONE)
+        return ZT_OK;
+    return zt_layout_refuse(check, component, "a type that cannot index");
+}
+
+static enum zt_status check_row_pointers(const struct zt_layout_case *check,
+                                         const struct zt_component *indptr)
+{
+    enum zt_status status = expect_index(check, indptr);
+
+    if (status != ZT_OK)
+        return status;
+    if (check->shape[0] == UINT64_MAX)
+        return zt_layout_refuse(check, indptr,
+                                "the number of row pointers does not fit in 64 bits");
+    return zt_layout_expect_elements(check, indptr, check->shape[0] + 1);
+}
+
+/* Refuses index parts that do not hold whole entries of entry_bytes, and values that are not as
+ * many. Without a decoded length nothing can be compared. */
+static enum zt_status check_values(const struct zt_layout_case *check,
+                                   const struct zt_component *values,
+                                   const struct zt_component *index, uint64_t entry_bytes)
+{
+    assert(entry_bytes > 0);
+    if (index->decoded_length == ZT_LENGTH_UNKNOWN)
+        return ZT_OK;
+    if (index->decoded_length % entry_bytes != 0)
+        return zt_layout_refuse(check, index, "its bytes end inside an entry");
+    if (values == NULL)
+        return ZT_OK;
+    return zt_layout_expect_elements(check, values, index->decoded_length / entry_bytes);
 }
 
 static enum zt_status check_csr(const struct zt_layout_case *check)
@@ -186,22 +223,15 @@ static enum zt_status check_csr(const struct zt_layout_case *check)
         return status;
     if (check->object->rank != 2)
         return zt_layout_refuse(check, NULL, "a compressed sparse row object has two dimensions");
-    if (!zt_layout_can_index(check, indices))
-        return zt_layout_refuse(check, indices, "indices of a type that cannot index");
-    if (!zt_layout_can_index(check, indptr))
-        return zt_layout_refuse(check, indptr, "row pointers of a type that cannot index");
-    if (check->family == ZT_LAYOUTS_ZT2 && indptr->dtype != indices->dtype)
-        return zt_layout_refuse(check, indptr, "row pointers and indices differ in type");
-    if (check->shape[0] == UINT64_MAX)
-        return zt_layout_refuse(check, indptr,
-                                "the number of row pointers does not fit in 64 bits");
-    status = zt_layout_expect_elements(check, indptr, check->shape[0] + 1);
-    if (status != ZT_OK || indices->decoded_length == ZT_LENGTH_UNKNOWN)
+    if (indices != NULL)
+        status = expect_index(check, indices);
+    if (status == ZT_OK && indptr != NULL)
+        status = check_row_pointers(check, indptr);
+    if (status != ZT_OK || indices == NULL)
         return status;
-    if (indices->decoded_length % zt_dtype_width((enum zt_dtype)indices->dtype) != 0)
-        return zt_layout_refuse(check, indices, "indices that end inside a word");
-    return zt_layout_expect_elements(
-        check, parts[0], indices->decoded_length / zt_dtype_width((enum zt_dtype)indices->dtype));
+    if (check->family == ZT_LAYOUTS_ZT2 && indptr != NULL && indptr->dtype != indices->dtype)
+        return zt_layout_refuse(check, indptr, "row pointers and indices differ in type");
+    return check_values(check, parts[0], indices, zt_dtype_width((enum zt_dtype)indices->dtype));
 }
 
 static enum zt_status check_coo(const struct zt_layout_case *check)
@@ -210,49 +240,73 @@ static enum zt_status check_coo(const struct zt_layout_case *check)
     const struct zt_component *parts[2] = {NULL};
     enum zt_status status = zt_layout_parts(check, names, 2, parts);
     const struct zt_component *coords = parts[1];
-    uint64_t point_bytes;
 
     if (status != ZT_OK)
         return status;
     if (check->object->rank == 0)
         return zt_layout_refuse(check, NULL, "a coordinate list has at least one dimension");
-    if (!zt_layout_can_index(check, coords))
-        return zt_layout_refuse(check, coords, "coordinates of a type that cannot index");
-    if (coords->decoded_length == ZT_LENGTH_UNKNOWN)
+    if (coords == NULL)
         return ZT_OK;
-    point_bytes = (uint64_t)zt_dtype_width((enum zt_dtype)coords->dtype) * check->object->rank;
-    if (coords->decoded_length % point_bytes != 0)
-        return zt_layout_refuse(check, coords,
-                                "coordinates that are not as many for every dimension");
-    return zt_layout_expect_elements(check, parts[0], coords->decoded_length / point_bytes);
+    status = expect_index(check, coords);
+    if (status != ZT_OK)
+        return status;
+    return check_values(check, parts[0], coords,
+                        (uint64_t)zt_dtype_width((enum zt_dtype)coords->dtype) *
+                            check->object->rank);
+}
+
+/* Quantized layouts can only be checked whole: the sizes of their parts depend on one another. */
+static enum zt_status check_quantized(const struct zt_layout_case *check)
+{
+    if (check->only != NULL)
+        return ZT_OK;
+    switch ((enum zt_layout)check->object->layout) {
+    case ZT_LAYOUT_QUANT_GROUP:
+        return check->family == ZT_LAYOUTS_ZT2 ? zt_layout_check_quant(check)
+                                               : zt_layout_check_quantized(check);
+    case ZT_LAYOUT_MX:
+        return zt_layout_check_mx(check);
+    case ZT_LAYOUT_GGUF:
+        return zt_layout_check_gguf(check);
+    /* Structural, or zTensor 0.1's sparse blobs, whose size does not follow from their shape. */
+    default:
+        return ZT_OK;
+    }
+}
+
+static enum zt_status run_check(struct zt_layout_case *check)
+{
+    const struct zt_object *object = check->object;
+
+    check->shape = zt_object_shape(check->model, object);
+    if (!zt_shape_product(check->shape, object->rank, &check->elements))
+        return refuse_by(check, NULL,
+                         check->family == ZT_LAYOUTS_ZT2 ? "zt2 §3 Shape" : "zt1 §1 Shape",
+                         "the number of elements does not fit in 64 bits");
+    switch ((enum zt_layout)object->layout) {
+    case ZT_LAYOUT_DENSE:
+        return check_dense(check);
+    case ZT_LAYOUT_SPARSE_CSR:
+        return check_csr(check);
+    case ZT_LAYOUT_SPARSE_COO:
+        return check_coo(check);
+    default:
+        return check_quantized(check);
+    }
 }
 
 enum zt_status zt_layout_check(const struct zt_model *model, const struct zt_object *object,
                                enum zt_layout_family family, struct zt_error *error)
 {
-    struct zt_layout_case check = {
-        .model = model, .object = object, .family = family, .error = error};
+    return run_check(&(struct zt_layout_case){
+        .model = model, .object = object, .family = family, .error = error});
+}
 
-    check.shape = zt_object_shape(model, object);
-    if (!zt_shape_product(check.shape, object->rank, &check.elements))
-        return refuse_by(&check, NULL, family == ZT_LAYOUTS_ZT2 ? "zt2 §3 Shape" : "zt1 §1 Shape",
-                         "the number of elements does not fit in 64 bits");
-    switch ((enum zt_layout)object->layout) {
-    case ZT_LAYOUT_DENSE:
-        return check_dense(&check);
-    case ZT_LAYOUT_SPARSE_CSR:
-        return check_csr(&check);
-    case ZT_LAYOUT_SPARSE_COO:
-        return check_coo(&check);
-    case ZT_LAYOUT_QUANT_GROUP:
-        return family == ZT_LAYOUTS_ZT2 ? zt_layout_check_quant(&check)
-                                        : zt_layout_check_quantized(&check);
-    case ZT_LAYOUT_MX:
-        return zt_layout_check_mx(&check);
-    case ZT_LAYOUT_GGUF:
-        return zt_layout_check_gguf(&check);
-    /* structural, or zTensor 0.1's sparse blobs, whose size says nothing about their shape */
-    default:
-        return ZT_OK;
-    }
+enum zt_status zt_layout_check_part(const struct zt_model *model, const struct zt_object *object,
+                                    const struct zt_component *part, enum zt_layout_family family,
+                                    struct zt_error *error)
+{
+    assert(part->decoded_length != ZT_LENGTH_UNKNOWN);
+    return run_check(&(struct zt_layout_case){
+        .model = model, .object = object, .only = part, .family = family, .error = error});
 }

@@ -4,7 +4,6 @@
  * Their sizes follow from attributes of the object, so attributes are read here and nowhere else in
  * the library. */
 #include <assert.h>
-#include <string.h>
 
 #include "cbor/cbor_read.h"
 #include "model/layout_rules.h"
@@ -56,8 +55,7 @@ static bool attribute_is(struct zt_text map, const char *key, const char *value)
 {
     struct zt_text text;
 
-    return attribute_text(map, key, &text) && text.length == strlen(value) &&
-           memcmp(text.bytes, value, text.length) == 0;
+    return attribute_text(map, key, &text) && zt_text_is(text, value);
 }
 
 static struct zt_text attributes_of(const struct zt_layout_case *check)
