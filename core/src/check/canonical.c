@@ -215,7 +215,8 @@ struct comparison {
     uint64_t position;
 };
 
-static enum zt_status compare_piece(void *context, const void *bytes, size_t length)
+static enum zt_status compare_piece(void *context, const void *bytes, size_t length,
+                                    struct zt_error *error)
 {
     struct comparison *comparison = context;
     const uint8_t *fresh = bytes;
@@ -227,7 +228,7 @@ static enum zt_status compare_piece(void *context, const void *bytes, size_t len
     comparison->position += equal;
     if (equal == length)
         return ZT_OK;
-    return zt_fail(comparison->check->error, ZT_INVALID, "zt2 §7 Manifest",
+    return zt_fail(error, ZT_INVALID, "zt2 §7 Manifest",
                    comparison->check->model->manifest_offset + comparison->position,
                    "the manifest is not what its model encodes to (an unknown key, or an empty map "
                    "that should be left out)");
@@ -236,7 +237,9 @@ static enum zt_status compare_piece(void *context, const void *bytes, size_t len
 static enum zt_status compare_buffer(struct comparison *comparison, struct zt_buffer *buffer)
 {
     enum zt_status status =
-        buffer->failed ? ZT_NO_MEMORY : compare_piece(comparison, buffer->bytes, buffer->length);
+        buffer->failed
+            ? ZT_NO_MEMORY
+            : compare_piece(comparison, buffer->bytes, buffer->length, comparison->check->error);
 
     buffer->length = 0;
     return status;
@@ -254,7 +257,7 @@ static enum zt_status check_manifest(const struct zt_canonical *check)
     status = compare_buffer(&comparison, &buffer);
     if (status == ZT_OK)
         status = zt2_encode_objects(model, ZT2_VIEW_MANIFEST,
-                                    &(struct zt2_sink){compare_piece, &comparison});
+                                    &(struct zt_sink){compare_piece, &comparison}, check->error);
     if (status == ZT_OK && model->attributes.length > 0) {
         zt_cbor_put_string(&buffer, "attributes");
         zt_buffer_append(&buffer, model->attributes.bytes, model->attributes.length);

@@ -25,8 +25,10 @@ static enum zt_status check_digests(const struct zt_model *model, struct zt_erro
     return ZT_OK;
 }
 
-static enum zt_status hash_piece(void *context, const void *bytes, size_t length)
+static enum zt_status hash_piece(void *context, const void *bytes, size_t length,
+                                 struct zt_error *error)
 {
+    (void)error;
     zt_hasher_update(context, bytes, length);
     return ZT_OK;
 }
@@ -62,8 +64,8 @@ enum zt_status zt_content_digest(const struct zt_model *model, enum zt_digest_al
     if (status == ZT_OK)
         status = hash_head(hasher);
     if (status == ZT_OK)
-        status =
-            zt2_encode_objects(model, ZT2_VIEW_CONTENT, &(struct zt2_sink){hash_piece, hasher});
+        status = zt2_encode_objects(model, ZT2_VIEW_CONTENT, &(struct zt_sink){hash_piece, hasher},
+                                    error);
     if (status == ZT_OK)
         zt_hasher_finish(hasher, out_digest);
     else

@@ -1,15 +1,15 @@
 /* Overlap of byte ranges (zTensor 2: identical or disjoint, per file; zTensor 0.1 and 1.x: the
  * same, by decision).
  *
- * Components in file order are compared neighbour by neighbour, which needs no memory. Otherwise an
- * index of 32-bit numbers is merge-sorted first: two arrays, 8 bytes a component, and no recursion.
- */
+ * Components in file order are compared neighbour by neighbour, which takes no memory. For any other
+ * order an index of them is sorted first. */
 #include "model/extents.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/index_sort.h"
 #include "model/model_build.h"
 
 static bool comes_before(const struct zt_component *a, const struct zt_component *b)
@@ -19,7 +19,8 @@ static bool comes_before(const struct zt_component *a, const struct zt_component
     return a->offset < b->offset;
 }
 
-/* Without sums, so that no end of a range can overflow. Both lengths are above 0. */
+/* Compares differences, not sums: the end of a range may not fit in 64 bits. Both lengths are above
+ * 0. */
 static bool overlaps(uint64_t offset_a, uint64_t length_a, uint64_t offset_b, uint64_t length_b)
 {
     if (offset_a == offset_b)
@@ -42,9 +43,9 @@ const struct zt_object *zt_component_owner(const struct zt_model *model,
     return NULL;
 }
 
-/* Follows zt_fail: tells whose range it is. */
-static enum zt_status refuse(const struct zt_model *model, const struct zt_component *component,
-                             struct zt_error *error)
+/* Called after zt_fail: names the object and component whose range it is. */
+static enum zt_status name_component(const struct zt_model *model,
+                                     const struct zt_component *component, struct zt_error *error)
 {
     const struct zt_object *object = zt_component_owner(model, component);
 
@@ -53,18 +54,19 @@ static enum zt_status refuse(const struct zt_model *model, const struct zt_compo
     return ZT_INVALID;
 }
 
-/* a comes first or at the same place as b. */
+/* a does not begin after b. */
 static enum zt_status check_pair(const struct zt_model *model, const struct zt_component *a,
                                  const struct zt_component *b, const char *rule,
                                  struct zt_error *error)
 {
+    assert(!comes_before(b, a));
     if (a->shard != b->shard || !overlaps(a->offset, a->length, b->offset, b->length))
         return ZT_OK;
     zt_fail(error, ZT_INVALID, rule, b->offset,
             "bytes %" PRIu64 "+%" PRIu64 " overlap another component's %" PRIu64 "+%" PRIu64
             " without being the same",
             b->offset, b->length, a->offset, a->length);
-    return refuse(model, b, error);
+    return name_component(model, b, error);
 }
 
 static enum zt_status check_manifest(const struct zt_model *model, const char *rule,
@@ -83,13 +85,13 @@ static enum zt_status check_manifest(const struct zt_model *model, const char *r
             "bytes %" PRIu64 "+%" PRIu64 " overlap the manifest's %" PRIu64 "+%" PRIu64
             " without being the same",
             component->offset, component->length, model->manifest_offset, model->manifest_length);
-        return refuse(model, component, error);
+        return name_component(model, component, error);
     }
     return ZT_OK;
 }
 
-/* Checks neighbours as they stand; *out_ordered is false, and nothing more known, when they are not
- * in file order. */
+/* Checks neighbours as they stand. If they are not in file order, *out_ordered is false and nothing
+ * is checked. */
 static enum zt_status check_in_place(const struct zt_model *model, const char *rule,
                                      bool *out_ordered, struct zt_error *error)
 {
@@ -118,77 +120,42 @@ static enum zt_status check_in_place(const struct zt_model *model, const char *r
     return ZT_OK;
 }
 
-/* Merges index[low, middle) and index[middle, high), both in order, into scratch[low, high). */
-static void merge_runs(const struct zt_component *components, const uint32_t *index,
-                       uint32_t *scratch, const uint32_t bounds[3])
+static bool is_after(const void *components, uint32_t a, uint32_t b)
 {
-    uint32_t left = bounds[0];
-    uint32_t right = bounds[1];
+    const struct zt_component *all = components;
 
-    for (uint32_t at = bounds[0]; at < bounds[2]; at++) {
-        bool take_right = left == bounds[1] ||
-                          (right < bounds[2] &&
-                           comes_before(&components[index[right]], &components[index[left]]));
-
-        scratch[at] = take_right ? index[right++] : index[left++];
-    }
-}
-
-static uint32_t at_most(uint64_t position, uint32_t count)
-{
-    return position < count ? (uint32_t)position : count;
-}
-
-/* Sorts index in file order, with scratch of the same size; gives back which of the two holds the
- * result. */
-static uint32_t *sort_index(const struct zt_component *components, uint32_t *index,
-                            uint32_t *scratch, uint32_t count)
-{
-    for (uint64_t run = 1; run < count; run *= 2) {
-        uint32_t *sorted;
-
-        for (uint64_t low = 0; low < count; low += 2 * run) {
-            uint32_t bounds[3] = {(uint32_t)low, at_most(low + run, count),
-                                  at_most(low + 2 * run, count)};
-
-            if (bounds[1] == bounds[2] ||
-                !comes_before(&components[index[bounds[1]]], &components[index[bounds[1] - 1]]))
-                memcpy(scratch + low, index + low, (bounds[2] - bounds[0]) * sizeof(*index));
-            else
-                merge_runs(components, index, scratch, bounds);
-        }
-        sorted = scratch;
-        scratch = index;
-        index = sorted;
-    }
-    return index;
+    return comes_before(&all[b], &all[a]);
 }
 
 enum zt_status zt_extents_sort(const struct zt_model *model, struct zt_extents_order *out_order,
                                struct zt_error *error)
 {
+    const struct zt_index_order by_offset = {is_after, model->components};
     struct zt_extents_order order = {0};
-    uint32_t *index = calloc(2 * (size_t)model->component_count + 1, sizeof(*index));
 
-    if (index == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
-                       "no memory to compare the components' ranges");
+    order.sorted = malloc(((size_t)model->component_count + 1) * sizeof(*order.sorted));
+    if (order.sorted == NULL)
+        goto no_memory;
     for (uint32_t i = 0; i < model->component_count; i++) {
         if (model->components[i].length == 0)
             continue;
-        index[order.count++] = i;
+        order.sorted[order.count++] = i;
         order.own_count += model->components[i].shard == 0;
     }
-    order.memory = index;
-    order.sorted =
-        sort_index(model->components, index, index + model->component_count, order.count);
+    if (zt_index_sort(order.sorted, order.count, &by_offset) != ZT_OK)
+        goto no_memory;
+    assert(order.own_count <= order.count && order.count <= model->component_count);
     *out_order = order;
     return ZT_OK;
+no_memory:
+    free(order.sorted);
+    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET,
+                   "no memory to compare the components' ranges");
 }
 
 void zt_extents_order_free(struct zt_extents_order *order)
 {
-    free(order->memory);
+    free(order->sorted);
 }
 
 static enum zt_status check_sorted(const struct zt_model *model, const char *rule,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "model/extents.h"
 #include "zt/digest.h"
 
 /* Of the 16 n bytes + 1 MiB that a manifest of n bytes may cost, the manifest itself takes n,
@@ -14,11 +16,6 @@
 #define ARRAYS_BUDGET_FACTOR 11
 #define ARENA_BUDGET_BASE    (256u << 10)
 #define ARRAYS_BUDGET_BASE   (512u << 10)
-
-/* Small arrays double; from this many bytes on they grow by an eighth, which realloc does by
- * remapping. */
-#define DOUBLING_LIMIT_BYTES (256u << 10)
-#define SMALLEST_CAPACITY    8
 
 struct zt_named_array zt_objects_named(const struct zt_object *objects, uint32_t count)
 {
@@ -49,32 +46,25 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-static uint32_t larger_capacity(uint32_t capacity, size_t stride)
+/* Makes room for one more entry in the array whose pointer is at array_at. The budget caps all arrays
+ * together. */
+static enum zt_status grow(struct zt_builder *builder, void *array_at, size_t *capacity,
+                           size_t entry_bytes, struct zt_error *error)
 {
-    if (capacity < SMALLEST_CAPACITY)
-        return SMALLEST_CAPACITY;
-    return capacity * stride < DOUBLING_LIMIT_BYTES ? capacity * 2 : capacity + capacity / 8;
-}
+    uint64_t left = (builder->budget_bytes - builder->held_bytes) / entry_bytes;
+    size_t before = *capacity;
+    enum zt_status status;
 
-/* Makes room for one more entry in the array whose pointer lies at array_at. */
-static enum zt_status grow(struct zt_builder *builder, void *array_at, uint32_t *capacity,
-                           size_t stride, struct zt_error *error)
-{
-    uint32_t wanted = larger_capacity(*capacity, stride);
-    uint64_t held = builder->held_bytes + (uint64_t)(wanted - *capacity) * stride;
-    void *array;
-
-    if (held > builder->budget_bytes) {
+    assert(builder->held_bytes <= builder->budget_bytes);
+    status = zt_array_reserve(array_at, capacity, before + 1, entry_bytes,
+                              left < UINT32_MAX - before ? before + (size_t)left : UINT32_MAX);
+    if (status == ZT_LIMIT)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                        "the manifest takes more memory than its length allows");
-    }
-    memcpy(&array, array_at, sizeof(array));
-    array = realloc(array, wanted * stride);
-    if (array == NULL)
+    if (status != ZT_OK)
         return no_memory(error);
-    memcpy(array_at, &array, sizeof(array));
-    builder->held_bytes = held;
-    *capacity = wanted;
+    builder->held_bytes += (uint64_t)(*capacity - before) * entry_bytes;
+    assert(builder->held_bytes <= builder->budget_bytes);
     return ZT_OK;
 }
 
@@ -315,12 +305,10 @@ static enum zt_status sort_shards(struct zt_builder *builder, const char *rule,
     return status;
 }
 
-/* Gives back what growth left over. An array that cannot be made smaller is good as it is. */
-static void *trimmed(void *array, size_t bytes)
+/* Like zt_array_trim, but an empty array keeps one entry, so that its pointer is not NULL. */
+static void trim_most(void *array_at, size_t *capacity, size_t count, size_t entry_bytes)
 {
-    void *smaller = bytes > 0 ? realloc(array, bytes) : NULL;
-
-    return smaller != NULL ? smaller : array;
+    zt_array_trim(array_at, capacity, count > 0 ? count : 1, entry_bytes);
 }
 
 enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplicate_rule,
@@ -335,12 +323,18 @@ enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplica
         status = sort_shards(builder, duplicate_rule, error);
     if (status != ZT_OK)
         return status;
-    model->objects = trimmed(builder->objects, model->object_count * sizeof(*builder->objects));
-    model->components =
-        trimmed(builder->components, model->component_count * sizeof(*builder->components));
-    model->dimensions =
-        trimmed(builder->dimensions, builder->dimension_count * sizeof(*builder->dimensions));
-    model->shards = trimmed(builder->shards, model->shard_count * sizeof(*builder->shards));
+    zt_array_trim(&builder->objects, &builder->object_capacity, model->object_count,
+                  sizeof(*builder->objects));
+    trim_most(&builder->components, &builder->component_capacity, model->component_count,
+              sizeof(*builder->components));
+    trim_most(&builder->dimensions, &builder->dimension_capacity, builder->dimension_count,
+              sizeof(*builder->dimensions));
+    zt_array_trim(&builder->shards, &builder->shard_capacity, model->shard_count,
+                  sizeof(*builder->shards));
+    model->objects = builder->objects;
+    model->components = builder->components;
+    model->dimensions = builder->dimensions;
+    model->shards = builder->shards;
     memset(builder, 0, sizeof(*builder));
     *out_model = model;
     return ZT_OK;
@@ -358,10 +352,5 @@ void zt_builder_abandon(struct zt_builder *builder)
 
 uint64_t zt_builder_offset_of(const struct zt_builder *builder, const void *text)
 {
-    uintptr_t begin = (uintptr_t)builder->model->storage->manifest;
-    uintptr_t at = (uintptr_t)text;
-
-    if (text == NULL || at < begin || at - begin >= builder->model->manifest_length)
-        return ZT_NO_OFFSET;
-    return builder->model->manifest_offset + (at - begin);
+    return zt_manifest_position(builder->model, text);
 }

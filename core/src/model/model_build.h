@@ -24,11 +24,11 @@ struct zt_builder {
     struct zt_component *components;
     uint64_t *dimensions;
     struct zt_shard *shards;
-    uint32_t object_capacity;
-    uint32_t component_capacity;
+    size_t object_capacity;
+    size_t component_capacity;
+    size_t dimension_capacity;
+    size_t shard_capacity;
     uint32_t dimension_count;
-    uint32_t dimension_capacity;
-    uint32_t shard_capacity;
     uint64_t held_bytes;
     uint64_t budget_bytes;
 };

@@ -1,10 +1,10 @@
-/* Sorting arrays of named entries by name, bytewise, and finding names that occur twice. */
+/* Arrays of named entries: sorted by name, bytewise, and searched. */
 #ifndef ZT_MODEL_NAME_SORT_H
 #define ZT_MODEL_NAME_SORT_H
 
 #include "zt/status.h"
 
-/* Entries that begin with their name's pointer (const char *) and hold its length as uint32_t at
+/* Entries that begin with a pointer to their name (const char *) and hold its length as uint32_t at
  * length_at. */
 struct zt_named_array {
     void *entries;
@@ -13,15 +13,15 @@ struct zt_named_array {
     size_t length_at;
 };
 
-/* Sorts in place. Costs nothing when the names ascend already, else 8 bytes an entry for the time
- * of the sort. ZT_NO_MEMORY. */
+/* Sorts in place. Takes no memory if the names are in order, else 8 bytes an entry during the sort.
+ * ZT_NO_MEMORY. */
 enum zt_status zt_names_sort(const struct zt_named_array *array, struct zt_error *error);
 
-/* The first place whose name is that of the entry before it, or 0 when all names of the sorted
- * array differ. */
+/* The first place of a sorted array whose name is that of the entry before it; 0 if all names
+ * differ. */
 size_t zt_names_duplicate(const struct zt_named_array *array);
 
-/* The entry of that name in the sorted array, or NULL. */
+/* The entry of that name in a sorted array, or NULL. */
 void *zt_names_find(const struct zt_named_array *array, struct zt_text name);
 
 struct zt_text zt_names_at(const struct zt_named_array *array, size_t place);

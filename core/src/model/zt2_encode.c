@@ -1,12 +1,13 @@
 /* Encoding of a zTensor 2 model's objects (deterministic CBOR: keys ascend by their encoded bytes,
  * shorter first).
  *
- * Attributes are copied as they are: the reader has checked that they are deterministic CBOR
- * already. */
+ * Attributes are copied as they are: the reader has checked that they are deterministic CBOR. */
 #include "model/zt2_encode.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/index_sort.h"
 
 struct encoding {
     const struct zt_model *model;
@@ -14,41 +15,29 @@ struct encoding {
     struct zt_buffer buffer;
 };
 
-static int compare_keys(struct zt_text a, struct zt_text b)
+static enum zt_status no_memory(struct zt_error *error)
 {
-    if (a.length != b.length)
-        return a.length < b.length ? -1 : 1;
-    return memcmp(a.bytes, b.bytes, a.length);
+    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to encode a manifest");
 }
 
-static int compare_objects(const void *a, const void *b, void *objects)
+/* The order of deterministic CBOR: shorter names first, then bytewise. */
+static bool name_is_after(struct zt_text a, struct zt_text b)
 {
-    const struct zt_object *all = *(const struct zt_object *const *)objects;
-
-    return compare_keys(zt_object_name(&all[*(const uint32_t *)a]),
-                        zt_object_name(&all[*(const uint32_t *)b]));
+    return a.length != b.length ? a.length > b.length : zt_text_compare(a, b) > 0;
 }
 
-static int compare_parts(const void *a, const void *b, void *parts)
+static bool object_is_after(const void *objects, uint32_t a, uint32_t b)
 {
-    const struct zt_component *all = *(const struct zt_component *const *)parts;
+    const struct zt_object *all = objects;
 
-    return compare_keys(zt_component_name(&all[*(const uint32_t *)a]),
-                        zt_component_name(&all[*(const uint32_t *)b]));
+    return name_is_after(zt_object_name(&all[a]), zt_object_name(&all[b]));
 }
 
-/* 0 to count - 1 in the order that compare gives, which gets context. NULL without memory. */
-static uint32_t *make_order(uint32_t count, int (*compare)(const void *, const void *, void *),
-                            void *context)
+static bool part_is_after(const void *parts, uint32_t a, uint32_t b)
 {
-    uint32_t *order = calloc(count + (size_t)1, sizeof(*order));
+    const struct zt_component *all = parts;
 
-    if (order == NULL)
-        return NULL;
-    for (uint32_t i = 0; i < count; i++)
-        order[i] = i;
-    qsort_r(order, count, sizeof(*order), compare, context);
-    return order;
+    return name_is_after(zt_component_name(&all[a]), zt_component_name(&all[b]));
 }
 
 static void put_span(struct zt_buffer *buffer, const char *bytes, uint32_t length)
@@ -60,9 +49,9 @@ static void put_part(struct encoding *encoding, const struct zt_component *part)
 {
     struct zt_buffer *buffer = &encoding->buffer;
     const bool with_blob = encoding->view == ZT2_VIEW_MANIFEST;
-
     const bool encoded = with_blob && part->encoding != ZT_ENCODING_RAW;
 
+    assert(part->digest != NULL && (!with_blob || part->shard == 0));
     zt_cbor_put_text(buffer, zt_component_name(part));
     zt_cbor_put_map(buffer,
                     2 + (with_blob ? 1 : 0) + (part->type != NULL ? 1 : 0) + (encoded ? 2 : 0));
@@ -91,9 +80,10 @@ static void put_part(struct encoding *encoding, const struct zt_component *part)
 static enum zt_status put_parts(struct encoding *encoding, const struct zt_object *object)
 {
     const struct zt_component *parts = zt_object_components(encoding->model, object);
-    uint32_t *order = make_order(object->component_count, compare_parts, &parts);
+    const struct zt_index_order by_name = {part_is_after, parts};
+    uint32_t *order = NULL;
 
-    if (order == NULL)
+    if (zt_index_make(object->component_count, &by_name, &order) != ZT_OK)
         return ZT_NO_MEMORY;
     zt_cbor_put_string(&encoding->buffer, "parts");
     zt_cbor_put_map(&encoding->buffer, object->component_count);
@@ -127,35 +117,37 @@ static enum zt_status put_object(struct encoding *encoding, const struct zt_obje
     return buffer->failed ? ZT_NO_MEMORY : ZT_OK;
 }
 
-/* Hands over what the buffer holds, and empties it. */
-static enum zt_status flush(struct encoding *encoding, const struct zt2_sink *sink)
+/* Hands the buffer's bytes to the sink and empties it. */
+static enum zt_status flush(struct encoding *encoding, const struct zt_sink *sink,
+                            struct zt_error *error)
 {
-    enum zt_status status =
-        encoding->buffer.failed
-            ? ZT_NO_MEMORY
-            : sink->take(sink->context, encoding->buffer.bytes, encoding->buffer.length);
+    enum zt_status status;
 
+    if (encoding->buffer.failed)
+        return no_memory(error);
+    assert(encoding->buffer.length > 0);
+    status = sink->take(sink->context, encoding->buffer.bytes, encoding->buffer.length, error);
     encoding->buffer.length = 0;
     return status;
 }
 
 enum zt_status zt2_encode_objects(const struct zt_model *model, enum zt2_view view,
-                                  const struct zt2_sink *sink)
+                                  const struct zt_sink *sink, struct zt_error *error)
 {
     struct encoding encoding = {.model = model, .view = view};
-    const struct zt_object *objects = model->objects;
-    uint32_t *order = make_order(model->object_count, compare_objects, &objects);
+    const struct zt_index_order by_name = {object_is_after, model->objects};
+    uint32_t *order = NULL;
     enum zt_status status;
 
-    if (order == NULL)
-        return ZT_NO_MEMORY;
+    if (zt_index_make(model->object_count, &by_name, &order) != ZT_OK)
+        return no_memory(error);
     zt_cbor_put_map(&encoding.buffer, model->object_count);
-    status = flush(&encoding, sink);
-    for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++) {
-        status = put_object(&encoding, &objects[order[i]]);
-        if (status == ZT_OK)
-            status = flush(&encoding, sink);
-    }
+    status = flush(&encoding, sink, error);
+    for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
+        if (put_object(&encoding, &model->objects[order[i]]) != ZT_OK)
+            status = no_memory(error);
+        else
+            status = flush(&encoding, sink, error);
     zt_buffer_free(&encoding.buffer);
     free(order);
     return status;

@@ -28,12 +28,13 @@ const struct zt_container zt2_container = {
     .put_end = put_end,
 };
 
-static enum zt_status take_piece(void *context, const void *bytes, size_t length)
+static enum zt_status take_piece(void *context, const void *bytes, size_t length,
+                                 struct zt_error *error)
 {
     struct zt_buffer *buffer = context;
 
     zt_buffer_append(buffer, bytes, length);
-    return buffer->failed ? ZT_NO_MEMORY : ZT_OK;
+    return buffer->failed ? zt_write_no_memory(error) : ZT_OK;
 }
 
 static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffer *buffer,
@@ -44,7 +45,7 @@ static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffe
     zt_cbor_put_map(buffer, model->attributes.length > 0 ? 2 : 1);
     zt_cbor_put_string(buffer, "objects");
     status = zt2_encode_objects(model, ZT2_VIEW_MANIFEST,
-                                &(struct zt2_sink){.take = take_piece, .context = buffer});
+                                &(struct zt_sink){.take = take_piece, .context = buffer}, error);
     if (model->attributes.length > 0) {
         zt_cbor_put_string(buffer, "attributes");
         zt_buffer_append(buffer, model->attributes.bytes, model->attributes.length);
