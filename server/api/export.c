@@ -144,16 +144,16 @@ static void reply_if_corrupt(struct request *request, const struct export_plan *
     const struct zt_model *model = generation->model;
     struct zt_error error;
 
-    for (uint32_t i = 0; i < plan->part_count; i++) {
-        const struct export_part *part = &plan->parts[i];
+    for (uint32_t i = 0; i < plan->origin_count; i++) {
+        const struct export_origin *origin = &plan->origins[i];
 
-        if (atomic_load_explicit(&generation->states[part->component], memory_order_relaxed) !=
+        if (atomic_load_explicit(&generation->states[origin->component], memory_order_relaxed) !=
             COMPONENT_CORRUPT)
             continue;
-        zt_fail(&error, ZT_CORRUPT, NULL, model->components[part->component].offset,
+        zt_fail(&error, ZT_CORRUPT, NULL, model->components[origin->component].offset,
                 "the stored bytes do not match the digest stated in the file; they are not served");
-        zt_error_at(&error, zt_object_name(&model->objects[part->object]),
-                    zt_component_name(&model->components[part->component]));
+        zt_error_at(&error, zt_object_name(&model->objects[origin->object]),
+                    zt_component_name(&model->components[origin->component]));
         problem_reply_error_as(request, PROBLEM_CORRUPT_COMPONENT, &error);
         return;
     }
@@ -197,7 +197,7 @@ static enum outcome step_assemble(struct request *request)
 {
     struct export_view *view = request->context;
 
-    assert(view->plan->image != NULL);
+    assert(view->plan->file != NULL);
     if (view->segments != NULL)
         return take_segments(request);
     view->segments =
@@ -205,7 +205,7 @@ static enum outcome step_assemble(struct request *request)
     if (view->segments == NULL)
         return problem_reply_no_memory(request);
     request_hold(request, view->segments, export_segments_free);
-    if (view->plan->image->piece_count > PIECES_AT_ONCE)
+    if (view->plan->file->piece_count > PIECES_AT_ONCE)
         return request_work(request, fill);
     fill(request);
     return take_segments(request);

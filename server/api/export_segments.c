@@ -23,7 +23,7 @@ static enum zt_status read_component(void *context, uint32_t component, uint64_t
     struct export_segments *segments = context;
     struct zt_error own;
 
-    return export_bytes_read(segments->bytes, &segments->plan->parts[component], offset,
+    return export_bytes_read(segments->bytes, &segments->plan->origins[component], offset,
                              (struct export_buffer){buffer, length}, error != NULL ? error : &own);
 }
 
@@ -38,7 +38,7 @@ struct export_segments *export_segments_new(struct server *server, const struct 
     segments->plan = plan;
     segments->bytes = export_bytes_new(server, generation, cut);
     if (segments->bytes == NULL ||
-        zt_file_plan_source(plan->image, &bytes, &segments->file, NULL) != ZT_OK) {
+        zt_file_plan_source(plan->file, &bytes, &segments->file, NULL) != ZT_OK) {
         export_segments_free(segments);
         return NULL;
     }
@@ -104,7 +104,7 @@ static void add_piece(struct export_segments *segments, const struct zt_piece *p
     struct zt_source *source = NULL;
     uint64_t offset = 0;
     bool stored = !copied && piece->is_component &&
-                  export_bytes_stored(segments->bytes, &segments->plan->parts[piece->component],
+                  export_bytes_stored(segments->bytes, &segments->plan->origins[piece->component],
                                       &source, &offset);
 
     if (copied || (piece->is_component && !stored)) {
@@ -120,17 +120,17 @@ static void add_piece(struct export_segments *segments, const struct zt_piece *p
     if (stored)
         add_source(segments, source, offset, piece->length);
     else
-        add_memory(segments, segments->plan->image->added + piece->added_at, piece->length);
+        add_memory(segments, segments->plan->file->added + piece->added_at, piece->length);
 }
 
 void export_segments_fill(struct export_segments *segments)
 {
-    const struct zt_file_plan *image = segments->plan->image;
-    bool many = image->piece_count > PIECES_MANY;
+    const struct zt_file_plan *file = segments->plan->file;
+    bool many = file->piece_count > PIECES_MANY;
     uint64_t end = 0;
 
-    for (size_t i = 0; i < image->piece_count; i++) {
-        const struct zt_piece *piece = &image->pieces[i];
+    for (size_t i = 0; i < file->piece_count; i++) {
+        const struct zt_piece *piece = &file->pieces[i];
 
         assert(piece->offset >= end);
         add_piece(segments, piece, end, many && piece->length < SMALL_BYTES);

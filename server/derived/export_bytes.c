@@ -1,7 +1,8 @@
-/* Reading exported components. Seekable ones are decoded frame by frame, other encodings through
- * the cache of decoded components; one of either is kept open. */
+/* Reads exported components: seekable ones frame by frame, other encodings through the cache of
+ * decoded components. The one that was read last stays open. */
 #include "derived/export_bytes.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -14,10 +15,10 @@ struct export_bytes {
     struct server *server;
     struct generation *generation;
     const struct zt_cut *cut;
-    pthread_mutex_t lock; /* of what is open */
-    uint32_t component;   /* NONE: nothing is */
+    pthread_mutex_t lock; /* guards the members below */
+    uint32_t component;   /* that is open, or NONE */
     struct zt_source *source;
-    struct decoded *decoded; /* whose source it is; NULL: frames, to be closed */
+    struct decoded *decoded; /* that the source belongs to; NULL: frames, closed by us */
 };
 
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
@@ -39,6 +40,7 @@ static void close_source(struct export_bytes *bytes)
 {
     if (bytes->component == NONE)
         return;
+    assert(bytes->source != NULL);
     bytes->component = NONE;
     if (bytes->decoded != NULL)
         decoded_release(bytes->decoded);
@@ -48,9 +50,9 @@ static void close_source(struct export_bytes *bytes)
     bytes->source = NULL;
 }
 
-void export_bytes_free(void *thing)
+void export_bytes_free(void *self)
 {
-    struct export_bytes *bytes = thing;
+    struct export_bytes *bytes = self;
 
     if (bytes == NULL)
         return;
@@ -92,66 +94,68 @@ static enum zt_status open_source(struct export_bytes *bytes, uint32_t number,
     return status;
 }
 
-static void make_part(const struct export_bytes *bytes, const struct export_part *part,
-                      struct zt_slice *slice, struct zt_component_view *out_part)
+static void make_view(const struct export_bytes *bytes, const struct export_origin *origin,
+                      struct zt_slice *slice, struct zt_component_view *out_view)
 {
     const struct zt_model *model = bytes->generation->model;
 
-    *out_part = (struct zt_component_view){
-        .from_width = part->from_width, .to_width = part->to_width, .is_signed = part->is_signed};
+    *out_view = (struct zt_component_view){.from_width = origin->from_width,
+                                           .to_width = origin->to_width,
+                                           .is_signed = origin->is_signed};
     if (bytes->cut != NULL) {
-        zt_object_cut(model, &model->objects[part->object], bytes->cut, slice);
-        out_part->cut = slice;
+        zt_object_cut(model, &model->objects[origin->object], bytes->cut, slice);
+        out_view->cut = slice;
     }
 }
 
-static enum zt_status name_failure(const struct export_bytes *bytes, const struct export_part *part,
-                                   enum zt_status status, struct zt_error *error)
+static enum zt_status name_failure(const struct export_bytes *bytes,
+                                   const struct export_origin *origin, enum zt_status status,
+                                   struct zt_error *error)
 {
     const struct zt_model *model = bytes->generation->model;
 
     if (status != ZT_OK)
-        zt_error_at(error, zt_object_name(&model->objects[part->object]),
-                    zt_component_name(&model->components[part->component]));
+        zt_error_at(error, zt_object_name(&model->objects[origin->object]),
+                    zt_component_name(&model->components[origin->component]));
     return status;
 }
 
-enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export_part *part,
+enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export_origin *origin,
                                  uint64_t offset, struct export_buffer buffer,
                                  struct zt_error *error)
 {
-    const struct zt_component *component = &bytes->generation->model->components[part->component];
+    const struct zt_component *component = &bytes->generation->model->components[origin->component];
     struct zt_slice slice;
     struct zt_component_view from;
     enum zt_status status;
 
-    make_part(bytes, part, &slice, &from);
+    make_view(bytes, origin, &slice, &from);
     if (zt_component_is_plain(component)) {
         from.source = file_of(bytes, component);
         from.base = component->offset;
         status = zt_component_view_read(&from, offset, buffer.at, buffer.length, error);
-        return name_failure(bytes, part, status, error);
+        return name_failure(bytes, origin, status, error);
     }
-    /* Those who read one export beside each other would only close each other's source. */
+    /* Concurrent readers of one export would only close each other's source. */
     pthread_mutex_lock(&bytes->lock);
-    status = open_source(bytes, part->component, error);
+    status = open_source(bytes, origin->component, error);
     from.source = bytes->source;
     if (status == ZT_OK)
         status = zt_component_view_read(&from, offset, buffer.at, buffer.length, error);
     pthread_mutex_unlock(&bytes->lock);
-    return name_failure(bytes, part, status, error);
+    return name_failure(bytes, origin, status, error);
 }
 
-bool export_bytes_stored(const struct export_bytes *bytes, const struct export_part *part,
+bool export_bytes_stored(const struct export_bytes *bytes, const struct export_origin *origin,
                          struct zt_source **out_source, uint64_t *out_offset)
 {
-    const struct zt_component *component = &bytes->generation->model->components[part->component];
+    const struct zt_component *component = &bytes->generation->model->components[origin->component];
     struct zt_slice slice;
     struct zt_component_view from;
 
-    if (!zt_component_is_plain(component) || part->to_width > 0)
+    if (!zt_component_is_plain(component) || origin->to_width > 0)
         return false;
-    make_part(bytes, part, &slice, &from);
+    make_view(bytes, origin, &slice, &from);
     if (from.cut != NULL && !zt_slice_is_contiguous(&slice))
         return false;
     *out_source = file_of(bytes, component);

@@ -1,20 +1,24 @@
-/* The plans that there are: a list in order of last use, bounded by their number and by the memory
- * of those that nobody uses. */
+/* Keeps the plans of exports in order of last use, within bounds on their number and on the memory of
+ * those that nobody uses; shares each among the requests that ask for it. export_work.c and
+ * export_prepare.c make them. */
 #include "derived/export_plan.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "derived/export_question.h"
+#include "base/clock.h"
+#include "base/recency.h"
 #include "derived/export_work.h"
 #include "zt/digest.h"
 
-/* The list is walked for each request. */
+/* Every request walks the list. */
 #define PLANS_MAX 256
-/* Laid out, a file of 100,000 objects takes about 15 MB, most of it the index that will be sent. */
+/* The plan of a file of 100,000 objects takes about 15 MB, most of it the index to be sent. */
 #define CACHE_BYTES ((uint64_t)128 << 20)
+/* How often the requests that wait for a plan are checked: each check costs a call per request. */
+#define WAITERS_CHECK_MS 1000
 
 enum state {
     STATE_NEW,
@@ -25,27 +29,36 @@ enum state {
     STATE_FAILED
 };
 
+/* Identifies the version of a model's files. A plan must not hold the generation, which would keep
+ * them open. */
+struct version {
+    char etag[GENERATION_ETAG_SIZE];
+    uint64_t device;
+    int64_t changed_ns;
+};
+
 struct plan {
-    struct export_plan base; /* first: what is handed out is the plan */
+    struct recency_link link; /* first: the list's entry is the plan */
+    struct export_plan base;
     struct export_cache *cache;
-    struct export_question question;
+    struct version version;
+    struct export_query query; /* a copy; its texts are one block, which begins at matches */
+    char *query_text;          /* describes the query; no two queries have the same */
+    size_t query_length;
     enum state state;
     bool listed;
-    unsigned references; /* the work's own is one of them */
+    unsigned references; /* of requests, and one of the work while a stage runs */
     struct export_work *work;
     struct waiter *waiters;
-    time_t looked_s; /* when it was last looked whether they are there */
-    struct plan *newer;
-    struct plan *older;
+    int64_t waiters_checked_ms;
+    struct plan *next_evicted;
 };
 
 struct export_cache {
     struct server *server;
     pthread_mutex_t lock;
-    struct plan *newest;
-    struct plan *oldest;
-    size_t count;
-    uint64_t bytes; /* of plans that are ready */
+    struct recency plans;
+    uint64_t bytes; /* of the listed plans that are ready */
     atomic_bool stopping;
 };
 
@@ -65,119 +78,166 @@ void export_cache_stop(struct export_cache *cache)
     atomic_store(&cache->stopping, true);
 }
 
+static struct plan *plan_of(struct export_plan *base)
+{
+    return (struct plan *)(void *)((char *)base - offsetof(struct plan, base));
+}
+
+/* --- the query of a plan --- */
+
+/* Every text follows its length, so that different queries have different descriptions. */
+static void write_query(FILE *stream, const struct export_query *query)
+{
+    fprintf(stream, "%d %" PRIu64 "/%" PRIu64 "@%" PRId64 " %zu:", (int)query->target,
+            query->cut.part, query->cut.parts, query->cut.axis, query->prefix.length);
+    fwrite(query->prefix.bytes, 1, query->prefix.length, stream);
+    for (size_t i = 0; i < query->match_count; i++) {
+        fprintf(stream, " %zu:", query->matches[i].length);
+        fwrite(query->matches[i].bytes, 1, query->matches[i].length, stream);
+    }
+}
+
+static bool describe_query(struct plan *plan)
+{
+    FILE *stream = open_memstream(&plan->query_text, &plan->query_length);
+
+    if (stream == NULL)
+        return false;
+    write_query(stream, &plan->query);
+    return fclose(stream) == 0;
+}
+
+static char *copy_text(char *at, struct zt_text *text)
+{
+    if (text->length > 0)
+        memcpy(at, text->bytes, text->length);
+    text->bytes = at;
+    return at + text->length;
+}
+
+static bool copy_query(struct plan *plan, const struct export_query *query)
+{
+    size_t length = query->prefix.length;
+    struct zt_text *matches;
+    char *at;
+
+    for (size_t i = 0; i < query->match_count; i++)
+        length += query->matches[i].length;
+    matches = malloc(query->match_count * sizeof(*matches) + length + 1);
+    if (matches == NULL)
+        return false;
+    plan->query = *query;
+    plan->query.matches = matches;
+    at = copy_text((char *)(matches + query->match_count), &plan->query.prefix);
+    for (size_t i = 0; i < query->match_count; i++) {
+        matches[i] = query->matches[i];
+        at = copy_text(at, &matches[i]);
+    }
+    assert(at == (char *)(matches + query->match_count) + length);
+    return true;
+}
+
+static bool is_same(const struct plan *a, const struct plan *b)
+{
+    return a->query_length == b->query_length &&
+           memcmp(a->query_text, b->query_text, a->query_length) == 0 &&
+           strcmp(a->version.etag, b->version.etag) == 0 &&
+           a->version.device == b->version.device && a->version.changed_ns == b->version.changed_ns;
+}
+
 /* --- the list; the lock is held --- */
 
 static uint64_t charge(const struct plan *plan)
 {
-    const struct zt_file_plan *image = plan->base.image;
-    uint64_t bytes = sizeof(*plan) + 2 * plan->question.length;
+    const struct zt_file_plan *file = plan->base.file;
+    uint64_t bytes = sizeof(*plan) + 2 * plan->query_length;
 
-    if (image == NULL)
+    if (file == NULL)
         return bytes;
-    for (size_t i = 0; i < image->piece_count; i++)
-        bytes += image->pieces[i].is_component ? 0 : image->pieces[i].length;
-    return bytes + image->piece_count * sizeof(*image->pieces) +
-           plan->base.part_count * sizeof(*plan->base.parts);
+    for (size_t i = 0; i < file->piece_count; i++)
+        bytes += file->pieces[i].is_component ? 0 : file->pieces[i].length;
+    return bytes + file->piece_count * sizeof(*file->pieces) +
+           plan->base.origin_count * sizeof(*plan->base.origins);
 }
 
-static void enlist(struct export_cache *cache, struct plan *plan)
+static void list(struct plan *plan)
 {
+    assert(!plan->listed);
     plan->listed = true;
-    plan->newer = NULL;
-    plan->older = cache->newest;
-    if (cache->newest != NULL)
-        cache->newest->newer = plan;
-    else
-        cache->oldest = plan;
-    cache->newest = plan;
-    cache->count++;
+    recency_add(&plan->cache->plans, &plan->link);
 }
 
-static void delist(struct export_cache *cache, struct plan *plan)
-{
-    if (plan->newer != NULL)
-        plan->newer->older = plan->older;
-    else
-        cache->newest = plan->older;
-    if (plan->older != NULL)
-        plan->older->newer = plan->newer;
-    else
-        cache->oldest = plan->newer;
-    plan->listed = false;
-    cache->count--;
-}
-
-/* Takes a plan out of the list; it goes when nobody holds it. */
-static void drop(struct export_cache *cache, struct plan *plan)
+/* The plan is no longer found, and is freed once nobody holds it. */
+static void unlist(struct plan *plan)
 {
     if (!plan->listed)
         return;
-    delist(cache, plan);
-    if (plan->state == STATE_READY)
-        cache->bytes -= charge(plan);
+    plan->listed = false;
+    recency_remove(&plan->cache->plans, &plan->link);
+    if (plan->state == STATE_READY) {
+        assert(plan->cache->bytes >= charge(plan));
+        plan->cache->bytes -= charge(plan);
+    }
 }
 
-/* Those that nobody holds go, oldest first, until the rest is within bounds; *doomed gathers what
- * is to be freed once the lock is given back. */
-static struct plan *shrink(struct export_cache *cache)
+/* Unlists plans that nobody holds, oldest first, until the rest is within bounds, and adds them to
+ * *evicted, to be freed without the lock. */
+static void evict(struct export_cache *cache, struct plan **evicted)
 {
-    struct plan *doomed = NULL;
-    struct plan *plan = cache->oldest;
+    struct recency_link *link = cache->plans.oldest;
 
-    while (plan != NULL && (cache->bytes > CACHE_BYTES || cache->count > PLANS_MAX)) {
-        struct plan *newer = plan->newer;
+    while (link != NULL && (cache->bytes > CACHE_BYTES || cache->plans.count > PLANS_MAX)) {
+        struct plan *plan = (struct plan *)link;
 
+        link = link->newer;
         if (plan->references == 0) {
-            drop(cache, plan);
-            plan->older = doomed;
-            doomed = plan;
+            unlist(plan);
+            plan->next_evicted = *evicted;
+            *evicted = plan;
         }
-        plan = newer;
     }
-    return doomed;
 }
 
 static void free_plan(struct plan *plan)
 {
+    assert(!plan->listed && plan->waiters == NULL);
     export_work_free(plan->work);
-    zt_file_plan_free(plan->base.image);
-    free(plan->base.parts);
-    export_question_free(&plan->question);
+    zt_file_plan_free(plan->base.file);
+    free(plan->base.origins);
+    free(plan->query_text);
+    free((void *)(uintptr_t)plan->query.matches);
     free(plan);
 }
 
-static void free_plans(struct plan *doomed)
+static void free_plans(struct plan *evicted)
 {
-    while (doomed != NULL) {
-        struct plan *next = doomed->older;
+    while (evicted != NULL) {
+        struct plan *next = evicted->next_evicted;
 
-        free_plan(doomed);
-        doomed = next;
+        free_plan(evicted);
+        evicted = next;
     }
 }
 
 void export_cache_free(struct export_cache *cache)
 {
-    struct plan *doomed = NULL;
-
     if (cache == NULL)
         return;
-    while (cache->oldest != NULL) {
-        struct plan *plan = cache->oldest;
+    while (cache->plans.oldest != NULL) {
+        struct plan *plan = (struct plan *)cache->plans.oldest;
 
         assert(plan->references == 0);
-        drop(cache, plan);
-        plan->older = doomed;
-        doomed = plan;
+        unlist(plan);
+        free_plan(plan);
     }
-    free_plans(doomed);
+    assert(cache->bytes == 0);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
 
 /* --- finding --- */
 
-/* NULL when memory is out. */
+/* NULL if memory is out. */
 static struct plan *make_plan(struct export_cache *cache, const struct generation *generation,
                               const struct export_query *query)
 {
@@ -185,14 +245,17 @@ static struct plan *make_plan(struct export_cache *cache, const struct generatio
 
     if (plan == NULL)
         return NULL;
-    if (!export_question_init(&plan->question, generation, query)) {
+    if (!copy_query(plan, query) || !describe_query(plan)) {
         free_plan(plan);
         return NULL;
     }
+    memcpy(plan->version.etag, generation->etag, sizeof(plan->version.etag));
+    plan->version.device = generation->identity.device;
+    plan->version.changed_ns = generation->identity.changed_ns;
     plan->cache = cache;
     plan->references = 1;
     zt_error_clear(&plan->base.error);
-    zt_xxh3_128(plan->question.text, plan->question.length, plan->base.identity);
+    zt_xxh3_128(plan->query_text, plan->query_length, plan->base.identity);
     return plan;
 }
 
@@ -200,75 +263,71 @@ struct export_plan *export_plan_find(struct export_cache *cache, struct generati
                                      const struct export_query *query)
 {
     struct plan *made = make_plan(cache, generation, query);
-    struct plan *plan;
+    struct recency_link *link;
+    struct plan *found;
 
     if (made == NULL)
         return NULL;
     pthread_mutex_lock(&cache->lock);
-    plan = cache->newest;
-    while (plan != NULL && !export_question_is_same(&plan->question, &made->question))
-        plan = plan->older;
-    if (plan != NULL) {
-        plan->references++;
-        /* It was used now. */
-        delist(cache, plan);
-        enlist(cache, plan);
+    link = cache->plans.newest;
+    while (link != NULL && !is_same((struct plan *)link, made))
+        link = link->older;
+    found = (struct plan *)link;
+    if (found != NULL) {
+        found->references++;
+        recency_touch(&cache->plans, link);
     } else {
-        enlist(cache, made);
+        list(made);
     }
     pthread_mutex_unlock(&cache->lock);
-    if (plan == NULL)
+    if (found == NULL)
         return &made->base;
     free_plan(made);
-    return &plan->base;
+    return &found->base;
 }
 
-/* Drops a hold. What is not whole and nobody wants is begun anew by the next who asks: its outline
+/* Drops a reference. A plan that is not ready and that nobody wants goes at once, since its work
  * holds files open. */
 static void release(struct plan *plan)
 {
     struct export_cache *cache = plan->cache;
-    struct plan *doomed;
+    struct plan *evicted = NULL;
 
     pthread_mutex_lock(&cache->lock);
     assert(plan->references > 0);
     plan->references--;
     if (plan->references == 0 && plan->state != STATE_READY)
-        drop(cache, plan);
-    doomed = shrink(cache);
-    if (plan->references == 0 && !plan->listed && plan->state != STATE_READY) {
-        plan->older = doomed;
-        doomed = plan;
-    }
+        unlist(plan);
+    if (plan->references == 0 && !plan->listed)
+        evicted = plan;
+    evict(cache, &evicted);
     pthread_mutex_unlock(&cache->lock);
-    free_plans(doomed);
+    free_plans(evicted);
 }
 
-void export_plan_release(void *thing)
+void export_plan_release(void *base)
 {
-    release(thing);
+    release(plan_of(base));
 }
 
 /* --- stages --- */
 
-/* Whether the requests that hold the plan all wait for it, and are all gone. Not looked at each
- * time: it costs a call for each of them. The lock is held. */
+/* Whether every request that holds the plan waits for it and has lost its client. The lock is held. */
 static bool is_abandoned(struct plan *plan)
 {
-    struct timespec now;
+    const int64_t now_ms = clock_coarse_ms();
     unsigned waiting = 0;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (now.tv_sec == plan->looked_s)
+    if (now_ms - plan->waiters_checked_ms < WAITERS_CHECK_MS)
         return false;
-    plan->looked_s = now.tv_sec;
+    plan->waiters_checked_ms = now_ms;
     for (const struct waiter *waiter = plan->waiters; waiter != NULL; waiter = waiter->next)
         waiting++;
     return waiting + 1 == plan->references && waiters_are_gone(plan->waiters);
 }
 
-/* Whether a request, not only the work itself, holds the plan. One that nobody wants is found by
- * nobody else. */
+/* Whether a request, not only the work, wants the plan. A plan that nobody wants is unlisted, so that
+ * no request finds it while its work ends. */
 static bool is_wanted(void *context)
 {
     struct plan *plan = context;
@@ -279,32 +338,37 @@ static bool is_wanted(void *context)
     pthread_mutex_lock(&plan->cache->lock);
     wanted = plan->references > 1 && !is_abandoned(plan);
     if (!wanted)
-        drop(plan->cache, plan);
+        unlist(plan);
     pthread_mutex_unlock(&plan->cache->lock);
     return wanted;
 }
 
-/* Takes the outcome of a stage in. The lock is held. */
-static void settle(struct plan *plan, const struct export_result *result)
+/* A failed plan is unlisted: the failure may pass, so the next request starts over. */
+static void fail(struct plan *plan, const struct export_result *result)
 {
-    struct export_cache *cache = plan->cache;
+    plan->base.failure = result->failure;
+    plan->base.verdict = result->verdict;
+    plan->base.error = result->error;
+    unlist(plan);
+    plan->state = STATE_FAILED;
+}
 
+/* Records the result of a stage. The lock is held. */
+static void record(struct plan *plan, const struct export_result *result)
+{
+    assert(plan->state == STATE_OUTLINING || plan->state == STATE_PREPARING);
     if (result->failed) {
-        plan->base.failure = result->failure;
-        plan->base.verdict = result->verdict;
-        plan->base.error = result->error;
-        /* Whoever asks next begins anew: what failed may pass. */
-        drop(cache, plan);
-        plan->state = STATE_FAILED;
+        fail(plan, result);
     } else if (plan->state == STATE_OUTLINING) {
         plan->state = STATE_OUTLINED;
     } else {
-        plan->base.image = result->image;
-        plan->base.parts = result->parts;
-        plan->base.part_count = result->part_count;
+        assert(result->file != NULL && result->origins != NULL);
+        plan->base.file = result->file;
+        plan->base.origins = result->origins;
+        plan->base.origin_count = result->origin_count;
         plan->state = STATE_READY;
         if (plan->listed)
-            cache->bytes += charge(plan);
+            plan->cache->bytes += charge(plan);
     }
 }
 
@@ -317,7 +381,7 @@ static void stage_ended(void *context)
 
     export_work_take(plan->work, &result);
     pthread_mutex_lock(&plan->cache->lock);
-    settle(plan, &result);
+    record(plan, &result);
     if (plan->state != STATE_OUTLINED) {
         done = plan->work;
         plan->work = NULL;
@@ -327,6 +391,7 @@ static void stage_ended(void *context)
     pthread_mutex_unlock(&plan->cache->lock);
     export_work_free(done);
     while (waiter != NULL) {
+        /* A waiter may be gone once it has been woken. */
         struct waiter *next = waiter->next;
 
         waiter->wake(waiter);
@@ -335,8 +400,9 @@ static void stage_ended(void *context)
     release(plan);
 }
 
-/* The lock is held; true when the stage is to be begun, for which the plan is held. */
-static bool join(struct plan *plan, enum state before, enum state doing, struct waiter *waiter)
+/* Adds a waiter. True: the caller begins the stage, for which the plan is held. The lock is held. */
+static bool wait_for_stage(struct plan *plan, enum state before, enum state doing,
+                           struct waiter *waiter)
 {
     waiter->next = plan->waiters;
     plan->waiters = waiter;
@@ -347,30 +413,35 @@ static bool join(struct plan *plan, enum state before, enum state doing, struct 
     return true;
 }
 
-enum export_answer export_plan_outline(struct export_plan *base, struct generation *generation,
-                                       struct waiter *waiter)
+static void make_work(struct plan *plan, struct generation *generation)
 {
-    struct plan *plan = (struct plan *)base;
     const struct export_order order = {.server = plan->cache->server,
                                        .generation = generation,
-                                       .query = &plan->question.query,
+                                       .query = &plan->query,
                                        .ended = stage_ended,
                                        .wanted = is_wanted,
                                        .context = plan};
+    struct export_result failed = {.failed = true, .failure = EXPORT_ERROR};
+
+    plan->work = export_work_new(&order);
+    if (plan->work == NULL) {
+        zt_fail(&failed.error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an export");
+        fail(plan, &failed);
+    }
+}
+
+enum export_answer export_plan_outline(struct export_plan *base, struct generation *generation,
+                                       struct waiter *waiter)
+{
+    struct plan *plan = plan_of(base);
     bool begun = false;
     enum state state;
 
     pthread_mutex_lock(&plan->cache->lock);
-    if (plan->state == STATE_NEW && plan->work == NULL)
-        plan->work = export_work_new(&order);
-    if (plan->state == STATE_NEW && plan->work == NULL) {
-        zt_fail(&plan->base.error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an export");
-        plan->base.failure = EXPORT_ERROR;
-        drop(plan->cache, plan);
-        plan->state = STATE_FAILED;
-    }
+    if (plan->state == STATE_NEW)
+        make_work(plan, generation);
     if (plan->state == STATE_NEW || plan->state == STATE_OUTLINING)
-        begun = join(plan, STATE_NEW, STATE_OUTLINING, waiter);
+        begun = wait_for_stage(plan, STATE_NEW, STATE_OUTLINING, waiter);
     state = plan->state;
     pthread_mutex_unlock(&plan->cache->lock);
     if (begun)
@@ -382,14 +453,14 @@ enum export_answer export_plan_outline(struct export_plan *base, struct generati
 
 enum export_answer export_plan_prepare(struct export_plan *base, struct waiter *waiter)
 {
-    struct plan *plan = (struct plan *)base;
+    struct plan *plan = plan_of(base);
     bool begun = false;
     enum state state;
 
     pthread_mutex_lock(&plan->cache->lock);
     assert(plan->state >= STATE_OUTLINED);
     if (plan->state == STATE_OUTLINED || plan->state == STATE_PREPARING)
-        begun = join(plan, STATE_OUTLINED, STATE_PREPARING, waiter);
+        begun = wait_for_stage(plan, STATE_OUTLINED, STATE_PREPARING, waiter);
     state = plan->state;
     pthread_mutex_unlock(&plan->cache->lock);
     if (begun)

@@ -1,12 +1,15 @@
-/* What reads the data of an export: components are verified, and read where that is not enough,
- * several at once; then content is checked, equal bytes are found, and the file is laid out.
+/* Prepares an export from its outline: verifies components, and reads them where the target states
+ * their digests or lengths, several at once; then checks contents, finds equal bytes and lays out the
+ * file.
  *
- * No job waits for another: a runner whose component is being verified ends, and is queued again by
- * whoever verified it. After a while of reading it queues itself, so that exports do not keep
- * others from the workers. */
+ * No job waits for another: a runner whose component is being verified ends, and the verifier queues
+ * it again. A runner that has read for a while queues itself again, so that exports do not keep
+ * other jobs from the workers. */
+#include "derived/export_work.h"
+
+#include <assert.h>
 #include <stdlib.h>
 
-#include "derived/export_making.h"
 #include "verify/found_digests.h"
 #include "verify/kept_facts.h"
 #include "verify/verifier.h"
@@ -14,25 +17,25 @@
 #include "zt/decode.h"
 
 #define NONE UINT32_MAX
-/* What a runner reads before others have their turn: about 0.1 s. */
-#define TURN_BYTES ((uint64_t)64 << 20)
-/* Up to this a job of its own costs more than the hashing. */
+/* What a runner reads before it queues itself again: about 0.1 s. */
+#define RUN_BYTES ((uint64_t)64 << 20)
+/* Up to this length, a job of its own costs more than the hashing. */
 #define SMALL_BYTES ((uint64_t)1 << 20)
 
 /* --- one component --- */
 
-static const struct export_part *part_of(const struct export_work *work, uint32_t component)
+static const struct export_origin *origin_of(const struct export_work *work, uint32_t component)
 {
     return &work->selected[work->projection->origins[component].component];
 }
 
-/* Whether it is not enough that it is verified: what the target states is not known yet, or a
- * stream may turn out not to decode, though its digest is right, when half of the file is sent. */
+/* Whether a verified component must be read as well: what the target states about it is not known,
+ * or its digest does not prove that it decodes, and half of the file would be sent before that fails. */
 static bool must_read(const struct export_work *work, uint32_t component,
                       enum component_state state)
 {
     const struct zt_model *model = work->order.generation->model;
-    const struct zt_component *from = export_component_of(work, part_of(work, component));
+    const struct zt_component *from = export_component_of(work, origin_of(work, component));
     enum zt_digest_algorithm algorithm;
     bool decoded = state == COMPONENT_VERIFIED &&
                    (!zt_digest_covers_stored(model) || model->format == ZT_FORMAT_NPZ);
@@ -62,19 +65,20 @@ static struct zt_conversion conversion_of(const struct export_work *work,
                                   .trusted = true};
 }
 
-/* Whether the bytes are those of a whole component of the file, so that what is found holds for
- * other questions too. */
+/* Whether the bytes are those of a whole stored component, so that their fingerprint serves other
+ * queries too. */
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
     return (work->cut == NULL || work->cut->parts == 1) &&
            work->projection->origins[component].change == ZT_CHANGE_NONE;
 }
 
-/* What an earlier question, or the search for blobs, has read. */
-static bool recall(const struct export_work *work, uint32_t component, struct zt_fingerprint *fact)
+/* Finds a fingerprint that an earlier export or the search for blobs computed. */
+static bool find_fingerprint(const struct export_work *work, uint32_t component,
+                             struct zt_fingerprint *fingerprint)
 {
     const struct generation *generation = work->order.generation;
-    const uint32_t from = part_of(work, component)->component;
+    const uint32_t from = origin_of(work, component)->component;
     struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
     enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
     bool known;
@@ -82,31 +86,32 @@ static bool recall(const struct export_work *work, uint32_t component, struct zt
     (void)zt_target_fingerprint(work->order.query->target, &algorithm);
     if (!is_whole(work, component))
         return false;
-    known = kept_fact_find(generation, from, algorithm, fact);
+    known = kept_fact_find(generation, from, algorithm, fingerprint);
     if (!known && algorithm == ZT_DIGEST_SHA256 &&
         zt_component_is_plain(&generation->model->components[from]) &&
         found_digest_whole(generation, from, digest.bytes)) {
-        *fact = (struct zt_fingerprint){.length = generation->model->components[from].length,
-                                        .digest = digest};
+        *fingerprint = (struct zt_fingerprint){.length = generation->model->components[from].length,
+                                               .digest = digest};
         known = true;
     }
-    fact->same_as = component;
+    fingerprint->same_as = component;
     return known;
 }
 
-static void gather(struct export_runner *runner)
+static void compute_fingerprint(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
-    struct zt_fingerprint *fact = &work->facts[runner->component];
+    struct zt_fingerprint *fingerprint = &work->fingerprints[runner->component];
     const struct zt_progress progress = {advance, runner};
     const struct zt_conversion conversion = conversion_of(work, runner->files, &progress);
     struct zt_error error;
-    enum zt_status status = zt_fingerprint_take(&conversion, runner->component, fact, &error);
-    const struct export_part *part = part_of(work, runner->component);
+    enum zt_status status =
+        zt_fingerprint_take(&conversion, runner->component, fingerprint, &error);
+    const struct export_origin *origin = origin_of(work, runner->component);
 
-    if (status == ZT_OK && !export_is_too_large(work, part, fact->length) &&
+    if (status == ZT_OK && !export_is_too_large(work, origin, fingerprint->length) &&
         is_whole(work, runner->component))
-        kept_fact_add(work->order.generation, part->component, fact);
+        kept_fact_add(work->order.generation, origin->component, fingerprint);
     if (status != ZT_OK && export_is_wanted(work))
         export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
 }
@@ -114,7 +119,7 @@ static void gather(struct export_runner *runner)
 static enum component_state verify(struct export_runner *runner)
 {
     const struct export_order *order = &runner->work->order;
-    const uint32_t component = part_of(runner->work, runner->component)->component;
+    const uint32_t component = origin_of(runner->work, runner->component)->component;
     const uint64_t length = order->generation->model->components[component].length;
 
     if (order->server->config->verify != CONFIG_VERIFY_OFF && length <= SMALL_BYTES &&
@@ -126,40 +131,41 @@ static enum component_state verify(struct export_runner *runner)
     return verifier_ask(order->server->verifier, order->generation, component, &runner->waiter);
 }
 
-/* False: the runner will be queued again once the component is verified, and is no longer ours. */
+/* False: the verifier will queue the runner again, so the caller must not touch it. */
 static bool prepare_component(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
     const uint32_t component = runner->component;
-    const struct export_part *part = part_of(work, component);
+    const struct export_origin *origin = origin_of(work, component);
     const enum component_state state = verify(runner);
 
     if (state == COMPONENT_CHECKING)
         return false;
     if (state == COMPONENT_CORRUPT) {
         if (export_is_wanted(work))
-            export_fail_component(work, EXPORT_CORRUPT, part,
-                                  "the stored bytes do not agree with the digest that the file "
-                                  "states; they are not served");
+            export_fail_component(work, EXPORT_CORRUPT, origin,
+                                  "the stored bytes do not match the digest stated in the file; "
+                                  "they are not served");
         return true;
     }
-    work->facts[component] = (struct zt_fingerprint){
+    work->fingerprints[component] = (struct zt_fingerprint){
         .length = work->projection->model->components[component].decoded_length,
         .same_as = component};
-    if (must_read(work, component, state) && !recall(work, component, &work->facts[component]))
-        gather(runner);
+    if (must_read(work, component, state) &&
+        !find_fingerprint(work, component, &work->fingerprints[component]))
+        compute_fingerprint(runner);
     return true;
 }
 
-/* --- the end --- */
+/* --- the file --- */
 
-static void make_parts(struct export_work *work)
+static void make_origins(struct export_work *work)
 {
     const struct zt_projection *projection = work->projection;
     const uint32_t count = projection->model->component_count;
-    struct export_part *parts = calloc(count + (size_t)1, sizeof(*parts));
+    struct export_origin *origins = calloc(count + (size_t)1, sizeof(*origins));
 
-    if (parts == NULL) {
+    if (origins == NULL) {
         export_fail_memory(work);
         return;
     }
@@ -170,13 +176,13 @@ static void make_parts(struct export_work *work)
         zt_component_view_set_change(&change, (enum zt_change)origin->change,
                                      &work->selection.model->components[origin->component],
                                      &projection->model->components[i]);
-        parts[i] = work->selected[origin->component];
-        parts[i].from_width = change.from_width;
-        parts[i].to_width = change.to_width;
-        parts[i].is_signed = change.is_signed;
+        origins[i] = work->selected[origin->component];
+        origins[i].from_width = change.from_width;
+        origins[i].to_width = change.to_width;
+        origins[i].is_signed = change.is_signed;
     }
-    work->result.parts = parts;
-    work->result.part_count = count;
+    work->result.origins = origins;
+    work->result.origin_count = count;
 }
 
 static void lay_out(struct export_work *work)
@@ -186,18 +192,22 @@ static void lay_out(struct export_work *work)
     enum zt_status status = zt_conversion_check(&conversion, &error);
 
     if (status == ZT_OK)
-        status = zt_fingerprints_match(&conversion, work->facts, &error);
+        status = zt_fingerprints_match(&conversion, work->fingerprints, &error);
     if (status == ZT_OK)
-        status = zt_file_plan_make(work->projection, work->facts, &work->result.image, &error);
+        status =
+            zt_file_plan_make(work->projection, work->fingerprints, &work->result.file, &error);
     if (status != ZT_OK)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
     else
-        make_parts(work);
+        make_origins(work);
 }
 
 static void end_runner(struct export_work *work)
 {
-    if (atomic_fetch_sub(&work->running, 1) > 1)
+    const unsigned running = atomic_fetch_sub(&work->running, 1);
+
+    assert(running >= 1 && running <= EXPORT_RUNNERS);
+    if (running > 1)
         return;
     if (export_is_wanted(work))
         lay_out(work);
@@ -206,6 +216,7 @@ static void end_runner(struct export_work *work)
 
 /* --- runners --- */
 
+/* About what must be read and decoded at most. */
 static uint64_t bytes_of(const struct export_work *work)
 {
     uint64_t sum = 0;
@@ -220,7 +231,7 @@ static uint64_t bytes_of(const struct export_work *work)
     return sum;
 }
 
-/* Small exports do not wait until large ones have ended. */
+/* By size, so that small exports do not wait for large ones. */
 static void submit(struct export_runner *runner)
 {
     workers_submit_sized(runner->work->order.server->workers, &runner->job, runner->work->bytes);
@@ -246,7 +257,7 @@ static void run_runner(struct job *job)
         if (!prepare_component(runner))
             return;
         runner->component = NONE;
-        if (runner->spent_bytes > TURN_BYTES) {
+        if (runner->spent_bytes > RUN_BYTES) {
             submit(runner);
             return;
         }
@@ -297,12 +308,13 @@ void export_work_prepare(struct export_work *work)
 {
     bool made = true;
 
+    assert(work->projection != NULL && work->fingerprints == NULL);
     work->bytes = bytes_of(work);
-    work->facts =
-        calloc(work->projection->model->component_count + (size_t)1, sizeof(*work->facts));
+    work->fingerprints =
+        calloc(work->projection->model->component_count + (size_t)1, sizeof(*work->fingerprints));
     for (unsigned i = 0; i < EXPORT_RUNNERS && made; i++)
         made = make_runner(work, &work->runners[i]);
-    if (!made || work->facts == NULL) {
+    if (!made || work->fingerprints == NULL) {
         export_fail_memory(work);
         atomic_store(&work->running, 1);
         work->runners[0].work = work;

@@ -1,7 +1,15 @@
-/* The life of a plan in the making, and how it fails. */
+/* Makes the outline of an export: selects objects, cuts them, and projects them to the target format.
+ * Nothing of the data is read. Also creates and frees the work, and records its failure. */
+#include "derived/export_work.h"
+
+#include <assert.h>
 #include <stdlib.h>
 
-#include "derived/export_making.h"
+#include "base/glob.h"
+#include "zt/decode.h"
+
+/* Selecting and projecting what a larger manifest names may take longer than about 10 ms. */
+#define LONG_MANIFEST_BYTES 262144
 
 struct export_work *export_work_new(const struct export_order *order)
 {
@@ -29,9 +37,9 @@ void export_work_free(struct export_work *work)
     zt_projection_free(work->projection);
     zt_selection_free(&work->selection);
     free(work->selected);
-    free(work->facts);
-    zt_file_plan_free(work->result.image);
-    free(work->result.parts);
+    free(work->fingerprints);
+    zt_file_plan_free(work->result.file);
+    free(work->result.origins);
     pthread_mutex_destroy(&work->lock);
     generation_release(work->order.generation);
     free(work);
@@ -40,11 +48,11 @@ void export_work_free(struct export_work *work)
 void export_work_take(struct export_work *work, struct export_result *out_result)
 {
     *out_result = work->result;
-    work->result.image = NULL;
-    work->result.parts = NULL;
+    work->result.file = NULL;
+    work->result.origins = NULL;
 }
 
-/* --- failing --- */
+/* --- failure --- */
 
 void export_fail(struct export_work *work, enum export_failure failure,
                  const struct zt_error *error)
@@ -68,25 +76,24 @@ void export_fail_memory(struct export_work *work)
 }
 
 const struct zt_component *export_component_of(const struct export_work *work,
-                                               const struct export_part *part)
+                                               const struct export_origin *origin)
 {
-    return &work->order.generation->model->components[part->component];
+    return &work->order.generation->model->components[origin->component];
 }
 
 void export_fail_component(struct export_work *work, enum export_failure failure,
-                           const struct export_part *part, const char *message)
+                           const struct export_origin *origin, const char *message)
 {
-    const struct zt_component *component = export_component_of(work, part);
+    const struct zt_component *component = export_component_of(work, origin);
     struct zt_error error;
 
     zt_fail(&error, failure == EXPORT_CORRUPT ? ZT_CORRUPT : ZT_UNSUPPORTED, NULL,
             component->offset, "%s", message);
-    zt_error_at(&error, zt_object_name(&work->order.generation->model->objects[part->object]),
+    zt_error_at(&error, zt_object_name(&work->order.generation->model->objects[origin->object]),
                 zt_component_name(component));
     export_fail(work, failure, &error);
 }
 
-/* What a status means where a component is read (ours: unsupported), or a file laid out. */
 enum export_failure export_failure_of(enum zt_status status, enum export_failure unsupported)
 {
     switch (status) {
@@ -102,7 +109,6 @@ enum export_failure export_failure_of(enum zt_status status, enum export_failure
     }
 }
 
-/* Whether to go on. */
 bool export_is_wanted(struct export_work *work)
 {
     struct zt_error error;
@@ -114,4 +120,157 @@ bool export_is_wanted(struct export_work *work)
     zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
     export_fail(work, EXPORT_ENDING, &error);
     return false;
+}
+
+/* --- objects --- */
+
+static bool is_chosen(const struct export_query *query, struct glob_set *globs, struct zt_text name)
+{
+    return zt_text_starts_with(name, query->prefix) &&
+           (globs == NULL || glob_set_matches(globs, name));
+}
+
+/* Marks the objects of the query and returns how many there are. globs NULL: any name. */
+static uint32_t mark_objects(const struct export_work *work, struct glob_set *globs, bool *chosen)
+{
+    const struct zt_model *model = work->order.generation->model;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < model->object_count; i++)
+        count += chosen[i] =
+            is_chosen(work->order.query, globs, zt_object_name(&model->objects[i]));
+    return count;
+}
+
+/* A flag for each object of the model. NULL: the work has failed. */
+static bool *choose_objects(struct export_work *work)
+{
+    const struct export_query *query = work->order.query;
+    bool *chosen = calloc(work->order.generation->model->object_count + (size_t)1, sizeof(*chosen));
+    struct glob_set *globs =
+        query->match_count > 0 ? glob_set_new(query->matches, query->match_count) : NULL;
+    uint32_t count = 0;
+    struct zt_error error;
+
+    if (chosen == NULL || (globs == NULL && query->match_count > 0)) {
+        export_fail_memory(work);
+        goto out;
+    }
+    count = mark_objects(work, globs, chosen);
+    if (count > 0 || (query->match_count == 0 && query->prefix.length == 0)) {
+        glob_set_free(globs);
+        return chosen;
+    }
+    zt_fail(&error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+            "no object of the model has a name that matches");
+    export_fail(work, EXPORT_NO_OBJECT, &error);
+out:
+    glob_set_free(globs);
+    free(chosen);
+    return NULL;
+}
+
+static void select_objects(struct export_work *work)
+{
+    const struct zt_model *model = work->order.generation->model;
+    bool *chosen = choose_objects(work);
+    const struct zt_choice choice = {chosen, work->cut};
+    struct zt_error error;
+    enum zt_status status;
+
+    if (chosen == NULL)
+        return;
+    status = zt_model_select(model, &choice, &work->selection, &work->result.verdict, &error);
+    free(chosen);
+    if (status == ZT_ARGUMENT)
+        export_fail(work, EXPORT_NOT_CUT, &error);
+    else if (status != ZT_OK)
+        export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
+}
+
+/* Finds the component of the generation for each component of the selection. */
+static void list_selected(struct export_work *work)
+{
+    const struct zt_model *model = work->selection.model;
+
+    assert(model != NULL && work->selected == NULL);
+    work->selected = calloc(model->component_count + (size_t)1, sizeof(*work->selected));
+    if (work->selected == NULL) {
+        export_fail_memory(work);
+        return;
+    }
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
+
+        for (uint32_t j = object->first_component;
+             j < object->first_component + object->component_count; j++)
+            work->selected[j] = (struct export_origin){.object = work->selection.objects[i],
+                                                       .component = work->selection.components[j]};
+    }
+}
+
+/* --- encodings and target --- */
+
+/* Whether it is decoded through the cache of decoded components, which has bounds. */
+static bool is_cached(const struct zt_component *component)
+{
+    return !zt_component_is_plain(component) && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE;
+}
+
+bool export_is_too_large(struct export_work *work, const struct export_origin *origin,
+                         uint64_t length)
+{
+    if (!is_cached(export_component_of(work, origin)) || length == ZT_LENGTH_UNKNOWN ||
+        length <= (uint64_t)work->order.server->config->limits.decoded_bytes)
+        return false;
+    export_fail_component(work, EXPORT_UNSUPPORTED_ENCODING, origin,
+                          "decoded, it exceeds limits.decoded_bytes of this server");
+    return true;
+}
+
+static void check_encodings(struct export_work *work)
+{
+    for (uint32_t i = 0; i < work->selection.model->component_count && !atomic_load(&work->failed);
+         i++) {
+        const struct export_origin *origin = &work->selected[i];
+        const struct zt_component *component = export_component_of(work, origin);
+
+        if (component->encoding == ZT_ENCODING_UNKNOWN)
+            export_fail_component(work, EXPORT_UNSUPPORTED_ENCODING, origin,
+                                  "its encoding cannot be decoded here");
+        else
+            (void)export_is_too_large(work, origin, component->decoded_length);
+    }
+}
+
+static void project(struct export_work *work)
+{
+    struct zt_error error;
+    enum zt_status status = zt_model_project(work->selection.model, work->order.query->target,
+                                             &work->projection, &error);
+
+    if (status != ZT_OK)
+        export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
+}
+
+static void run_outline(struct job *job)
+{
+    static void (*const stages[])(struct export_work * work) = {select_objects, list_selected,
+                                                                check_encodings, project};
+    struct export_work *work = (struct export_work *)job;
+
+    for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]) && export_is_wanted(work); i++)
+        stages[i](work);
+    work->order.ended(work->order.context);
+}
+
+void export_work_outline(struct export_work *work)
+{
+    const struct generation *generation = work->order.generation;
+
+    work->job.run = run_outline;
+    if (generation->model->manifest_length > LONG_MANIFEST_BYTES)
+        workers_submit_long(work->order.server->workers, &work->job);
+    else
+        workers_submit(work->order.server->workers, &work->job);
 }

@@ -1,16 +1,21 @@
-/* Making plans of exports, on workers (export_plan.h keeps them and knows who waits). */
+/* The work of making a plan, on workers. export_plan.c begins its stages and takes the result;
+ * export_work.c makes the outline, export_prepare.c the rest. */
 #ifndef DERIVED_EXPORT_WORK_H
 #define DERIVED_EXPORT_WORK_H
 
+#include <pthread.h>
+
 #include "derived/export_plan.h"
+#include "zt/convert.h"
 
-struct export_work;
+/* Components in progress at a time: enough for a few disks and processors. */
+#define EXPORT_RUNNERS 4
 
-/* What became of it, into the plan's own members. */
+/* For the members of the plan. */
 struct export_result {
-    struct zt_file_plan *image;
-    struct export_part *parts;
-    uint32_t part_count;
+    struct zt_file_plan *file;
+    struct export_origin *origins;
+    uint32_t origin_count;
     bool failed;
     enum export_failure failure;
     enum zt_slice_verdict verdict;
@@ -19,25 +24,74 @@ struct export_result {
 
 struct export_order {
     struct server *server;
-    struct generation *generation; /* held as long as the work lives */
+    struct generation *generation; /* held while the work lives */
     const struct export_query *query;
-    /* Called on a worker when a stage has ended, as the last thing that it does. */
+    /* Called on a worker when a stage has ended, as the last thing that the stage does. */
     void (*ended)(void *context);
     /* Whether anybody still waits; from any worker. */
     bool (*wanted)(void *context);
     void *context;
 };
 
-/* NULL when memory is out. The query is borrowed. */
+/* Prepares one component after another, beside the other runners. */
+struct export_runner {
+    struct job job; /* first: the job is the structure */
+    struct waiter waiter;
+    struct export_work *work;
+    uint32_t component; /* of the outline, in progress; UINT32_MAX: none */
+    uint64_t spent_bytes;
+    struct export_bytes *bytes;
+    struct zt_source *cuts;
+    struct zt_source **files; /* those of struct zt_conversion, then the cuts */
+};
+
+struct export_work {
+    struct job job; /* first: the job is the structure */
+    struct export_order order;
+    const struct zt_cut *cut;
+    struct zt_selection selection;
+    struct export_origin *selected; /* for each component of the selection */
+    struct zt_projection *projection;
+    struct zt_fingerprint *fingerprints;
+    uint64_t bytes;   /* about what must be read and decoded at most */
+    atomic_uint next; /* the component that the next runner takes */
+    atomic_uint running;
+    struct export_runner runners[EXPORT_RUNNERS];
+    pthread_mutex_t lock; /* guards the failure in result */
+    atomic_bool failed;
+    struct export_result result;
+};
+
+/* NULL if memory is out. The query is borrowed. */
 struct export_work *export_work_new(const struct export_order *order);
 /* Takes NULL. */
 void export_work_free(struct export_work *work);
 
-/* The stages. Each is begun once, by any thread; ended is called once for each. */
+/* The stages. Each is begun once, by any thread, and calls ended once. */
 void export_work_outline(struct export_work *work);
 void export_work_prepare(struct export_work *work);
 
-/* After a stage has ended. Image and parts become the caller's. */
+/* After a stage has ended. File and origins become the caller's. */
 void export_work_take(struct export_work *work, struct export_result *out_result);
+
+/* Record a failure; only the first one counts. The second form names the component. */
+void export_fail(struct export_work *work, enum export_failure failure,
+                 const struct zt_error *error);
+void export_fail_component(struct export_work *work, enum export_failure failure,
+                           const struct export_origin *origin, const char *message);
+void export_fail_memory(struct export_work *work);
+
+/* The failure that a status means; unsupported: for ZT_UNSUPPORTED and ZT_LIMIT. */
+enum export_failure export_failure_of(enum zt_status status, enum export_failure unsupported);
+
+/* Whether to continue: nothing has failed, somebody waits, and the server is not stopping. */
+bool export_is_wanted(struct export_work *work);
+
+const struct zt_component *export_component_of(const struct export_work *work,
+                                               const struct export_origin *origin);
+
+/* Whether the decoded length of a component exceeds the server's limit; then the work has failed. */
+bool export_is_too_large(struct export_work *work, const struct export_origin *origin,
+                         uint64_t length);
 
 #endif
