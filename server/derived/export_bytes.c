@@ -99,9 +99,7 @@ static void make_view(const struct export_bytes *bytes, const struct export_orig
 {
     const struct zt_model *model = bytes->generation->model;
 
-    *out_view = (struct zt_component_view){.from_width = origin->from_width,
-                                           .to_width = origin->to_width,
-                                           .is_signed = origin->is_signed};
+    *out_view = (struct zt_component_view){.widening = origin->widening};
     if (bytes->cut != NULL) {
         zt_object_cut(model, &model->objects[origin->object], bytes->cut, slice);
         out_view->cut = slice;
@@ -153,7 +151,7 @@ bool export_bytes_stored(const struct export_bytes *bytes, const struct export_o
     struct zt_slice slice;
     struct zt_component_view from;
 
-    if (!zt_component_is_plain(component) || origin->to_width > 0)
+    if (!zt_component_is_plain(component) || origin->widening.to_width > 0)
         return false;
     make_view(bytes, origin, &slice, &from);
     if (from.cut != NULL && !zt_slice_is_contiguous(&slice))

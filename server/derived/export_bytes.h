@@ -12,9 +12,7 @@
 struct export_origin {
     uint32_t object; /* of the generation's model, as is component */
     uint32_t component;
-    uint8_t from_width; /* as in struct zt_component_view */
-    uint8_t to_width;
-    bool is_signed;
+    struct zt_widening widening;
 };
 
 /* Where to put bytes. */

@@ -171,15 +171,11 @@ static void make_origins(struct export_work *work)
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct zt_origin *origin = &projection->origins[i];
-        struct zt_component_view change;
 
-        zt_component_view_set_change(&change, (enum zt_change)origin->change,
-                                     &work->selection.model->components[origin->component],
-                                     &projection->model->components[i]);
         origins[i] = work->selected[origin->component];
-        origins[i].from_width = change.from_width;
-        origins[i].to_width = change.to_width;
-        origins[i].is_signed = change.is_signed;
+        origins[i].widening = zt_widening_of((enum zt_change)origin->change,
+                                             &work->selection.model->components[origin->component],
+                                             &projection->model->components[i]);
     }
     work->result.origins = origins;
     work->result.origin_count = count;

@@ -1,9 +1,10 @@
-/* Parts: the bytes of one component of a file to be, read from any position.
+/* Component views: the bytes of one component of a new file, read from any position of a component
+ * of another.
  *
- * They are a component's decoded bytes, as they are, cut to a slice, or with integers made wider;
- * nothing of it is held in memory. */
-#ifndef ZT_PART_H
-#define ZT_PART_H
+ * They are that component's decoded bytes: all of them, cut to a slice, or with integers widened.
+ * Nothing is held in memory. */
+#ifndef ZT_COMPONENT_VIEW_H
+#define ZT_COMPONENT_VIEW_H
 
 #include "zt/project.h"
 #include "zt/slice.h"
@@ -13,28 +14,31 @@
 extern "C" {
 #endif
 
-struct zt_component_view {
-    /* Borrowed; the component's decoded bytes begin at base. */
-    struct zt_source *source;
-    uint64_t base;
-    /* NULL: all of it. */
-    const struct zt_slice *cut;
-    /* Both 0 where the bytes stay as they are; else little-endian words of from_width bytes become
-     * unsigned ones of to_width, which is not less. */
+/* Little-endian words of from_width bytes become unsigned ones of to_width, which is not less; both
+ * 0: bytes stay as they are. */
+struct zt_widening {
     uint8_t from_width;
     uint8_t to_width;
     bool is_signed;
 };
 
-/* How the change of an origin (zt/project.h) is made: sets the widths, and whether they are signed.
- */
-void zt_component_view_set_change(struct zt_component_view *part, enum zt_change change,
-                                  const struct zt_component *from, const struct zt_component *to);
+/* How a change (zt/project.h) of one component into another is made. */
+struct zt_widening zt_widening_of(enum zt_change change, const struct zt_component *from,
+                                  const struct zt_component *to);
 
-/* Reads exactly length bytes at offset of the part. ZT_INVALID for a negative integer that is to
- * become unsigned; what the source gives back; ZT_NO_MEMORY. May be called from several threads at
- * once. */
-enum zt_status zt_component_view_read(const struct zt_component_view *part, uint64_t offset,
+/* Widens one word. False if it is negative. */
+bool zt_widen(const struct zt_widening *widening, const uint8_t *word, uint8_t *out_wide);
+
+struct zt_component_view {
+    struct zt_source *source;   /* borrowed */
+    uint64_t base;              /* where the component's decoded bytes begin in it */
+    const struct zt_slice *cut; /* NULL: all of it */
+    struct zt_widening widening;
+};
+
+/* Reads exactly length bytes at offset of the view. ZT_INVALID for a negative integer, which cannot
+ * become unsigned; what the source returns; ZT_NO_MEMORY. Threads may share a view. */
+enum zt_status zt_component_view_read(const struct zt_component_view *view, uint64_t offset,
                                       void *buffer, size_t length, struct zt_error *error);
 
 #ifdef __cplusplus

@@ -151,7 +151,7 @@ enum zt_status zt_assembly_object(struct zt_assembly *assembly,
         return status;
     entry = add(&assembly->objects, sizeof(*entry));
     if (entry == NULL)
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "an assembly");
     *entry = (struct zt_object){.name = object->name.bytes,
                                 .name_length = (uint32_t)object->name.length,
                                 .format = object->format.bytes,
@@ -168,7 +168,7 @@ enum zt_status zt_assembly_object(struct zt_assembly *assembly,
         uint64_t *extent = add(&assembly->dimensions, sizeof(*extent));
 
         if (extent == NULL)
-            return zt_write_no_memory(error);
+            return zt_fail_memory(error, "an assembly");
         *extent = object->shape->extents[i];
     }
     show(assembly);
@@ -227,7 +227,7 @@ enum zt_status zt_assembly_component(struct zt_assembly *assembly,
     entry = add(&assembly->components, sizeof(*entry));
     digest = add(&assembly->digests, sizeof(*digest));
     if (entry == NULL || digest == NULL)
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "an assembly");
     *entry = outlined(assembly->container, component);
     *digest = component->digest;
     last_object(assembly)->component_count++;

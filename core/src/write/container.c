@@ -1,6 +1,8 @@
-/* Components with places and digests, apart from the outline that they belong to. */
+/* zTensor files: giving the components of an outline their places and digests, and planning a whole
+ * file of either version. */
 #include "write/container.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +10,12 @@
 #define DIGEST_TEXT_MAX 72
 /* zTensor 1.2 section 5, zTensor 2 section 1. */
 #define MANIFEST_MAX_BYTES (UINT64_C(1) << 30)
+
+const struct zt_container *zt_container_of(enum zt_target target)
+{
+    assert(target <= ZT_TARGET_ZT2);
+    return target == ZT_TARGET_ZT1 ? &zt1_container : &zt2_container;
+}
 
 enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *outline,
                               struct zt_error *error)
@@ -20,7 +28,7 @@ enum zt_status zt_placed_init(struct zt_placed *placed, const struct zt_model *o
     placed->digests = malloc((count + 1) * DIGEST_TEXT_MAX);
     if (placed->components == NULL || placed->digests == NULL) {
         zt_placed_free(placed);
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "a file plan");
     }
     if (count > 0)
         memcpy(placed->components, outline->components, count * sizeof(*placed->components));
@@ -35,8 +43,11 @@ void zt_placed_set_digest(struct zt_placed *placed, uint32_t component,
     char *kept = placed->digests + (size_t)component * DIGEST_TEXT_MAX;
     size_t length;
 
+    assert(component < placed->model.component_count);
+
     zt_digest_format(digest, text);
-    length = strnlen(text, DIGEST_TEXT_MAX);
+    length = strlen(text);
+    assert(length <= DIGEST_TEXT_MAX);
     memcpy(kept, text, length);
     placed->components[component].digest = kept;
     placed->components[component].digest_length = (uint32_t)length;
@@ -71,25 +82,28 @@ static enum zt_status place_all(const struct zt_container *container, struct zt_
             status = container->place(planning, placed, object->first_component + j, offset);
     }
     *offset = zt_align(*offset, container->manifest_alignment);
+    assert(*offset >= sizeof(container->magic));
     return status;
 }
 
 enum zt_status zt_container_plan(const struct zt_container *container, struct zt_planning *planning)
 {
     struct zt_placed placed;
-    struct zt_buffer end = {0};
+    struct zt_buffer bytes = {0};
     uint64_t offset = sizeof(container->magic);
     enum zt_status status = zt_placed_init(&placed, planning->projection->model, planning->error);
 
+    zt_buffer_append(&bytes, container->magic, sizeof(container->magic));
     if (status == ZT_OK)
-        status = zt_planning_add(planning, 0, container->magic, sizeof(container->magic));
+        status = zt_planning_add(planning, 0, &bytes);
     if (status == ZT_OK)
         status = place_all(container, planning, &placed, &offset);
+    bytes.length = 0;
     if (status == ZT_OK)
-        status = container->put_end(&placed.model, offset, &end, planning->error);
+        status = container->put_end(&placed.model, offset, &bytes, planning->error);
     if (status == ZT_OK)
-        status = zt_planning_add(planning, offset, end.bytes, end.length);
-    zt_buffer_free(&end);
+        status = zt_planning_add(planning, offset, &bytes);
+    zt_buffer_free(&bytes);
     zt_placed_free(&placed);
     return status;
 }

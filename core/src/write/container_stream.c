@@ -1,8 +1,8 @@
-/* zTensor written as the data comes. A component's bytes are hashed, compressed where that is asked
- * for, and handed on at once. */
+/* zTensor written as its data arrives: a component's bytes are hashed, compressed if the options say
+ * so, and passed on at once. */
 #include "write/container_stream.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct zt_container_stream {
     const struct zt_sink *out;
     struct zt_placed placed;
     bool with_digests;
-    bool lengths_found; /* some were not known when it began */
+    bool found_lengths; /* some were unknown at the start */
     uint64_t offset;
     uint32_t current;
     struct zt_hasher *hasher;
@@ -47,7 +47,7 @@ static enum zt_status pad(struct zt_container_stream *stream, uint64_t alignment
                error);
 }
 
-/* Bytes as they will be stored. */
+/* Takes bytes as they will be stored. */
 static enum zt_status put_stored(void *context, const void *bytes, size_t length,
                                  struct zt_error *error)
 {
@@ -56,11 +56,6 @@ static enum zt_status put_stored(void *context, const void *bytes, size_t length
     if (stream->hasher != NULL && stream->container->digest_covers_stored)
         zt_hasher_update(stream->hasher, bytes, length);
     return put(stream, bytes, length, error);
-}
-
-static const struct zt_container *container_of(const struct zt_projection *projection)
-{
-    return projection->target == ZT_TARGET_ZT1 ? &zt1_container : &zt2_container;
 }
 
 enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
@@ -73,11 +68,11 @@ enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
     enum zt_status status;
 
     if (stream == NULL)
-        return zt_write_no_memory(error);
-    stream->container = container_of(projection);
+        return zt_fail_memory(error, "writing");
+    stream->container = zt_container_of(projection->target);
     stream->out = out;
     stream->packed = (struct zt_sink){put_stored, stream};
-    /* In zTensor 2 every part that is written has one. */
+    /* zTensor 2 is written with all digests. */
     stream->with_digests = !options->without_digests || projection->target != ZT_TARGET_ZT1;
     status = zt_placed_init(&stream->placed, projection->model, error);
     if (status == ZT_OK && options->zstd)
@@ -100,12 +95,13 @@ enum zt_status zt_container_stream_component(struct zt_container_stream *stream,
     struct zt_component *placed = &stream->placed.components[component];
     enum zt_status status = pad(stream, stream->container->data_alignment, error);
 
+    assert(component < stream->placed.model.component_count && stream->hasher == NULL);
     if (status == ZT_OK && stream->with_digests &&
         zt_hasher_new(stream->container->digest, &stream->hasher) != ZT_OK)
-        status = zt_write_no_memory(error);
+        status = zt_fail_memory(error, "writing");
     if (status != ZT_OK)
         return status;
-    stream->lengths_found = stream->lengths_found || placed->decoded_length == ZT_LENGTH_UNKNOWN;
+    stream->found_lengths = stream->found_lengths || placed->decoded_length == ZT_LENGTH_UNKNOWN;
     stream->current = component;
     placed->offset = stream->offset;
     placed->decoded_length = 0;
@@ -137,6 +133,7 @@ enum zt_status zt_container_stream_end(struct zt_container_stream *stream, struc
 
     if (status != ZT_OK)
         return status;
+    assert(stream->offset >= placed->offset);
     placed->length = stream->offset - placed->offset;
     if (stream->hasher == NULL)
         return ZT_OK;
@@ -147,17 +144,15 @@ enum zt_status zt_container_stream_end(struct zt_container_stream *stream, struc
     return ZT_OK;
 }
 
-/* Lengths that nobody knew may not be what the layout asks for. */
+/* Lengths that were unknown at the start may break the rules of their layout. */
 static enum zt_status check_layouts(const struct zt_container_stream *stream,
                                     struct zt_error *error)
 {
     const struct zt_model *model = &stream->placed.model;
-    enum zt_layout_family family =
-        stream->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
-        status = zt_layout_check(model, &model->objects[i], family, error);
+        status = zt_layout_check(model, &model->objects[i], stream->container->layouts, error);
     return status;
 }
 
@@ -165,7 +160,7 @@ enum zt_status zt_container_stream_finish(struct zt_container_stream *stream,
                                           struct zt_error *error)
 {
     struct zt_buffer end = {0};
-    enum zt_status status = stream->lengths_found ? check_layouts(stream, error) : ZT_OK;
+    enum zt_status status = stream->found_lengths ? check_layouts(stream, error) : ZT_OK;
 
     if (status == ZT_OK)
         status = pad(stream, stream->container->manifest_alignment, error);
@@ -182,8 +177,7 @@ void zt_container_stream_free(struct zt_container_stream *stream)
     if (stream == NULL)
         return;
     zt_encoder_close(stream->encoder);
-    if (stream->hasher != NULL)
-        zt_hasher_free(stream->hasher);
+    zt_hasher_free(stream->hasher);
     zt_placed_free(&stream->placed);
     free(stream);
 }

@@ -1,4 +1,4 @@
-/* zTensor written as the data comes: places and digests are found on the way and stand in the
+/* zTensor written as its data arrives: places and digests are found on the way and stand in the
  * manifest at the end. */
 #ifndef ZT_WRITE_STREAM_H
 #define ZT_WRITE_STREAM_H
@@ -8,7 +8,7 @@
 
 struct zt_container_stream;
 
-/* out is borrowed. Options as in zt/writer.h. */
+/* out is borrowed; options are those of zt/writer.h. */
 enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
                                          const struct zt_writer_options *options,
                                          const struct zt_sink *out,
@@ -19,7 +19,7 @@ enum zt_status zt_container_stream_component(struct zt_container_stream *stream,
                                              struct zt_error *error);
 enum zt_status zt_container_stream_append(struct zt_container_stream *stream, const void *bytes,
                                           size_t length, struct zt_error *error);
-/* Ends the component that was begun. */
+/* Ends the current component. */
 enum zt_status zt_container_stream_end(struct zt_container_stream *stream, struct zt_error *error);
 /* Writes manifest and footer. */
 enum zt_status zt_container_stream_finish(struct zt_container_stream *stream,

@@ -1,32 +1,30 @@
-/* Feeding a component: decoder, digest and change of integers, one block at a time. */
+/* Reading a component for conversion: decoder, digest and widened integers, one block at a time. */
 #include "write/conversion_reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/extents.h"
+#include "zt/component_view.h"
 
 #define BLOCK_BYTES ((size_t)256 << 10)
-/* Integers become eight times as wide at most. */
+/* Integers become at most eight times as wide. */
 #define GROWTH_MAX 8
 #define WORD_MAX   8
 
 struct zt_conversion_reader {
     const struct zt_conversion *conversion;
     const struct zt_component *from; /* the source's */
-    struct zt_component here;        /* the same, as if its file were the model's own */
+    struct zt_component here;        /* the same, as if it lay in the model's own file */
     struct zt_decoder *decoder;
     struct zt_hasher *hasher; /* NULL where nothing is compared on the way */
     struct zt_digest stated;
     uint8_t *block;
     size_t block_size;
-    /* Integers. */
-    bool changes;
-    uint8_t *changed;
-    unsigned from_width;
-    unsigned to_width;
-    bool is_signed;
-    size_t kept; /* bytes of a word whose rest is still to come, at the block's start */
+    struct zt_widening widening;
+    uint8_t *widened; /* NULL where integers stay as they are */
+    size_t kept;      /* bytes at the block's start: of a word whose rest is still to come */
 };
 
 static enum zt_status name_failure(const struct zt_conversion_reader *reader, enum zt_status status,
@@ -38,11 +36,6 @@ static enum zt_status name_failure(const struct zt_conversion_reader *reader, en
         zt_error_at(error, zt_object_name(zt_component_owner(source, reader->from)),
                     zt_component_name(reader->from));
     return status;
-}
-
-static enum zt_status no_memory(struct zt_error *error)
-{
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to convert with");
 }
 
 static enum zt_status wrong_digest(const struct zt_conversion_reader *reader, const char *actual,
@@ -76,22 +69,26 @@ static enum zt_status check_ahead(const struct zt_conversion_reader *reader, str
         return wrong_digest(reader, check.actual, check.expected, error);
     if (error != NULL)
         *error = found;
-    return found.status; /* bytes that do not decode have said so */
+    return found.status; /* of bytes that do not decode */
 }
 
 static enum zt_status start_digest(struct zt_conversion_reader *reader, struct zt_source *file,
                                    struct zt_error *error)
 {
-    struct zt_error ignored;
+    const struct zt_model *source = reader->conversion->source;
+    enum zt_status status;
 
-    if (reader->conversion->trusted || reader->from->digest == NULL ||
-        zt_component_digest(reader->conversion->source, reader->from, &reader->stated, &ignored) !=
-            ZT_OK)
+    if (reader->conversion->trusted || reader->from->digest == NULL)
         return ZT_OK;
-    if (!zt_digest_is_of_decoded(reader->conversion->source, reader->from))
+    status = zt_component_digest(source, reader->from, &reader->stated, NULL);
+    if (status == ZT_UNSUPPORTED)
+        return ZT_OK;
+    /* A malformed digest fails there too. */
+    if (status != ZT_OK || !zt_digest_is_of_decoded(source, reader->from))
         return check_ahead(reader, file, error);
-    return zt_hasher_new(reader->stated.algorithm, &reader->hasher) == ZT_OK ? ZT_OK
-                                                                             : no_memory(error);
+    if (zt_hasher_new(reader->stated.algorithm, &reader->hasher) != ZT_OK)
+        return zt_fail_memory(error, "converting");
+    return ZT_OK;
 }
 
 static enum zt_status compare_digest(struct zt_conversion_reader *reader, struct zt_error *error)
@@ -112,44 +109,29 @@ static enum zt_status compare_digest(struct zt_conversion_reader *reader, struct
     return wrong_digest(reader, actual_text, stated_text, error);
 }
 
-/* --- integers --- */
+/* --- wider integers --- */
 
-/* False when it is negative. */
-static bool change_word(const struct zt_conversion_reader *reader, const uint8_t *from, uint8_t *to)
+static bool widens(const struct zt_conversion_reader *reader)
 {
-    if (reader->is_signed && (from[reader->from_width - 1] & 0x80) != 0)
-        return false;
-    memset(to, 0, reader->to_width);
-    memcpy(to, from, reader->from_width < reader->to_width ? reader->from_width : reader->to_width);
-    return true;
+    return reader->widening.to_width > 0;
 }
 
 /* The block holds length bytes, of which the last may be part of a word. */
-static enum zt_status change_block(struct zt_conversion_reader *reader, size_t length,
-                                   size_t *out_length, struct zt_error *error)
+static enum zt_status widen_block(struct zt_conversion_reader *reader, size_t length,
+                                  size_t *out_length, struct zt_error *error)
 {
-    size_t words = length / reader->from_width;
+    const struct zt_widening *widening = &reader->widening;
+    size_t words = length / widening->from_width;
 
+    assert(length <= reader->block_size);
     for (size_t i = 0; i < words; i++)
-        if (!change_word(reader, reader->block + i * reader->from_width,
-                         reader->changed + i * reader->to_width))
+        if (!zt_widen(widening, reader->block + i * widening->from_width,
+                      reader->widened + i * widening->to_width))
             return zt_fail(error, ZT_INVALID, NULL, reader->from->offset, "a negative index");
-    reader->kept = length - words * reader->from_width;
-    memmove(reader->block, reader->block + words * reader->from_width, reader->kept);
-    *out_length = words * reader->to_width;
+    reader->kept = length - words * widening->from_width;
+    memmove(reader->block, reader->block + words * widening->from_width, reader->kept);
+    *out_length = words * widening->to_width;
     return ZT_OK;
-}
-
-static void start_change(struct zt_conversion_reader *reader, uint32_t component)
-{
-    const struct zt_projection *projection = reader->conversion->projection;
-    enum zt_dtype from = (enum zt_dtype)reader->from->dtype;
-
-    reader->changes = projection->origins[component].change == ZT_CHANGE_INDEX;
-    reader->from_width = zt_dtype_width(from);
-    reader->to_width =
-        zt_dtype_width((enum zt_dtype)projection->model->components[component].dtype);
-    reader->is_signed = from >= ZT_I64 && from <= ZT_I8;
 }
 
 /* --- opening and reading --- */
@@ -161,11 +143,11 @@ static enum zt_status make_blocks(struct zt_conversion_reader *reader, struct zt
 
     reader->block_size = length < BLOCK_BYTES ? (size_t)length + WORD_MAX : BLOCK_BYTES;
     reader->block = malloc(reader->block_size);
-    if (reader->changes)
-        reader->changed = malloc(reader->block_size * GROWTH_MAX);
-    return reader->block != NULL && (reader->changed != NULL || !reader->changes)
+    if (widens(reader))
+        reader->widened = malloc(reader->block_size * GROWTH_MAX);
+    return reader->block != NULL && (reader->widened != NULL || !widens(reader))
                ? ZT_OK
-               : no_memory(error);
+               : zt_fail_memory(error, "converting");
 }
 
 static enum zt_status open_decoder(struct zt_conversion_reader *reader, struct zt_error *error)
@@ -175,7 +157,7 @@ static enum zt_status open_decoder(struct zt_conversion_reader *reader, struct z
 
     if (file == NULL)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-                       "the file that holds its data is not there");
+                       "the file that holds its data is missing");
     reader->here = *reader->from;
     reader->here.shard = 0;
     status = make_blocks(reader, error);
@@ -185,29 +167,30 @@ static enum zt_status open_decoder(struct zt_conversion_reader *reader, struct z
 }
 
 enum zt_status zt_conversion_reader_open(const struct zt_conversion *conversion, uint32_t component,
-                                         struct zt_conversion_reader **out_feed,
+                                         struct zt_conversion_reader **out_reader,
                                          struct zt_error *error)
 {
+    const struct zt_origin *origin = &conversion->projection->origins[component];
     struct zt_conversion_reader *reader = calloc(1, sizeof(*reader));
     enum zt_status status;
 
     if (reader == NULL)
-        return no_memory(error);
+        return zt_fail_memory(error, "converting");
     reader->conversion = conversion;
-    reader->from =
-        &conversion->source->components[conversion->projection->origins[component].component];
-    start_change(reader, component);
+    reader->from = &conversion->source->components[origin->component];
+    reader->widening = zt_widening_of((enum zt_change)origin->change, reader->from,
+                                      &conversion->projection->model->components[component]);
     status = open_decoder(reader, error);
     if (status != ZT_OK) {
         name_failure(reader, status, error);
         zt_conversion_reader_close(reader);
         return status;
     }
-    *out_feed = reader;
+    *out_reader = reader;
     return ZT_OK;
 }
 
-static enum zt_status end(struct zt_conversion_reader *reader, struct zt_error *error)
+static enum zt_status check_end(struct zt_conversion_reader *reader, struct zt_error *error)
 {
     if (reader->kept > 0)
         return zt_fail(error, ZT_CORRUPT, NULL, reader->from->offset,
@@ -236,7 +219,7 @@ static enum zt_status read_block(struct zt_conversion_reader *reader, size_t *ou
         return status;
     if (length == 0) {
         *out_length = 0;
-        return end(reader, error);
+        return check_end(reader, error);
     }
     if (reader->hasher != NULL)
         zt_hasher_update(reader->hasher, reader->block + reader->kept, length);
@@ -256,13 +239,13 @@ enum zt_status zt_conversion_reader_read(struct zt_conversion_reader *reader,
         status = read_block(reader, &length, error);
         if (status != ZT_OK || length == 0)
             break;
-        if (reader->changes)
-            status = change_block(reader, length, &length, error);
-        /* Less than a word: there is more to come before anything can be given. */
+        if (widens(reader))
+            status = widen_block(reader, length, &length, error);
+        /* Less than a word: read on before returning anything. */
     } while (status == ZT_OK && length == 0);
     if (status != ZT_OK)
         return name_failure(reader, status, error);
-    *out_bytes = reader->changes ? reader->changed : reader->block;
+    *out_bytes = widens(reader) ? reader->widened : reader->block;
     *out_length = length;
     return ZT_OK;
 }
@@ -272,9 +255,8 @@ void zt_conversion_reader_close(struct zt_conversion_reader *reader)
     if (reader == NULL)
         return;
     zt_decoder_close(reader->decoder);
-    if (reader->hasher != NULL)
-        zt_hasher_free(reader->hasher);
+    zt_hasher_free(reader->hasher);
     free(reader->block);
-    free(reader->changed);
+    free(reader->widened);
     free(reader);
 }

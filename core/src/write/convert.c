@@ -78,7 +78,7 @@ static enum zt_status copy_component(const struct copying *copying, uint32_t com
 
     if (status == ZT_OK && copying->fingerprints != NULL &&
         zt_hasher_new(copying->fingerprints[component].digest.algorithm, &hasher) != ZT_OK)
-        status = zt_write_no_memory(copying->error);
+        status = zt_fail_memory(copying->error, "converting");
     if (status == ZT_OK)
         status = copy_feed(copying, reader, hasher);
     if (status == ZT_OK && hasher != NULL) {

@@ -119,7 +119,7 @@ static enum zt_status check_target(const struct zt_conversion *conversion,
         return ZT_OK;
     parts = calloc(object->component_count, sizeof(*parts));
     if (parts == NULL)
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "checking content");
     status = check_view(conversion, object, parts, &found);
     free(parts);
     if (status == ZT_INVALID)
@@ -153,7 +153,7 @@ static enum zt_status check_targets(const struct zt_conversion *conversion, stru
     enum zt_status status = ZT_OK;
 
     if (owners == NULL)
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "checking content");
     for (uint32_t i = 0; i < projection->model->object_count && status == ZT_OK; i++) {
         const struct zt_object *object = &projection->model->objects[i];
 

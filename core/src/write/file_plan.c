@@ -1,19 +1,17 @@
-/* Images: the list of pieces that every target's layout fills, and looking a position up in it. */
+/* File plans: the list of pieces that each target's planner fills, finding a position in it, and
+ * the planned file as a source. */
 #include "zt/file_plan.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "bytes/source_range.h"
 #include "model/extents.h"
 #include "write/planning.h"
 
-#define SMALLEST_CAPACITY 16
-
-enum zt_status zt_write_no_memory(struct zt_error *error)
-{
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a file's layout");
-}
+#define MEMORY_PURPOSE "a file plan"
 
 bool zt_target_fingerprint(enum zt_target target, enum zt_digest_algorithm *out_algorithm)
 {
@@ -42,77 +40,69 @@ static enum zt_status add_piece(struct zt_planning *planning, const struct zt_pi
     if (piece->length == 0)
         return ZT_OK;
     assert(piece->offset >= plan->length);
-    if (plan->piece_count == planning->piece_capacity) {
-        size_t capacity =
-            planning->piece_capacity == 0 ? SMALLEST_CAPACITY : planning->piece_capacity * 2;
-        struct zt_piece *pieces = realloc(plan->pieces, capacity * sizeof(*pieces));
-
-        if (pieces == NULL)
-            return zt_write_no_memory(planning->error);
-        plan->pieces = pieces;
-        planning->piece_capacity = capacity;
-    }
+    assert(piece->length <= (uint64_t)INT64_MAX - piece->offset);
+    if (zt_array_reserve(&plan->pieces, &planning->piece_capacity, plan->piece_count + 1,
+                         sizeof(*plan->pieces), SIZE_MAX) != ZT_OK)
+        return zt_fail_memory(planning->error, MEMORY_PURPOSE);
     plan->pieces[plan->piece_count++] = *piece;
     plan->length = piece->offset + piece->length;
     return ZT_OK;
 }
 
-enum zt_status zt_planning_add(struct zt_planning *planning, uint64_t offset, const void *bytes,
-                               size_t length)
+enum zt_status zt_planning_add(struct zt_planning *planning, uint64_t offset,
+                               const struct zt_buffer *bytes)
 {
     struct zt_piece piece = {
-        .offset = offset, .length = length, .added_at = planning->added.length};
+        .offset = offset, .length = bytes->length, .added_at = planning->added.length};
 
-    zt_buffer_append(&planning->added, bytes, length);
-    if (planning->added.failed)
-        return zt_write_no_memory(planning->error);
+    zt_buffer_append(&planning->added, bytes->bytes, bytes->length);
+    if (bytes->failed || planning->added.failed)
+        return zt_fail_memory(planning->error, MEMORY_PURPOSE);
     return add_piece(planning, &piece);
+}
+
+static uint64_t length_of(const struct zt_planning *planning, uint32_t component)
+{
+    assert(component < planning->projection->model->component_count);
+    if (planning->fingerprints != NULL)
+        return planning->fingerprints[component].length;
+    return planning->projection->model->components[component].decoded_length;
 }
 
 enum zt_status zt_planning_component(struct zt_planning *planning, uint64_t offset,
                                      uint32_t component)
 {
-    const struct zt_component *part = &planning->projection->model->components[component];
-    uint64_t length = planning->fingerprints != NULL ? planning->fingerprints[component].length
-                                                     : part->decoded_length;
-
     return add_piece(planning, &(struct zt_piece){.offset = offset,
-                                                  .length = length,
+                                                  .length = length_of(planning, component),
                                                   .component = component,
                                                   .is_component = true});
-}
-
-static enum zt_status name_part(const struct zt_planning *planning, const struct zt_component *part,
-                                enum zt_status status)
-{
-    zt_error_at(planning->error,
-                zt_object_name(zt_component_owner(planning->projection->model, part)),
-                zt_component_name(part));
-    return status;
 }
 
 enum zt_status zt_planning_place(struct zt_planning *planning, uint64_t *offset, uint32_t component,
                                  uint64_t alignment)
 {
-    const struct zt_component *part = &planning->projection->model->components[component];
-    uint64_t length = planning->fingerprints != NULL ? planning->fingerprints[component].length
-                                                     : part->decoded_length;
+    const struct zt_model *outline = planning->projection->model;
+    const struct zt_component *part = &outline->components[component];
+    uint64_t length = length_of(planning, component);
+    enum zt_status status = ZT_OK;
 
     if (length == ZT_LENGTH_UNKNOWN)
-        return name_part(planning, part,
-                         zt_fail(planning->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                                 "the decoded length is not known before decoding"));
-    if (length > INT64_MAX || *offset > (uint64_t)INT64_MAX - length - alignment)
-        return name_part(planning, part,
-                         zt_fail(planning->error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                                 "a file of more than 2^63 bytes"));
-    *offset = zt_align(*offset, alignment);
-    return ZT_OK;
+        status = zt_fail(planning->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                         "the decoded length is unknown before decoding");
+    else if (length > INT64_MAX || *offset > (uint64_t)INT64_MAX - length - alignment)
+        status = zt_fail(planning->error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                         "a file of more than 2^63 bytes");
+    if (status == ZT_OK)
+        *offset = zt_align(*offset, alignment);
+    else
+        zt_error_at(planning->error, zt_object_name(zt_component_owner(outline, part)),
+                    zt_component_name(part));
+    return status;
 }
 
 /* --- the whole --- */
 
-static enum zt_status make(struct zt_planning *planning)
+static enum zt_status plan_target(struct zt_planning *planning)
 {
     switch (planning->projection->target) {
     case ZT_TARGET_ZT1:
@@ -134,7 +124,7 @@ static enum zt_status make(struct zt_planning *planning)
 
 enum zt_status zt_file_plan_make(const struct zt_projection *projection,
                                  const struct zt_fingerprint *fingerprints,
-                                 struct zt_file_plan **out_image, struct zt_error *error)
+                                 struct zt_file_plan **out_plan, struct zt_error *error)
 {
     struct zt_planning planning = {
         .projection = projection, .fingerprints = fingerprints, .error = error};
@@ -143,19 +133,18 @@ enum zt_status zt_file_plan_make(const struct zt_projection *projection,
 
     if (fingerprints == NULL && zt_target_fingerprint(projection->target, &algorithm))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "%s states digests, which were not given",
+                       "%s states digests, and none were given",
                        zt_target_name(projection->target));
     planning.plan = calloc(1, sizeof(*planning.plan));
     if (planning.plan == NULL)
-        return zt_write_no_memory(error);
-    status = make(&planning);
+        return zt_fail_memory(error, MEMORY_PURPOSE);
+    status = plan_target(&planning);
+    planning.plan->added = planning.added.bytes;
     if (status != ZT_OK) {
-        zt_buffer_free(&planning.added);
         zt_file_plan_free(planning.plan);
         return status;
     }
-    planning.plan->added = planning.added.bytes;
-    *out_image = planning.plan;
+    *out_plan = planning.plan;
     return ZT_OK;
 }
 
@@ -185,28 +174,94 @@ void zt_file_plan_free(struct zt_file_plan *plan)
     free(plan);
 }
 
-/* --- numbers --- */
+/* --- the planned file as a source --- */
 
-static void put_le(struct zt_buffer *buffer, uint64_t value, unsigned width)
+struct plan_source {
+    struct zt_source base;
+    const struct zt_file_plan *plan;
+    struct zt_component_bytes bytes;
+};
+
+/* A range of the file that lies inside one piece. */
+struct range {
+    uint64_t offset;
+    size_t length;
+};
+
+static uint64_t plan_size(const struct zt_source *source)
 {
-    uint8_t bytes[8];
-
-    for (unsigned i = 0; i < width; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    zt_buffer_append(buffer, bytes, width);
+    return ((const struct plan_source *)source)->plan->length;
 }
 
-void zt_put_le16(struct zt_buffer *buffer, uint16_t value)
+static enum zt_status read_piece(const struct plan_source *source, const struct zt_piece *piece,
+                                 struct range range, uint8_t *buffer, struct zt_error *error)
 {
-    put_le(buffer, value, 2);
+    uint64_t within = range.offset - piece->offset;
+
+    assert(within <= piece->length && range.length <= piece->length - within);
+    if (piece->is_component)
+        return source->bytes.read(source->bytes.context, piece->component, within, buffer,
+                                  range.length, error);
+    memcpy(buffer, source->plan->added + piece->added_at + within, range.length);
+    return ZT_OK;
 }
 
-void zt_put_le32(struct zt_buffer *buffer, uint32_t value)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    put_le(buffer, value, 4);
+    return a < b ? a : b;
 }
 
-void zt_put_le64(struct zt_buffer *buffer, uint64_t value)
+static enum zt_status plan_read_at(struct zt_source *base, uint64_t offset, void *buffer,
+                                   size_t length, struct zt_error *error)
 {
-    put_le(buffer, value, 8);
+    const struct plan_source *source = (const struct plan_source *)base;
+    const uint64_t end = offset + length;
+    enum zt_status status = zt_source_check_range(source->plan->length, offset, length, error);
+    size_t number = status == ZT_OK ? zt_file_plan_find(source->plan, offset) : 0;
+
+    for (uint8_t *at = buffer; status == ZT_OK && offset < end; number++) {
+        const struct zt_piece *piece = &source->plan->pieces[number];
+        struct range range;
+        size_t gap;
+
+        /* The plan ends with its last piece. */
+        assert(number < source->plan->piece_count);
+        gap = offset < piece->offset ? (size_t)(least(piece->offset, end) - offset) : 0;
+        if (gap > 0)
+            memset(at, 0, gap);
+        range.offset = offset + gap;
+        range.length = (size_t)(least(piece->offset + piece->length, end) - range.offset);
+        if (range.length > 0)
+            status = read_piece(source, piece, range, at + gap, error);
+        at += gap + range.length;
+        offset = range.offset + range.length;
+    }
+    return status;
+}
+
+static const uint8_t *plan_map(struct zt_source *source)
+{
+    (void)source;
+    return NULL;
+}
+
+static void plan_close(struct zt_source *source)
+{
+    free(source);
+}
+
+enum zt_status zt_file_plan_source(const struct zt_file_plan *plan,
+                                   const struct zt_component_bytes *bytes,
+                                   struct zt_source **out_source, struct zt_error *error)
+{
+    static const struct zt_source_ops ops = {plan_size, plan_read_at, plan_map, plan_close};
+    struct plan_source *source = calloc(1, sizeof(*source));
+
+    if (source == NULL)
+        return zt_fail_memory(error, MEMORY_PURPOSE);
+    source->base.ops = &ops;
+    source->plan = plan;
+    source->bytes = *bytes;
+    *out_source = &source->base;
+    return ZT_OK;
 }

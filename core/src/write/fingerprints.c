@@ -77,7 +77,7 @@ enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint3
         return ZT_OK;
     status = zt_conversion_reader_open(conversion, component, &reader, error);
     if (status == ZT_OK && zt_hasher_new(algorithm_of(conversion), &hasher) != ZT_OK)
-        status = zt_write_no_memory(error);
+        status = zt_fail_memory(error, "fingerprints");
     if (status == ZT_OK)
         status = hash_feed(reader, hasher, &fingerprint.length, error);
     if (status == ZT_OK) {
@@ -226,7 +226,7 @@ static enum zt_status find_same(const struct gathering *gathering)
     size_t run = 0;
 
     if (ranked == NULL)
-        return zt_write_no_memory(gathering->error);
+        return zt_fail_memory(gathering->error, "fingerprints");
     qsort_r(ranked, outline->component_count, sizeof(*ranked), compare_ranked,
             gathering->fingerprints);
     for (size_t i = 1; i < outline->component_count && status == ZT_OK; i++) {
@@ -260,7 +260,7 @@ enum zt_status zt_fingerprints_take(const struct zt_conversion *conversion,
     enum zt_status status = ZT_OK;
 
     if (fingerprints == NULL)
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "fingerprints");
     for (uint32_t i = 0; i < count && status == ZT_OK; i++)
         status = zt_fingerprint_take(conversion, i, &fingerprints[i], error);
     if (status == ZT_OK)

@@ -1,11 +1,12 @@
 /* .mag as its specification lays it out: header, metadata, tensor records, data at multiples of 64.
  *
- * What the specification leaves open: version 1; the checksum is CRC-32C from the field after it to
- * the last record; unused dimensions are 1; padding is zero. Every aux is 0, but that a tensor
- * whose shape ends in a 1 has its rank in the second byte, where magnetron's own code has it:
- * nothing else would tell it from a shorter shape. */
-#include <string.h>
+ * Where the specification leaves a choice: version 1; the checksum is CRC-32C from the field after
+ * it to the last record; unused dimensions are 1; padding is zero. Every aux is 0, except that a
+ * tensor whose shape ends in 1 has its rank in the second byte, as in magnetron's own code: nothing
+ * else would tell it from a shorter shape. */
+#include <assert.h>
 
+#include "base/little_endian.h"
 #include "cbor/cbor_read.h"
 #include "write/planning.h"
 
@@ -37,11 +38,11 @@ int mag_type(const struct zt_component *component)
 
 static void put_key(struct zt_buffer *buffer, struct zt_text key)
 {
-    zt_put_le32(buffer, (uint32_t)key.length);
+    zt_buffer_append_le32(buffer, (uint32_t)key.length);
     zt_buffer_append(buffer, key.bytes, key.length);
 }
 
-/* The projection has made the model's attributes a map of numbers. */
+/* The projection made the model's attributes a map of numbers. */
 static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes,
                                    struct zt_error *error)
 {
@@ -54,16 +55,16 @@ static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attr
     zt_cbor_reader_init(&reader, attributes.bytes, attributes.length, 0, ZT_CBOR_ZT1, NULL);
     if (attributes.length > 0)
         status = zt_cbor_next(&reader, &map, error);
-    zt_put_le32(buffer, (uint32_t)map.value);
-    zt_put_le32(buffer, 0);
+    zt_buffer_append_le32(buffer, (uint32_t)map.value);
+    zt_buffer_append_le32(buffer, 0);
     for (uint64_t i = 0; status == ZT_OK && i < map.value; i++) {
         status = zt_cbor_next(&reader, &key, error);
         if (status == ZT_OK)
             status = zt_cbor_next(&reader, &value, error);
         if (status != ZT_OK)
             break;
-        zt_put_le32(buffer, 0);
-        zt_put_le64(buffer, value.value);
+        zt_buffer_append_le32(buffer, 0);
+        zt_buffer_append_le64(buffer, value.value);
         put_key(buffer, (struct zt_text){(const char *)key.bytes, (size_t)key.value});
     }
     return status;
@@ -78,11 +79,11 @@ static void put_record(struct zt_buffer *buffer, const struct zt_model *model,
 
     put_key(buffer, zt_object_name(object));
     for (unsigned i = 0; i < DIMENSIONS; i++)
-        zt_put_le64(buffer, i < object->rank ? shape[i] : 1);
+        zt_buffer_append_le64(buffer, i < object->rank ? shape[i] : 1);
     zt_buffer_append(buffer, &(uint8_t){(uint8_t)mag_type(data)}, 1);
-    zt_put_le64(buffer, data->decoded_length);
-    zt_put_le64(buffer, offset);
-    zt_put_le32(buffer, ends_in_one ? (uint32_t)object->rank << 8 : 0);
+    zt_buffer_append_le64(buffer, data->decoded_length);
+    zt_buffer_append_le64(buffer, offset);
+    zt_buffer_append_le32(buffer, ends_in_one ? (uint32_t)object->rank << 8 : 0);
 }
 
 static uint64_t records_length(const struct zt_model *model)
@@ -109,7 +110,8 @@ static enum zt_status put_records(struct zt_planning *planning, struct zt_buffer
         offset += zt_object_components(model, object)->decoded_length;
     }
     if (status == ZT_OK && head->failed)
-        return zt_write_no_memory(planning->error);
+        return zt_fail_memory(planning->error, "a file plan");
+    assert(status != ZT_OK || offset >= head->length);
     return status;
 }
 
@@ -120,17 +122,16 @@ static enum zt_status put_head(struct zt_planning *planning, struct zt_buffer *h
     uint32_t checksum;
 
     zt_buffer_append(head, "MAG!", 4);
-    zt_put_le32(head, VERSION);
-    zt_put_le32(head, 0);
-    zt_put_le32(head, model->object_count);
+    zt_buffer_append_le32(head, VERSION);
+    zt_buffer_append_le32(head, 0);
+    zt_buffer_append_le32(head, model->object_count);
     status = put_metadata(head, model->attributes, planning->error);
     if (status == ZT_OK)
         status = put_records(planning, head);
     if (status != ZT_OK)
         return status;
     checksum = zt_crc32c(0, head->bytes + COVERED_FROM, head->length - COVERED_FROM);
-    for (unsigned i = 0; i < 4; i++)
-        head->bytes[CHECKSUM_AT + i] = (uint8_t)(checksum >> (8 * i));
+    zt_store_le32(head->bytes + CHECKSUM_AT, checksum);
     return ZT_OK;
 }
 
@@ -141,7 +142,7 @@ enum zt_status mag_plan(struct zt_planning *planning)
     enum zt_status status = put_head(planning, &head);
 
     if (status == ZT_OK)
-        status = zt_planning_add(planning, 0, head.bytes, head.length);
+        status = zt_planning_add(planning, 0, &head);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
         status = zt_planning_component(planning, zt_align(planning->plan->length, ALIGNMENT),
                                        model->objects[i].first_component);

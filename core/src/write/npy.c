@@ -1,9 +1,11 @@
 /* NPY version 1: a Python dictionary of type, order and shape, padded to 64 bytes, and the data row
  * by row. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "write/planning.h"
 #include "zt/slice.h"
 
@@ -27,8 +29,8 @@ static const char *exact_type(enum zt_dtype dtype, enum zt_logical logical)
     return logical == ZT_LOGICAL_NONE ? names[dtype] : NULL;
 }
 
-/* And for what NumPy has no type for, an unsigned integer as wide, so that the bits can be looked
- * at. */
+/* Also, for types that NumPy lacks, the unsigned integer of the same width, so that the bits can be
+ * read. */
 static const char *readable_type(enum zt_dtype dtype, enum zt_logical logical)
 {
     const char *exact = exact_type(dtype, logical);
@@ -52,7 +54,7 @@ static void put(struct zt_buffer *buffer, const char *text)
     zt_buffer_append(buffer, text, strlen(text));
 }
 
-/* A Python tuple: one element has a comma after it, more have none after the last. */
+/* A Python tuple: a single element is followed by a comma, the last of several is not. */
 static void put_shape(struct zt_buffer *buffer, const uint64_t *shape, unsigned rank)
 {
     char digits[24];
@@ -76,7 +78,7 @@ static void put_head(const char *type, const uint64_t *shape, unsigned rank,
     size_t length;
 
     zt_buffer_append(buffer, "\x93NUMPY\x01\x00", 8);
-    zt_put_le16(buffer, 0);
+    zt_buffer_append_le16(buffer, 0);
     put(buffer, "{'descr': '");
     put(buffer, type);
     put(buffer, "', 'fortran_order': False, 'shape': ");
@@ -87,10 +89,9 @@ static void put_head(const char *type, const uint64_t *shape, unsigned rank,
     put(buffer, "\n");
     if (buffer->failed)
         return;
-    /* 64 dimensions of 20 digits fit in 16 bits. */
     length = buffer->length - begin - PREFIX_LENGTH;
-    buffer->bytes[begin + 8] = (uint8_t)length;
-    buffer->bytes[begin + 9] = (uint8_t)(length >> 8);
+    assert(length <= UINT16_MAX); /* 64 dimensions of 20 digits fit */
+    zt_store_le16(buffer->bytes + begin + 8, (uint16_t)length);
 }
 
 void npy_put_head(const struct zt_model *outline, const struct zt_object *object,
@@ -107,12 +108,11 @@ enum zt_status zt_npy_head(const struct zt_slice_tensor *tensor, uint8_t **out_h
     struct zt_buffer head = {0};
 
     if (type == NULL)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
-                       "NumPy has no elements like these");
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "NumPy has no such elements");
     put_head(type, tensor->shape, tensor->rank, &head);
     if (head.failed) {
         zt_buffer_free(&head);
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "an NPY head");
     }
     *out_head = head.bytes;
     *out_length = head.length;
@@ -129,10 +129,10 @@ enum zt_status npy_plan(struct zt_planning *planning)
 
     npy_put_head(model, &model->objects[0], &head);
     offset = head.length;
-    status = head.failed ? zt_write_no_memory(planning->error)
+    status = head.failed ? zt_fail_memory(planning->error, "an NPY head")
                          : zt_planning_place(planning, &offset, component, 1);
     if (status == ZT_OK)
-        status = zt_planning_add(planning, 0, head.bytes, head.length);
+        status = zt_planning_add(planning, 0, &head);
     if (status == ZT_OK)
         status = zt_planning_component(planning, offset, component);
     zt_buffer_free(&head);

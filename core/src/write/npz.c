@@ -1,10 +1,10 @@
-/* NPZ: a ZIP archive (APPNOTE 6.3) of NPY files that are stored as they are, so that each can be
+/* NPZ: a ZIP archive (APPNOTE 6.3) of NPY files that are stored uncompressed, so that each can be
  * read in place.
  *
- * A field in front of each puts its data at a multiple of 64. CRCs are known ahead, so that no
- * descriptor follows the data. Times are the earliest there is: the same model gives the same
+ * An extra field before each puts its data at a multiple of 64. CRCs are known ahead, so that no
+ * descriptor follows the data. Times are the earliest possible: the same model gives the same
  * archive. */
-#include <string.h>
+#include <assert.h>
 
 #include "write/planning.h"
 
@@ -22,9 +22,9 @@
 #define FLAG_UTF8 0x0800
 /* 1980-01-01 */
 #define DOS_DATE 0x0021
-/* A field of padding behind its own alignment, as zipalign writes it. */
+/* An extra field of its alignment and padding, as zipalign writes it. */
 #define PADDING_FIELD 0xD935
-/* Its head, and the alignment. */
+/* The field's head and the alignment. */
 #define PADDING_MIN    6
 #define ZIP64_FIELD    0x0001
 #define LIMIT32        UINT32_MAX
@@ -57,8 +57,8 @@ static bool must_encode(struct zt_text name, size_t at)
     return byte < 0x20 || byte == 0x7F || byte == '/' || byte == '\\' || byte == ':';
 }
 
-/* Characters that an archive's names cannot have, or that could lead out of a folder, as %XX; and
- * percent signs that would be taken for the start of one, so that reading gives the name back. */
+/* Writes as %XX characters that an archive's names cannot have or that could lead out of a folder,
+ * and percent signs that would be read as the start of one: reading restores the name. */
 static void put_name(struct zt_buffer *buffer, struct zt_text name)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -82,30 +82,29 @@ static bool is_large(const struct entry *entry)
     return entry->length >= LIMIT32;
 }
 
-/* What the headers of an entry have in common: from the version that is needed to the length of the
- * name. */
-static void put_facts(struct zt_buffer *buffer, const struct entry *entry, bool zip64)
+/* What both headers of an entry share: from the version needed to the length of the name. */
+static void put_shared_fields(struct zt_buffer *buffer, const struct entry *entry, bool zip64)
 {
     uint32_t length = is_large(entry) ? LIMIT32 : (uint32_t)entry->length;
 
-    zt_put_le16(buffer, zip64 ? VERSION_ZIP64 : VERSION_STORED);
-    zt_put_le16(buffer, FLAG_UTF8);
-    zt_put_le16(buffer, 0);
-    zt_put_le16(buffer, 0);
-    zt_put_le16(buffer, DOS_DATE);
-    zt_put_le32(buffer, entry->crc);
-    zt_put_le32(buffer, length);
-    zt_put_le32(buffer, length);
-    zt_put_le16(buffer, (uint16_t)entry->name.length);
+    zt_buffer_append_le16(buffer, zip64 ? VERSION_ZIP64 : VERSION_STORED);
+    zt_buffer_append_le16(buffer, FLAG_UTF8);
+    zt_buffer_append_le16(buffer, 0);
+    zt_buffer_append_le16(buffer, 0);
+    zt_buffer_append_le16(buffer, DOS_DATE);
+    zt_buffer_append_le32(buffer, entry->crc);
+    zt_buffer_append_le32(buffer, length);
+    zt_buffer_append_le32(buffer, length);
+    zt_buffer_append_le16(buffer, (uint16_t)entry->name.length);
 }
 
 static void put_padding_field(struct zt_buffer *buffer, size_t padding)
 {
     static const uint8_t zeros[DATA_ALIGNMENT] = {0};
 
-    zt_put_le16(buffer, PADDING_FIELD);
-    zt_put_le16(buffer, (uint16_t)(2 + padding));
-    zt_put_le16(buffer, DATA_ALIGNMENT);
+    zt_buffer_append_le16(buffer, PADDING_FIELD);
+    zt_buffer_append_le16(buffer, (uint16_t)(2 + padding));
+    zt_buffer_append_le16(buffer, DATA_ALIGNMENT);
     zt_buffer_append(buffer, zeros, padding);
 }
 
@@ -115,15 +114,15 @@ static void put_local_header(struct zt_buffer *buffer, const struct entry *entry
     uint64_t end = entry->offset + LOCAL_LENGTH + entry->name.length + zip64_length + PADDING_MIN;
     size_t padding = (size_t)(zt_align(end, DATA_ALIGNMENT) - end);
 
-    zt_put_le32(buffer, LOCAL_SIGNATURE);
-    put_facts(buffer, entry, is_large(entry));
-    zt_put_le16(buffer, (uint16_t)(zip64_length + PADDING_MIN + padding));
+    zt_buffer_append_le32(buffer, LOCAL_SIGNATURE);
+    put_shared_fields(buffer, entry, is_large(entry));
+    zt_buffer_append_le16(buffer, (uint16_t)(zip64_length + PADDING_MIN + padding));
     zt_buffer_append(buffer, entry->name.bytes, entry->name.length);
     if (is_large(entry)) {
-        zt_put_le16(buffer, ZIP64_FIELD);
-        zt_put_le16(buffer, 16);
-        zt_put_le64(buffer, entry->length);
-        zt_put_le64(buffer, entry->length);
+        zt_buffer_append_le16(buffer, ZIP64_FIELD);
+        zt_buffer_append_le16(buffer, 16);
+        zt_buffer_append_le64(buffer, entry->length);
+        zt_buffer_append_le64(buffer, entry->length);
     }
     put_padding_field(buffer, padding);
 }
@@ -133,44 +132,44 @@ static void put_central_header(struct zt_buffer *buffer, const struct entry *ent
     bool far = entry->offset >= LIMIT32;
     uint16_t zip64_data = (uint16_t)((is_large(entry) ? 16 : 0) + (far ? 8 : 0));
 
-    zt_put_le32(buffer, CENTRAL_SIGNATURE);
-    zt_put_le16(buffer, VERSION_ZIP64);
-    put_facts(buffer, entry, zip64_data > 0);
-    zt_put_le16(buffer, (uint16_t)(zip64_data > 0 ? 4 + zip64_data : 0));
-    zt_put_le16(buffer, 0); /* comment */
-    zt_put_le16(buffer, 0); /* disk */
-    zt_put_le16(buffer, 0); /* attributes */
-    zt_put_le32(buffer, 0);
-    zt_put_le32(buffer, far ? LIMIT32 : (uint32_t)entry->offset);
+    zt_buffer_append_le32(buffer, CENTRAL_SIGNATURE);
+    zt_buffer_append_le16(buffer, VERSION_ZIP64);
+    put_shared_fields(buffer, entry, zip64_data > 0);
+    zt_buffer_append_le16(buffer, (uint16_t)(zip64_data > 0 ? 4 + zip64_data : 0));
+    zt_buffer_append_le16(buffer, 0); /* comment */
+    zt_buffer_append_le16(buffer, 0); /* disk */
+    zt_buffer_append_le16(buffer, 0); /* attributes */
+    zt_buffer_append_le32(buffer, 0);
+    zt_buffer_append_le32(buffer, far ? LIMIT32 : (uint32_t)entry->offset);
     zt_buffer_append(buffer, entry->name.bytes, entry->name.length);
     if (zip64_data == 0)
         return;
-    zt_put_le16(buffer, ZIP64_FIELD);
-    zt_put_le16(buffer, zip64_data);
+    zt_buffer_append_le16(buffer, ZIP64_FIELD);
+    zt_buffer_append_le16(buffer, zip64_data);
     if (is_large(entry)) {
-        zt_put_le64(buffer, entry->length);
-        zt_put_le64(buffer, entry->length);
+        zt_buffer_append_le64(buffer, entry->length);
+        zt_buffer_append_le64(buffer, entry->length);
     }
     if (far)
-        zt_put_le64(buffer, entry->offset);
+        zt_buffer_append_le64(buffer, entry->offset);
 }
 
 static void put_end64(struct zt_buffer *buffer, uint64_t count, uint64_t length, uint64_t offset)
 {
-    zt_put_le32(buffer, END64_SIGNATURE);
-    zt_put_le64(buffer, 44); /* of this record, after this field */
-    zt_put_le16(buffer, VERSION_ZIP64);
-    zt_put_le16(buffer, VERSION_ZIP64);
-    zt_put_le32(buffer, 0);
-    zt_put_le32(buffer, 0);
-    zt_put_le64(buffer, count);
-    zt_put_le64(buffer, count);
-    zt_put_le64(buffer, length);
-    zt_put_le64(buffer, offset);
-    zt_put_le32(buffer, LOCATOR_SIGNATURE);
-    zt_put_le32(buffer, 0);
-    zt_put_le64(buffer, offset + length);
-    zt_put_le32(buffer, 1);
+    zt_buffer_append_le32(buffer, END64_SIGNATURE);
+    zt_buffer_append_le64(buffer, 44); /* length of this record after this field */
+    zt_buffer_append_le16(buffer, VERSION_ZIP64);
+    zt_buffer_append_le16(buffer, VERSION_ZIP64);
+    zt_buffer_append_le32(buffer, 0);
+    zt_buffer_append_le32(buffer, 0);
+    zt_buffer_append_le64(buffer, count);
+    zt_buffer_append_le64(buffer, count);
+    zt_buffer_append_le64(buffer, length);
+    zt_buffer_append_le64(buffer, offset);
+    zt_buffer_append_le32(buffer, LOCATOR_SIGNATURE);
+    zt_buffer_append_le32(buffer, 0);
+    zt_buffer_append_le64(buffer, offset + length);
+    zt_buffer_append_le32(buffer, 1);
 }
 
 static void put_end(struct zt_buffer *buffer, uint64_t count, uint64_t offset)
@@ -179,20 +178,22 @@ static void put_end(struct zt_buffer *buffer, uint64_t count, uint64_t offset)
 
     if (count >= LIMIT16 || length >= LIMIT32 || offset >= LIMIT32)
         put_end64(buffer, count, length, offset);
-    zt_put_le32(buffer, END_SIGNATURE);
-    zt_put_le16(buffer, 0);
-    zt_put_le16(buffer, 0);
-    zt_put_le16(buffer, (uint16_t)(count < LIMIT16 ? count : LIMIT16));
-    zt_put_le16(buffer, (uint16_t)(count < LIMIT16 ? count : LIMIT16));
-    zt_put_le32(buffer, length < LIMIT32 ? (uint32_t)length : LIMIT32);
-    zt_put_le32(buffer, offset < LIMIT32 ? (uint32_t)offset : LIMIT32);
-    zt_put_le16(buffer, 0);
+    zt_buffer_append_le32(buffer, END_SIGNATURE);
+    zt_buffer_append_le16(buffer, 0);
+    zt_buffer_append_le16(buffer, 0);
+    zt_buffer_append_le16(buffer, (uint16_t)(count < LIMIT16 ? count : LIMIT16));
+    zt_buffer_append_le16(buffer, (uint16_t)(count < LIMIT16 ? count : LIMIT16));
+    zt_buffer_append_le32(buffer, length < LIMIT32 ? (uint32_t)length : LIMIT32);
+    zt_buffer_append_le32(buffer, offset < LIMIT32 ? (uint32_t)offset : LIMIT32);
+    zt_buffer_append_le16(buffer, 0);
 }
 
 /* --- the whole --- */
 
-static uint32_t digest_word(const struct zt_digest *digest)
+/* A CRC-32 as a number. */
+static uint32_t crc_of(const struct zt_digest *digest)
 {
+    assert(digest->algorithm == ZT_DIGEST_CRC32);
     return (uint32_t)digest->bytes[0] << 24 | (uint32_t)digest->bytes[1] << 16 |
            (uint32_t)digest->bytes[2] << 8 | digest->bytes[3];
 }
@@ -205,10 +206,10 @@ static enum zt_status describe_entry(struct zt_planning *planning, const struct 
     put_name(&entry->name, zt_object_name(object));
     npy_put_head(planning->projection->model, object, &entry->head);
     if (entry->name.failed || entry->head.failed)
-        return zt_write_no_memory(planning->error);
+        return zt_fail_memory(planning->error, "a file plan");
     entry->length = entry->head.length + fingerprint->length;
     entry->crc = zt_crc32_combine(zt_crc32(0, entry->head.bytes, entry->head.length),
-                                  digest_word(&fingerprint->digest), fingerprint->length);
+                                  crc_of(&fingerprint->digest), fingerprint->length);
     return ZT_OK;
 }
 
@@ -227,10 +228,10 @@ static enum zt_status add_entry(struct zt_planning *planning, const struct zt_ob
     put_local_header(&local, &entry);
     zt_buffer_append(&local, entry.head.bytes, entry.head.length);
     put_central_header(central, &entry);
-    if (local.failed || central->failed)
-        status = zt_write_no_memory(planning->error);
+    if (central->failed)
+        status = zt_fail_memory(planning->error, "a file plan");
     if (status == ZT_OK)
-        status = zt_planning_add(planning, entry.offset, local.bytes, local.length);
+        status = zt_planning_add(planning, entry.offset, &local);
     if (status == ZT_OK)
         status = zt_planning_component(planning, planning->plan->length, object->first_component);
 out:
@@ -250,9 +251,7 @@ enum zt_status npz_plan(struct zt_planning *planning)
         status = add_entry(planning, &model->objects[i], &central);
     if (status == ZT_OK) {
         put_end(&central, model->object_count, planning->plan->length);
-        status = central.failed ? zt_write_no_memory(planning->error)
-                                : zt_planning_add(planning, planning->plan->length, central.bytes,
-                                                  central.length);
+        status = zt_planning_add(planning, planning->plan->length, &central);
     }
     zt_buffer_free(&central);
     return status;

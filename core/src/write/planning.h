@@ -1,12 +1,13 @@
-/* The writers: one file a target. Each says which types it has and lays out a file; those that can
- * do without knowing lengths ahead also write as they go (write/container_stream.h). */
+/* Planning files: each target has a file of its own, which says what types the format has and where
+ * everything goes. zTensor, which need not know lengths ahead, is also written as a stream
+ * (write/container_stream.h). */
 #ifndef ZT_WRITE_FORMATS_H
 #define ZT_WRITE_FORMATS_H
 
 #include "cbor/cbor_write.h"
 #include "zt/file_plan.h"
 
-/* --- types; NULL or -1 where the format has none for it --- */
+/* --- a component's type in the format; NULL or -1 if it has none --- */
 
 const char *safetensors_type(const struct zt_component *component);
 /* "<f4" */
@@ -18,25 +19,23 @@ int mag_type(const struct zt_component *component);
 struct zt_planning {
     const struct zt_projection *projection;
     const struct zt_fingerprint *fingerprints;
-    struct zt_file_plan *plan;
+    struct zt_file_plan *plan; /* .added is set at the end */
     size_t piece_capacity;
     struct zt_buffer added;
     struct zt_error *error;
 };
 
-/* Adds bytes of the format's own at offset, which is not before the end of what was added so far.
- */
-enum zt_status zt_planning_add(struct zt_planning *planning, uint64_t offset, const void *bytes,
-                               size_t length);
+/* Adds bytes of the format's own at offset, at or after the end of the plan so far. ZT_NO_MEMORY,
+ * also if making the bytes failed. */
+enum zt_status zt_planning_add(struct zt_planning *planning, uint64_t offset,
+                               const struct zt_buffer *bytes);
 /* Adds a whole component. */
 enum zt_status zt_planning_component(struct zt_planning *planning, uint64_t offset,
                                      uint32_t component);
-/* ZT_ARGUMENT (a length that is not known) or ZT_LIMIT (a file past 2^63 bytes), naming the
- * component. */
+/* Aligns *offset for a component and checks that the component fits there. ZT_ARGUMENT for an
+ * unknown length, ZT_LIMIT for a file past 2^63 bytes; both name the component. */
 enum zt_status zt_planning_place(struct zt_planning *planning, uint64_t *offset, uint32_t component,
                                  uint64_t alignment);
-
-enum zt_status zt_write_no_memory(struct zt_error *error);
 
 enum zt_status zt1_plan(struct zt_planning *planning);
 enum zt_status zt2_plan(struct zt_planning *planning);
@@ -49,13 +48,7 @@ enum zt_status npy_plan(struct zt_planning *planning);
 void npy_put_head(const struct zt_model *outline, const struct zt_object *object,
                   struct zt_buffer *buffer);
 
-/* --- numbers, little-endian --- */
-
-void zt_put_le16(struct zt_buffer *buffer, uint16_t value);
-void zt_put_le32(struct zt_buffer *buffer, uint32_t value);
-void zt_put_le64(struct zt_buffer *buffer, uint64_t value);
-
-/* The next multiple of alignment, a power of two; the caller's offsets stay far from 2^64. */
+/* The next multiple of alignment; offsets stay far from 2^64. */
 static inline uint64_t zt_align(uint64_t offset, uint64_t alignment)
 {
     return (offset + alignment - 1) / alignment * alignment;

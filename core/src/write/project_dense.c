@@ -97,7 +97,7 @@ enum zt_status zt_project_dense_model(struct zt_projecting *projecting)
     zt_cbor_put_map(&map, count);
     zt_buffer_append(&map, pairs.bytes, pairs.length);
     if (pairs.failed || map.failed) {
-        status = zt_write_no_memory(projecting->error);
+        status = zt_fail_memory(projecting->error, "a projection");
         goto out;
     }
     status = zt_attributes_encode((struct zt_text){(const char *)map.bytes, map.length},

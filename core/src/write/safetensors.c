@@ -1,12 +1,14 @@
-/* safetensors: the length of a JSON header, the header, and the data without a gap.
+/* safetensors: the length of a JSON header, the header, and the data without gaps.
  *
- * The order is that of the reference's writer: types from wide to narrow as it lists them, then
- * names; the header is padded with spaces to a multiple of eight bytes. */
+ * The order is the reference writer's: types from wide to narrow as it lists them, then names. The
+ * header is padded with spaces to a multiple of eight bytes. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "cbor/cbor_read.h"
 #include "write/planning.h"
 
@@ -18,8 +20,8 @@ static const struct {
     const char *name;
     enum zt_dtype dtype;
     enum zt_logical logical;
-    /* The type's text where it is ZT_LOGICAL_UNKNOWN: no zTensor type says this, safetensors' own
-     * reader gives it. */
+    /* For ZT_LOGICAL_UNKNOWN the type's text, as this library's safetensors reader sets it: zTensor
+     * has no such type. */
     const char *text;
 } types[] = {
     {"U64", ZT_U64, ZT_LOGICAL_NONE, NULL},
@@ -54,11 +56,11 @@ static bool is_type(size_t rank, const struct zt_component *component)
 
     if (types[rank].dtype != component->dtype || types[rank].logical != component->logical)
         return false;
-    return text == NULL || (component->type_length == strlen(text) &&
-                            memcmp(component->type, text, component->type_length) == 0);
+    return text == NULL ||
+           zt_text_is((struct zt_text){component->type, component->type_length}, text);
 }
 
-/* TYPE_COUNT where there is none. */
+/* TYPE_COUNT if there is none. */
 static size_t type_rank(const struct zt_component *component)
 {
     size_t rank = 0;
@@ -117,7 +119,7 @@ static void put_uint(struct zt_buffer *buffer, uint64_t value)
     put(buffer, digits);
 }
 
-/* The escape that JSON has for a character, or NULL where it stands for itself. */
+/* JSON's escape for a character, or NULL if it stands for itself. */
 static const char *escape(unsigned char character, char scratch[8])
 {
     static const char letters[] = "\b\f\n\r\t\"\\";
@@ -151,7 +153,7 @@ static void put_text(struct zt_buffer *buffer, struct zt_text text)
     put(buffer, "\"");
 }
 
-/* The projection has made the model's attributes a map of texts. */
+/* The projection made the model's attributes a map of texts. */
 static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes,
                                    struct zt_error *error)
 {
@@ -185,6 +187,7 @@ static void put_entry(struct zt_buffer *buffer, const struct zt_model *model,
     put(buffer, buffer->length > LENGTH_BYTES + 1 ? "," : "");
     put_text(buffer, zt_object_name(object));
     put(buffer, ":{\"dtype\":\"");
+    assert(safetensors_type(data) != NULL); /* the projection checked it */
     put(buffer, safetensors_type(data));
     put(buffer, "\",\"shape\":[");
     for (unsigned i = 0; i < object->rank; i++) {
@@ -208,7 +211,7 @@ static enum zt_status put_header(struct zt_planning *planning, const uint32_t *o
     enum zt_status status;
     uint64_t length;
 
-    zt_put_le64(header, 0);
+    zt_buffer_append_le64(header, 0);
     put(header, "{");
     status = put_metadata(header, model->attributes, planning->error);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++) {
@@ -223,13 +226,13 @@ static enum zt_status put_header(struct zt_planning *planning, const uint32_t *o
     while (!header->failed && header->length % 8 != 0)
         put(header, " ");
     if (status != ZT_OK || header->failed)
-        return status != ZT_OK ? status : zt_write_no_memory(planning->error);
+        return status != ZT_OK ? status : zt_fail_memory(planning->error, "a file plan");
     length = header->length - LENGTH_BYTES;
     if (length > HEADER_MAX_BYTES)
         return zt_fail(planning->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                        "safetensors cannot hold a header of more than 100 MB");
-    for (unsigned i = 0; i < LENGTH_BYTES; i++)
-        header->bytes[i] = (uint8_t)(length >> (8 * i));
+    assert(header->length % 8 == 0);
+    zt_store_le64(header->bytes, length);
     return ZT_OK;
 }
 
@@ -241,10 +244,10 @@ enum zt_status safetensors_plan(struct zt_planning *planning)
     enum zt_status status;
 
     if (order == NULL)
-        return zt_write_no_memory(planning->error);
+        return zt_fail_memory(planning->error, "a file plan");
     status = put_header(planning, order, &header);
     if (status == ZT_OK)
-        status = zt_planning_add(planning, 0, header.bytes, header.length);
+        status = zt_planning_add(planning, 0, &header);
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
         status = zt_planning_component(planning, planning->plan->length,
                                        model->objects[order[i]].first_component);

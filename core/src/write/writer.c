@@ -1,7 +1,8 @@
-/* The writers' one face: whose turn it is and how many bytes it takes are kept here; a plan is
- * played piece by piece, zTensor 1.2 and 2 (not canonical) are streams. */
+/* One writer for all targets: it knows which component is next and how many bytes it takes. A file
+ * plan is written piece by piece; zTensor 1.2 and 2 (not canonical) are streams. */
 #include "zt/writer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +16,20 @@
 struct zt_writer {
     const struct zt_projection *projection;
     struct zt_sink sink;
-    struct zt_sink counted; /* what the stream writes to */
+    struct zt_sink counted; /* counts, then passes on to sink; the stream writes to it */
     uint64_t length;
     /* Components in the order in which they are to be written. */
     uint32_t *order;
     uint32_t order_count;
     uint32_t next;
     uint8_t *written; /* a flag for each component of the outline */
-    uint32_t written_count;
     uint32_t current; /* NOTHING between components */
     uint64_t declared;
     uint64_t appended;
-    /* One of them. */
+    /* Exactly one of plan and stream. */
     struct zt_file_plan *plan;
     struct zt_container_stream *stream;
-    size_t piece;
+    size_t piece; /* of the plan, to be written next */
     enum zt_status failure;
 };
 
@@ -44,16 +44,16 @@ static enum zt_status take_counted(void *context, const void *bytes, size_t leng
     return status;
 }
 
-/* Remembers a failure: what the sink got is not to be gone on with. */
-static enum zt_status keep(struct zt_writer *writer, enum zt_status status)
+/* Remembers a failure: what the sink got cannot be continued. */
+static enum zt_status remember(struct zt_writer *writer, enum zt_status status)
 {
     if (status != ZT_OK)
         writer->failure = status;
     return status;
 }
 
-static enum zt_status refuse(const struct zt_writer *writer, uint32_t component,
-                             struct zt_error *error, const char *message)
+static enum zt_status fail_component(const struct zt_writer *writer, uint32_t component,
+                                     struct zt_error *error, const char *message)
 {
     const struct zt_model *outline = writer->projection->model;
 
@@ -71,7 +71,7 @@ static enum zt_status check_alive(const struct zt_writer *writer, struct zt_erro
 {
     if (writer->failure == ZT_OK)
         return ZT_OK;
-    return zt_fail(error, writer->failure, NULL, ZT_NO_OFFSET, "writing has failed before");
+    return zt_fail(error, writer->failure, NULL, ZT_NO_OFFSET, "writing failed before");
 }
 
 /* --- the order --- */
@@ -93,15 +93,17 @@ static void order_by_names(struct zt_writer *writer)
     for (uint32_t i = 0; i < outline->object_count; i++)
         for (uint32_t j = 0; j < outline->objects[i].component_count; j++)
             writer->order[writer->order_count++] = outline->objects[i].first_component + j;
+    assert(writer->order_count <= outline->component_count);
 }
 
-/* --- playing a plan --- */
+/* --- writing a plan --- */
 
 static enum zt_status put_zeros(struct zt_writer *writer, uint64_t end, struct zt_error *error)
 {
     static const uint8_t zeros[ZEROS_BYTES] = {0};
     enum zt_status status = ZT_OK;
 
+    assert(writer->length <= end);
     while (status == ZT_OK && writer->length < end) {
         uint64_t left = end - writer->length;
 
@@ -111,9 +113,8 @@ static enum zt_status put_zeros(struct zt_writer *writer, uint64_t end, struct z
     return status;
 }
 
-/* Writes what stands before the next component: it stands at its place then; or all that is left.
- */
-static enum zt_status play(struct zt_writer *writer, struct zt_error *error)
+/* Writes up to the next component's place, or to the end. */
+static enum zt_status write_pieces(struct zt_writer *writer, struct zt_error *error)
 {
     const struct zt_file_plan *plan = writer->plan;
     enum zt_status status = ZT_OK;
@@ -149,7 +150,7 @@ static enum zt_status start(struct zt_writer *writer, const struct zt_writer_opt
     writer->order = calloc(count + 1, sizeof(*writer->order));
     writer->written = calloc(count + 1, 1);
     if (writer->order == NULL || writer->written == NULL)
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "a writer");
     if (is_streamed(projection->target)) {
         order_by_names(writer);
         return zt_container_stream_begin(projection, options, &writer->counted, &writer->stream,
@@ -159,7 +160,7 @@ static enum zt_status start(struct zt_writer *writer, const struct zt_writer_opt
     if (status != ZT_OK)
         return status;
     order_by_pieces(writer);
-    return play(writer, error);
+    return write_pieces(writer, error);
 }
 
 enum zt_status zt_writer_begin(const struct zt_projection *projection,
@@ -176,7 +177,7 @@ enum zt_status zt_writer_begin(const struct zt_projection *projection,
                        zt_target_name(projection->target));
     writer = calloc(1, sizeof(*writer));
     if (writer == NULL)
-        return zt_write_no_memory(error);
+        return zt_fail_memory(error, "a writer");
     writer->projection = projection;
     writer->sink = *sink;
     writer->counted = (struct zt_sink){take_counted, writer};
@@ -197,12 +198,12 @@ static enum zt_status end_component(struct zt_writer *writer, struct zt_error *e
     if (writer->current == NOTHING)
         return ZT_OK;
     if (writer->declared != ZT_LENGTH_UNKNOWN && writer->appended < writer->declared)
-        return refuse(writer, writer->current, error, "fewer bytes than were declared");
+        return fail_component(writer, writer->current, error, "fewer bytes than were declared");
     writer->current = NOTHING;
     if (writer->stream != NULL)
         return zt_container_stream_end(writer->stream, error);
     writer->piece++;
-    return play(writer, error);
+    return write_pieces(writer, error);
 }
 
 bool zt_writer_next(const struct zt_writer *writer, uint32_t *out_component)
@@ -227,17 +228,18 @@ static enum zt_status begin_component(struct zt_writer *writer, uint32_t compone
                                       struct zt_error *error)
 {
     if (component >= writer->projection->model->component_count)
-        return refuse(writer, component, error, "there is no such component");
+        return fail_component(writer, component, error, "there is no such component");
     if (writer->written[component])
-        return refuse(writer, component, error, "the component was written already");
+        return fail_component(writer, component, error, "the component was written already");
     if (writer->plan != NULL &&
         (writer->next == writer->order_count || writer->order[writer->next] != component))
-        return refuse(writer, component, error, "it is not this component's turn");
+        return fail_component(writer, component, error, "another component comes first");
+    assert(writer->current == NOTHING);
     writer->written[component] = 1;
-    writer->written_count++;
     step_past_written(writer);
     writer->current = component;
     writer->appended = 0;
+    assert(writer->plan == NULL || writer->plan->pieces[writer->piece].component == component);
     writer->declared = writer->plan != NULL
                            ? writer->plan->pieces[writer->piece].length
                            : writer->projection->model->components[component].decoded_length;
@@ -254,7 +256,7 @@ enum zt_status zt_writer_component(struct zt_writer *writer, uint32_t component,
         status = end_component(writer, error);
     if (status == ZT_OK)
         status = begin_component(writer, component, error);
-    return keep(writer, status);
+    return remember(writer, status);
 }
 
 enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, size_t length,
@@ -265,14 +267,15 @@ enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, siz
     if (status != ZT_OK || length == 0)
         return status;
     if (writer->current == NOTHING)
-        return keep(writer, refuse(writer, NOTHING, error, "no component was begun"));
+        return remember(writer, fail_component(writer, NOTHING, error, "no component was begun"));
     if (writer->declared != ZT_LENGTH_UNKNOWN && length > writer->declared - writer->appended)
-        return keep(writer,
-                    refuse(writer, writer->current, error, "more bytes than were declared"));
+        return remember(writer, fail_component(writer, writer->current, error,
+                                               "more bytes than were declared"));
     writer->appended += length;
+    assert(writer->appended <= writer->declared);
     if (writer->stream != NULL)
-        return keep(writer, zt_container_stream_append(writer->stream, bytes, length, error));
-    return keep(writer, take_counted(writer, bytes, length, error));
+        return remember(writer, zt_container_stream_append(writer->stream, bytes, length, error));
+    return remember(writer, take_counted(writer, bytes, length, error));
 }
 
 enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error)
@@ -283,11 +286,11 @@ enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error
     if (status == ZT_OK)
         status = end_component(writer, error);
     if (status == ZT_OK && zt_writer_next(writer, &missing))
-        status = refuse(writer, missing, error, "a component is missing");
+        status = fail_component(writer, missing, error, "a component is missing");
     if (status == ZT_OK && writer->stream != NULL)
         status = zt_container_stream_finish(writer->stream, error);
-    keep(writer, status);
-    /* Finishing twice, or appending afterwards, would make another file of it. */
+    remember(writer, status);
+    /* Finishing again, or appending, would damage the file. */
     if (status == ZT_OK)
         writer->failure = ZT_ARGUMENT;
     return status;

@@ -1,7 +1,7 @@
-/* zTensor 1.2: data at multiples of 64, the manifest right after it, its size, the magic again
+/* zTensor 1.2: data at multiples of 64, the manifest right after it, its size, and the magic again
  * (sections 1, 4, 5).
  *
- * Keys are in the order in which the reference writes them, names ascend bytewise. */
+ * Keys are in the reference writer's order; names ascend bytewise. */
 #include <string.h>
 
 #include "write/container.h"
@@ -19,6 +19,7 @@ const struct zt_container zt1_container = {
     .digest_covers_stored = true,
     .encoding = ZT_ENCODING_ZSTD,
     .encoding_name = "zstd",
+    .layouts = ZT_LAYOUTS_ZT1,
     .place = place_component,
     .put_end = put_end,
 };
@@ -104,9 +105,10 @@ static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
     (void)offset;
     put_manifest(buffer, model);
     length = buffer->length - begin;
-    zt_put_le64(buffer, length);
+    zt_buffer_append_le64(buffer, length);
     zt_buffer_append(buffer, zt1_container.magic, sizeof(zt1_container.magic));
-    return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
+    return buffer->failed ? zt_fail_memory(error, "a manifest")
+                          : zt_check_manifest_length(length, error);
 }
 
 static enum zt_status place_component(struct zt_planning *planning, struct zt_placed *placed,

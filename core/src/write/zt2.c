@@ -1,9 +1,9 @@
 /* zTensor 2: data at multiples of 64 KiB, the manifest at the next one, the footer right after it
  * (sections 1, 7).
  *
- * In its canonical form parts that are the same bytes share one blob, and parts of no bytes take no
- * space: they state the place of the next blob. */
-#include <string.h>
+ * In canonical form, parts with the same bytes share one blob, and parts of no bytes take no space:
+ * they state the place of the next blob. */
+#include <assert.h>
 
 #include "model/zt2_encode.h"
 #include "write/container.h"
@@ -24,6 +24,7 @@ const struct zt_container zt2_container = {
     .digest_covers_stored = false,
     .encoding = ZT_ENCODING_ZSTD_SEEKABLE,
     .encoding_name = "zt.zstd-seekable/1",
+    .layouts = ZT_LAYOUTS_ZT2,
     .place = place_part,
     .put_end = put_end,
 };
@@ -34,7 +35,7 @@ static enum zt_status take_piece(void *context, const void *bytes, size_t length
     struct zt_buffer *buffer = context;
 
     zt_buffer_append(buffer, bytes, length);
-    return buffer->failed ? zt_write_no_memory(error) : ZT_OK;
+    return buffer->failed ? zt_fail_memory(error, "a manifest") : ZT_OK;
 }
 
 static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffer *buffer,
@@ -50,7 +51,7 @@ static enum zt_status put_manifest(const struct zt_model *model, struct zt_buffe
         zt_cbor_put_string(buffer, "attributes");
         zt_buffer_append(buffer, model->attributes.bytes, model->attributes.length);
     }
-    return status != ZT_OK || buffer->failed ? zt_write_no_memory(error) : ZT_OK;
+    return status != ZT_OK || buffer->failed ? zt_fail_memory(error, "a manifest") : ZT_OK;
 }
 
 static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
@@ -65,13 +66,14 @@ static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
         return status;
     length = buffer->length - begin;
     hash = zt_xxh3(buffer->bytes + begin, (size_t)length);
-    zt_put_le64(buffer, offset);
-    zt_put_le64(buffer, length);
-    zt_put_le64(buffer, hash);
-    zt_put_le32(buffer, VERSION);
-    zt_put_le32(buffer, 0);
+    zt_buffer_append_le64(buffer, offset);
+    zt_buffer_append_le64(buffer, length);
+    zt_buffer_append_le64(buffer, hash);
+    zt_buffer_append_le32(buffer, VERSION);
+    zt_buffer_append_le32(buffer, 0);
     zt_buffer_append(buffer, zt2_container.magic, sizeof(zt2_container.magic));
-    return buffer->failed ? zt_write_no_memory(error) : zt_check_manifest_length(length, error);
+    return buffer->failed ? zt_fail_memory(error, "a manifest")
+                          : zt_check_manifest_length(length, error);
 }
 
 static enum zt_status place_part(struct zt_planning *planning, struct zt_placed *placed,
@@ -87,6 +89,7 @@ static enum zt_status place_part(struct zt_planning *planning, struct zt_placed 
     part->decoded_length = fingerprint->length;
     zt_placed_set_digest(placed, number, &fingerprint->digest);
     if (fingerprint->same_as != number && fingerprint->length > 0) {
+        assert(planning->fingerprints[fingerprint->same_as].length == fingerprint->length);
         part->offset = placed->components[fingerprint->same_as].offset;
         return ZT_OK;
     }
