@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "derived/decoded.h"
-#include "verify/found_digests.h"
-#include "verify/kept_facts.h"
+#include "verify/component_digests.h"
 #include "verify/verifier.h"
 #include "zt/decode.h"
 #include "zt/digest.h"
@@ -66,14 +65,14 @@ static bool find_sha256(const struct request *request, const struct component_vi
         zt_component_decoded_sha256(model, view->component, out_sha256))
         return true;
     if (checked && view->form == VIEW_DECODED &&
-        kept_fact_find(request->generation, view->index, ZT_DIGEST_SHA256, &kept)) {
+        decoded_digest_find(request->generation, view->index, ZT_DIGEST_SHA256, &kept)) {
         memcpy(out_sha256, kept.digest.bytes, 32);
         return true;
     }
     if (!is_as_stored(view))
         return false;
     return (checked && stated_sha256(model, view->component, out_sha256)) ||
-           found_digest_whole(request->generation, view->index, out_sha256);
+           stored_digest_whole(request->generation, view->index, out_sha256);
 }
 
 static bool part_sha256(struct request *request, uint64_t first, uint64_t length,
@@ -81,7 +80,7 @@ static bool part_sha256(struct request *request, uint64_t first, uint64_t length
 {
     const struct component_view *view = request->context;
 
-    return found_digest_piece(request->generation, view->index, first, length, out_sha256);
+    return stored_digest_piece(request->generation, view->index, first, length, out_sha256);
 }
 
 static void state_digests(struct request *request, const struct component_view *view)
@@ -91,7 +90,7 @@ static void state_digests(struct request *request, const struct component_view *
     reply->has_sha256 = find_sha256(request, view, reply->sha256);
     reply->part_sha256 = is_as_stored(view) ? part_sha256 : NULL;
     if (view->state == COMPONENT_VERIFIED || view->state == COMPONENT_UNDIGESTED)
-        found_digests_want(request->server, request->generation, view->index);
+        stored_digest_want(request->server, request->generation, view->index);
 }
 
 /* --- step: verify --- */

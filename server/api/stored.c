@@ -10,11 +10,11 @@
 
 #include "catalog/catalog.h"
 #include "http/exchange/problem.h"
-#include "verify/found_digests.h"
+#include "verify/blob_index.h"
+#include "verify/component_digests.h"
 #include "verify/verifier.h"
 #include "zt/shards.h"
 
-#define SHA256_BYTES 32
 /* "file" and NUL, with room. */
 #define TAG_SUFFIX_SIZE 8
 
@@ -22,7 +22,7 @@ struct blob {
     uint8_t sha256[SHA256_BYTES];
     unsigned skip;  /* candidates that cannot be served although their state does not say so */
     bool searching; /* on a worker */
-    enum catalog_blob answer;
+    enum blob_answer answer;
     struct component_place place; /* generation: held, or NULL */
 };
 
@@ -67,8 +67,8 @@ static void search_on_worker(struct request *request)
 {
     struct blob *blob = request->context;
 
-    blob->answer =
-        catalog_find_blob(request->server->catalog, blob->sha256, blob->skip, true, &blob->place);
+    blob->answer = blob_find(request->server, blob->sha256, (struct blob_search){blob->skip, true},
+                             &blob->place);
 }
 
 /* Finds the next candidate that is not known to be corrupt and holds it in blob->place. Its file may
@@ -81,9 +81,9 @@ static enum outcome search(struct request *request)
         blob->searching = false;
         return OUTCOME_READY;
     }
-    blob->answer =
-        catalog_find_blob(request->server->catalog, blob->sha256, blob->skip, false, &blob->place);
-    if (blob->answer != CATALOG_BLOB_BUSY)
+    blob->answer = blob_find(request->server, blob->sha256, (struct blob_search){blob->skip, false},
+                             &blob->place);
+    if (blob->answer != BLOB_BUSY)
         return OUTCOME_READY;
     blob->searching = true;
     return request_work_long(request, search_on_worker);
@@ -114,7 +114,7 @@ static enum outcome reply_not_found(struct request *request)
 {
     struct blob *blob = request->context;
 
-    if (blob->answer == CATALOG_BLOB_CORRUPT) {
+    if (blob->answer == BLOB_CORRUPT) {
         return problem_reply(
             request, PROBLEM_CORRUPT_COMPONENT,
             "the stored components that state this digest do not match it; they are not served");
@@ -135,7 +135,7 @@ static enum outcome choose(struct request *request)
         if (blob->place.generation == NULL || blob->searching) {
             if (search(request) == OUTCOME_WAITING)
                 return OUTCOME_WAITING;
-            if (blob->answer != CATALOG_BLOB_FOUND)
+            if (blob->answer != BLOB_FOUND)
                 return reply_not_found(request);
         }
         if (is_current(request, &outcome))
@@ -203,7 +203,7 @@ static bool part_sha256(struct request *request, uint64_t first, uint64_t length
     const struct component_place *place = &((const struct blob *)request->context)->place;
 
     return place->generation != NULL &&
-           found_digest_piece(place->generation, place->component, first, length, out_sha256);
+           stored_digest_piece(place->generation, place->component, first, length, out_sha256);
 }
 
 static void set_fields(struct request *request, const struct blob *blob)

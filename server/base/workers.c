@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/processors.h"
@@ -207,18 +206,6 @@ void workers_submit_idle(struct workers *workers, struct job *job)
     submit(workers, KIND_IDLE, job);
 }
 
-size_t workers_pending(const struct workers *workers)
-{
-    /* The lock is no part of what a caller may see as changing. */
-    struct workers *locked = (struct workers *)(uintptr_t)workers;
-    size_t pending;
-
-    pthread_mutex_lock(&locked->lock);
-    pending = locked->pending;
-    pthread_mutex_unlock(&locked->lock);
-    return pending;
-}
-
 void workers_stop(struct workers *workers)
 {
     if (workers == NULL)
@@ -232,6 +219,17 @@ void workers_stop(struct workers *workers)
     pthread_cond_destroy(&workers->ready);
     pthread_mutex_destroy(&workers->lock);
     free(workers);
+}
+
+void waiters_wake(struct waiter *first)
+{
+    while (first != NULL) {
+        /* Once woken, a waiter may be freed. */
+        struct waiter *next = first->next;
+
+        first->wake(first);
+        first = next;
+    }
 }
 
 bool waiters_are_gone(const struct waiter *first)

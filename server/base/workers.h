@@ -45,22 +45,22 @@ void workers_submit_sized(struct workers *workers, struct job *job, uint64_t byt
  * and one to ordinary ones. */
 void workers_submit_idle(struct workers *workers, struct job *job);
 
-/* Jobs waiting or running. */
-size_t workers_pending(const struct workers *workers);
-
 /* Runs what is queued, then stops and frees. Takes NULL. */
 void workers_stop(struct workers *workers);
 
-/* Somebody who waits for a result that several may wait for. Both are called from any thread, wake
- * once and last. */
+/* One of several that wait for the same result. Both functions may be called from any thread; wake
+ * is called once, and last. */
 struct waiter {
     void (*wake)(struct waiter *waiter);
-    bool (*is_gone)(
-        const struct waiter *waiter); /* whether nobody is there any more to take it; NULL: never */
+    /* Whether nobody would take the result any more; NULL: never. */
+    bool (*is_gone)(const struct waiter *waiter);
     struct waiter *next;
 };
 
-/* Whether there are waiters, and all of them are gone: what they wait for need not be made. */
+/* Wakes all of a list. */
+void waiters_wake(struct waiter *first);
+
+/* Whether there are waiters, and all of them are gone: then the result need not be made. */
 bool waiters_are_gone(const struct waiter *first);
 
 #endif

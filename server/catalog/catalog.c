@@ -1,21 +1,22 @@
-/* The catalog's thread, and its questions. A thread of its own scans, so that a scan never waits
- * behind hours of hashing; what is asked for while it works is answered by its next round. */
+/* The catalog's thread, and the questions to it. Scans have a thread of their own, so that none waits
+ * behind hours of hashing. Whatever is asked for while the thread works is part of its next round. */
 #include "catalog/catalog.h"
 
-#include <signal.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "catalog/catalog_content.h"
 
-/* Between rounds: a burst of changes becomes few scans, and a file that is being written to leaves
- * a core some rest. */
-#define STALE_GAP_NS    ((int64_t)5000000)
-#define SCAN_GAP_MIN_NS ((int64_t)20000000)
-#define SCAN_GAP_MAX_NS ((int64_t)1000000000)
-/* More files changed in place than that are found by a scan. */
+/* Pauses between rounds, so that a burst of changes takes few scans, and a file that is written to
+ * all the time does not keep a core busy. */
+#define STALE_GAP_NS    (5 * CLOCK_NS_PER_MS)
+#define SCAN_GAP_MIN_NS (20 * CLOCK_NS_PER_MS)
+#define SCAN_GAP_MAX_NS CLOCK_NS_PER_S
+/* If more files than that changed in place, a scan finds them. */
 #define STALE_MAX 1024
 
 struct catalog {
@@ -31,24 +32,6 @@ struct catalog {
     int64_t round_ended_ns;
     int64_t next_scan_ns;
 };
-
-static int64_t now_ns(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static void wake_all(struct waiter *waiter)
-{
-    while (waiter != NULL) {
-        struct waiter *next = waiter->next;
-
-        waiter->wake(waiter);
-        waiter = next;
-    }
-}
 
 static bool is_stopping(struct catalog *catalog)
 {
@@ -70,14 +53,6 @@ static void update_files(struct catalog *catalog, const struct catalog_files *fi
 
 /* --- scans --- */
 
-static void first_scan_done(struct catalog *catalog)
-{
-    catalog_content_loaded(&catalog->content);
-    pthread_mutex_lock(&catalog->lock);
-    pthread_cond_broadcast(&catalog->changed);
-    pthread_mutex_unlock(&catalog->lock);
-}
-
 static void scan(struct catalog *catalog)
 {
     struct catalog_files files = {NULL, 0, 0};
@@ -94,7 +69,7 @@ static void scan(struct catalog *catalog)
     catalog_files_free(&changed);
     catalog_files_free(&files);
     if (!atomic_load(&catalog->content.loaded) && !is_stopping(catalog))
-        first_scan_done(catalog);
+        catalog_content_loaded(&catalog->content);
 }
 
 static void update_stale(struct catalog *catalog, char **paths, size_t count)
@@ -109,15 +84,15 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
 
 /* --- the thread --- */
 
-/* Waits, with the lock held, until there is something to do and it is time for it. Returns false at
- * the end; *out_scan: whether a scan is due. */
+/* Waits, with the lock held, until there is something to do and the pause is over. False at the end;
+ * *out_scan: whether a scan is due. */
 static bool await_round(struct catalog *catalog, bool *out_scan)
 {
     for (;;) {
         int64_t due_ns = catalog->stale_count > 0 ? catalog->round_ended_ns + STALE_GAP_NS
                                                   : catalog->next_scan_ns;
-        int64_t now = now_ns(CLOCK_MONOTONIC);
-        struct timespec until = {due_ns / 1000000000, due_ns % 1000000000};
+        struct timespec until = {due_ns / CLOCK_NS_PER_S, due_ns % CLOCK_NS_PER_S};
+        int64_t now = clock_ns();
 
         if (catalog->stopping)
             return false;
@@ -132,17 +107,17 @@ static bool await_round(struct catalog *catalog, bool *out_scan)
     }
 }
 
-/* One round: what was asked for before it began is answered by it. The lock is held before and
- * after. */
+/* One round: answers all that was asked for before it began. The lock is held before and after. */
 static void run_round(struct catalog *catalog, bool with_scan)
 {
     struct waiter *waiters = catalog->waiters;
     char *stale[STALE_MAX];
     size_t stale_count = catalog->stale_count;
-    int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
+    int64_t begun_ns = clock_ns();
 
     catalog->waiters = NULL;
     memcpy(stale, catalog->stale, stale_count * sizeof(stale[0]));
+    assert(stale_count <= STALE_MAX);
     catalog->stale_count = 0;
     if (with_scan)
         catalog->scan_wanted = false;
@@ -150,9 +125,9 @@ static void run_round(struct catalog *catalog, bool with_scan)
     update_stale(catalog, stale, stale_count);
     if (with_scan)
         scan(catalog);
-    wake_all(waiters);
+    waiters_wake(waiters);
     pthread_mutex_lock(&catalog->lock);
-    catalog->round_ended_ns = now_ns(CLOCK_MONOTONIC);
+    catalog->round_ended_ns = clock_ns();
     if (with_scan) {
         int64_t took_ns = catalog->round_ended_ns - begun_ns;
 
@@ -174,20 +149,6 @@ static void *catalog_main(void *argument)
     return NULL;
 }
 
-/* Signals are the loops' affair. */
-static bool start_thread(struct catalog *catalog)
-{
-    sigset_t all;
-    sigset_t before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&catalog->thread, NULL, catalog_main, catalog);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed == 0;
-}
-
 static void destroy(struct catalog *catalog)
 {
     catalog_content_clear(&catalog->content);
@@ -196,20 +157,20 @@ static void destroy(struct catalog *catalog)
     free(catalog);
 }
 
-struct catalog *catalog_new(struct server *server)
+struct catalog *catalog_new(struct server *server, const struct catalog_observer *observer)
 {
     struct catalog *catalog = calloc(1, sizeof(*catalog));
     pthread_condattr_t monotonic;
 
     if (catalog == NULL)
         return NULL;
-    catalog_content_init(&catalog->content, server);
+    catalog_content_init(&catalog->content, server, observer);
     pthread_mutex_init(&catalog->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&catalog->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (!start_thread(catalog)) {
+    if (thread_start(&catalog->thread, "catalog", catalog_main, catalog) != 0) {
         destroy(catalog);
         return NULL;
     }
@@ -225,7 +186,7 @@ void catalog_free(struct catalog *catalog)
     pthread_cond_broadcast(&catalog->changed);
     pthread_mutex_unlock(&catalog->lock);
     pthread_join(catalog->thread, NULL);
-    wake_all(catalog->waiters);
+    waiters_wake(catalog->waiters);
     while (catalog->stale_count > 0)
         free(catalog->stale[--catalog->stale_count]);
     destroy(catalog);
@@ -246,18 +207,7 @@ bool catalog_is_loaded(const struct catalog *catalog)
     return atomic_load(&catalog->content.loaded);
 }
 
-void catalog_wait_loaded(struct catalog *catalog)
-{
-    pthread_mutex_lock(&catalog->lock);
-    if (!atomic_load(&catalog->content.loaded))
-        catalog->scan_wanted = true;
-    pthread_cond_broadcast(&catalog->changed);
-    while (!atomic_load(&catalog->content.loaded))
-        pthread_cond_wait(&catalog->changed, &catalog->lock);
-    pthread_mutex_unlock(&catalog->lock);
-}
-
-/* Notes a path that is to be opened anew. The lock is held. */
+/* Notes a path that is to be opened again. The lock is held. */
 static void note_stale(struct catalog *catalog, const char *path)
 {
     char *copy;
@@ -272,14 +222,8 @@ static void note_stale(struct catalog *catalog, const char *path)
         catalog->scan_wanted = true;
 }
 
-/* Whether the bytes behind a generation may no longer be those that it was made of. The time of
- * change is asked about as well: whoever writes can set the other one back. */
-static bool is_stale(const struct generation *generation)
-{
-    return !generation_is_same(generation);
-}
-
-/* Lets the waiter wait for the next round; stale is the path to be opened anew, or NULL. */
+/* Lets the waiter wait for the next round, which opens the path stale again, or, if that is NULL,
+ * scans. */
 static void wait_for_round(struct catalog *catalog, const char *stale, struct waiter *waiter)
 {
     pthread_mutex_lock(&catalog->lock);
@@ -296,13 +240,13 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
 static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder, struct zt_text key,
                                 struct waiter *waiter, struct generation **out_generation)
 {
-    /* Asked before looking: a scan that ends in between must not make a missing file of one that it
-     * found. */
+    /* Read before looking: otherwise a file that a scan finds just now would be reported missing. */
     bool loaded = atomic_load(&catalog->content.loaded);
     struct generation *found;
 
     found = catalog_content_find(&catalog->content, finder, key);
-    if (found != NULL && catalog_content_unpark(&catalog->content, found) && !is_stale(found)) {
+    if (found != NULL && catalog_content_unpark(&catalog->content, found) &&
+        generation_is_same(found)) {
         *out_generation = found;
         return CATALOG_FOUND;
     }
@@ -331,26 +275,9 @@ size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_te
     return catalog_content_list(&catalog->content, prefix, after, limit, out_generations, out_more);
 }
 
-enum catalog_blob catalog_find_blob(struct catalog *catalog, const uint8_t sha256[32],
-                                    unsigned skip, bool may_wait, struct component_place *out_place)
+struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count)
 {
-    struct catalog_content *content = &catalog->content;
-
-    if (may_wait)
-        catalog_content_fill_blobs(content);
-    return blob_index_find(&content->blobs, sha256, (struct blob_search){skip, may_wait},
-                           out_place);
-}
-
-bool catalog_find_decoded(struct catalog *catalog, const uint8_t sha256[32],
-                          struct component_place *out_place)
-{
-    return catalog_content_find_decoded(&catalog->content, sha256, out_place);
-}
-
-void catalog_note_digest(struct catalog *catalog, struct generation *generation, uint32_t component)
-{
-    blob_index_note(&catalog->content.blobs, generation, component);
+    return catalog_content_hold_all(&catalog->content, out_count);
 }
 
 struct generation *catalog_update(struct catalog *catalog, const char *path)
@@ -361,8 +288,7 @@ struct generation *catalog_update(struct catalog *catalog, const char *path)
     if (file.path == NULL)
         return NULL;
     catalog_content_update(&catalog->content, &file, 1);
-    found = catalog_content_find(&catalog->content, catalog_index_find_path,
-                                 (struct zt_text){path, strlen(path)});
+    found = catalog_content_find(&catalog->content, catalog_index_find_path, zt_text_from(path));
     free(file.path);
     if (found != NULL && !catalog_content_unpark(&catalog->content, found)) {
         generation_release(found);

@@ -1,36 +1,28 @@
-/* Bringing files into the catalog: one lock orders whoever does it. A file is opened and brought in
- * under that lock, so that of a scan and an upload the later one sees the truth. Readers take the
- * index's lock alone, for a few steps of binary search. */
+/* Bringing files into the catalog. A file is opened and brought in under one lock, so that of a scan
+ * and an upload at the same time the later one sees the true state. Readers take only the index's
+ * lock, for a few steps of binary search. */
 #include "catalog/catalog_content.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "verify/verifier.h"
 
-/* What is opened before it shows: uploads wait for the lock that long. */
+/* So much is opened before it is shown; uploads wait for the lock that long. */
 #define BATCH_FILES_MAX 1024
-#define BATCH_NS_MAX    ((int64_t)50000000)
-/* A broken file younger than that may be one that is still being copied: the next scan tells. */
-#define SETTLED_NS ((int64_t)1000000000)
+#define BATCH_NS_MAX    (50 * CLOCK_NS_PER_MS)
+/* A broken file modified more recently than that may still be being copied; the next scan decides. */
+#define SETTLED_NS CLOCK_NS_PER_S
 
-/* Files that nobody reads may hold a quarter of the descriptors; connections and passing files need
- * the rest. */
+/* Files that nobody reads may hold a quarter of the descriptors; connections and temporary files
+ * need the rest. */
 #define OPEN_SHARE 4
 #define OPEN_MAX   ((rlim_t)16384)
-
-static int64_t now_ns(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* --- parking: more files than descriptors --- */
 
@@ -39,13 +31,13 @@ static size_t open_files(const struct generation *generation)
     return atomic_load(&generation->parked) ? 0 : generation_open_files(generation);
 }
 
-/* Closes the files of generations that only the index holds, until few enough are open. The index's
- * write lock is held, so that nobody can come to hold one meanwhile. */
+/* Closes the files of generations that only the index holds, until few enough are open. With the
+ * index's write lock held, so that nobody can take a reference meanwhile. */
 static void park_some(struct catalog_content *content)
 {
     size_t open_count = 0;
 
-    /* Counted anew: what was dropped while somebody opened it again makes the count drift. */
+    /* Counted again: the count drifts if a generation is dropped while it is opened again. */
     for (size_t i = 0; i < content->index.count; i++)
         open_count += open_files(content->index.by_path[i]);
     atomic_store(&content->open_count, open_count);
@@ -111,46 +103,46 @@ bool catalog_content_unpark(struct catalog_content *content, struct generation *
     return opened;
 }
 
-/* --- what the log is told; the update lock is held --- */
+/* --- the log, with the update lock held --- */
 
-static void tell_error(struct generation *generation)
+static void log_error_once(struct generation *generation)
 {
     const struct zt_error *error = &generation->error;
     char where[48] = "";
 
-    if (error->status == ZT_DATA_SHARD || generation->told)
+    if (error->status == ZT_DATA_SHARD || generation->logged_error)
         return;
-    generation->told = true;
+    generation->logged_error = true;
     if (error->offset != ZT_NO_OFFSET)
         snprintf(where, sizeof(where), ", at byte %" PRIu64, error->offset);
     log_write(LOG_LEVEL_WARN, "%s cannot be read: %s (%s%s)", generation->path, error->message,
               error->rule != NULL ? error->rule : zt_status_name(error->status), where);
 }
 
-static void tell_if_settled(struct catalog_content *content, struct generation *generation)
+static void log_if_settled(struct catalog_content *content, struct generation *generation)
 {
-    int64_t age_ns = now_ns(CLOCK_REALTIME) - generation->identity.modified_ns;
+    int64_t age_ns = clock_wall_ns() - generation->identity.modified_ns;
 
     if (generation->model == NULL &&
         (!atomic_load(&content->loaded) || age_ns < 0 || age_ns > SETTLED_NS))
-        tell_error(generation);
+        log_error_once(generation);
 }
 
-/* Once for a pair, in whatever order the two come, and not again when the first is replaced. */
-static void tell_shadow(struct generation *shadowed, const struct generation *first)
+/* Once for each pair, in whatever order the two appear, and not again if the first is replaced. */
+static void log_shadow(struct generation *shadowed, const struct generation *first)
 {
     size_t name_length;
     unsigned rank = 0;
 
     (void)model_path_split(first->path, &name_length, &rank);
-    if (shadowed->told_shadow == rank + 1)
+    if (shadowed->logged_shadow == rank + 1)
         return;
-    shadowed->told_shadow = rank + 1;
+    shadowed->logged_shadow = rank + 1;
     log_write(LOG_LEVEL_WARN, "%s is shadowed by %s, which has the same name", shadowed->path,
               first->path);
 }
 
-static void tell_shadowed(const struct catalog_content *content, const struct generation *added)
+static void log_shadowed(const struct catalog_content *content, const struct generation *added)
 {
     struct generation *first = catalog_index_find_name(&content->index, generation_name(added));
     size_t at = catalog_index_lower_bound(&content->index, generation_name(added));
@@ -158,15 +150,15 @@ static void tell_shadowed(const struct catalog_content *content, const struct ge
     for (; first != NULL && at < content->index.count; at++) {
         struct generation *other = content->index.by_name[at];
 
-        if (catalog_text_compare(generation_name(other), generation_name(added)) != 0)
+        if (!zt_text_equal(generation_name(other), generation_name(added)))
             break;
         if (other != first && other->error.status != ZT_DATA_SHARD)
-            tell_shadow(other, first);
+            log_shadow(other, first);
     }
 }
 
-/* Whether what was opened says nothing else than what is known: the tag covers shards, too, and
- * errors that they cause come and go without a change of the file itself. */
+/* Whether opening the file again showed nothing new. The ETag covers shards too; errors that shards
+ * cause come and go without a change of the file itself. */
 static bool is_known(const struct generation *opened, const struct generation *known)
 {
     return store_identity_equal(&opened->identity, &known->identity) &&
@@ -174,18 +166,18 @@ static bool is_known(const struct generation *opened, const struct generation *k
            strcmp(opened->error.message, known->error.message) == 0;
 }
 
-/* Opens a file anew. False when the index need not change. */
+/* Opens a file again. False if the index need not change. */
 static bool open_file(struct catalog_content *content, const struct catalog_file *file,
                       struct catalog_change *out_change)
 {
-    struct zt_text path = {file->path, strlen(file->path)};
-    const struct generation *known = catalog_index_find_path(&content->index, path);
+    const struct generation *known =
+        catalog_index_find_path(&content->index, zt_text_from(file->path));
     struct generation *opened =
         generation_open(content->server->store, file->path, &content->search);
 
     if (opened != NULL && opened->source == NULL) {
-        /* What cannot be opened has the identity that the listing tells; what is not even listed is
-         * gone. */
+        /* A file that cannot be opened has the identity from the listing; one that is not even
+         * listed is gone. */
         opened->identity = file->identity;
         if (!file->listed) {
             generation_release(opened);
@@ -198,25 +190,25 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
         generation_release(opened);
         return false;
     }
-    if (opened != NULL && opened->model != NULL && content->server->verifier != NULL)
-        verifier_adopt(content->server->verifier, opened);
+    if (opened != NULL && opened->model != NULL && content->observer.opened != NULL)
+        content->observer.opened(content->observer.context, opened);
     if (opened != NULL)
-        tell_if_settled(content, opened);
+        log_if_settled(content, opened);
     *out_change = (struct catalog_change){file->path, opened};
     return true;
 }
 
-/* Opens files for a while, and no more than may be open; returns how many were dealt with. */
+/* Opens files for a while, and no more than may be open. Returns how many were done. */
 static size_t open_batch(struct catalog_content *content, const struct catalog_file *files,
                          size_t count, struct catalog_change *out_changes, size_t *out_changed)
 {
-    const int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
+    const int64_t begun_ns = clock_ns();
     size_t opened = 0;
     size_t changed = 0;
     size_t at = 0;
 
     while (at < count && changed < BATCH_FILES_MAX && opened < content->open_most &&
-           now_ns(CLOCK_MONOTONIC) - begun_ns < BATCH_NS_MAX) {
+           clock_ns() - begun_ns < BATCH_NS_MAX) {
         if (!open_file(content, &files[at++], &out_changes[changed]))
             continue;
         if (out_changes[changed].generation != NULL)
@@ -237,22 +229,24 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     pthread_rwlock_wrlock(&content->index_lock);
     done = catalog_index_apply(&content->index, changes, count, dropped, &dropped_count);
     pthread_rwlock_unlock(&content->index_lock);
+    assert(dropped_count <= count);
     for (size_t i = 0; i < dropped_count; i++) {
-        blob_index_remove(&content->blobs, dropped[i]);
-        /* What was dropped while parked has no file; an open one leaves the count, whoever still
-         * reads it. */
+        if (content->observer.dropped != NULL)
+            content->observer.dropped(content->observer.context, dropped[i]);
+        /* A parked one has no file; an open one leaves the count, even if requests still read it. */
         atomic_fetch_sub(&content->open_count, open_files(dropped[i]));
         generation_release(dropped[i]);
     }
     if (!done)
-        log_write(LOG_LEVEL_ERROR, "no memory for the catalog: changes not shown: %zu", count);
+        log_write(LOG_LEVEL_ERROR, "no memory for the catalog: %zu changes are not shown", count);
     for (size_t i = 0; i < count; i++) {
         if (!done)
             generation_release(changes[i].generation);
         else if (changes[i].generation != NULL) {
             atomic_fetch_add(&content->open_count, generation_open_files(changes[i].generation));
-            blob_index_add(&content->blobs, changes[i].generation);
-            tell_shadowed(content, changes[i].generation);
+            if (content->observer.shown != NULL)
+                content->observer.shown(content->observer.context, changes[i].generation);
+            log_shadowed(content, changes[i].generation);
         }
     }
     park_excess(content);
@@ -261,8 +255,8 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
 
 /* --- models over several files --- */
 
-static bool concern(const struct generation *generation, const struct catalog_change *changes,
-                    size_t count)
+static bool is_concerned(const struct generation *generation, const struct catalog_change *changes,
+                         size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct generation *now = changes[i].generation;
@@ -274,8 +268,8 @@ static bool concern(const struct generation *generation, const struct catalog_ch
     return false;
 }
 
-/* Opens the models anew that may have got or lost a shard by the changes just shown. Those
- * themselves are no changes to any other model's shards. */
+/* Opens those models again that may have gained or lost a shard by the changes just shown. Opening
+ * them again changes no other model's shards. */
 static void follow_shards(struct catalog_content *content, const struct catalog_change *changes,
                           size_t count)
 {
@@ -286,7 +280,7 @@ static void follow_shards(struct catalog_content *content, const struct catalog_
     for (size_t i = 0; added && i < content->index.count; i++) {
         const struct generation *generation = content->index.by_path[i];
 
-        if (generation->shards.count > 0 && concern(generation, changes, count))
+        if (generation->shards.count > 0 && is_concerned(generation, changes, count))
             added = catalog_files_add(&concerned, generation->path, &generation->identity);
     }
     if (!added)
@@ -324,7 +318,7 @@ bool catalog_content_compare(struct catalog_content *content, const struct catal
 
     pthread_mutex_lock(&content->update);
     for (size_t i = 0; i < content->index.count; i++)
-        tell_if_settled(content, content->index.by_path[i]);
+        log_if_settled(content, content->index.by_path[i]);
     compared = catalog_files_compare(files, &content->index, out_changed);
     pthread_mutex_unlock(&content->update);
     return compared;
@@ -336,10 +330,10 @@ void catalog_content_loaded(struct catalog_content *content)
 
     pthread_mutex_lock(&content->update);
     paths = calloc(content->index.count + 1, sizeof(*paths));
-    if (paths != NULL && content->server->verifier != NULL) {
+    if (paths != NULL && content->observer.loaded != NULL) {
         for (size_t i = 0; i < content->index.count; i++)
             paths[i] = content->index.by_path[i]->path;
-        verifier_loaded(content->server->verifier, paths, content->index.count);
+        content->observer.loaded(content->observer.context, paths, content->index.count);
     }
     atomic_store(&content->loaded, true);
     pthread_mutex_unlock(&content->update);
@@ -359,21 +353,15 @@ struct generation *catalog_content_find(struct catalog_content *content, catalog
     return found;
 }
 
-static bool begins_with(struct zt_text text, struct zt_text prefix)
-{
-    return text.length >= prefix.length &&
-           (prefix.length == 0 || memcmp(text.bytes, prefix.bytes, prefix.length) == 0);
-}
-
-/* Where a list begins: at the prefix, or behind the name given, whichever is later. */
+/* Where a list begins: at the prefix, or after the name given, whichever is later. */
 static size_t list_start(const struct catalog_index *index, struct zt_text prefix,
                          struct zt_text after)
 {
-    bool continued = after.length > 0 && catalog_text_compare(after, prefix) >= 0;
+    bool continued = after.length > 0 && zt_text_compare(after, prefix) >= 0;
     size_t at = catalog_index_lower_bound(index, continued ? after : prefix);
 
     while (continued && at < index->count &&
-           catalog_text_compare(generation_name(index->by_name[at]), after) == 0)
+           zt_text_equal(generation_name(index->by_name[at]), after))
         at++;
     return at;
 }
@@ -390,7 +378,7 @@ size_t catalog_content_list(struct catalog_content *content, struct zt_text pref
     pthread_rwlock_rdlock(&content->index_lock);
     at = list_start(&content->index, prefix, after);
     while ((model = catalog_index_model_at(&content->index, at, &at)) != NULL &&
-           begins_with(generation_name(model), prefix)) {
+           zt_text_starts_with(generation_name(model), prefix)) {
         if (count == limit) {
             *out_more = true;
             break;
@@ -399,6 +387,19 @@ size_t catalog_content_list(struct catalog_content *content, struct zt_text pref
     }
     pthread_rwlock_unlock(&content->index_lock);
     return count;
+}
+
+struct generation **catalog_content_hold_all(struct catalog_content *content, size_t *out_count)
+{
+    struct generation **all;
+
+    pthread_rwlock_rdlock(&content->index_lock);
+    *out_count = content->index.count;
+    all = calloc(*out_count + 1, sizeof(*all));
+    for (size_t i = 0; all != NULL && i < *out_count; i++)
+        all[i] = generation_hold(content->index.by_path[i]);
+    pthread_rwlock_unlock(&content->index_lock);
+    return all;
 }
 
 static size_t most_open(void)
@@ -410,7 +411,7 @@ static size_t most_open(void)
     return files.rlim_cur < OPEN_SHARE ? 1 : (size_t)(files.rlim_cur / OPEN_SHARE);
 }
 
-/* A shard that is hashed to be recognised keeps nobody waiting at the end. */
+/* Hashing a shard to recognise it does not delay the end of the program. */
 static bool goes_on(void *context, uint64_t bytes)
 {
     const struct catalog_content *content = context;
@@ -419,9 +420,12 @@ static bool goes_on(void *context, uint64_t bytes)
     return !atomic_load(&content->server->draining);
 }
 
-void catalog_content_init(struct catalog_content *content, struct server *server)
+void catalog_content_init(struct catalog_content *content, struct server *server,
+                          const struct catalog_observer *observer)
 {
     content->server = server;
+    if (observer != NULL)
+        content->observer = *observer;
     content->hashing = (struct zt_progress){goes_on, content};
     content->search = (struct shard_search){
         .store = server->store, .index = &content->index, .progress = &content->hashing};
@@ -429,12 +433,10 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     pthread_mutex_init(&content->parking, NULL);
     pthread_mutex_init(&content->update, NULL);
     pthread_rwlock_init(&content->index_lock, NULL);
-    blob_index_init(&content->blobs);
 }
 
 void catalog_content_clear(struct catalog_content *content)
 {
-    blob_index_clear(&content->blobs);
     catalog_index_clear(&content->index);
     shard_search_clear(&content->search);
     pthread_mutex_destroy(&content->parking);

@@ -1,5 +1,5 @@
-/* The catalog's two orders of generations: by path, and by name and precedence. Holds a reference
- * to each. */
+/* The catalog's generations in two orders: by path, and by name and precedence; and how a listing of
+ * the store differs from them. Holds a reference to each generation. */
 #ifndef CATALOG_CATALOG_INDEX_H
 #define CATALOG_CATALOG_INDEX_H
 
@@ -11,20 +11,20 @@ struct catalog_index {
     size_t count;
 };
 
-/* What became of a path: its new generation (the reference is the change's), or NULL when it is
- * gone. */
+/* What became of a path: its new generation (the reference belongs to the change), or NULL if the
+ * file is gone. */
 struct catalog_change {
     char *path;
     struct generation *generation;
 };
 
-/* Brings changes in, which must be sorted by path, each path once. Takes over their generations;
- * replaced and removed ones are retired and put into out_dropped (room for count), to be released
- * by the caller. False, and nothing happened, when memory is out. */
+/* Applies changes, sorted by path, each path once. Takes over their generations. Those replaced and
+ * removed are retired and put into out_dropped (room for count), for the caller to release. False,
+ * with nothing changed, when memory is out. */
 bool catalog_index_apply(struct catalog_index *index, const struct catalog_change *changes,
                          size_t count, struct generation **out_dropped, size_t *out_dropped_count);
 
-/* Borrowed; NULL when there is none. A name stands for the first of its files that is not a data
+/* Borrowed; NULL if there is none. A name stands for the first of its files that is not a data
  * shard. */
 struct generation *catalog_index_find_path(const struct catalog_index *index, struct zt_text path);
 struct generation *catalog_index_find_name(const struct catalog_index *index, struct zt_text name);
@@ -35,14 +35,41 @@ size_t catalog_index_path_bound(const struct catalog_index *index, struct zt_tex
 /* The place in by_name of the first generation whose name is not before the given one. */
 size_t catalog_index_lower_bound(const struct catalog_index *index, struct zt_text name);
 
-/* The model at or behind a place of by_name that stands for its name; *out_next is the place of the
- * next name. NULL at the end. */
+/* The first model at or after a place of by_name; *out_next is the place of the next name. NULL at
+ * the end. */
 struct generation *catalog_index_model_at(const struct catalog_index *index, size_t at,
                                           size_t *out_next);
 
 /* Releases everything. */
 void catalog_index_clear(struct catalog_index *index);
 
-int catalog_text_compare(struct zt_text a, struct zt_text b);
+/* --- listings --- */
+
+struct catalog_file {
+    char *path;
+    bool listed;
+    struct file_identity identity; /* if listed */
+};
+
+struct catalog_files {
+    struct catalog_file *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Lists the store, in order of path. On failure out_files stays as it is. */
+enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files,
+                                  struct zt_error *error);
+
+/* The files that are new, changed or gone, compared with the index, in order of path. False when
+ * memory is out. */
+bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,
+                           struct catalog_files *out_changed);
+
+/* Adds a file at the end; identity is NULL if it was not listed. False when memory is out. */
+bool catalog_files_add(struct catalog_files *files, const char *path,
+                       const struct file_identity *identity);
+
+void catalog_files_free(struct catalog_files *files);
 
 #endif

@@ -7,14 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "derived/manifest_json.h"
-#include "derived/passthrough.h"
-#include "verify/found_work.h"
-#include "verify/kept_facts.h"
-#include "verify/verifier.h"
+#include "base/clock.h"
 #include "zt/digest.h"
 
-/* Raised whenever the JSON form of a manifest changes, so that caches ask anew (http-api, section
+/* Raised whenever the JSON form of a manifest changes, so that caches ask again (http-api, section
  * 3). */
 #define JSON_FORM_REVISION 2
 
@@ -32,8 +28,8 @@ static void add_shard(uint64_t words[2], const struct file_identity *identity)
     zt_xxh3_128(facts, sizeof(facts), words);
 }
 
-/* The time of change is in it because whoever writes can set that of modification back. The
- * device's number is not: it may change when a machine starts anew. */
+/* Includes the time of the last status change, since a writer can set that of modification back;
+ * not the device's number, which may differ after a reboot. */
 static void make_etag(struct generation *generation)
 {
     const struct zt_model *model = generation->model;
@@ -56,7 +52,8 @@ static void make_etag(struct generation *generation)
              words[0], words[1]);
 }
 
-/* A model without one of its shards cannot be read: what it would show could not be had. */
+/* A model without one of its shards counts as unreadable: it would list components that cannot be
+ * sent. */
 static enum zt_status open_shards(struct generation *generation, struct store *store,
                                   struct shard_search *search)
 {
@@ -71,7 +68,7 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
 }
 
 /* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and
- * ZT_NO_MEMORY when there is to be no generation at all. */
+ * ZT_NO_MEMORY if there is to be no generation at all. */
 static enum zt_status read_file(struct generation *generation, struct store *store,
                                 struct shard_search *search)
 {
@@ -107,9 +104,7 @@ struct generation *generation_open(struct store *store, const char *path,
     atomic_init(&generation->references, 1);
     zt_error_clear(&generation->error);
     generation->path = strdup(path);
-    generation->manifest = manifest_cache_new();
-    if (generation->path == NULL || generation->manifest == NULL ||
-        !model_path_split(path, &generation->name_length, &rank) ||
+    if (generation->path == NULL || !model_path_split(path, &generation->name_length, &rank) ||
         read_file(generation, store, search) != ZT_OK) {
         generation_release(generation);
         return NULL;
@@ -137,17 +132,30 @@ void generation_release(void *thing)
     assert(before > 0);
     if (before > 1)
         return;
-    verification_free(generation->verification);
-    found_digests_free(generation);
-    manifest_cache_free(generation->manifest);
-    passthrough_free(generation);
-    kept_facts_free(generation);
+    for (unsigned slot = 0; slot < SIDE_TABLES; slot++) {
+        struct side_table *table = atomic_load(&generation->side_tables[slot]);
+
+        if (table != NULL)
+            table->free(table, generation);
+    }
     free(generation->states);
     zt_model_free(generation->model);
     shard_files_free(&generation->shards);
     zt_source_close(generation->source);
     free(generation->path);
     free(generation);
+}
+
+struct side_table *generation_attach(struct generation *generation, enum side_table_slot slot,
+                                     struct side_table *table)
+{
+    struct side_table *there = NULL;
+
+    assert(slot < SIDE_TABLES && table->free != NULL);
+    if (atomic_compare_exchange_strong(&generation->side_tables[slot], &there, table))
+        return table;
+    table->free(table, generation);
+    return there;
 }
 
 struct zt_text generation_name(const struct generation *generation)
@@ -182,7 +190,7 @@ bool generation_is_same(const struct generation *generation)
     return all_files_are(generation, store_identity_equal);
 }
 
-/* A file that was renamed or removed meanwhile holds the same bytes. */
+/* Renaming and removing change the time of status change, but not the bytes. */
 static bool is_unwritten(const struct file_identity *a, const struct file_identity *b)
 {
     return a->size_bytes == b->size_bytes && a->modified_ns == b->modified_ns;
@@ -205,11 +213,11 @@ const char *generation_format(const struct generation *generation)
 {
     if (generation->model != NULL)
         return generation->model->format_name;
-    /* Behind the name stands the extension, with its dot. */
+    /* The name is followed by the extension, with its dot. */
     return generation->path + generation->name_length + 1;
 }
 
-/* Of all its files: what lies in a shard changed when that did. */
+/* Of all its files: a component in a shard changes with the shard. */
 static int64_t last_modified_ns(const struct generation *generation)
 {
     int64_t last_ns = generation->identity.modified_ns;
@@ -226,7 +234,7 @@ time_t generation_modified(const struct generation *generation)
 {
     int64_t modified_ns = last_modified_ns(generation);
     /* Whole seconds, downwards, also before 1970. */
-    time_t seconds = (time_t)(modified_ns / 1000000000 - (modified_ns % 1000000000 < 0));
+    time_t seconds = (time_t)(modified_ns / CLOCK_NS_PER_S - (modified_ns % CLOCK_NS_PER_S < 0));
     time_t now = time(NULL);
 
     return seconds < now ? seconds : now;

@@ -1,8 +1,8 @@
-/* A generation: one opened version of one stored file, with all that is made from it once.
+/* A generation: one opened version of one stored file, and all that is made from it once.
  *
- * Reference-counted: a request holds one from first to last byte, so a replaced or removed file
- * never shows under a download. Immutable but for what is filled in once (verification, JSON), each
- * behind its own lock or atomics. */
+ * Reference-counted: a request holds one from the first to the last byte of its answer, so that a
+ * file that is replaced or removed never changes under a download. Immutable, except for what the
+ * side tables hold, each behind its own lock or atomics. */
 #ifndef CATALOG_GENERATION_H
 #define CATALOG_GENERATION_H
 
@@ -18,7 +18,7 @@
 /* With quotes and NUL. */
 #define GENERATION_ETAG_SIZE 40
 
-/* What is known of one component (one byte each). */
+/* What is known of one component; kept in one byte. */
 enum component_state {
     COMPONENT_UNCHECKED,
     COMPONENT_CHECKING,
@@ -28,92 +28,107 @@ enum component_state {
     COMPONENT_CORRUPT
 };
 
-struct kept_fact;
+struct generation;
+
+/* A table that a room above the catalog keeps with a generation: the first member of a structure of
+ * its own, so that one is the other. The last reference to the generation frees it, before the
+ * model and the files go. */
+struct side_table {
+    void (*free)(struct side_table *table, const struct generation *generation);
+};
+
+/* Each slot belongs to one module, which alone knows its structure. */
+enum side_table_slot {
+    SIDE_TABLE_VERDICTS,    /* verify/verification.h */
+    SIDE_TABLE_DIGESTS,     /* verify/digest_work.h */
+    SIDE_TABLE_MANIFEST,    /* derived: the manifest as JSON */
+    SIDE_TABLE_PASSTHROUGH, /* derived: which stored frames any decoder takes */
+    SIDE_TABLES
+};
 
 struct generation {
     atomic_uint references;
     char *path;         /* in the store */
     size_t name_length; /* the model's name is the path's first bytes */
     struct file_identity identity;
-    /* NULL when the file cannot even be opened (error is ZT_IO), and while the catalog has parked
-     * it: there are fewer descriptors than files. What catalog_find and catalog_update hand out is
-     * never parked. */
+    /* NULL if the file cannot even be opened (error is ZT_IO), and while the catalog has parked it,
+     * which it does because there may be more files than descriptors. Generations from catalog_find
+     * and catalog_update are never parked. */
     struct zt_source *source;
     atomic_bool parked;
-    struct zt_model
-        *model; /* NULL when the file cannot be read, or a shard of it: error says why */
+    /* NULL if the file, or one of its shards, cannot be read: error says why. */
+    struct zt_model *model;
     struct shard_files shards;
-    struct zt_error error; /* status ZT_DATA_SHARD: not a model, not listed, still a file */
-    /* Of this version of the file and the form in which this release shows it: the whole, uncoded
-     * manifest's ETag. Quoted, e.g. "\"0123456789abcdef0123456789abcdef\"". Derived tags insert
+    struct zt_error error; /* ZT_DATA_SHARD: not a model and not listed, but still a file */
+    /* The ETag of the whole manifest without a content coding: of this version of the file, as this
+     * release shows it. Quoted, e.g. "\"0123456789abcdef0123456789abcdef\"". Derived tags insert
      * "-suffix" before the last quote. */
     char etag[GENERATION_ETAG_SIZE];
 
-    /* Replaced or removed: who still has it reads on, but nothing is begun or written down for it
-     * any more. */
+    /* Replaced or removed: requests that hold it read on, but nothing more is begun or saved for
+     * it. */
     atomic_bool retired;
-    /* catalog_content.c's, of what is in the log: its error; the rank, from 1, of the file that
-     * shadows it. */
-    bool told;
-    unsigned told_shadow;
+    /* catalog_content.c's, about what was logged: the error; the file that shadows this one, by its
+     * rank, from 1. */
+    bool logged_error;
+    unsigned logged_shadow;
 
-    /* An upload's: what it hashed on the way, set once; valid when has_file_sha256 is. In memory
-     * only. */
+    /* The SHA-256 of the whole file, computed during its upload; set once, valid if has_file_sha256
+     * is. In memory only. */
     atomic_bool has_file_sha256;
     uint8_t file_sha256[32];
 
-    /* verifier.c's: one state a component, what failed, who waits. */
+    /* One enum component_state for each component; NULL without a model. */
     _Atomic(unsigned char) *states;
-    struct verification *verification;
 
-    /* found_digests.c's; NULL where nothing is to be found. */
-    struct found_digests *found;
-
-    /* blob_index.c's, under its lock: its place there, 0 for none. */
-    uint32_t blob_place;
-
-    /* passthrough.c's: a verdict a component; NULL until one is asked for. */
-    _Atomic(_Atomic(unsigned char) *) passthrough;
-
-    /* kept_facts.c's: a list a component; NULL until something is kept. */
-    _Atomic(_Atomic(struct kept_fact *) *) kept_facts;
-
-    /* manifest_json.c's: the whole manifest as compact JSON, made once. */
-    struct manifest_cache *manifest;
+    /* What the rooms above keep with the generation. */
+    _Atomic(struct side_table *) side_tables[SIDE_TABLES];
 };
 
-/* Opens and validates a stored file; an unreadable one is a generation too (model NULL). NULL when
+/* Opens and validates a stored file; an unreadable one is a generation too (model NULL). NULL if
  * the file is gone, its path cannot name a model, or memory is out. search, which may be NULL,
- * finds shards that are no siblings. May take long: not on a loop. */
+ * finds shards by their content if they are not where the model says. May take long: not on a loop.
+ */
 struct generation *generation_open(struct store *store, const char *path,
                                    struct shard_search *search);
 
 struct generation *generation_hold(struct generation *generation);
-/* Takes NULL; void * so that it fits request_hold. Frees with the last reference. */
+/* Takes NULL; void * so that it fits request_hold. The last reference frees. */
 void generation_release(void *generation);
+
+/* The side table in a slot; NULL until one is attached. */
+static inline struct side_table *generation_side_table(const struct generation *generation,
+                                                       enum side_table_slot slot)
+{
+    return atomic_load(&generation->side_tables[slot]);
+}
+
+/* Attaches a table. If another thread was first, frees it and returns the one that is there. */
+struct side_table *generation_attach(struct generation *generation, enum side_table_slot slot,
+                                     struct side_table *table);
 
 struct zt_text generation_name(const struct generation *generation);
 
 /* Its own file and those of its shards, borrowed. */
 struct zt_files generation_files(const struct generation *generation);
 
-/* Descriptors that it holds while it is not parked. */
+/* How many descriptors it holds while it is not parked. */
 size_t generation_open_files(const struct generation *generation);
 
-/* Whether all its files still are what they were when they were opened; and whether none was
- * written to since. */
+/* Whether all files that are open still are what they were when they were opened. */
 bool generation_is_same(const struct generation *generation);
+/* The same, except that files may have been renamed or removed: their bytes are still those. */
 bool generation_is_unwritten(const struct generation *generation);
 
 /* A tag derived from the generation's: "\"<base>-<suffix>\"". */
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
                      size_t size);
 
-/* "zt", "safetensors" …; of an unreadable file the format its extension tells. */
+/* "zt", "safetensors" …; for an unreadable file the format that its extension stands for. */
 const char *generation_format(const struct generation *generation);
 
-/* For Last-Modified: that of the file, or shard, which was modified last; in whole seconds, and now
- * for a file that says it is of the future (RFC 9110 section 8.8.2.1). */
+/* For Last-Modified: the time of the file, or shard, that was modified last, in whole seconds; at
+ * most now (RFC 9110 section 8.8.2.1). */
 time_t generation_modified(const struct generation *generation);
 
 #endif

@@ -1,19 +1,167 @@
-/* Opening, parking and comparing the files of shards. Where to look besides the sibling is
- * shard_search.c's. */
+/* Finding a model's shards, by name or by content; opening, parking and comparing their files.
+ *
+ * Candidates for a search by content are files of exactly the stated size. Only so many of them are
+ * hashed, so that a folder full of equally large files does not take forever. */
 #include "catalog/shard_files.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "catalog/shard_search.h"
+#include "catalog/catalog_index.h"
+#include "zt/verify.h"
+
+#define CANDIDATES_MAX 64
+/* Digests remembered; then the oldest makes room. */
+#define KNOWN_DIGESTS_MAX 1024
+
+struct known_digest {
+    struct file_identity identity;
+    struct zt_digest digest;
+};
+
+/* --- by content --- */
+
+/* The folder that a model is in, as the beginning of the paths there: "" for the root, else with
+ * its '/'. */
+static struct zt_text folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return (struct zt_text){path, slash != NULL ? (size_t)(slash - path) + 1 : 0};
+}
+
+static bool is_in(const char *path, struct zt_text folder)
+{
+    return zt_text_equal(folder_of(path), folder);
+}
+
+/* By what opening the file for the catalog showed. A file whose own shards are missing is a
+ * container all the same. */
+static bool is_zt2(const struct generation *generation)
+{
+    if (generation->model != NULL)
+        return generation->model->format == ZT_FORMAT_ZT2;
+    return generation->error.status == ZT_DATA_SHARD || generation->shards.count > 0;
+}
+
+static const struct known_digest *recall(const struct shard_search *search,
+                                         const struct file_identity *identity,
+                                         enum zt_digest_algorithm algorithm)
+{
+    for (size_t i = 0; i < search->known_count; i++) {
+        const struct known_digest *known = &search->known[i];
+
+        if (known->digest.algorithm == algorithm &&
+            store_identity_equal(&known->identity, identity))
+            return known;
+    }
+    return NULL;
+}
+
+static void remember(struct shard_search *search, const struct file_identity *identity,
+                     const struct zt_digest *digest)
+{
+    if (search->known == NULL)
+        search->known = calloc(KNOWN_DIGESTS_MAX, sizeof(*search->known));
+    if (search->known == NULL)
+        return;
+    search->known[search->next_known] = (struct known_digest){*identity, *digest};
+    search->next_known = (search->next_known + 1) % KNOWN_DIGESTS_MAX;
+    if (search->known_count < KNOWN_DIGESTS_MAX)
+        search->known_count++;
+}
+
+static bool has_digest(struct shard_search *search, struct zt_source *source,
+                       const struct file_identity *identity, const struct zt_digest *wanted)
+{
+    const struct known_digest *known = recall(search, identity, wanted->algorithm);
+    struct file_identity now;
+    struct zt_digest actual;
+
+    if (known != NULL)
+        return zt_digest_equal(&known->digest, wanted);
+    if (zt_source_digest(source, wanted->algorithm, search->progress, &actual, NULL) != ZT_OK)
+        return false;
+    /* The digest of bytes that were written to meanwhile is not remembered. */
+    if (!store_identity_of(source, &now) || !store_identity_equal(&now, identity))
+        return false;
+    remember(search, identity, &actual);
+    return zt_digest_equal(&actual, wanted);
+}
+
+/* Opens a candidate; NULL if it is not the shard. */
+static struct zt_source *try_file(struct shard_search *search, const char *path,
+                                  const struct zt_shard *shard, const struct zt_digest *wanted,
+                                  struct file_identity *out_identity)
+{
+    struct zt_source *source = NULL;
+
+    if (search->store->ops->open(search->store, path, &source, out_identity, NULL) != ZT_OK)
+        return NULL;
+    if (zt_shard_check(shard, source, NULL) == ZT_OK &&
+        has_digest(search, source, out_identity, wanted))
+        return source;
+    zt_source_close(source);
+    return NULL;
+}
+
+static bool find_by_content(struct shard_search *search, const char *model_path,
+                            const struct zt_shard *shard, struct zt_source **out_source,
+                            struct file_identity *out_identity, char **out_path)
+{
+    const struct zt_text folder = folder_of(model_path);
+    struct zt_digest wanted;
+    unsigned tried = 0;
+
+    if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &wanted, NULL) !=
+        ZT_OK)
+        return false;
+    for (size_t i = catalog_index_path_bound(search->index, folder); i < search->index->count;
+         i++) {
+        const struct generation *file = search->index->by_path[i];
+        struct file_identity identity;
+        struct zt_source *source;
+
+        if (strncmp(file->path, folder.bytes, folder.length) != 0 || tried == CANDIDATES_MAX)
+            break;
+        if (file->identity.size_bytes != shard->size_bytes || !is_in(file->path, folder) ||
+            !is_zt2(file) || strcmp(file->path, model_path) == 0)
+            continue;
+        tried++;
+        assert(tried <= CANDIDATES_MAX);
+        source = try_file(search, file->path, shard, &wanted, &identity);
+        if (source == NULL)
+            continue;
+        *out_path = strdup(file->path);
+        if (*out_path == NULL) {
+            zt_source_close(source);
+            return false;
+        }
+        *out_source = source;
+        *out_identity = identity;
+        return true;
+    }
+    return false;
+}
+
+void shard_search_clear(struct shard_search *search)
+{
+    free(search->known);
+    search->known = NULL;
+    search->known_count = 0;
+    search->next_known = 0;
+}
+
+/* --- a model's shards --- */
 
 static enum zt_status no_memory(struct zt_error *error)
 {
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the shards");
 }
 
-/* Closes what is open, and forgets where it was. */
+/* Closes what is open, and forgets where it was found. */
 static void forget_places(struct shard_files *files)
 {
     shard_files_park(files);
@@ -69,7 +217,7 @@ static enum zt_status open_sibling(struct shard_file *file, struct store *store,
     return ZT_OK;
 }
 
-/* What the sibling lacks stays said when nothing else is the shard either. */
+/* The error is that of the sibling, even if other files were searched too. */
 static enum zt_status open_shard(struct shard_files *files, uint32_t index, struct store *store,
                                  const char *model_path, const struct zt_shard *shard,
                                  struct shard_search *search, struct zt_error *error)
@@ -79,7 +227,7 @@ static enum zt_status open_shard(struct shard_files *files, uint32_t index, stru
     enum zt_status status = open_sibling(file, store, shard, source, error);
 
     if ((status == ZT_NOT_FOUND || status == ZT_INVALID) && search != NULL &&
-        shard_search_find(search, model_path, shard, source, &file->identity, &file->path))
+        find_by_content(search, model_path, shard, source, &file->identity, &file->path))
         return ZT_OK;
     return status;
 }
@@ -134,8 +282,8 @@ bool shard_files_are_same(const struct shard_files *files, identity_comparison *
     return true;
 }
 
-static bool concerns(const struct shard_file *file, const char *path,
-                     const struct file_identity *identity)
+static bool is_concerned(const struct shard_file *file, const char *path,
+                         const struct file_identity *identity)
 {
     if (file->path != NULL && strcmp(file->path, path) == 0)
         return identity == NULL || !store_identity_equal(identity, &file->identity);
@@ -148,7 +296,7 @@ bool shard_files_concern(const struct shard_files *files, const char *path,
                          const struct file_identity *identity)
 {
     for (uint32_t i = 0; i < files->count; i++)
-        if (concerns(&files->items[i], path, identity))
+        if (is_concerned(&files->items[i], path, identity))
             return true;
     return false;
 }

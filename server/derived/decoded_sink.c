@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "store/state_folder.h"
+#include "store/state_file.h"
 
 /* Larger ones go to a file: a descriptor each is cheap from here on, and sendfile works on it. */
 #define MEMORY_MAX ((size_t)4 << 20)

@@ -10,10 +10,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "verify/found_digests.h"
-#include "verify/kept_facts.h"
+#include "verify/component_digests.h"
 #include "verify/verifier.h"
-#include "verify/verifier_runs.h"
+#include "verify/verifier_work.h"
 #include "zt/decode.h"
 
 #define NONE UINT32_MAX
@@ -86,10 +85,10 @@ static bool find_fingerprint(const struct export_work *work, uint32_t component,
     (void)zt_target_fingerprint(work->order.query->target, &algorithm);
     if (!is_whole(work, component))
         return false;
-    known = kept_fact_find(generation, from, algorithm, fingerprint);
+    known = decoded_digest_find(generation, from, algorithm, fingerprint);
     if (!known && algorithm == ZT_DIGEST_SHA256 &&
         zt_component_is_plain(&generation->model->components[from]) &&
-        found_digest_whole(generation, from, digest.bytes)) {
+        stored_digest_whole(generation, from, digest.bytes)) {
         *fingerprint = (struct zt_fingerprint){.length = generation->model->components[from].length,
                                                .digest = digest};
         known = true;
@@ -111,7 +110,7 @@ static void compute_fingerprint(struct export_runner *runner)
 
     if (status == ZT_OK && !export_is_too_large(work, origin, fingerprint->length) &&
         is_whole(work, runner->component))
-        kept_fact_add(work->order.generation, origin->component, fingerprint);
+        decoded_digest_add(work->order.generation, origin->component, fingerprint);
     if (status != ZT_OK && export_is_wanted(work))
         export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
 }
@@ -123,7 +122,6 @@ static enum component_state verify(struct export_runner *runner)
     const uint64_t length = order->generation->model->components[component].length;
 
     if (order->server->config->verify != CONFIG_VERIFY_OFF && length <= SMALL_BYTES &&
-        order->generation->verification != NULL &&
         atomic_load(&order->generation->states[component]) == COMPONENT_UNCHECKED) {
         verifier_check_now(order->server->verifier, order->generation, component, NULL);
         runner->spent_bytes += length;

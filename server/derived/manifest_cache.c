@@ -25,7 +25,9 @@ struct form {
     size_t length;
 };
 
+/* A generation's side table. */
 struct manifest_cache {
+    struct side_table base;
     pthread_mutex_t lock;
     struct form forms[FORMS];
     struct waiter *waiters[FORMS];
@@ -37,23 +39,32 @@ struct making {
     enum coding coding;
 };
 
-struct manifest_cache *manifest_cache_new(void)
+static void free_cache(struct side_table *table, const struct generation *generation)
 {
-    struct manifest_cache *cache = calloc(1, sizeof(*cache));
+    struct manifest_cache *cache = (struct manifest_cache *)table;
 
-    if (cache != NULL)
-        pthread_mutex_init(&cache->lock, NULL);
-    return cache;
-}
-
-void manifest_cache_free(struct manifest_cache *cache)
-{
-    if (cache == NULL)
-        return;
+    (void)generation;
     for (unsigned i = 0; i < FORMS; i++)
         free(cache->forms[i].bytes);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
+}
+
+/* Made if need be; NULL when memory is out. */
+static struct manifest_cache *cache_of(struct generation *generation)
+{
+    struct side_table *table = generation_side_table(generation, SIDE_TABLE_MANIFEST);
+    struct manifest_cache *cache;
+
+    if (table != NULL)
+        return (struct manifest_cache *)table;
+    cache = calloc(1, sizeof(*cache));
+    if (cache == NULL)
+        return NULL;
+    cache->base.free = free_cache;
+    pthread_mutex_init(&cache->lock, NULL);
+    return (struct manifest_cache *)generation_attach(generation, SIDE_TABLE_MANIFEST,
+                                                      &cache->base);
 }
 
 /* Gives back what the growing of the text took too much. */
@@ -88,17 +99,17 @@ static struct form compress(enum coding coding, const struct form *whole)
 }
 
 /* What is compressed is there: it is asked for first. */
-static struct form make(const struct generation *generation, enum coding coding)
+static struct form make(struct generation *generation, enum coding coding)
 {
     if (coding == CODING_IDENTITY)
         return write_whole(generation);
-    return compress(coding, &generation->manifest->forms[CODING_IDENTITY]);
+    return compress(coding, &cache_of(generation)->forms[CODING_IDENTITY]);
 }
 
 static void run_making(struct job *job)
 {
     struct making *making = (struct making *)job;
-    struct manifest_cache *cache = making->generation->manifest;
+    struct manifest_cache *cache = cache_of(making->generation);
     struct form made = make(making->generation, making->coding);
     struct waiter *waiter;
 
@@ -107,13 +118,7 @@ static void run_making(struct job *job)
     waiter = cache->waiters[making->coding];
     cache->waiters[making->coding] = NULL;
     pthread_mutex_unlock(&cache->lock);
-    while (waiter != NULL) {
-        /* A waiter may be gone once it is woken. */
-        struct waiter *next = waiter->next;
-
-        waiter->wake(waiter);
-        waiter = next;
-    }
+    waiters_wake(waiter);
     generation_release(making->generation);
     free(making);
 }
@@ -121,7 +126,7 @@ static void run_making(struct job *job)
 /* With the lock held. */
 static void begin(struct workers *workers, struct generation *generation, enum coding coding)
 {
-    struct form *form = &generation->manifest->forms[coding];
+    struct form *form = &cache_of(generation)->forms[coding];
     struct making *making = NULL;
 
     if (coding != CODING_IDENTITY || generation->model->manifest_length > INLINE_MANIFEST_BYTES)
@@ -160,10 +165,13 @@ static enum manifest_answer answer(struct form *form, struct zt_text *out_text)
 static enum manifest_answer ask(struct workers *workers, struct generation *generation,
                                 enum coding coding, struct waiter *waiter, struct zt_text *out_text)
 {
-    struct manifest_cache *cache = generation->manifest;
-    struct form *form = &cache->forms[coding];
+    struct manifest_cache *cache = cache_of(generation);
+    struct form *form;
     enum manifest_answer given;
 
+    if (cache == NULL)
+        return MANIFEST_FAILED;
+    form = &cache->forms[coding];
     pthread_mutex_lock(&cache->lock);
     if (form->state == FORM_EMPTY)
         begin(workers, generation, coding);

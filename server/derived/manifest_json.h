@@ -52,8 +52,4 @@ enum manifest_answer manifest_ask(struct workers *workers, struct generation *ge
                                   enum coding coding, struct waiter *waiter,
                                   struct zt_text *out_text);
 
-/* generation.c calls these. */
-struct manifest_cache *manifest_cache_new(void);
-void manifest_cache_free(struct manifest_cache *cache);
-
 #endif

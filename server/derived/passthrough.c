@@ -8,6 +8,12 @@
 
 enum verdict { VERDICT_NONE, VERDICT_FIT, VERDICT_UNFIT };
 
+/* A generation's side table. */
+struct passthrough {
+    struct side_table base;
+    _Atomic(unsigned char) verdicts[]; /* by component */
+};
+
 bool passthrough_is_possible(const struct zt_component *component)
 {
     /* What is swapped or turned once it is decompressed is not what a client would find. */
@@ -17,51 +23,56 @@ bool passthrough_is_possible(const struct zt_component *component)
            component->encoding == ZT_ENCODING_ZSTD_SEEKABLE;
 }
 
+static struct passthrough *passthrough_of(const struct generation *generation)
+{
+    return (struct passthrough *)generation_side_table(generation, SIDE_TABLE_PASSTHROUGH);
+}
+
+static void free_passthrough(struct side_table *table, const struct generation *generation)
+{
+    (void)generation;
+    free(table);
+}
+
 bool passthrough_is_known(struct generation *generation, uint32_t component, bool *out_fit)
 {
-    const _Atomic(unsigned char) *verdicts = atomic_load(&generation->passthrough);
-    unsigned char verdict = verdicts != NULL ? atomic_load(&verdicts[component]) : VERDICT_NONE;
+    struct passthrough *table = passthrough_of(generation);
+    unsigned char verdict = table != NULL ? atomic_load(&table->verdicts[component]) : VERDICT_NONE;
 
     if (verdict == VERDICT_NONE)
         return false;
-    /* What was found not to decode to what it should is no more right for being decoded by the
-     * client. */
-    *out_fit = verdict == VERDICT_FIT && !verifier_found_broken(generation, component);
+    /* Bytes that do not decode to what they should are no better when the client decodes them. */
+    *out_fit = verdict == VERDICT_FIT && !verifier_breaks_rule(generation, component);
     return true;
 }
 
 /* NULL when memory is out: then the next request walks again. */
-static _Atomic(unsigned char) *verdicts_of(struct generation *generation)
+static struct passthrough *attach(struct generation *generation)
 {
-    _Atomic(unsigned char) *there = atomic_load(&generation->passthrough);
-    _Atomic(unsigned char) *made;
+    struct passthrough *table = passthrough_of(generation);
 
-    if (there != NULL)
-        return there;
-    made = calloc(generation->model->component_count, sizeof(*made));
-    /* Of two that made one at the same time the first is kept. */
-    if (made != NULL && atomic_compare_exchange_strong(&generation->passthrough, &there, made))
-        return made;
-    free(made);
-    return there;
+    if (table != NULL)
+        return table;
+    table =
+        calloc(1, sizeof(*table) + generation->model->component_count * sizeof(table->verdicts[0]));
+    if (table == NULL)
+        return NULL;
+    table->base.free = free_passthrough;
+    return (struct passthrough *)generation_attach(generation, SIDE_TABLE_PASSTHROUGH,
+                                                   &table->base);
 }
 
 bool passthrough_find(struct generation *generation, uint32_t component)
 {
     const struct zt_component *stored = &generation->model->components[component];
     const struct zt_files files = generation_files(generation);
-    _Atomic(unsigned char) *verdicts;
+    struct passthrough *table;
     bool fit;
 
     if (zt_zstd_fits_all(zt_files_source(&files, stored), stored, &fit, NULL) != ZT_OK)
         return false;
-    verdicts = verdicts_of(generation);
-    if (verdicts != NULL)
-        atomic_store(&verdicts[component], fit ? VERDICT_FIT : VERDICT_UNFIT);
+    table = attach(generation);
+    if (table != NULL)
+        atomic_store(&table->verdicts[component], fit ? VERDICT_FIT : VERDICT_UNFIT);
     return fit;
-}
-
-void passthrough_free(struct generation *generation)
-{
-    free(atomic_load(&generation->passthrough));
 }

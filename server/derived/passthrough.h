@@ -17,7 +17,4 @@ bool passthrough_is_known(struct generation *generation, uint32_t component, boo
  * Bytes that cannot be read are told as unfit, and not remembered. */
 bool passthrough_find(struct generation *generation, uint32_t component);
 
-/* generation.c calls this. */
-void passthrough_free(struct generation *generation);
-
 #endif

@@ -63,6 +63,7 @@ static bool is_loaded(const struct server *server)
 static bool start_parts(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
+    struct catalog_observer observer;
     struct zt_error failure;
 
     if (store_local_open(instance->config.root, reserve_bytes(&instance->config), &server->store,
@@ -79,7 +80,8 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->registry = registry_new(instance->config.upload.expire_s);
     server->writers = writers_new(server);
     server->resumables = resumables_new(server);
-    server->catalog = catalog_new(server);
+    observer = verifier_observer(server->verifier);
+    server->catalog = catalog_new(server, &observer);
     server->is_loaded = is_loaded;
     if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||

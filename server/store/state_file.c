@@ -1,4 +1,4 @@
-/* Writing, reading and sweeping the state folder's files. */
+/* Opening the state folder; writing, reading and removing the files in it. */
 #include "store/state_file.h"
 
 #include <dirent.h>
@@ -13,12 +13,12 @@
 
 #include "zt/digest.h"
 
+#define DEFAULT_FOLDER ".ztserve"
 /* XXH3-128 in hex and NUL. */
 #define NAME_SIZE  33
 #define NEW_PREFIX ".new-"
-/* More than a file of 100 million components has, or of the pieces of 8 TiB. */
+/* More than the file of 100 million components has, or that of the pieces of 8 TiB. */
 #define FILE_MAX_BYTES ((uint64_t)1 << 28)
-#define TEXT_ABSENT    UINT32_MAX
 
 static void name_of(const char *path, char out_name[NAME_SIZE])
 {
@@ -26,6 +26,27 @@ static void name_of(const char *path, char out_name[NAME_SIZE])
 
     zt_xxh3_128(path, strlen(path), words);
     snprintf(out_name, NAME_SIZE, "%016" PRIx64 "%016" PRIx64, words[0], words[1]);
+}
+
+int state_folder_open(const struct config *config)
+{
+    char path[CONFIG_TEXT_SIZE + sizeof(DEFAULT_FOLDER) + 1];
+    int folder;
+    int os_error;
+
+    if (config->state.dir[0] != '\0')
+        snprintf(path, sizeof(path), "%s", config->state.dir);
+    else
+        snprintf(path, sizeof(path), "%s/%s", config->root, DEFAULT_FOLDER);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return -1;
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0)
+        return folder;
+    os_error = errno;
+    close(folder);
+    errno = os_error;
+    return -1;
 }
 
 void state_folder_enter(struct state_folder *folder, int state_folder, const char *name)
@@ -47,51 +68,8 @@ void state_folder_leave(struct state_folder *folder)
 
 /* --- writing --- */
 
-void state_put(struct state_image *image, const void *bytes, size_t length)
-{
-    if (image->failed || length == 0)
-        return;
-    if (length > image->capacity - image->length) {
-        size_t capacity = (image->length + length) * 2;
-        uint8_t *grown = realloc(image->bytes, capacity);
-
-        if (grown == NULL) {
-            image->failed = true;
-            return;
-        }
-        image->bytes = grown;
-        image->capacity = capacity;
-    }
-    memcpy(image->bytes + image->length, bytes, length);
-    image->length += length;
-}
-
-void state_put_number(struct state_image *image, uint64_t number, size_t width)
-{
-    uint8_t bytes[8];
-
-    for (size_t i = 0; i < width; i++)
-        bytes[i] = (uint8_t)(number >> (8 * i));
-    state_put(image, bytes, width);
-}
-
-void state_put_text(struct state_image *image, const char *text)
-{
-    size_t length = text != NULL ? strlen(text) : 0;
-
-    state_put_number(image, text != NULL ? length : TEXT_ABSENT, 4);
-    state_put(image, text, length);
-}
-
-void state_put_hash(struct state_image *image, size_t from)
-{
-    if (!image->failed)
-        state_put_number(image, zt_xxh3(image->bytes + from, image->length - from),
-                         STATE_FILE_HASH_SIZE);
-}
-
-/* Writes all of it and closes; a negative descriptor is the failure of opening it. */
-static bool write_out(int descriptor, const struct state_image *image)
+/* Writes the whole image and closes. A negative descriptor is a file that could not be opened. */
+static bool write_out(int descriptor, const struct record_writer *image)
 {
     size_t at = 0;
 
@@ -110,10 +88,10 @@ static bool write_out(int descriptor, const struct state_image *image)
 }
 
 bool state_file_write(struct state_folder *folder, const char *path,
-                      const struct state_image *image)
+                      const struct record_writer *image)
 {
     char name[NAME_SIZE];
-    char fresh[NAME_SIZE + sizeof(NEW_PREFIX)];
+    char new_name[NAME_SIZE + sizeof(NEW_PREFIX)];
     bool written;
 
     if (image->failed) {
@@ -121,16 +99,16 @@ bool state_file_write(struct state_folder *folder, const char *path,
         return false;
     }
     name_of(path, name);
-    snprintf(fresh, sizeof(fresh), "%s%s", NEW_PREFIX, name);
+    snprintf(new_name, sizeof(new_name), "%s%s", NEW_PREFIX, name);
     pthread_mutex_lock(&folder->lock);
-    written = write_out(openat(folder->descriptor, fresh,
+    written = write_out(openat(folder->descriptor, new_name,
                                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600),
                         image) &&
-              renameat(folder->descriptor, fresh, folder->descriptor, name) == 0;
+              renameat(folder->descriptor, new_name, folder->descriptor, name) == 0;
     if (!written) {
         int os_error = errno;
 
-        unlinkat(folder->descriptor, fresh, 0);
+        unlinkat(folder->descriptor, new_name, 0);
         errno = os_error;
     }
     pthread_mutex_unlock(&folder->lock);
@@ -138,7 +116,7 @@ bool state_file_write(struct state_folder *folder, const char *path,
 }
 
 bool state_file_append(struct state_folder *folder, const char *path, uint64_t length,
-                       const struct state_image *image)
+                       const struct record_writer *image)
 {
     char name[NAME_SIZE];
     struct stat facts;
@@ -159,53 +137,6 @@ bool state_file_append(struct state_folder *folder, const char *path, uint64_t l
 }
 
 /* --- reading --- */
-
-const uint8_t *state_take(struct state_cursor *cursor, size_t length)
-{
-    const uint8_t *at = cursor->at;
-
-    if (cursor->failed || length > cursor->left) {
-        cursor->failed = true;
-        return NULL;
-    }
-    cursor->at += length;
-    cursor->left -= length;
-    return at;
-}
-
-uint64_t state_take_number(struct state_cursor *cursor, size_t width)
-{
-    const uint8_t *bytes = state_take(cursor, width);
-    uint64_t number = 0;
-
-    for (size_t i = 0; bytes != NULL && i < width; i++)
-        number |= (uint64_t)bytes[i] << (8 * i);
-    return number;
-}
-
-char *state_take_text(struct state_cursor *cursor)
-{
-    uint32_t length = (uint32_t)state_take_number(cursor, 4);
-    const uint8_t *bytes;
-    char *text;
-
-    if (cursor->failed || length == TEXT_ABSENT)
-        return NULL;
-    bytes = state_take(cursor, length);
-    text = bytes == NULL ? NULL : strndup((const char *)bytes, length);
-    cursor->failed = text == NULL;
-    return text;
-}
-
-bool state_take_hash(struct state_cursor *cursor, const uint8_t *from)
-{
-    size_t covered = (size_t)(cursor->at - from);
-    uint64_t stated = state_take_number(cursor, STATE_FILE_HASH_SIZE);
-
-    if (cursor->failed || stated != zt_xxh3(from, covered))
-        cursor->failed = true;
-    return !cursor->failed;
-}
 
 uint8_t *state_file_read(const struct state_folder *folder, const char *path, size_t *out_length)
 {
@@ -233,7 +164,7 @@ uint8_t *state_file_read(const struct state_folder *folder, const char *path, si
     return bytes;
 }
 
-/* --- forgetting --- */
+/* --- removing --- */
 
 static int compare_names(const void *a, const void *b)
 {

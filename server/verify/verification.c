@@ -1,14 +1,12 @@
-/* The facts kept of a generation's components: what can be judged at all, counts, failures; and the
- * report of them. */
-#include "verify/verification.h"
+/* What is known of a generation's components: which can be judged at all, counts, failures; and the
+ * report. */
+#include "verify/verifier_work.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "verify/verifier.h"
-
-/* What can be told of a component from its manifest alone. */
+/* The state that follows from the manifest alone. */
 static enum component_state initial_state(const struct zt_model *model,
                                           const struct zt_component *component)
 {
@@ -23,30 +21,6 @@ static enum component_state initial_state(const struct zt_model *model,
     return COMPONENT_UNCHECKED;
 }
 
-struct verification *verification_new(struct generation *generation)
-{
-    const struct zt_model *model = generation->model;
-    struct verification *verification = calloc(1, sizeof(*verification));
-
-    if (verification != NULL)
-        verification->broken =
-            calloc((size_t)model->component_count + 1, sizeof(*verification->broken));
-    if (verification == NULL || verification->broken == NULL) {
-        free(verification);
-        return NULL;
-    }
-    pthread_mutex_init(&verification->lock, NULL);
-    for (uint32_t i = 0; i < model->component_count; i++) {
-        enum component_state state = initial_state(model, &model->components[i]);
-
-        atomic_store_explicit(&generation->states[i], (unsigned char)state, memory_order_relaxed);
-        verification->counts[state]++;
-        if (state == COMPONENT_UNCHECKED)
-            verification->stated_bytes += model->components[i].length;
-    }
-    return verification;
-}
-
 static void free_failure(struct failure *failure)
 {
     free(failure->expected);
@@ -56,10 +30,12 @@ static void free_failure(struct failure *failure)
     free(failure);
 }
 
-void verification_free(struct verification *verification)
+static void free_verification(struct side_table *table, const struct generation *generation)
 {
-    if (verification == NULL)
-        return;
+    struct verification *verification = (struct verification *)table;
+
+    (void)generation;
+    assert(verification->checks == NULL && verification->run == NULL && !verification->dirty);
     while (verification->failures != NULL) {
         struct failure *next = verification->failures->next;
 
@@ -78,6 +54,32 @@ void verification_free(struct verification *verification)
     free(verification);
 }
 
+struct verification *verification_attach(struct generation *generation)
+{
+    const struct zt_model *model = generation->model;
+    struct verification *verification = calloc(1, sizeof(*verification));
+
+    if (verification != NULL)
+        verification->broken =
+            calloc((size_t)model->component_count + 1, sizeof(*verification->broken));
+    if (verification == NULL || verification->broken == NULL) {
+        free(verification);
+        return NULL;
+    }
+    verification->base.free = free_verification;
+    pthread_mutex_init(&verification->lock, NULL);
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        enum component_state state = initial_state(model, &model->components[i]);
+
+        atomic_store_explicit(&generation->states[i], (unsigned char)state, memory_order_relaxed);
+        verification->counts[state]++;
+        if (state == COMPONENT_UNCHECKED)
+            verification->stated_bytes += model->components[i].length;
+    }
+    return (struct verification *)generation_attach(generation, SIDE_TABLE_VERDICTS,
+                                                    &verification->base);
+}
+
 static bool is_verdict(enum component_state state)
 {
     return state == COMPONENT_VERIFIED || state == COMPONENT_CORRUPT;
@@ -85,13 +87,16 @@ static bool is_verdict(enum component_state state)
 
 void verification_set(struct generation *generation, uint32_t component, enum component_state state)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     enum component_state before = atomic_load(&generation->states[component]);
     uint64_t length = generation->model->components[component].length;
 
+    assert(component < generation->model->component_count);
+    assert(verification->counts[before] > 0);
     verification->counts[before]--;
     verification->counts[state]++;
     if (verification->broken[component]) {
+        assert(verification->broken_counts[before] > 0);
         verification->broken_counts[before]--;
         verification->broken_counts[state]++;
     }
@@ -104,18 +109,22 @@ void verification_set(struct generation *generation, uint32_t component, enum co
 
 void verification_set_broken(struct generation *generation, uint32_t component, bool broken)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     enum component_state state = atomic_load(&generation->states[component]);
 
     if (verification->broken[component] == broken)
         return;
     verification->broken[component] = broken;
-    verification->broken_counts[state] += broken ? 1 : UINT32_MAX;
+    if (broken)
+        verification->broken_counts[state]++;
+    else
+        verification->broken_counts[state]--;
+    assert(verification->broken_counts[state] <= verification->counts[state]);
 }
 
-bool verifier_found_broken(struct generation *generation, uint32_t component)
+bool verifier_breaks_rule(struct generation *generation, uint32_t component)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     bool broken;
 
     if (verification == NULL)
@@ -169,8 +178,7 @@ bool verification_add_failure(struct verification *verification, const struct fa
     return true;
 }
 
-/* Removes a component's digest failure, or, with content, what was found out about an object's
- * content. */
+/* Removes the digest failure of a component, or, with content, the content failure of an object. */
 static void remove_failures(struct verification *verification, bool content, uint32_t key)
 {
     struct failure **link = &verification->failures;
@@ -194,14 +202,13 @@ void verification_note_digest(struct generation *generation, uint32_t component,
 {
     struct failure failure = {.component = component};
 
-    remove_failures(generation->verification, false, component);
+    remove_failures(verification_of(generation), false, component);
     if (expected == NULL)
         return;
     failure.object = verification_object_of(generation->model, component);
-    /* Only read: the list copies. */
     failure.expected = strdup(expected);
     failure.actual = actual[0] != '\0' ? strdup(actual) : NULL;
-    (void)verification_add_failure(generation->verification, &failure);
+    (void)verification_add_failure(verification_of(generation), &failure);
     free(failure.expected);
     free(failure.actual);
 }
@@ -212,7 +219,7 @@ void verification_note_content(struct generation *generation, uint32_t object, u
     struct failure failure = {.object = object, .component = component};
     const struct zt_object *of = &generation->model->objects[object];
 
-    remove_failures(generation->verification, true, object);
+    remove_failures(verification_of(generation), true, object);
     for (uint32_t i = 0; i < of->component_count; i++)
         verification_set_broken(generation, of->first_component + i,
                                 rule != NULL && of->first_component + i == component);
@@ -220,14 +227,14 @@ void verification_note_content(struct generation *generation, uint32_t object, u
         return;
     failure.rule = strdup(rule);
     failure.detail = strdup(detail);
-    (void)verification_add_failure(generation->verification, &failure);
+    (void)verification_add_failure(verification_of(generation), &failure);
     free(failure.rule);
     free(failure.detail);
 }
 
 /* --- the report --- */
 
-/* In that state, and nothing wrong with them. */
+/* Components in that state whose content breaks no rule. */
 static uint32_t sound_count(const struct verification *verification, enum component_state state)
 {
     return verification->counts[state] - verification->broken_counts[state];
@@ -257,8 +264,8 @@ static uint64_t hashed_bytes(const struct verification *verification)
 {
     uint64_t hashed = verification->known_bytes;
 
-    if (verification->run != NULL && verification->run_bytes != NULL)
-        hashed = verification->run_bytes(verification->run);
+    if (verification->run != NULL)
+        hashed = verifier_run_bytes(verification->run);
     else
         for (const struct check *check = verification->checks; check != NULL; check = check->next)
             hashed += atomic_load(&check->hashed_bytes);
@@ -321,7 +328,7 @@ static void write_counts(struct json *json, const struct verification *verificat
 void verifier_report(struct verifier *verifier, struct generation *generation, struct json *json)
 {
     static const struct verification nothing = {.counts = {0}};
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     const struct verification *known = verification != NULL ? verification : &nothing;
 
     (void)verifier;

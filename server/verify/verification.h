@@ -1,5 +1,5 @@
-/* What is known of a generation's components beyond their states: counts, failures, who waits.
- * Shared by the verifier's files; everybody else uses verifier.h. */
+/* What is known of a generation's components beyond their states: counts, failures, checks under
+ * way. Shared by the verifier's files; everybody else uses verifier.h. */
 #ifndef VERIFY_VERIFICATION_H
 #define VERIFY_VERIFICATION_H
 
@@ -9,13 +9,13 @@
 #include "zt/verify.h"
 
 #define COMPONENT_STATES (COMPONENT_CORRUPT + 1)
-/* No single component: a rule that an object as a whole breaks. */
+/* For a rule that an object breaks as a whole. */
 #define NO_COMPONENT UINT32_MAX
-/* Failures that are kept word for word; the rest is only counted. */
+/* So many failures are kept with their texts; the rest is only counted. */
 #define FAILURES_MAX 1000
 
-/* A digest that is wrong (expected, actual), or a content rule that is broken (rule, detail). NULL
- * where none. */
+/* A digest that is wrong (expected, actual) or a content rule that is broken (rule, detail). The
+ * other two are NULL. */
 struct failure {
     uint32_t object;
     uint32_t component;
@@ -28,55 +28,62 @@ struct failure {
 
 /* A check under way. */
 struct check {
-    struct job job; /* first: the job is the structure */
+    struct job job; /* first, so that one is the other */
     struct verifier *verifier;
     struct generation *generation;
     uint32_t component;
     struct waiter *waiters;
     atomic_uint_fast64_t hashed_bytes;
-    struct run *run; /* whose progress it is, or NULL */
+    struct run *run; /* counts the progress; may be NULL */
     struct check *next;
 };
 
-/* A component that could not be read; asked for again before the time is over, it is refused
- * without another try. */
+/* A component that could not be read. Until the time is over, requests for it are refused without
+ * another try. */
 struct trouble {
     uint32_t component;
     int64_t until_ns;
     struct trouble *next;
 };
 
+/* A generation's side table. */
 struct verification {
+    struct side_table base;
     pthread_mutex_t lock;
     uint32_t counts[COMPONENT_STATES];
-    /* A byte a component: whether its content breaks a rule. That has no part in what is served,
-     * but whatever state the component is in, the report counts it as failed and as nothing else.
-     */
+    /* By component: whether its content breaks a rule. It is served all the same, but whatever its
+     * state, the report counts it as failed and nothing else. */
     bool *broken;
     uint32_t broken_counts[COMPONENT_STATES];
-    uint64_t stated_bytes; /* stored bytes of components that state a digest of a known kind */
-    uint64_t known_bytes;  /* of those, whose verdict is known */
+    uint64_t stated_bytes; /* stored bytes of components with a digest of a known algorithm */
+    uint64_t known_bytes;  /* of those, the bytes whose verdict is known */
     struct failure *failures;
     uint32_t failure_count;
     struct check *checks;
     struct trouble *troubles;
-    struct shard_knowledge *shards; /* verifier_shards.c's; NULL until one is asked for */
-    struct run *run;                /* over all components */
-    uint32_t round;                 /* counts the runs */
-    uint64_t (*run_bytes)(const struct run *run);
+    struct shard_check *shards; /* verifier_shards.c's; NULL until one is asked for */
+    struct run *run;            /* over all components */
+    uint32_t round;             /* counts the runs */
     /* The verifier's, under its lock. */
     bool dirty;
     struct generation *next_dirty;
 };
 
-/* Tells without reading any data which components can be judged. NULL when memory is out. */
-struct verification *verification_new(struct generation *generation);
+/* The generation's verdicts; NULL if it has none. */
+static inline struct verification *verification_of(const struct generation *generation)
+{
+    return (struct verification *)generation_side_table(generation, SIDE_TABLE_VERDICTS);
+}
 
-/* The lock is held in the following. */
+/* Attaches verdicts to a new generation: says, without reading any data, which components can be
+ * judged. NULL when memory is out. */
+struct verification *verification_attach(struct generation *generation);
+
+/* --- with the lock held --- */
 
 void verification_set(struct generation *generation, uint32_t component,
                       enum component_state state);
-/* Replaces the component's digest failure, or removes it (expected NULL). Texts are copied. */
+/* Replaces the component's digest failure, or removes it (expected NULL). Copies the texts. */
 void verification_note_digest(struct generation *generation, uint32_t component,
                               const char *expected, const char *actual);
 void verification_set_broken(struct generation *generation, uint32_t component, bool broken);
@@ -85,15 +92,14 @@ void verification_note_content(struct generation *generation, uint32_t object, u
                                const char *rule, const char *detail);
 bool verification_add_failure(struct verification *verification, const struct failure *failure);
 
-/* The object a component belongs to. */
+/* The object that a component belongs to. */
 uint32_t verification_object_of(const struct zt_model *model, uint32_t component);
 
-/* --- verification_state.c: what outlives the process --- */
+/* --- verification_state.c: verdicts across restarts --- */
 
-/* Writes down what is known; taken whole or not at all. */
+/* Saves what is known, as a whole or not at all. */
 void verification_save(struct state_folder *folder, struct generation *generation);
-/* Takes over what an earlier run knew of these very bytes; anything odd is as if it were not there.
- */
+/* Takes over what an earlier run knew of these very bytes. A damaged file counts as none. */
 void verification_recall(struct state_folder *folder, struct generation *generation);
 
 #endif

@@ -1,35 +1,27 @@
-/* The verifier's life, and its thread that writes down what was found out. Components are checked
- * in verifier_checks.c, whole generations in verifier_runs.c, shards in verifier_shards.c. */
+/* The verifier's life, its thread that saves verdicts and digests, and its view of the catalog.
+ * Components are checked in verifier_checks.c, whole generations in verifier_runs.c, shards in
+ * verifier_shards.c. */
 #include "verify/verifier.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "store/state_folder.h"
-#include "verify/found_digests.h"
-#include "verify/verifier_runs.h"
+#include "base/thread.h"
+#include "verify/verifier_work.h"
 
-/* Verdicts are written down together, that long after the first. */
-#define SAVE_DELAY_NS ((int64_t)500000000)
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
+/* Verdicts are saved together, that long after the first. */
+#define SAVE_DELAY_NS (500 * CLOCK_NS_PER_MS)
 
 /* --- the saver --- */
 
 void verifier_mark_dirty(struct verifier *verifier, struct generation *generation)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
 
     pthread_mutex_lock(&verifier->lock);
     if (!verification->dirty) {
@@ -47,23 +39,23 @@ static void save_dirty(struct verifier *verifier)
     while (verifier->dirty != NULL) {
         struct generation *generation = verifier->dirty;
 
-        verifier->dirty = generation->verification->next_dirty;
-        generation->verification->dirty = false;
+        verifier->dirty = verification_of(generation)->next_dirty;
+        verification_of(generation)->dirty = false;
         pthread_mutex_unlock(&verifier->lock);
         verification_save(&verifier->folder, generation);
-        found_state_save(verifier, generation);
+        digest_state_save(verifier, generation);
         generation_release(generation);
         pthread_mutex_lock(&verifier->lock);
     }
 }
 
-/* Lets more verdicts come, unless it is the end. The lock is held. */
-static void gather(struct verifier *verifier)
+/* Waits for more verdicts, unless it is the end. The lock is held. */
+static void await_more(struct verifier *verifier)
 {
-    int64_t until_ns = now_ns() + SAVE_DELAY_NS;
-    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    int64_t until_ns = clock_ns() + SAVE_DELAY_NS;
+    struct timespec until = {until_ns / CLOCK_NS_PER_S, until_ns % CLOCK_NS_PER_S};
 
-    while (!verifier->ending && now_ns() < until_ns)
+    while (!verifier->ending && clock_ns() < until_ns)
         pthread_cond_timedwait(&verifier->changed, &verifier->lock, &until);
 }
 
@@ -77,7 +69,7 @@ static void *saver_main(void *argument)
             pthread_cond_wait(&verifier->changed, &verifier->lock);
         if (verifier->ending)
             break;
-        gather(verifier);
+        await_more(verifier);
         save_dirty(verifier);
     }
     save_dirty(verifier);
@@ -95,33 +87,20 @@ static void open_folder(struct verifier *verifier)
     int os_error = errno;
 
     state_folder_enter(&verifier->folder, state_folder, "verified");
-    /* Whoever names a folder counts on it; the one in the root is a chance. */
+    /* A folder that is configured must work; the default one in the root may not. */
     if (verifier->folder.descriptor < 0)
-        log_write(
-            is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-            "what is verified is kept in memory only: the state folder cannot be written (%s)",
-            strerror(state_folder < 0 ? os_error : errno));
-    found_queue_init(verifier, state_folder);
+        log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+                  "verdicts are kept in memory only: the state folder cannot be written (%s)",
+                  strerror(state_folder < 0 ? os_error : errno));
+    digest_finder_init(verifier, state_folder);
     if (state_folder >= 0)
         close(state_folder);
 }
 
-static bool start_saver(struct verifier *verifier)
-{
-    sigset_t all;
-    sigset_t before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&verifier->saver, NULL, saver_main, verifier);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed == 0;
-}
-
 static void destroy(struct verifier *verifier)
 {
-    found_queue_clear(verifier);
+    digest_finder_clear(verifier);
+    blob_index_clear(&verifier->blobs);
     state_folder_leave(&verifier->folder);
     pthread_cond_destroy(&verifier->changed);
     pthread_mutex_destroy(&verifier->lock);
@@ -142,8 +121,9 @@ struct verifier *verifier_new(struct server *server)
     pthread_cond_init(&verifier->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     verifier_runs_init(verifier);
+    blob_index_init(&verifier->blobs);
     open_folder(verifier);
-    if (!start_saver(verifier)) {
+    if (thread_start(&verifier->saver, "saver", saver_main, verifier) != 0) {
         destroy(verifier);
         return NULL;
     }
@@ -152,7 +132,7 @@ struct verifier *verifier_new(struct server *server)
 
 void verifier_stop(struct verifier *verifier)
 {
-    /* Under the lock, so that no run gets in after it. */
+    /* Under the lock, so that no run begins after it. */
     pthread_mutex_lock(&verifier->lock);
     atomic_store(&verifier->stopping, true);
     pthread_mutex_unlock(&verifier->lock);
@@ -168,27 +148,65 @@ void verifier_free(struct verifier *verifier)
     pthread_cond_signal(&verifier->changed);
     pthread_mutex_unlock(&verifier->lock);
     pthread_join(verifier->saver, NULL);
+    assert(verifier->dirty == NULL);
     destroy(verifier);
 }
 
-void verifier_adopt(struct verifier *verifier, struct generation *generation)
+/* --- what the catalog reports --- */
+
+static void on_opened(void *context, struct generation *generation)
 {
-    if (generation->model == NULL)
-        return;
-    generation->verification = verification_new(generation);
-    if (generation->verification == NULL)
+    struct verifier *verifier = context;
+    struct verification *verification = verification_attach(generation);
+
+    assert(generation->model != NULL);
+    if (verification == NULL)
         return;
     verification_recall(&verifier->folder, generation);
-    found_digests_adopt(verifier, generation);
+    digest_table_adopt(verifier, generation);
     if (verifier->server->config->verify == CONFIG_VERIFY_EAGER &&
-        (generation->verification->counts[COMPONENT_UNCHECKED] > 0 || generation->found != NULL))
+        (verification->counts[COMPONENT_UNCHECKED] > 0 || digests_are_on(generation)))
         verifier_run_begin(verifier, generation, false);
 }
+
+static void on_shown(void *context, struct generation *generation)
+{
+    blob_index_add(&((struct verifier *)context)->blobs, generation);
+}
+
+static void on_dropped(void *context, struct generation *generation)
+{
+    assert(atomic_load(&generation->retired));
+    blob_index_remove(&((struct verifier *)context)->blobs, generation);
+}
+
+static void on_loaded(void *context, const char *const *paths, size_t count)
+{
+    struct verifier *verifier = context;
+
+    state_folder_sweep(&verifier->folder, paths, count);
+    state_folder_sweep(&verifier->finders.folder, paths, count);
+    pthread_mutex_lock(&verifier->lock);
+    verifier->loaded = true;
+    verifier_note_ready(verifier);
+    pthread_mutex_unlock(&verifier->lock);
+}
+
+struct catalog_observer verifier_observer(struct verifier *verifier)
+{
+    return (struct catalog_observer){.context = verifier,
+                                     .opened = on_opened,
+                                     .shown = on_shown,
+                                     .dropped = on_dropped,
+                                     .loaded = on_loaded};
+}
+
+/* --- asked by others --- */
 
 void verifier_learn(struct verifier *verifier, struct generation *generation,
                     const unsigned char *verdicts, uint32_t count)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
 
     if (verification == NULL || count != generation->model->component_count)
         return;
@@ -201,19 +219,9 @@ void verifier_learn(struct verifier *verifier, struct generation *generation,
     verifier_mark_dirty(verifier, generation);
 }
 
-void verifier_loaded(struct verifier *verifier, const char *const *paths, size_t count)
-{
-    state_folder_sweep(&verifier->folder, paths, count);
-    state_folder_sweep(&verifier->found.folder, paths, count);
-    pthread_mutex_lock(&verifier->lock);
-    verifier->loaded = true;
-    verifier_note_ready(verifier);
-    pthread_mutex_unlock(&verifier->lock);
-}
-
 void verifier_start(struct verifier *verifier, struct generation *generation)
 {
-    if (generation->verification != NULL)
+    if (verification_of(generation) != NULL)
         verifier_run_begin(verifier, generation, true);
 }
 

@@ -1,66 +1,60 @@
-/* The verifier: components against the digests their file states, once per version of the file,
- * remembered across restarts in the state folder (in memory only where that cannot be written). */
+/* The verifier: checks components against the digests that their file states, once for each version
+ * of the file. Verdicts are saved in the state folder, or kept in memory if that cannot be written.
+ */
 #ifndef VERIFY_VERIFIER_H
 #define VERIFY_VERIFIER_H
 
 #include "base/json_write.h"
 #include "base/server.h"
-#include "catalog/generation.h"
+#include "catalog/catalog.h"
 
 struct verifier *verifier_new(struct server *server);
-/* Writes down what is known and not yet saved. */
+/* Saves what is not saved yet. Takes NULL. */
 void verifier_free(struct verifier *verifier);
 
-/* The first scan is done, and paths are all that there is: what is remembered of other files is
- * forgotten. Until then verifier_is_ready says no with verify: eager. */
-void verifier_loaded(struct verifier *verifier, const char *const *paths, size_t count);
+/* How the catalog reports to the verifier: new generations get the verdicts and digests that an
+ * earlier run saved for these very bytes, and with verify: eager are hashed in the background; those
+ * shown and dropped are followed by the index of blobs; when the first scan is done, saved files of
+ * paths that are gone are removed. */
+struct catalog_observer verifier_observer(struct verifier *verifier);
 
-/* Makes checks under way end soon, without a verdict, and wakes who waits for them; none is begun
- * any more. For the end of the program: before loops and workers are stopped, since hashing may
- * take minutes. */
+/* Ends checks under way soon, without a verdict, and wakes their waiters; no more are begun. For the
+ * end of the program: to be called before loops and workers are stopped, since hashing may take
+ * minutes. */
 void verifier_stop(struct verifier *verifier);
 
-/* A new generation, before anybody else has it: recalls what an earlier run found out about these
- * very bytes (same identity and manifest), and with verify: eager begins hashing in the background.
- */
-void verifier_adopt(struct verifier *verifier, struct generation *generation);
-
-/* generation.c calls this when the last reference goes. */
-void verification_free(struct verification *verification);
-
-/* What is known of a component. COMPONENT_CHECKING: it is being checked (begun by this call if need
- * be) and waiter will be woken; several may wait for one check. With verify: off never CHECKING:
- * UNCHECKED is served as it is, but what is known to be CORRUPT is still CORRUPT. Without verify:
- * off never UNCHECKED: a component that cannot be checked because its bytes cannot be read is
- * answered as CORRUPT, for a second, and is then tried again. What lies in a shard and states no
- * digest of its own is CORRUPT when the shard has not the digest that the model states for it. */
+/* What is known of a component. CHECKING: it is being checked, begun by this call if need be, and
+ * waiter will be woken. With verify: off never CHECKING: an UNCHECKED component is served as it is,
+ * but one known to be CORRUPT is still CORRUPT. Otherwise never UNCHECKED: a component that cannot
+ * be read is CORRUPT for a second and then tried again. A component in a shard that states no digest
+ * of its own is CORRUPT if the shard does not match the digest that the model states for it. */
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation,
                                   uint32_t component, struct waiter *waiter);
 
-/* As verifier_ask without verify: off, whatever is configured: for bytes that go out under their
+/* As verifier_ask, but never as with verify: off: for bytes that are sent together with their
  * digest. */
 enum component_state verifier_insist(struct verifier *verifier, struct generation *generation,
                                      uint32_t component, struct waiter *waiter);
 
-/* Takes over verdicts (enum zt_verdict, one a component) that somebody found out about these very
- * bytes, and remembers them: an upload's, which was read to its end before it got its name. What is
- * known or being checked stays. */
+/* Takes over verdicts (enum zt_verdict, one for each component) about these very bytes from an
+ * upload, which was read to its end before it was published. Components that are known already, or
+ * being checked, stay as they are. */
 void verifier_learn(struct verifier *verifier, struct generation *generation,
                     const unsigned char *verdicts, uint32_t count);
 
-/* POST verification: hashes every component anew, in the background; nothing when that is running
- * already. Content rules of layouts and types are checked too. */
+/* POST verification: hashes every component again, in the background, and checks the content rules
+ * of layouts and types. Nothing if that is running already. */
 void verifier_start(struct verifier *verifier, struct generation *generation);
 
-/* Whether a run over everything found that the component's content breaks a rule, this time or
- * before. */
-bool verifier_found_broken(struct generation *generation, uint32_t component);
+/* Whether a run over all components found, now or earlier, that the component's content breaks a
+ * rule. */
+bool verifier_breaks_rule(struct generation *generation, uint32_t component);
 
-/* The object of GET …/verification (http-api, section 2). */
+/* Writes the object of GET …/verification (http-api, section 2). */
 void verifier_report(struct verifier *verifier, struct generation *generation, struct json *json);
 
-/* With verify: eager: whether every generation of the first scan was hashed; stays true from then
- * on. Else true. */
+/* With verify: eager: whether every generation of the first scan has been hashed; stays true from
+ * then on. Otherwise true. */
 bool verifier_is_ready(const struct verifier *verifier);
 
 #endif

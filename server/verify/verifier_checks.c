@@ -1,30 +1,20 @@
-/* Checking components on demand, once for all who ask.
+/* Checking components on demand, once for all that ask.
  *
  * A component's state is one atomic byte, so that asking for what is known takes no lock. UNCHECKED
- * and CHECKING change under the generation's verification lock: a component that is CHECKING has
+ * and CHECKING change under the lock of the generation's verdicts: a component that is CHECKING has
  * its check in the list there. */
+#include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "verify/found_digests.h"
-#include "verify/verifier.h"
-#include "verify/verifier_runs.h"
-#include "verify/verifier_shards.h"
+#include "verify/verifier_work.h"
 
-/* A component whose bytes cannot be read is not tried again before. */
-#define TROUBLE_NS ((int64_t)1000000000)
+/* A component that cannot be read is not tried again before that. */
+#define TROUBLE_NS CLOCK_NS_PER_S
 
-/* Between looks whether anybody waits still: about 0.1 s. */
+/* How often a check looks whether anybody still waits for it: about every 0.1 s. */
 #define LOOK_BYTES ((uint64_t)64 << 20)
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* --- the list of a generation --- */
 
@@ -37,7 +27,7 @@ static struct check **find_check(struct verification *verification, const struct
     return link;
 }
 
-/* A check whose verdict somebody waits for; not one of a known component that is checked anew. */
+/* The component's check; NULL if none is under way. */
 static struct check *check_of(const struct verification *verification, uint32_t component)
 {
     struct check *check = verification->checks;
@@ -49,11 +39,11 @@ static struct check *check_of(const struct verification *verification, uint32_t 
 
 /* --- troubles --- */
 
-/* Whether reading the component failed a moment ago; forgets older troubles on the way. */
+/* Whether reading the component failed a moment ago. Forgets older troubles on the way. */
 static bool is_troubled(struct verification *verification, uint32_t component)
 {
     struct trouble **link = &verification->troubles;
-    int64_t now = now_ns();
+    int64_t now = clock_ns();
     bool found = false;
 
     while (*link != NULL) {
@@ -79,17 +69,17 @@ static void note_trouble(struct verification *verification, uint32_t component)
     trouble = malloc(sizeof(*trouble));
     if (trouble == NULL)
         return;
-    *trouble = (struct trouble){component, now_ns() + TROUBLE_NS, verification->troubles};
+    *trouble = (struct trouble){component, clock_ns() + TROUBLE_NS, verification->troubles};
     verification->troubles = trouble;
 }
 
 /* --- a check --- */
 
-/* Adds a check to the list. The verification's lock is held. NULL when memory is out. */
+/* Adds a check to the list, with the lock held. NULL when memory is out. */
 static struct check *add_check(struct verifier *verifier, struct generation *generation,
                                uint32_t component)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     struct check *check = calloc(1, sizeof(*check));
 
     if (check == NULL)
@@ -104,11 +94,11 @@ static struct check *add_check(struct verifier *verifier, struct generation *gen
     return check;
 }
 
-/* Whether a check may go on: background work ends when the server drains, unless a request joined
- * it. */
+/* Whether a check may continue: background work ends when the server drains, unless a request waits
+ * for it. */
 static bool is_needed(struct check *check)
 {
-    struct verification *verification = check->generation->verification;
+    struct verification *verification = verification_of(check->generation);
     bool joined;
 
     if (atomic_load(&check->verifier->stopping))
@@ -121,11 +111,11 @@ static bool is_needed(struct check *check)
     return joined;
 }
 
-/* Whether everybody who waits has left. Those who come meanwhile ask again, and get a check of
+/* Whether all requests that waited are gone. Those that come meanwhile ask again, and get a check of
  * their own. */
 static bool is_abandoned(struct check *check)
 {
-    struct verification *verification = check->generation->verification;
+    struct verification *verification = verification_of(check->generation);
     bool gone;
 
     if (check->run != NULL)
@@ -136,14 +126,14 @@ static bool is_abandoned(struct check *check)
     return gone;
 }
 
-static bool advance(void *context, uint64_t stored_bytes)
+static bool on_hashed(void *context, uint64_t stored_bytes)
 {
     struct check *check = context;
     uint64_t before = atomic_fetch_add(&check->hashed_bytes, stored_bytes);
 
     if (check->run != NULL)
         verifier_run_advance(check->run, stored_bytes);
-    /* At the beginning too: it may have been in the queue for long. */
+    /* At the beginning too: the check may have been queued for long. */
     if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) &&
         is_abandoned(check))
         return false;
@@ -165,7 +155,7 @@ static enum component_state state_of(enum zt_verdict verdict)
     return COMPONENT_UNSUPPORTED;
 }
 
-static void tell_corrupt(const struct check *check, const struct zt_component_check *result)
+static void log_corrupt(const struct check *check, const struct zt_component_check *result)
 {
     const struct generation *generation = check->generation;
     const struct zt_model *model = generation->model;
@@ -180,14 +170,15 @@ static void tell_corrupt(const struct check *check, const struct zt_component_ch
               result->actual[0] != '\0' ? result->actual : "nothing that can be decoded");
 }
 
-/* Takes the outcome in; the verification's lock is held. */
-static void settle(struct check *check, enum zt_status status,
+/* Records the outcome, with the lock held. */
+static void record(struct check *check, enum zt_status status,
                    const struct zt_component_check *result)
 {
     struct generation *generation = check->generation;
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     uint32_t component = check->component;
 
+    assert(*find_check(verification, check) == check);
     *find_check(verification, check) = check->next;
     if (status == ZT_OK) {
         bool failed = result->verdict == ZT_VERDICT_FAILED;
@@ -197,8 +188,8 @@ static void settle(struct check *check, enum zt_status status,
                                  result->actual);
         return;
     }
-    /* Stopped is no trouble with the bytes: who joined meanwhile asks again, and gets a check of
-     * its own. */
+    /* A check that was stopped says nothing about the bytes: requests that joined it meanwhile ask
+     * again, and get a check of their own. */
     if (status != ZT_ARGUMENT)
         note_trouble(verification, component);
     /* Another check of the same component may still be under way, and keeps it CHECKING. */
@@ -207,14 +198,14 @@ static void settle(struct check *check, enum zt_status status,
         verification_set(generation, component, COMPONENT_UNCHECKED);
 }
 
-/* Hashes, tells, wakes who waits, frees. */
+/* Hashes, records, logs, wakes the waiters, frees. */
 static void run_check(struct check *check)
 {
     struct generation *generation = check->generation;
     const struct zt_model *model = generation->model;
     const struct zt_component *component = &model->components[check->component];
     const struct zt_files files = generation_files(generation);
-    struct zt_progress progress = {advance, check};
+    struct zt_progress progress = {on_hashed, check};
     struct zt_component_check result = {.verdict = ZT_VERDICT_UNSUPPORTED};
     struct zt_error error;
     struct waiter *waiter;
@@ -224,30 +215,24 @@ static void run_check(struct check *check)
     zt_error_clear(&error);
     status = zt_component_check(model, component, zt_files_source(&files, component), &progress,
                                 &result, &error);
-    /* A verdict about other bytes than those of the generation must not be kept as one about them.
-     */
+    /* The verdict is about other bytes than the generation's if the file was written to. */
     if (status == ZT_OK && !generation_is_unwritten(generation))
         status =
             zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
-        tell_corrupt(check, &result);
+        log_corrupt(check, &result);
     if (status != ZT_OK && status != ZT_ARGUMENT)
         log_write(LOG_LEVEL_WARN, "%s: component %u cannot be checked: %s", generation->path,
                   check->component, error.message);
-    pthread_mutex_lock(&generation->verification->lock);
-    settle(check, status, &result);
+    pthread_mutex_lock(&verification_of(generation)->lock);
+    record(check, status, &result);
     waiter = check->waiters;
-    pthread_mutex_unlock(&generation->verification->lock);
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     if (status == ZT_OK) {
         verifier_mark_dirty(check->verifier, generation);
-        found_digests_want(check->verifier->server, generation, check->component);
+        stored_digest_want(check->verifier->server, generation, check->component);
     }
-    while (waiter != NULL) {
-        struct waiter *next = waiter->next;
-
-        waiter->wake(waiter);
-        waiter = next;
-    }
+    waiters_wake(waiter);
     generation_release(generation);
     free(check);
 }
@@ -262,18 +247,20 @@ void verifier_check_now(struct verifier *verifier, struct generation *generation
 {
     struct check *check;
 
-    pthread_mutex_lock(&generation->verification->lock);
+    if (verification_of(generation) == NULL)
+        return;
+    pthread_mutex_lock(&verification_of(generation)->lock);
     check = add_check(verifier, generation, component);
     if (check != NULL)
         check->run = run;
-    pthread_mutex_unlock(&generation->verification->lock);
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     if (check != NULL)
         run_check(check);
 }
 
 /* --- asking --- */
 
-/* The lock is held. Joins the check under way, or begins one (*out_begun, to be submitted). */
+/* With the lock held. Joins the check under way, or begins one (*out_begun, to be submitted). */
 static enum component_state join_check(struct verifier *verifier, struct generation *generation,
                                        uint32_t component, struct waiter *waiter,
                                        struct check **out_begun)
@@ -282,9 +269,9 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     struct check *check = NULL;
 
     if (state == COMPONENT_CHECKING) {
-        check = check_of(generation->verification, component);
+        check = check_of(verification_of(generation), component);
     } else if (state == COMPONENT_UNCHECKED) {
-        if (atomic_load(&verifier->stopping) || is_troubled(generation->verification, component))
+        if (atomic_load(&verifier->stopping) || is_troubled(verification_of(generation), component))
             return COMPONENT_CORRUPT;
         *out_begun = check = add_check(verifier, generation, component);
     } else {
@@ -297,7 +284,8 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     return COMPONENT_CHECKING;
 }
 
-/* What states no digest is believed, but in a shard: there the shard's own covers it. */
+/* A component without a digest is believed, unless it is in a shard: then the shard's digest covers
+ * it. */
 static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation,
                                            uint32_t component, struct waiter *waiter)
 {
@@ -318,15 +306,15 @@ enum component_state verifier_insist(struct verifier *verifier, struct generatio
     if (state == COMPONENT_UNDIGESTED)
         return ask_undigested(verifier, generation, component, waiter);
     if (state == COMPONENT_VERIFIED)
-        found_digests_want(verifier->server, generation, component);
+        stored_digest_want(verifier->server, generation, component);
     if (state != COMPONENT_UNCHECKED && state != COMPONENT_CHECKING)
         return state;
-    /* Without memory for what is to be known, nothing is known, and nothing served. */
-    if (generation->verification == NULL)
+    /* There was no memory for verdicts, so nothing can be known, and nothing is served. */
+    if (verification_of(generation) == NULL)
         return COMPONENT_CORRUPT;
-    pthread_mutex_lock(&generation->verification->lock);
+    pthread_mutex_lock(&verification_of(generation)->lock);
     state = join_check(verifier, generation, component, waiter, &begun);
-    pthread_mutex_unlock(&generation->verification->lock);
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     if (begun != NULL) {
         begun->job.run = run_check_job;
         workers_submit_sized(verifier->server->workers, &begun->job,

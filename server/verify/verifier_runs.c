@@ -1,19 +1,18 @@
-/* Runs: every component of a generation is a unit of work, with recheck every object's content too.
- * A few slots take unit after unit from the oldest run, so that one large model is hashed on
- * several threads and many models in order. */
-#include "verify/verifier_runs.h"
+/* Runs: every component of a generation is a unit of work, and with recheck the content of every
+ * object too. A few slots take one unit after another from the oldest run, so that one large model
+ * is hashed on several threads, and many models in order. */
+#include "verify/verifier_work.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "verify/found_digests.h"
-#include "verify/verifier_shards.h"
 
 /* A slot gives its thread back after that long, and queues itself again. */
-#define TURN_NS ((int64_t)20000000)
+#define TURN_NS (20 * CLOCK_NS_PER_MS)
 
 struct run {
     struct generation *generation;
@@ -25,20 +24,12 @@ struct run {
     atomic_uint_fast64_t hashed_bytes;
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 void verifier_run_advance(struct run *run, uint64_t stored_bytes)
 {
     atomic_fetch_add(&run->hashed_bytes, stored_bytes);
 }
 
-static uint64_t run_bytes(const struct run *run)
+uint64_t verifier_run_bytes(const struct run *run)
 {
     return atomic_load(&run->hashed_bytes);
 }
@@ -55,7 +46,7 @@ void verifier_note_ready(struct verifier *verifier)
         atomic_store(&verifier->ready, true);
 }
 
-/* Takes a unit of the oldest run; false when there is none. */
+/* Takes a unit of the oldest run; false, and the slot rests, if there is none. */
 static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct run **out_run,
                       uint64_t *out_unit)
 {
@@ -68,6 +59,7 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
         pthread_mutex_unlock(&verifier->lock);
         return false;
     }
+    assert(run->next_unit < run->units);
     *out_unit = run->next_unit++;
     run->active++;
     if (run->next_unit == run->units) {
@@ -80,8 +72,8 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
     return true;
 }
 
-/* A content rule is only reported where the digest does not say already that the bytes are not what
- * they were. */
+/* A broken content rule is not reported if the digest is wrong too: then the bytes are not those
+ * that were written. */
 static void check_content(struct verifier *verifier, struct run *run, uint32_t index)
 {
     struct generation *generation = run->generation;
@@ -101,19 +93,18 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
         zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
     if (broken && component != NULL)
         number = zt_component_index(model, component);
-    /* A name too long for an error: the object is at fault all the same, and one component stands
-     * for it. */
+    /* The error did not hold the component's name: the object's first one stands for it. */
     else if (broken && object->component_count > 0)
         number = object->first_component;
     if (number != NO_COMPONENT && atomic_load(&generation->states[number]) == COMPONENT_CORRUPT)
         broken = false;
-    pthread_mutex_lock(&generation->verification->lock);
+    pthread_mutex_lock(&verification_of(generation)->lock);
     verification_note_content(generation, index, number,
                               !broken              ? NULL
                               : error.rule != NULL ? error.rule
                                                    : zt_status_name(status),
                               error.message);
-    pthread_mutex_unlock(&generation->verification->lock);
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     if (broken)
         log_write(LOG_LEVEL_ERROR, "%s: object %s: %s (%s)", generation->path, error.object,
                   error.message, error.rule != NULL ? error.rule : zt_status_name(status));
@@ -138,14 +129,14 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
                                  generation->model->components[unit].shard - 1);
     state = atomic_load(&generation->states[unit]);
     if (state == COMPONENT_UNDIGESTED || state == COMPONENT_UNSUPPORTED) {
-        found_digests_want(verifier->server, run->generation, (uint32_t)unit);
+        stored_digest_want(verifier->server, run->generation, (uint32_t)unit);
         return;
     }
     if ((run->recheck && generation->model->components[unit].digest != NULL) ||
         (state != COMPONENT_VERIFIED && state != COMPONENT_CORRUPT)) {
         verifier_check_now(verifier, run->generation, (uint32_t)unit, run);
     } else {
-        found_digests_want(verifier->server, run->generation, (uint32_t)unit);
+        stored_digest_want(verifier->server, run->generation, (uint32_t)unit);
         verifier_run_advance(run, generation->model->components[unit].length);
     }
 }
@@ -153,13 +144,15 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
 /* The last unit is done. */
 static void end_run(struct verifier *verifier, struct run *run)
 {
-    struct verification *verification = run->generation->verification;
+    struct verification *verification = verification_of(run->generation);
 
     pthread_mutex_lock(&verification->lock);
+    assert(verification->run == run);
     verification->run = NULL;
     pthread_mutex_unlock(&verification->lock);
     if (!run->recheck) {
         pthread_mutex_lock(&verifier->lock);
+        assert(verifier->eager_left > 0);
         verifier->eager_left--;
         if (!atomic_load(&verifier->stopping))
             verifier_note_ready(verifier);
@@ -173,7 +166,7 @@ static void work(struct job *job)
 {
     struct run_slot *slot = (struct run_slot *)job;
     struct verifier *verifier = slot->verifier;
-    int64_t begun_ns = now_ns();
+    int64_t begun_ns = clock_ns();
     struct run *run;
     uint64_t unit;
 
@@ -182,12 +175,13 @@ static void work(struct job *job)
 
         do_unit(verifier, run, unit);
         pthread_mutex_lock(&verifier->lock);
+        assert(run->active > 0);
         run->active--;
         last = run->active == 0 && run->next_unit == run->units;
         pthread_mutex_unlock(&verifier->lock);
         if (last)
             end_run(verifier, run);
-        if (now_ns() - begun_ns > TURN_NS) {
+        if (clock_ns() - begun_ns > TURN_NS) {
             workers_submit_idle(verifier->server->workers, &slot->job);
             return;
         }
@@ -206,8 +200,7 @@ void verifier_runs_init(struct verifier *verifier)
     }
 }
 
-/* Puts the run into the queue and gets every slot that rests to work. False when nothing is begun
- * any more. */
+/* Queues the run and sets every resting slot to work. False if the verifier is stopping. */
 static bool enqueue(struct verifier *verifier, struct run *run)
 {
     bool open;
@@ -231,7 +224,7 @@ static bool enqueue(struct verifier *verifier, struct run *run)
 
 void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     const struct zt_model *model = generation->model;
     struct run *run = calloc(1, sizeof(*run));
     bool begun;
@@ -246,7 +239,6 @@ void verifier_run_begin(struct verifier *verifier, struct generation *generation
     if (begun) {
         verification->run = run;
         verification->round++;
-        verification->run_bytes = run_bytes;
     }
     pthread_mutex_unlock(&verification->lock);
     if (!begun) {

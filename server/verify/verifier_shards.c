@@ -1,38 +1,32 @@
-/* One state a shard, and who waits for it. A shard is hashed as a whole, once for all components
- * that lie in it. */
-#include "verify/verifier_shards.h"
+/* Shards against the digest that the model states for them, which covers the components in them that
+ * state none of their own. A shard is hashed as a whole, once for all its components; the verdict is
+ * kept as long as the generation. */
+#include "verify/verifier_work.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
-/* A shard that cannot be read is not tried again before. */
-#define RETRY_NS ((int64_t)1000000000)
+/* A shard that cannot be read is not tried again before that. */
+#define RETRY_NS CLOCK_NS_PER_S
 
-/* One for each shard of a generation, under the verification's lock. */
-struct shard_knowledge {
+/* One for each shard of a generation, under the lock of its verdicts. */
+struct shard_check {
     enum component_state state;
     struct waiter *waiters;
-    uint32_t round;   /* of the run that looked at it last */
-    int64_t retry_ns; /* when CORRUPT says no more than that it could not be read; else 0 */
+    uint32_t round;   /* of the last run that hashed it */
+    int64_t retry_ns; /* if CORRUPT only means that it could not be read; else 0 */
 };
 
 struct hashing {
-    struct job job; /* first: the job is the structure */
+    struct job job; /* first, so that one is the other */
     struct verifier *verifier;
     struct generation *generation;
     uint32_t shard;
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static bool goes_on(void *context, uint64_t bytes)
 {
@@ -68,24 +62,24 @@ static enum component_state state_of(enum zt_status status)
     }
 }
 
-static bool is_part(const struct zt_component *component, uint32_t shard)
+static bool is_covered(const struct zt_component *component, uint32_t shard)
 {
     return component->digest == NULL && component->shard == shard + 1;
 }
 
-/* Tells of the parts that the shard's digest alone covers. The lock is held. */
-static void note_parts(struct generation *generation, uint32_t shard, bool corrupt)
+/* Records the verdict for components that only the shard's digest covers. The lock is held. */
+static void record_components(struct generation *generation, uint32_t shard, bool corrupt)
 {
     const struct zt_shard *stated = &generation->model->shards[shard];
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
     char expected[ZT_DIGEST_TEXT_SIZE];
 
     snprintf(expected, sizeof(expected), "%.*s", (int)stated->digest_length, stated->digest);
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
-        if (!is_part(&generation->model->components[i], shard))
+        if (!is_covered(&generation->model->components[i], shard))
             continue;
         verification_set(generation, i, corrupt ? COMPONENT_CORRUPT : COMPONENT_UNDIGESTED);
-        /* With more failures than are kept, one more would only be looked for a place for. */
+        /* Skipped once the list is full: removing an old failure of each takes a search. */
         if (!corrupt || verification->failure_count < FAILURES_MAX)
             verification_note_digest(generation, i, corrupt ? expected : NULL, "");
     }
@@ -95,7 +89,7 @@ static void run_hashing(struct job *job)
 {
     struct hashing *hashing = (struct hashing *)job;
     struct generation *generation = hashing->generation;
-    struct shard_knowledge *known = &generation->verification->shards[hashing->shard];
+    struct shard_check *known = &verification_of(generation)->shards[hashing->shard];
     struct zt_error error;
     struct waiter *waiter;
     enum zt_status status;
@@ -104,28 +98,23 @@ static void run_hashing(struct job *job)
     status = hash_shard(hashing, &error);
     if (status != ZT_OK && status != ZT_UNSUPPORTED && status != ZT_ARGUMENT)
         log_write(LOG_LEVEL_ERROR, "%s: %s", generation->path, error.message);
-    pthread_mutex_lock(&generation->verification->lock);
+    pthread_mutex_lock(&verification_of(generation)->lock);
     waiter = known->waiters;
-    *known = (struct shard_knowledge){.state = state_of(status), .round = known->round};
+    *known = (struct shard_check){.state = state_of(status), .round = known->round};
     if (status == ZT_OK || status == ZT_CORRUPT)
-        note_parts(generation, hashing->shard, status == ZT_CORRUPT);
-    /* Stopped or unreadable is not known to be wrong. */
+        record_components(generation, hashing->shard, status == ZT_CORRUPT);
+    /* A shard that was not hashed to its end, or cannot be read, may still be right. */
     if (known->state == COMPONENT_CORRUPT && status != ZT_CORRUPT)
-        known->retry_ns = now_ns() + RETRY_NS;
-    pthread_mutex_unlock(&generation->verification->lock);
+        known->retry_ns = clock_ns() + RETRY_NS;
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     if (status == ZT_OK || status == ZT_CORRUPT)
         verifier_mark_dirty(hashing->verifier, generation);
-    while (waiter != NULL) {
-        struct waiter *next = waiter->next;
-
-        waiter->wake(waiter);
-        waiter = next;
-    }
+    waiters_wake(waiter);
     generation_release(generation);
     free(hashing);
 }
 
-/* The lock is held. NULL when memory is out. */
+/* With the lock held. NULL when memory is out. */
 static struct hashing *begin(struct verifier *verifier, struct generation *generation,
                              uint32_t shard)
 {
@@ -140,29 +129,30 @@ static struct hashing *begin(struct verifier *verifier, struct generation *gener
     return hashing;
 }
 
-/* The lock is held. NULL when memory is out, or nothing is begun any more. */
-static struct shard_knowledge *knowledge_of(struct verifier *verifier,
-                                            struct generation *generation, uint32_t shard)
+/* With the lock held. NULL when memory is out, or the verifier is stopping. */
+static struct shard_check *check_of_shard(struct verifier *verifier, struct generation *generation,
+                                          uint32_t shard)
 {
-    struct verification *verification = generation->verification;
+    struct verification *verification = verification_of(generation);
 
     if (verification->shards == NULL)
         verification->shards = calloc(generation->shards.count, sizeof(*verification->shards));
     if (verification->shards == NULL || atomic_load(&verifier->stopping))
         return NULL;
+    assert(shard < generation->shards.count);
     return &verification->shards[shard];
 }
 
-/* The lock is held. Answers from what is known, or lets the waiter wait. */
+/* With the lock held. Answers from what is known, or lets the waiter wait. */
 static enum component_state join(struct verifier *verifier, struct generation *generation,
                                  uint32_t shard, struct waiter *waiter, struct hashing **out_begun)
 {
-    struct shard_knowledge *known = knowledge_of(verifier, generation, shard);
+    struct shard_check *known = check_of_shard(verifier, generation, shard);
 
     if (known == NULL)
         return COMPONENT_CORRUPT;
-    if (known->retry_ns != 0 && known->retry_ns <= now_ns())
-        *known = (struct shard_knowledge){.state = COMPONENT_UNCHECKED};
+    if (known->retry_ns != 0 && known->retry_ns <= clock_ns())
+        *known = (struct shard_check){.state = COMPONENT_UNCHECKED};
     if (known->state == COMPONENT_UNCHECKED) {
         *out_begun = begin(verifier, generation, shard);
         known->state = *out_begun != NULL ? COMPONENT_CHECKING : COMPONENT_UNCHECKED;
@@ -180,11 +170,11 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
     struct hashing *begun = NULL;
     enum component_state state;
 
-    if (generation->verification == NULL)
+    if (verification_of(generation) == NULL)
         return COMPONENT_CORRUPT;
-    pthread_mutex_lock(&generation->verification->lock);
+    pthread_mutex_lock(&verification_of(generation)->lock);
     state = join(verifier, generation, shard, waiter, &begun);
-    pthread_mutex_unlock(&generation->verification->lock);
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     if (begun != NULL)
         workers_submit_long(verifier->server->workers, &begun->job);
     return state;
@@ -193,12 +183,12 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
 void verifier_check_shard_now(struct verifier *verifier, struct generation *generation,
                               uint32_t shard)
 {
-    struct verification *verification = generation->verification;
-    struct shard_knowledge *known;
+    struct verification *verification = verification_of(generation);
+    struct shard_check *known;
     struct hashing *begun = NULL;
 
     pthread_mutex_lock(&verification->lock);
-    known = knowledge_of(verifier, generation, shard);
+    known = check_of_shard(verifier, generation, shard);
     if (known != NULL && known->round != verification->round &&
         known->state != COMPONENT_CHECKING) {
         begun = begin(verifier, generation, shard);

@@ -13,8 +13,7 @@
 #include "base/log.h"
 #include "base/server.h"
 #include "upload/shared/publication_check.h"
-#include "verify/found_digests.h"
-#include "verify/kept_facts.h"
+#include "verify/component_digests.h"
 #include "verify/verifier.h"
 
 /* A name, an extension, NUL. */
@@ -218,13 +217,13 @@ static void hand_over_sha256(const struct publication *publication, struct gener
         publication->context, zt_object_name(object), zt_component_name(component), &compressed);
 
     if (sha256 != NULL && compressed)
-        kept_fact_learn(generation, index, sha256);
-    if (found_digest_stated(generation, index, stated))
+        decoded_digest_learn(generation, index, sha256);
+    if (stored_digest_stated(generation, index, stated))
         return;
     if (sha256 != NULL && !compressed)
-        found_digests_learn(publication->server, generation, index, sha256);
+        stored_digest_learn(publication->server, generation, index, sha256);
     else
-        found_digests_want(publication->server, generation, index);
+        stored_digest_want(publication->server, generation, index);
 }
 
 /* Those that the file itself does not state: they are how others ask for its bytes, and what

@@ -3,6 +3,7 @@
 #include "upload/writer/held_component.h"
 
 #include "catalog/catalog.h"
+#include "verify/blob_index.h"
 #include "zt/decode.h"
 
 /* Candidates of one digest that are looked at: files that are gone, or whose bytes are stored
@@ -35,7 +36,7 @@ static bool find_decoded(struct server *server, const uint8_t sha256[32],
     struct component_place place;
     bool found;
 
-    if (!catalog_find_decoded(server->catalog, sha256, &place))
+    if (!blob_find_decoded(server, sha256, &place))
         return false;
     found = open_found(server, &place, true, out_held);
     generation_release(place.generation);
@@ -50,7 +51,7 @@ static bool find_stored(struct server *server, const uint8_t sha256[32],
     for (unsigned skip = 0; skip < TRIES_MAX && !found; skip++) {
         struct component_place place;
 
-        if (catalog_find_blob(server->catalog, sha256, skip, true, &place) != CATALOG_BLOB_FOUND)
+        if (blob_find(server, sha256, (struct blob_search){skip, true}, &place) != BLOB_FOUND)
             return false;
         found = open_found(server, &place, false, out_held);
         generation_release(place.generation);

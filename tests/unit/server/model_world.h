@@ -29,6 +29,7 @@ struct world {
 static inline void world_start(struct world *world)
 {
     struct server *server = &world->server;
+    struct catalog_observer observer;
 
     memset(server, 0, sizeof(*server));
     server->config = &world->config;
@@ -36,11 +37,21 @@ static inline void world_start(struct world *world)
     server->workers = workers_start(2);
     server->verifier = verifier_new(server);
     server->decoded = decoded_cache_new(server);
-    server->catalog = catalog_new(server);
+    observer = verifier_observer(server->verifier);
+    server->catalog = catalog_new(server, &observer);
     assert_non_null(server->workers);
     assert_non_null(server->verifier);
     assert_non_null(server->decoded);
     assert_non_null(server->catalog);
+}
+
+/* Scans the folder, if that was not done, and waits for the end. */
+static inline void world_wait_loaded(const struct world *world)
+{
+    if (!catalog_is_loaded(world->server.catalog))
+        catalog_refresh(world->server.catalog);
+    while (!catalog_is_loaded(world->server.catalog))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 static inline void world_stop(struct world *world)

@@ -6,7 +6,7 @@
 static void load(struct world *world)
 {
     catalog_refresh(world->server.catalog);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
 }
 
 /* Asserts whether there is a model of that name, after at most three seconds. */
@@ -33,7 +33,7 @@ static void find_waits_for_the_first_scan(void **state)
     found = world_find(world, "m");
     assert_non_null(found);
     generation_release(found);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     assert_true(catalog_is_loaded(world->server.catalog));
     assert_null(world_find(world, "n"));
 }

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "catalog/shard_search.h"
+#include "catalog/catalog_index.h"
 #include "zt/verify.h"
 #include "zt2_file.h"
 
@@ -219,7 +219,7 @@ static void models_with_shards_are_parked_and_opened_again(void **state)
              "for i in $(seq 1 60); do cp m0.zt m$i.zt; cp m0-w.zt m$i-w.zt; done");
     world_command(world, command);
     world_start(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     for (int i = 0; i < 200; i++) {
         char name[16];
         struct generation *found;
@@ -247,7 +247,7 @@ static void models_of_many_shards_do_not_use_up_the_descriptors(void **state)
     write_many(world, "m0", 20);
     world_command(world, "for i in $(seq 1 30); do for f in m0*; do cp $f m$i${f#m0}; done; done");
     world_start(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     for (int i = 0; i <= 30; i++) {
         char name[16];
         struct generation *found;

@@ -5,14 +5,29 @@
 
 enum { A, B, C, D };
 
-/* Opens and adopts, as the catalog does. */
+/* What the catalog does with a new generation. */
+static void report_opened(const struct world *world, struct generation *generation)
+{
+    const struct catalog_observer observer = verifier_observer(world->server.verifier);
+
+    observer.opened(observer.context, generation);
+}
+
+static void report_loaded(const struct world *world, const char *const *paths, size_t count)
+{
+    const struct catalog_observer observer = verifier_observer(world->server.verifier);
+
+    observer.loaded(observer.context, paths, count);
+}
+
+/* Opens a file as the catalog does. */
 static struct generation *adopt(struct world *world, const char *path)
 {
     struct generation *generation = generation_open(world->server.store, path, NULL);
 
     assert_non_null(generation);
     assert_non_null(generation->model);
-    verifier_adopt(world->server.verifier, generation);
+    report_opened(world, generation);
     return generation;
 }
 
@@ -294,7 +309,7 @@ static void memories_of_models_that_are_gone_are_forgotten(void **state)
     restart(world);
     world_command(world,
                   "touch .ztserve/verified/note; test \"$(ls .ztserve/verified | wc -l)\" = 3");
-    verifier_loaded(world->server.verifier, left, 1);
+    report_loaded(world, left, 1);
     world_command(world, "test \"$(ls .ztserve/verified | wc -l)\" = 2");
     generation = adopt(world, "n.zt");
     assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_VERIFIED);
@@ -393,7 +408,7 @@ static void with_verify_eager_everything_is_checked_before_it_is_ready(void **st
     generations[0] = adopt(world, "a.zt");
     generations[1] = adopt(world, "d/b.zt");
     generations[2] = adopt(world, "c.zt");
-    verifier_loaded(world->server.verifier, NULL, 0);
+    report_loaded(world, NULL, 0);
     for (int i = 0; i < 3000 && !verifier_is_ready(world->server.verifier); i++)
         pause_ms(1);
     assert_true(verifier_is_ready(world->server.verifier));
@@ -461,7 +476,7 @@ static void many_may_ask_at_once(void **state)
         struct crowd crowd = {world, generation_open(world->server.store, "m.zt", NULL)};
 
         world_command(world, "rm -f .ztserve/verified/*");
-        verifier_adopt(world->server.verifier, crowd.generation);
+        report_opened(world, crowd.generation);
         for (int i = 0; i < 4; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, ask_all, &crowd), 0);
         for (int i = 0; i < 4; i++) {

@@ -1,8 +1,9 @@
-/* Digests found in the background, what is remembered of them, and components found by them. */
+/* Digests computed in the background, saved, and components found by them. */
 #include "model_world.h"
 
-#include "verify/found_digests.h"
-#include "verify/found_work.h"
+#include "verify/blob_index.h"
+#include "verify/component_digests.h"
+#include "verify/digest_work.h"
 #include "zt/verify.h"
 
 enum { A, B, C, D };
@@ -56,15 +57,17 @@ static void expected(uint64_t first, uint64_t length, uint8_t out_sha256[32])
 
 static bool is_found_soon(const struct generation *generation, uint32_t component)
 {
-    for (int i = 0; i < 3000 && found_block(generation, component) == NULL; i++)
+    for (int i = 0; i < 3000 && digest_block(generation, component) == NULL; i++)
         pause_ms(1);
-    return found_block(generation, component) != NULL;
+    return digest_block(generation, component) != NULL;
 }
 
-static void wait_until_idle(const struct world *world)
+/* Stopping the workers runs all that is queued. */
+static void wait_until_idle(struct world *world)
 {
-    while (workers_pending(world->server.workers) > 0)
-        pause_ms(1);
+    workers_stop(world->server.workers);
+    world->server.workers = workers_start(2);
+    assert_non_null(world->server.workers);
 }
 
 static void assert_whole(const struct generation *generation, uint32_t component, uint64_t first,
@@ -74,7 +77,7 @@ static void assert_whole(const struct generation *generation, uint32_t component
     uint8_t found[32];
 
     expected(first, length, wanted);
-    assert_true(found_digest_whole(generation, component, found));
+    assert_true(stored_digest_whole(generation, component, found));
     assert_memory_equal(found, wanted, 32);
 }
 
@@ -84,7 +87,7 @@ static void assert_piece(const struct generation *generation, uint64_t first, ui
     uint8_t found[32];
 
     expected(first, length, wanted);
-    assert_true(found_digest_piece(generation, A, first, length, found));
+    assert_true(stored_digest_piece(generation, A, first, length, found));
     assert_memory_equal(found, wanted, 32);
 }
 
@@ -103,7 +106,7 @@ static struct generation *find_large(struct world *world, const char *digest)
 
     world->config.limits.digest_piece_bytes = PIECE;
     write_large(world, "m.zt", digest);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     catalog_refresh(world->server.catalog);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     generation = world_find(world, "m");
@@ -117,10 +120,10 @@ static void whole_and_pieces_are_found(void **state)
     struct generation *generation = find_large(world, NULL);
     uint8_t found[32];
 
-    assert_false(found_digest_whole(generation, A, found));
+    assert_false(stored_digest_whole(generation, A, found));
     for (int i = 0; i < 3; i++)
-        found_digests_want(&world->server, generation, A);
-    found_digests_want(&world->server, generation, B);
+        stored_digest_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, B);
     assert_true(is_found_soon(generation, A));
     assert_true(is_found_soon(generation, B));
     assert_all_of_large(generation);
@@ -137,10 +140,10 @@ static void ranges_that_are_no_piece_have_no_digest(void **state)
     struct generation *generation = find_large(world, NULL);
     uint8_t found[32];
 
-    found_digests_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-        assert_false(found_digest_piece(generation, A, ranges[i][0], ranges[i][1], found));
+        assert_false(stored_digest_piece(generation, A, ranges[i][0], ranges[i][1], found));
     generation_release(generation);
 }
 
@@ -156,7 +159,7 @@ static void what_is_verified_is_found_by_itself(void **state)
         sprintf(text + 7 + 2 * i, "%02x", whole[i]);
     generation_release(generation);
     generation = find_large(world, text);
-    assert_false(found_digest_whole(generation, A, whole));
+    assert_false(stored_digest_whole(generation, A, whole));
     assert_int_equal(world_verdict(world, generation, A), COMPONENT_VERIFIED);
     assert_whole(generation, A, 0, LARGE);
     assert_true(is_found_soon(generation, A));
@@ -174,10 +177,10 @@ static void nothing_is_known_of_what_is_corrupt(void **state)
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     generation = world_find(world, "m");
     assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
-    found_digests_want(&world->server, generation, B);
+    stored_digest_want(&world->server, generation, B);
     wait_until_idle(world);
-    assert_null(found_block(generation, B));
-    assert_false(found_digest_whole(generation, B, found));
+    assert_null(digest_block(generation, B));
+    assert_false(stored_digest_whole(generation, B, found));
     generation_release(generation);
 }
 
@@ -198,11 +201,11 @@ static void rot_that_is_read_becomes_a_verdict(void **state)
     verifier_learn(world->server.verifier, generation,
                    (const unsigned char[]){ZT_VERDICT_VERIFIED, ZT_VERDICT_UNDIGESTED}, 2);
     assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_VERIFIED);
-    found_digests_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, A);
     wait_until_idle(world);
     assert_int_equal(atomic_load(&generation->states[A]), COMPONENT_CORRUPT);
-    assert_null(found_block(generation, A));
-    assert_false(found_digest_whole(generation, A, whole));
+    assert_null(digest_block(generation, A));
+    assert_false(stored_digest_whole(generation, A, whole));
     generation_release(generation);
 }
 
@@ -211,14 +214,14 @@ static void found_digests_outlive_the_process(void **state)
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
 
-    found_digests_want(&world->server, generation, B);
+    stored_digest_want(&world->server, generation, B);
     assert_true(is_found_soon(generation, B));
     pause_ms(700);
-    found_digests_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     generation_release(generation);
     restart(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     generation = world_find(world, "m");
     assert_all_of_large(generation);
     assert_whole(generation, B, 0, 0);
@@ -230,24 +233,24 @@ static void a_torn_record_is_as_if_it_were_not_there(void **state)
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
 
-    found_digests_want(&world->server, generation, B);
+    stored_digest_want(&world->server, generation, B);
     assert_true(is_found_soon(generation, B));
     pause_ms(700);
-    found_digests_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     generation_release(generation);
     world_stop(world);
     world_command(world, "truncate -s -1 .ztserve/digests/*");
     world_start(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     generation = world_find(world, "m");
     assert_whole(generation, B, 0, 0);
-    assert_null(found_block(generation, A));
-    found_digests_want(&world->server, generation, A);
+    assert_null(digest_block(generation, A));
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     generation_release(generation);
     restart(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     generation = world_find(world, "m");
     assert_all_of_large(generation);
     generation_release(generation);
@@ -258,7 +261,7 @@ static void a_changed_record_is_not_believed(void **state)
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
 
-    found_digests_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     generation_release(generation);
     world_stop(world);
@@ -266,9 +269,9 @@ static void a_changed_record_is_not_believed(void **state)
     world_command(
         world, "printf x | dd of=$(ls .ztserve/digests/*) bs=1 seek=80 conv=notrunc 2>/dev/null");
     world_start(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     generation = world_find(world, "m");
-    assert_null(found_block(generation, A));
+    assert_null(digest_block(generation, A));
     generation_release(generation);
 }
 
@@ -277,16 +280,16 @@ static void pieces_of_another_size_are_found_anew(void **state)
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
 
-    found_digests_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     generation_release(generation);
     world_stop(world);
     world->config.limits.digest_piece_bytes = 2 * PIECE;
     world_start(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     generation = world_find(world, "m");
-    assert_null(found_block(generation, A));
-    found_digests_want(&world->server, generation, A);
+    assert_null(digest_block(generation, A));
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     assert_piece(generation, (uint64_t)2 * PIECE, PIECE + 100);
     generation_release(generation);
@@ -298,17 +301,17 @@ static void another_version_begins_anew(void **state)
     struct generation *generation = find_large(world, NULL);
     struct generation *other;
 
-    found_digests_want(&world->server, generation, A);
+    stored_digest_want(&world->server, generation, A);
     assert_true(is_found_soon(generation, A));
     pause_ms(700);
     other = find_large(world, NULL);
     assert_ptr_not_equal(other, generation);
-    assert_null(found_block(other, A));
+    assert_null(digest_block(other, A));
     generation_release(other);
     generation_release(generation);
     world_command(world, "rm m.zt");
     restart(world);
-    catalog_wait_loaded(world->server.catalog);
+    world_wait_loaded(world);
     world_stop(world);
     world_command(world, "test -z \"$(ls .ztserve/digests)\"");
     world_start(world);
@@ -323,9 +326,10 @@ static void nothing_is_found_when_it_is_turned_off(void **state)
     world_model(world, "m.zt", true);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     generation = world_find(world, "m");
-    found_digests_want(&world->server, generation, C);
+    stored_digest_want(&world->server, generation, C);
     wait_until_idle(world);
-    assert_null(generation->found);
+    assert_false(digests_are_on(generation));
+    assert_null(digest_block(generation, C));
     generation_release(generation);
 }
 
@@ -342,21 +346,21 @@ static void a_run_wants_what_states_no_digest(void **state)
     assert_true(is_found_soon(generation, D));
     wait_until_idle(world);
     /* Its digest is in the file, and the only piece is the whole. */
-    assert_null(found_block(generation, A));
+    assert_null(digest_block(generation, A));
     assert_whole(generation, A, 0, 16);
     generation_release(generation);
 }
 
 /* --- finding components by digest --- */
 
-static enum catalog_blob blob(struct world *world, uint64_t first, uint64_t length, unsigned skip)
+static enum blob_answer blob(struct world *world, uint64_t first, uint64_t length, unsigned skip)
 {
     struct component_place place = {NULL, 0};
-    enum catalog_blob answer;
+    enum blob_answer answer;
     uint8_t sha256[32];
 
     expected(first, length, sha256);
-    answer = catalog_find_blob(world->server.catalog, sha256, skip, true, &place);
+    answer = blob_find(&world->server, sha256, (struct blob_search){skip, true}, &place);
     generation_release(place.generation);
     return answer;
 }
@@ -370,16 +374,16 @@ static void components_are_found_by_what_they_state(void **state)
     world_model(world, "m.zt", true);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     expected(0, 16, sha256);
-    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place),
-                     CATALOG_BLOB_BUSY);
-    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
-    assert_int_equal(catalog_find_blob(world->server.catalog, sha256, 0, false, &place),
-                     CATALOG_BLOB_FOUND);
+    assert_int_equal(blob_find(&world->server, sha256, (struct blob_search){0, false}, &place),
+                     BLOB_BUSY);
+    assert_int_equal(blob(world, 0, 16, 0), BLOB_FOUND);
+    assert_int_equal(blob_find(&world->server, sha256, (struct blob_search){0, false}, &place),
+                     BLOB_FOUND);
     assert_string_equal(place.generation->path, "m.zt");
     assert_int_equal(place.component, A);
     generation_release(place.generation);
-    assert_int_equal(blob(world, 64, 16, 0), CATALOG_BLOB_FOUND);
-    assert_int_equal(blob(world, 128, 16, 0), CATALOG_BLOB_NONE);
+    assert_int_equal(blob(world, 64, 16, 0), BLOB_FOUND);
+    assert_int_equal(blob(world, 128, 16, 0), BLOB_NONE);
 }
 
 static void components_are_found_by_what_was_found(void **state)
@@ -389,11 +393,11 @@ static void components_are_found_by_what_was_found(void **state)
 
     world_model(world, "m.zt", true);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
-    assert_int_equal(blob(world, 128, 16, 0), CATALOG_BLOB_NONE);
+    assert_int_equal(blob(world, 128, 16, 0), BLOB_NONE);
     generation = world_find(world, "m");
-    found_digests_want(&world->server, generation, C);
+    stored_digest_want(&world->server, generation, C);
     wait_until_idle(world);
-    assert_int_equal(blob(world, 128, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 128, 16, 0), BLOB_FOUND);
     generation_release(generation);
 }
 
@@ -405,14 +409,14 @@ static void what_is_removed_or_replaced_leaves_the_index(void **state)
     world_model(world, "n.zt", true);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     generation_release(catalog_update(world->server.catalog, "n.zt"));
-    assert_int_equal(blob(world, 0, 16, 1), CATALOG_BLOB_FOUND);
-    assert_int_equal(blob(world, 0, 16, 2), CATALOG_BLOB_CORRUPT);
+    assert_int_equal(blob(world, 0, 16, 1), BLOB_FOUND);
+    assert_int_equal(blob(world, 0, 16, 2), BLOB_CORRUPT);
     world_command(world, "rm n.zt");
     assert_null(catalog_update(world->server.catalog, "n.zt"));
-    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
-    assert_int_equal(blob(world, 0, 16, 1), CATALOG_BLOB_CORRUPT);
+    assert_int_equal(blob(world, 0, 16, 0), BLOB_FOUND);
+    assert_int_equal(blob(world, 0, 16, 1), BLOB_CORRUPT);
     generation_release(find_large(world, NULL));
-    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_NONE);
+    assert_int_equal(blob(world, 0, 16, 0), BLOB_NONE);
 }
 
 static void the_index_is_made_anew_when_much_of_it_is_gone(void **state)
@@ -421,14 +425,14 @@ static void the_index_is_made_anew_when_much_of_it_is_gone(void **state)
 
     world_model(world, "m.zt", true);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
-    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 0, 16, 0), BLOB_FOUND);
     for (int i = 0; i < 1200; i++) {
         world_command(world, i % 2 == 0 ? "ln m.zt n.zt" : "rm n.zt");
         generation_release(catalog_update(world->server.catalog, "n.zt"));
     }
-    assert_int_equal(blob(world, 0, 16, 0), CATALOG_BLOB_FOUND);
-    assert_int_equal(blob(world, 64, 16, 0), CATALOG_BLOB_FOUND);
-    assert_int_equal(blob(world, 0, 16, 1), CATALOG_BLOB_CORRUPT);
+    assert_int_equal(blob(world, 0, 16, 0), BLOB_FOUND);
+    assert_int_equal(blob(world, 64, 16, 0), BLOB_FOUND);
+    assert_int_equal(blob(world, 0, 16, 1), BLOB_CORRUPT);
 }
 
 static void corrupt_candidates_are_passed_over(void **state)
@@ -440,9 +444,9 @@ static void corrupt_candidates_are_passed_over(void **state)
     generation_release(catalog_update(world->server.catalog, "bad.zt"));
     generation = world_find(world, "bad");
     /* States the digest of the bytes from 65 - 64 = 1 behind "b". */
-    assert_int_equal(blob(world, 65, 16, 0), CATALOG_BLOB_FOUND);
+    assert_int_equal(blob(world, 65, 16, 0), BLOB_FOUND);
     assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
-    assert_int_equal(blob(world, 65, 16, 0), CATALOG_BLOB_CORRUPT);
+    assert_int_equal(blob(world, 65, 16, 0), BLOB_CORRUPT);
     generation_release(generation);
 }
 

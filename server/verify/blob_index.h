@@ -1,0 +1,71 @@
+/* Blobs: components by the SHA-256 of their stored bytes, as the file states it or as it was
+ * computed, or of their decoded bytes. Nothing is indexed until the first question; from then on the
+ * index takes 60 to 90 bytes a component and follows the catalog. */
+#ifndef VERIFY_BLOB_INDEX_H
+#define VERIFY_BLOB_INDEX_H
+
+#include <pthread.h>
+
+#include "verify/component_digests.h"
+
+struct component_place {
+    struct generation *generation;
+    uint32_t component;
+};
+
+enum blob_answer { BLOB_FOUND, BLOB_NONE, BLOB_CORRUPT, BLOB_BUSY };
+
+struct blob_search {
+    unsigned skip; /* so many candidates are passed over */
+    bool may_wait; /* on a worker: the answer is never BUSY */
+};
+
+/* Finds a component by the SHA-256 of its stored bytes and hands out a reference to its generation,
+ * which may be parked: catalog_find_path says whether the file still is what it was. Components
+ * known to be corrupt are passed over; CORRUPT: there are no others. BUSY: the answer would take
+ * long. */
+enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BYTES],
+                           struct blob_search search, struct component_place *out_place);
+
+/* Finds a compressed component by the SHA-256 of its decoded bytes, if an export or upload computed
+ * it. Looks through everything that is kept: on a worker. */
+bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
+                       struct component_place *out_place);
+
+/* --- for the verifier, which owns the index --- */
+
+struct blob_key;
+struct blob_candidate;
+
+struct blob_index {
+    pthread_mutex_t filling; /* held while the index is being made complete */
+    atomic_bool begun;       /* additions are taken in */
+    atomic_bool complete;
+    pthread_rwlock_t lock; /* of what follows */
+    uint64_t seed;
+    struct blob_key *keys; /* a hash table; key_room is a power of two */
+    size_t key_room;
+    size_t key_count;
+    struct blob_candidate *candidates;
+    size_t candidate_room;
+    uint32_t candidate_count;
+    uint32_t place_count;
+    size_t dead_count; /* candidates of generations that are gone */
+    /* By the generation's blob_place; NULL where it is gone. Place 0 is never used. */
+    struct generation **places;
+    size_t place_room;
+};
+
+/* For a cleared structure. */
+void blob_index_init(struct blob_index *index);
+void blob_index_clear(struct blob_index *index);
+
+/* Without effect before the first question. A generation is borrowed until it is removed, which must
+ * happen before its last reference goes; a retired one is not added. When memory is out components
+ * are missing. */
+void blob_index_add(struct blob_index *index, struct generation *generation);
+void blob_index_remove(struct blob_index *index, struct generation *generation);
+/* A component's digest was computed. */
+void blob_index_note(struct blob_index *index, struct generation *generation, uint32_t component);
+
+#endif

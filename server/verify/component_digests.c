@@ -1,0 +1,334 @@
+/* The side table of digests: asking, which takes no lock, and deciding what is worth computing.
+ *
+ * By component the table holds a pointer to a block of digests of the stored bytes, which never
+ * changes, and a list of digests of the decoded bytes, which only grows. A SHA-256 that the file
+ * states over the stored bytes takes no block. */
+#include "verify/component_digests.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "verify/verifier_work.h"
+#include "zt/decode.h"
+#include "zt/verify.h"
+
+/* What is kept of a component's decoded bytes takes less than a five-hundredth of their length. */
+#define LEAST_DECODED_BYTES 65536
+
+struct decoded_digest {
+    struct decoded_digest *next;
+    struct zt_fingerprint fingerprint;
+};
+
+uint8_t digest_wanted_mark[1];
+
+/* --- the side table --- */
+
+static void free_stored(digest_slot *slots, uint32_t count)
+{
+    for (uint32_t i = 0; slots != NULL && i < count; i++) {
+        uint8_t *block = atomic_load(&slots[i]);
+
+        if (block != DIGEST_WANTED)
+            free(block);
+    }
+    free(slots);
+}
+
+static void free_decoded(decoded_list *lists, uint32_t count)
+{
+    for (uint32_t i = 0; lists != NULL && i < count; i++) {
+        struct decoded_digest *digest = atomic_load(&lists[i]);
+
+        while (digest != NULL) {
+            struct decoded_digest *next = digest->next;
+
+            free(digest);
+            digest = next;
+        }
+    }
+    free(lists);
+}
+
+static void free_table(struct side_table *side_table, const struct generation *generation)
+{
+    struct digest_table *table = (struct digest_table *)side_table;
+    const uint32_t count = generation->model->component_count;
+
+    assert(!table->queued);
+    free_stored(atomic_load(&table->stored), count);
+    free_decoded(atomic_load(&table->decoded), count);
+    free(table->wanted.items);
+    free(table->unsaved.items);
+    free(table);
+}
+
+/* The generation's table, made if need be; NULL when memory is out. */
+static struct digest_table *attach_table(struct generation *generation, uint64_t piece_bytes)
+{
+    struct digest_table *table = digest_table_of(generation);
+
+    assert(generation->model != NULL);
+    if (table != NULL)
+        return table;
+    table = calloc(1, sizeof(*table));
+    if (table == NULL)
+        return NULL;
+    table->base.free = free_table;
+    table->piece_bytes = piece_bytes;
+    return (struct digest_table *)generation_attach(generation, SIDE_TABLE_DIGESTS, &table->base);
+}
+
+void digest_table_adopt(struct verifier *verifier, struct generation *generation)
+{
+    const int64_t piece_bytes = verifier->server->config->limits.digest_piece_bytes;
+    const bool is_on = piece_bytes > 0 && generation->model->component_count > 0;
+
+    if (attach_table(generation, is_on ? (uint64_t)piece_bytes : 0) != NULL && is_on)
+        digest_state_recall(&verifier->finders.folder, generation);
+}
+
+uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes)
+{
+    assert(piece_bytes > 0);
+    return length_bytes <= piece_bytes ? 1 : 2 + (length_bytes - 1) / piece_bytes;
+}
+
+/* The slots, made if need be; NULL when memory is out. */
+static digest_slot *slots_of(struct generation *generation)
+{
+    struct digest_table *table = digest_table_of(generation);
+    digest_slot *slots = atomic_load(&table->stored);
+    digest_slot *made;
+
+    if (slots != NULL)
+        return slots;
+    made = calloc(generation->model->component_count, sizeof(*made));
+    if (made == NULL)
+        return NULL;
+    /* Of two threads that make them at the same time the first one's are kept. */
+    if (atomic_compare_exchange_strong(&table->stored, &slots, made))
+        return made;
+    free(made);
+    return slots;
+}
+
+bool digest_block_put(struct generation *generation, uint32_t component, uint8_t *before,
+                      uint8_t *block)
+{
+    digest_slot *slots = slots_of(generation);
+
+    assert(component < generation->model->component_count);
+    assert(before == NULL || before == DIGEST_WANTED);
+    return slots != NULL && atomic_compare_exchange_strong(&slots[component], &before, block);
+}
+
+/* What the slot holds: NULL, DIGEST_WANTED or a block. */
+static const uint8_t *slot_value(const struct generation *generation, uint32_t component)
+{
+    const struct digest_table *table = digest_table_of(generation);
+    digest_slot *slots = table != NULL ? atomic_load(&table->stored) : NULL;
+
+    return slots != NULL ? atomic_load(&slots[component]) : NULL;
+}
+
+const uint8_t *digest_block(const struct generation *generation, uint32_t component)
+{
+    const uint8_t *value = slot_value(generation, component);
+
+    return value != DIGEST_WANTED ? value : NULL;
+}
+
+void digest_forget_wanted(struct generation *generation, uint32_t component)
+{
+    (void)digest_block_put(generation, component, DIGEST_WANTED, NULL);
+}
+
+/* --- of stored bytes: asking --- */
+
+static bool digest_covers_stored(const struct zt_model *model, const struct zt_component *component)
+{
+    return component->digest != NULL &&
+           (zt_digest_covers_stored(model) || zt_component_is_plain(component));
+}
+
+bool stored_digest_stated(const struct generation *generation, uint32_t component,
+                          uint8_t out_sha256[SHA256_BYTES])
+{
+    const struct zt_component *stated = &generation->model->components[component];
+    struct zt_digest digest;
+
+    assert(component < generation->model->component_count);
+    if (!digest_covers_stored(generation->model, stated) ||
+        zt_component_digest(generation->model, stated, &digest, NULL) != ZT_OK ||
+        digest.algorithm != ZT_DIGEST_SHA256)
+        return false;
+    memcpy(out_sha256, digest.bytes, SHA256_BYTES);
+    return true;
+}
+
+static bool is_sound(const struct generation *generation, uint32_t component)
+{
+    enum component_state state = atomic_load(&generation->states[component]);
+
+    return state == COMPONENT_VERIFIED || state == COMPONENT_UNDIGESTED ||
+           state == COMPONENT_UNSUPPORTED;
+}
+
+bool stored_digest_whole(const struct generation *generation, uint32_t component,
+                         uint8_t out_sha256[SHA256_BYTES])
+{
+    const uint8_t *block =
+        is_sound(generation, component) ? digest_block(generation, component) : NULL;
+
+    if (block == NULL)
+        return atomic_load(&generation->states[component]) == COMPONENT_VERIFIED &&
+               stored_digest_stated(generation, component, out_sha256);
+    memcpy(out_sha256, block, SHA256_BYTES);
+    return true;
+}
+
+bool stored_digest_piece(const struct generation *generation, uint32_t component, uint64_t first,
+                         uint64_t length, uint8_t out_sha256[SHA256_BYTES])
+{
+    const uint64_t total = generation->model->components[component].length;
+    const uint8_t *block =
+        is_sound(generation, component) ? digest_block(generation, component) : NULL;
+    uint64_t piece_bytes;
+
+    if (first == 0 && length == total)
+        return stored_digest_whole(generation, component, out_sha256);
+    if (block == NULL || first >= total || length == 0 || length > total - first)
+        return false;
+    piece_bytes = digest_table_of(generation)->piece_bytes;
+    if (first % piece_bytes != 0 || length > piece_bytes ||
+        (length != piece_bytes && first + length != total))
+        return false;
+    assert(1 + first / piece_bytes < digest_block_count(total, piece_bytes));
+    memcpy(out_sha256, block + SHA256_BYTES * (1 + first / piece_bytes), SHA256_BYTES);
+    return true;
+}
+
+/* --- of stored bytes: wanting --- */
+
+/* By how the text begins: this is asked with every request. */
+static bool looks_like_sha256(const struct generation *generation,
+                              const struct zt_component *component)
+{
+    return digest_covers_stored(generation->model, component) && component->digest_length > 7 &&
+           strncasecmp(component->digest, "sha256:", 7) == 0;
+}
+
+static bool is_worth_reading(const struct generation *generation, uint32_t component)
+{
+    const struct zt_component *stored = &generation->model->components[component];
+
+    return is_sound(generation, component) && !atomic_load(&generation->retired) &&
+           (stored->length > digest_table_of(generation)->piece_bytes ||
+            !looks_like_sha256(generation, stored));
+}
+
+void stored_digest_want(struct server *server, struct generation *generation, uint32_t component)
+{
+    if (!digests_are_on(generation) || slot_value(generation, component) != NULL ||
+        !is_worth_reading(generation, component) ||
+        !digest_block_put(generation, component, NULL, DIGEST_WANTED))
+        return;
+    if (!digest_finder_add(server->verifier, generation, component))
+        digest_forget_wanted(generation, component);
+}
+
+void stored_digest_learn(struct server *server, struct generation *generation, uint32_t component,
+                         const uint8_t sha256[SHA256_BYTES])
+{
+    uint8_t *block;
+
+    if (!digests_are_on(generation) || !is_worth_reading(generation, component))
+        return;
+    if (generation->model->components[component].length >
+        digest_table_of(generation)->piece_bytes) {
+        stored_digest_want(server, generation, component);
+        return;
+    }
+    block = malloc(SHA256_BYTES);
+    if (block == NULL)
+        return;
+    memcpy(block, sha256, SHA256_BYTES);
+    if (digest_block_put(generation, component, NULL, block))
+        digest_finder_note(server->verifier, generation, component);
+    else
+        free(block);
+}
+
+/* --- of decoded bytes --- */
+
+bool decoded_digest_find(const struct generation *generation, uint32_t component,
+                         enum zt_digest_algorithm algorithm, struct zt_fingerprint *out_fingerprint)
+{
+    const struct digest_table *table = digest_table_of(generation);
+    decoded_list *lists = table != NULL ? atomic_load(&table->decoded) : NULL;
+    const struct decoded_digest *kept = lists != NULL ? atomic_load(&lists[component]) : NULL;
+
+    while (kept != NULL && kept->fingerprint.digest.algorithm != algorithm)
+        kept = kept->next;
+    if (kept != NULL)
+        *out_fingerprint = kept->fingerprint;
+    return kept != NULL;
+}
+
+/* The lists, made if need be; NULL when memory is out. */
+static decoded_list *lists_of(struct generation *generation)
+{
+    struct digest_table *table = attach_table(generation, 0);
+    decoded_list *lists = table != NULL ? atomic_load(&table->decoded) : NULL;
+    decoded_list *made;
+
+    if (table == NULL || lists != NULL)
+        return lists;
+    made = calloc(generation->model->component_count, sizeof(*made));
+    if (made != NULL && atomic_compare_exchange_strong(&table->decoded, &lists, made))
+        return made;
+    free(made);
+    return lists;
+}
+
+static void keep_decoded(struct generation *generation, uint32_t component,
+                         const struct zt_fingerprint *fingerprint)
+{
+    decoded_list *lists = lists_of(generation);
+    struct decoded_digest *kept = lists != NULL ? malloc(sizeof(*kept)) : NULL;
+    struct zt_fingerprint known;
+
+    assert(component < generation->model->component_count);
+    if (kept == NULL ||
+        decoded_digest_find(generation, component, fingerprint->digest.algorithm, &known)) {
+        free(kept);
+        return;
+    }
+    *kept = (struct decoded_digest){.next = atomic_load(&lists[component]),
+                                    .fingerprint = *fingerprint};
+    /* Two threads that compute it at the same time may both keep it. */
+    while (!atomic_compare_exchange_weak(&lists[component], &kept->next, kept))
+        continue;
+}
+
+void decoded_digest_add(struct generation *generation, uint32_t component,
+                        const struct zt_fingerprint *fingerprint)
+{
+    if (fingerprint->length >= LEAST_DECODED_BYTES)
+        keep_decoded(generation, component, fingerprint);
+}
+
+void decoded_digest_learn(struct generation *generation, uint32_t component,
+                          const uint8_t sha256[SHA256_BYTES])
+{
+    struct zt_fingerprint fingerprint = {
+        .length = generation->model->components[component].decoded_length,
+        .digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = SHA256_BYTES}};
+
+    memcpy(fingerprint.digest.bytes, sha256, SHA256_BYTES);
+    if (fingerprint.length != ZT_LENGTH_UNKNOWN)
+        keep_decoded(generation, component, &fingerprint);
+}

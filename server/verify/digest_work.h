@@ -1,0 +1,124 @@
+/* The table of a generation's digests, the queue of components to be read, and what is saved of
+ * both. Shared by the files of digests and by the verifier, which owns the queue; everybody else
+ * uses component_digests.h. */
+#ifndef VERIFY_DIGEST_WORK_H
+#define VERIFY_DIGEST_WORK_H
+
+#include <pthread.h>
+
+#include "store/state_file.h"
+#include "verify/component_digests.h"
+
+/* Idle jobs at once; on most machines the pool has no more threads for them. */
+#define FINDERS_MAX 64
+
+struct verifier;
+
+/* A component's block of digests, DIGEST_WANTED, or NULL. A block is the SHA-256 of the whole,
+ * followed by those of the pieces if there are several. Blocks never change. */
+typedef _Atomic(uint8_t *) digest_slot;
+
+/* In the table: wanted, and not there yet. */
+extern uint8_t digest_wanted_mark[1];
+#define DIGEST_WANTED digest_wanted_mark
+
+struct decoded_digest;
+typedef _Atomic(struct decoded_digest *) decoded_list;
+
+/* A queue of components; it frees its memory when it is empty. */
+struct component_list {
+    uint32_t *items;
+    size_t capacity;
+    uint32_t next;
+    uint32_t count;
+};
+
+/* A generation's side table. */
+struct digest_table {
+    struct side_table base;
+    uint64_t piece_bytes;            /* 0: stored bytes are not read for their digests */
+    _Atomic(digest_slot *) stored;   /* by component; NULL until one is wanted or recalled */
+    _Atomic(decoded_list *) decoded; /* by component; NULL until one is kept */
+    /* The queue's, under its lock. */
+    struct component_list wanted;
+    struct component_list unsaved;
+    bool queued;
+    struct generation *next;
+    /* The saver's: how much of the file in the state folder this generation wrote; 0: the file is
+     * to be written from the start. */
+    uint64_t saved_bytes;
+    /* blob_index.c's, under its lock: the generation's place there, 0 for none. */
+    uint32_t blob_place;
+};
+
+/* The generation's table; NULL if it has none. */
+static inline struct digest_table *digest_table_of(const struct generation *generation)
+{
+    return (struct digest_table *)generation_side_table(generation, SIDE_TABLE_DIGESTS);
+}
+
+/* Bytes of stored components are to be read for their digests. */
+static inline bool digests_are_on(const struct generation *generation)
+{
+    const struct digest_table *table = digest_table_of(generation);
+
+    return table != NULL && table->piece_bytes > 0;
+}
+
+struct reading;
+
+struct finder {
+    struct job job; /* first, so that one is the other */
+    struct verifier *verifier;
+    bool queued;             /* under the queue's lock */
+    struct reading *reading; /* NULL when it rests; kept between its turns */
+};
+
+/* The verifier's part. */
+struct finder_queue {
+    struct state_folder folder;
+    pthread_mutex_t lock; /* of what follows */
+    struct generation *first;
+    struct generation **last;
+    unsigned waiting;
+    unsigned finder_count;
+    struct finder finders[FINDERS_MAX];
+};
+
+/* --- digest_finder.c --- */
+
+void digest_finder_init(struct verifier *verifier, int state_folder);
+/* No finder may run any more. */
+void digest_finder_clear(struct verifier *verifier);
+/* Queues a component to be read. False if that is impossible now. */
+bool digest_finder_add(struct verifier *verifier, struct generation *generation,
+                       uint32_t component);
+/* A component's block was put into the table: it is to be saved, and to be found as a blob. */
+void digest_finder_note(struct verifier *verifier, struct generation *generation,
+                        uint32_t component);
+/* Hands the list of unsaved components to the caller, who frees its items. */
+struct component_list digest_finder_take_unsaved(struct verifier *verifier,
+                                                 struct generation *generation);
+
+/* --- component_digests.c --- */
+
+/* A new generation, before anybody else has it: recalls what an earlier run computed. */
+void digest_table_adopt(struct verifier *verifier, struct generation *generation);
+/* Digests in a block: the whole's alone, or, for a component of several pieces, that and theirs. */
+uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes);
+/* Replaces before (NULL or DIGEST_WANTED) by block. False if the slot holds something else, or
+ * memory is out. */
+bool digest_block_put(struct generation *generation, uint32_t component, uint8_t *before,
+                      uint8_t *block);
+/* The block, whatever is known of the component's state; NULL if there is none. */
+const uint8_t *digest_block(const struct generation *generation, uint32_t component);
+/* A wanted component cannot be read now; it may be wanted again. */
+void digest_forget_wanted(struct generation *generation, uint32_t component);
+
+/* --- digest_state.c --- */
+
+void digest_state_recall(struct state_folder *folder, struct generation *generation);
+/* Saves what was computed since the last time. */
+void digest_state_save(struct verifier *verifier, struct generation *generation);
+
+#endif

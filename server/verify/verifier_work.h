@@ -1,0 +1,81 @@
+/* The verifier's whole state, and what its files share; everybody else uses verifier.h. */
+#ifndef VERIFY_VERIFIER_WORK_H
+#define VERIFY_VERIFIER_WORK_H
+
+#include "verify/blob_index.h"
+#include "verify/digest_work.h"
+#include "verify/verification.h"
+#include "verify/verifier.h"
+
+/* Idle jobs at once; on most machines the pool has no more threads for them. */
+#define RUN_SLOTS_MAX 64
+
+struct run_slot {
+    struct job job; /* first, so that one is the other */
+    struct verifier *verifier;
+    bool queued;
+};
+
+struct verifier {
+    struct server *server;
+    struct state_folder folder;
+    struct finder_queue finders;
+    struct blob_index blobs;
+    atomic_bool stopping;
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    struct run *first_run;
+    struct run **last_run;
+    struct run_slot slots[RUN_SLOTS_MAX];
+    unsigned slot_count;
+    size_t eager_left; /* runs of verify: eager not yet done */
+    bool loaded;
+    atomic_bool ready;
+    struct generation *dirty; /* to be saved */
+    bool ending;
+    pthread_t saver;
+};
+
+/* --- verifier.c --- */
+
+/* Has what is known of the generation saved soon. */
+void verifier_mark_dirty(struct verifier *verifier, struct generation *generation);
+
+/* --- verifier_runs.c: runs over all components of a generation (POST, and verify: eager) --- */
+
+void verifier_runs_init(struct verifier *verifier);
+
+/* Begins a run over the components not yet known, or, with recheck, over all of them and over the
+ * content of the objects too. Nothing if one is under way. */
+void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck);
+
+/* Counts stored bytes that the run has read. */
+void verifier_run_advance(struct run *run, uint64_t stored_bytes);
+
+/* Bytes counted so far. */
+uint64_t verifier_run_bytes(const struct run *run);
+
+/* With the verifier's lock held: becomes ready once the first scan and its runs are done. */
+void verifier_note_ready(struct verifier *verifier);
+
+/* --- verifier_checks.c --- */
+
+/* Checks one component on this thread, and wakes those that wait for it too. run, which may be
+ * NULL, counts the progress. Nothing for a generation without verdicts. */
+void verifier_check_now(struct verifier *verifier, struct generation *generation,
+                        uint32_t component, struct run *run);
+
+/* --- verifier_shards.c: shards against the digest that the model states for them --- */
+
+/* COMPONENT_VERIFIED, COMPONENT_CORRUPT, COMPONENT_UNSUPPORTED (a digest of an unknown algorithm),
+ * or COMPONENT_CHECKING: the shard is being hashed, begun by this call if need be, and waiter will
+ * be woken. A shard that cannot be read is CORRUPT for a second and then tried again. */
+enum component_state verifier_ask_shard(struct verifier *verifier, struct generation *generation,
+                                        uint32_t shard, struct waiter *waiter);
+
+/* Hashes the shard on this thread, once in each run over the generation. */
+void verifier_check_shard_now(struct verifier *verifier, struct generation *generation,
+                              uint32_t shard);
+
+#endif
