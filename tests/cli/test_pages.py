@@ -1,0 +1,74 @@
+"""The pages in docs/ are true: links and paths exist, the configuration table and the map of the rooms are complete."""
+
+import json
+import re
+
+import pytest
+
+from server_process import TOP
+
+PAGES = [TOP / "README.md", TOP / "CHANGELOG.md", *sorted((TOP / "docs").rglob("*.md"))]
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page):
+    headings = re.findall(r"^#+ (.*)$", without_code(page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_links_lead_somewhere(page):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_files_that_are_named_exist(page):
+    named = re.findall(r"`((?:core|config|server|tests|docs|deploy)/[\w/.]+)`", page.read_text())
+    assert [path for path in named if not (TOP / path).exists()] == []
+
+
+def keys_of(configuration, prefix=""):
+    for key, value in configuration.items():
+        if isinstance(value, dict):
+            yield from keys_of(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def meanings_of(properties, prefix=""):
+    for key, described in properties.items():
+        if "properties" in described:
+            yield from meanings_of(described["properties"], f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", described["description"]
+
+
+def test_the_configuration_table_has_every_key_with_default_and_meaning():
+    defaults = dict(keys_of(json.loads((TOP / "config" / "ztserve.json").read_text())))
+    meanings = dict(meanings_of(json.loads((TOP / "config" / "ztserve.schema.json").read_text())["properties"]))
+    page = (TOP / "docs" / "configuration.md").read_text()
+    table = re.findall(r"^\| `([a-z_.]+)` \| (\S+) \| (.*) \|$", page, re.MULTILINE)
+    shown = {key: "—" if value is None else f"`{json.dumps(value).strip(chr(34))}`" for key, value in defaults.items()}
+    assert table == [(key, shown[key], meanings[key]) for key in defaults]
+
+
+def test_the_example_of_a_configuration_is_accepted(ztserve, tmp_path):
+    page = (TOP / "docs" / "configuration.md").read_text()
+    example = tmp_path / "example.json"
+    example.write_text(re.search(r"```json\n(.*?)```", page, re.DOTALL).group(1))
+    result = ztserve("check-config", example)
+    assert result.status == 0, result.errors
+
+
+def test_the_map_shows_every_room():
+    lines = (TOP / "tests" / "lint" / "rooms.txt").read_text().splitlines()
+    rooms = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
+    drawing = re.search(r"```\n(.*?)```", (TOP / "docs" / "architecture.md").read_text(), re.DOTALL).group(1)
+    drawn = re.findall(r"(?:core/src|server|config)\b[\w/]*", drawing)
+    assert [room for room in rooms if room not in drawn and room != "server"] == []
