@@ -115,7 +115,7 @@ static void check_gathered(const struct zt_slice *slice, uint64_t whole, uint8_t
     check_read(gathered, expected, 0, slice->length);
     check_read(gathered, expected, offset, slice->length - offset);
     check_read(gathered, expected, offset / 2, offset / 3);
-    FUZZ_ASSERT(zt_source_read_at(gathered, offset, NULL, (size_t)(slice->length - offset) + 1,
+    FUZZ_ASSERT(zt_source_read_at(gathered, offset, expected, (size_t)(slice->length - offset) + 1,
                                   NULL) == ZT_IO);
     zt_source_close(gathered);
     zt_source_close(source);
