@@ -1,10 +1,10 @@
 /* The configuration: defaults, then a JSON file, then the environment, then arguments, and finally
  * config_validate.
  *
- * One table lists every key (schema.c). The structure holds its texts itself, so it can be copied by
- * assignment and needs no freeing. A function that fails returns false, leaves the configuration as
- * it was and fills the caller's config_message with one line, without a newline. Nothing here logs
- * or exits. */
+ * One table lists every key (schema.c). The structure holds its texts itself, so it can be copied
+ * by assignment and needs no freeing. A function that fails returns false, leaves the configuration
+ * as it was and fills the caller's config_message with one line, without a newline. Nothing here
+ * logs or exits. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -81,8 +81,8 @@ void config_defaults(struct config *out_config);
  *   - an unknown key, a wrong type, a value out of bounds: the key in full ("upload.max_bytes"). */
 bool config_load_file(struct config *config, const char *path, struct config_message *message);
 
-/* Sets what the ZTSERVE_… variables of environment say (NULL-terminated "NAME=value", like environ).
- * Unknown ones are ignored with a warning. warnings may be NULL. */
+/* Sets what the ZTSERVE_… variables of environment say (NULL-terminated "NAME=value", like
+ * environ). Unknown ones are ignored with a warning. warnings may be NULL. */
 bool config_load_environment(struct config *config, char *const *environment,
                              const struct config_warnings *warnings,
                              struct config_message *message);

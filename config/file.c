@@ -1,4 +1,5 @@
-/* Reads and prints the configuration file: JSON, by jansson, which only this file of config includes.
+/* Reads and prints the configuration file: JSON, by jansson, which only this file of config
+ * includes.
  *
  * Keys are nested one level deep: {"listen": "…", "upload": {"max_bytes": 1}}. jansson reports line
  * and column of syntax errors and repeated keys. It does not keep positions for a parsed document,

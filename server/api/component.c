@@ -1,5 +1,5 @@
-/* The bytes of a component: whole or a slice; plain or as NPY; decoded, as stored, or stored and sent
- * as a content coding. This file chooses the coding and writes the header fields;
+/* The bytes of a component: whole or a slice; plain or as NPY; decoded, as stored, or stored and
+ * sent as a content coding. This file chooses the coding and writes the header fields;
  * component_query.c reads the query, component_bytes.c verifies and decodes. */
 #include "api/component.h"
 
@@ -13,9 +13,11 @@
 #include "http/fields/negotiate.h"
 #include "zt/decode.h"
 
-/* Longer texts from a file are left out of header fields: clients and proxies reject long fields. */
+/* Longer texts from a file are left out of header fields: clients and proxies reject long
+ * fields. */
 #define FIELD_TEXT_MAX 1024
-/* Bytes of an object's name in the name of a file: many file systems allow 255, extension included. */
+/* Bytes of an object's name in the name of a file: many file systems allow 255, extension
+ * included. */
 #define FILE_NAME_MAX 200
 
 /* --- header fields --- */

@@ -42,8 +42,8 @@ void component_view_tag(const struct component_view *view, char out_suffix[COMPO
 const uint64_t *component_view_shape(const struct request *request,
                                      const struct component_view *view, unsigned *out_rank);
 
-/* Puts the bytes into the reply, or the steps that verify and decode them first. request->context is
- * the view. */
+/* Puts the bytes into the reply, or the steps that verify and decode them first. request->context
+ * is the view. */
 void component_prepare(struct request *request);
 
 /* Replies with a problem about the component, whose object, name and offset become members. Always

@@ -1,4 +1,5 @@
-/* Prepares the bytes of a component: verifies them, and finds or makes the source they are read from.
+/* Prepares the bytes of a component: verifies them, and finds or makes the source they are read
+ * from.
  *
  *   stored bytes, plain components   the file itself
  *   zt.zstd-seekable/1, verified     a source that decodes the frames that a range needs
@@ -50,8 +51,8 @@ static bool stated_sha256(const struct zt_model *model, const struct zt_componen
     return true;
 }
 
-/* The SHA-256 of exactly the bytes that are sent: the one stated in the file if it was checked, else
- * one that was computed. */
+/* The SHA-256 of exactly the bytes that are sent: the one stated in the file if it was checked,
+ * else one that was computed. */
 static bool find_sha256(const struct request *request, const struct component_view *view,
                         uint8_t out_sha256[32])
 {
@@ -125,8 +126,8 @@ static void close_source(void *source)
     zt_source_close(source);
 }
 
-/* Adds the view's part of a component to the reply: length bytes at base of a source that the request
- * holds. */
+/* Adds the view's part of a component to the reply: length bytes at base of a source that the
+ * request holds. */
 static enum outcome place(struct request *request, struct zt_source *source, uint64_t base,
                           uint64_t length)
 {

@@ -93,7 +93,8 @@ static const char *find_conflict(const struct query *query)
 
 /* --- the tensor --- */
 
-/* Whether the component is an array: its element size is known, and its length agrees with its shape. */
+/* Whether the component is an array: its element size is known, and its length agrees with its
+ * shape. */
 static bool find_tensor(const struct request *request, struct component_view *view,
                         struct zt_slice_tensor *out_tensor)
 {
@@ -176,8 +177,8 @@ static bool cut(struct request *request, struct component_view *view,
 
 /* --- NPY --- */
 
-/* Whether an Accept field prefers NPY to plain bytes. At equal weights, a type that is named wins over
- * one that only a wildcard matches. *out_only: it accepts nothing else. */
+/* Whether an Accept field prefers NPY to plain bytes. At equal weights, a type that is named wins
+ * over one that only a wildcard matches. *out_only: it accepts nothing else. */
 static bool accept_wants_npy(struct request *request, bool *out_only)
 {
     const char *accept = request_header(request, "Accept");

@@ -10,8 +10,8 @@
 
 /* No target aligns further. */
 #define ZEROS_BYTES 65536
-/* In files of more pieces, those below SMALL_BYTES are read and copied: that costs less than as many
- * segments. */
+/* In files of more pieces, those below SMALL_BYTES are read and copied: that costs less than as
+ * many segments. */
 #define PIECES_MANY ((size_t)8192)
 #define SMALL_BYTES ((uint64_t)64 << 10)
 

@@ -1,5 +1,6 @@
-/* The handlers that routes.c names, each in the file given here; the sections are those of http-api.
- * A handler fills request->reply and returns READY, or returns WAITING and is called again. */
+/* The handlers that routes.c names, each in the file given here; the sections are those of
+ * http-api. A handler fills request->reply and returns READY, or returns WAITING and is called
+ * again. */
 #ifndef API_HANDLERS_H
 #define API_HANDLERS_H
 

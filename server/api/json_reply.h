@@ -30,8 +30,8 @@ enum outcome json_reply_send(struct request *request, struct json *json);
 /* 422: the JSON of a valid manifest would be out of proportion (manifest_write). */
 enum outcome json_reply_too_long(struct request *request);
 
-/* The tag of the coded text: the plain text's with the name of the coding at its end. NULL if memory
- * is out. */
+/* The tag of the coded text: the plain text's with the name of the coding at its end. NULL if
+ * memory is out. */
 const char *json_reply_etag(struct request *request, const struct json_reply *reply,
                             const char *etag);
 

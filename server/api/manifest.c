@@ -1,7 +1,7 @@
 /* Manifests as JSON: of a model or of one object, all of it or a selection (prefix, match, fields).
  *
- * The whole manifest of a model is made once and kept with the generation, in each coding; any other
- * answer is made for its request. */
+ * The whole manifest of a model is made once and kept with the generation, in each coding; any
+ * other answer is made for its request. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -71,8 +71,8 @@ static void search_on_worker(struct request *request)
                              &blob->place);
 }
 
-/* Finds the next candidate that is not known to be corrupt and holds it in blob->place. Its file may
- * have changed since. */
+/* Finds the next candidate that is not known to be corrupt and holds it in blob->place. Its file
+ * may have changed since. */
 static enum outcome search(struct request *request)
 {
     struct blob *blob = request->context;

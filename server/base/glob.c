@@ -1,10 +1,11 @@
 /* Parses globs and matches a set of them by simulating one automaton whose states are bits
- * (Shift-And, by Baeza-Yates and Gonnet). A glob with n elements other than stars has n + 1 bits, one
- * for each position between them. A character moves a bit to the next position if the element there
- * accepts it; at a star, the bit also stays.
+ * (Shift-And, by Baeza-Yates and Gonnet). A glob with n elements other than stars has n + 1 bits,
+ * one for each position between them. A character moves a bit to the next position if the element
+ * there accepts it; at a star, the bit also stays.
  *
  * A row of bits says which elements accept a character. Each ASCII character has a row; the rest of
- * Unicode is split at the characters and range ends that the globs name, with a row for each part. */
+ * Unicode is split at the characters and range ends that the globs name, with a row for each part.
+ */
 #include "base/glob.h"
 
 #include <assert.h>
@@ -177,8 +178,8 @@ static int compare_borders(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Finds the parts of Unicode that all globs treat alike, and the length of a row. False if memory is
- * out. */
+/* Finds the parts of Unicode that all globs treat alike, and the length of a row. False if memory
+ * is out. */
 static bool make_borders(struct glob_set *set, const struct zt_text *globs, size_t count)
 {
     size_t bytes = 0;
@@ -347,8 +348,8 @@ static bool matches_in_a_word(const struct glob_set *set, struct cursor text)
     return (now & *set->end) != 0;
 }
 
-/* Moves the bits by one character; false if none is left. The end of a glob accepts no character, so
- * no bit moves from one glob into the next. */
+/* Moves the bits by one character; false if none is left. The end of a glob accepts no character,
+ * so no bit moves from one glob into the next. */
 static bool step(const struct glob_set *set, const uint64_t *row, const uint64_t *restrict now,
                  uint64_t *restrict next)
 {

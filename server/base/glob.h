@@ -1,5 +1,5 @@
-/* Globs: '*' matches any run of characters ('/' included), '?' one character, '[…]' one character of
- * a class ("[a-z]"; "[!0-9]" or "[^0-9]" one that is not in it). Every other character matches
+/* Globs: '*' matches any run of characters ('/' included), '?' one character, '[…]' one character
+ * of a class ("[a-z]"; "[!0-9]" or "[^0-9]" one that is not in it). Every other character matches
  * itself. Characters are those of UTF-8; in a name, a byte that is not part of one counts as one.
  *
  * All globs of a query are compiled into one set, which reads a name once: the cost of a match
@@ -23,8 +23,8 @@ bool glob_is_valid(struct zt_text glob);
 
 struct glob_set;
 
-/* Compiles valid globs and does not keep them: microseconds for ordinary ones, a few milliseconds at
- * worst. NULL if memory is out or the globs exceed the bounds. */
+/* Compiles valid globs and does not keep them: microseconds for ordinary ones, a few milliseconds
+ * at worst. NULL if memory is out or the globs exceed the bounds. */
 struct glob_set *glob_set_new(const struct zt_text *globs, size_t count);
 /* Takes NULL. */
 void glob_set_free(struct glob_set *set);

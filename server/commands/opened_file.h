@@ -1,5 +1,5 @@
-/* A file that was given to a command, opened and validated as a model, and the texts that say what it
- * is or why it failed. */
+/* A file that was given to a command, opened and validated as a model, and the texts that say what
+ * it is or why it failed. */
 #ifndef COMMANDS_OPENED_FILE_H
 #define COMMANDS_OPENED_FILE_H
 

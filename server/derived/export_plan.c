@@ -1,5 +1,5 @@
-/* Keeps the plans of exports in order of last use, within bounds on their number and on the memory of
- * those that nobody uses; shares each among the requests that ask for it. export_work.c and
+/* Keeps the plans of exports in order of last use, within bounds on their number and on the memory
+ * of those that nobody uses; shares each among the requests that ask for it. export_work.c and
  * export_prepare.c make them. */
 #include "derived/export_plan.h"
 
@@ -312,7 +312,8 @@ void export_plan_release(void *base)
 
 /* --- stages --- */
 
-/* Whether every request that holds the plan waits for it and has lost its client. The lock is held. */
+/* Whether every request that holds the plan waits for it and has lost its client. The lock is
+ * held. */
 static bool is_abandoned(struct plan *plan)
 {
     const int64_t now_ms = clock_coarse_ms();
@@ -326,8 +327,8 @@ static bool is_abandoned(struct plan *plan)
     return waiting + 1 == plan->references && waiters_are_gone(plan->waiters);
 }
 
-/* Whether a request, not only the work, wants the plan. A plan that nobody wants is unlisted, so that
- * no request finds it while its work ends. */
+/* Whether a request, not only the work, wants the plan. A plan that nobody wants is unlisted, so
+ * that no request finds it while its work ends. */
 static bool is_wanted(void *context)
 {
     struct plan *plan = context;
@@ -400,7 +401,8 @@ static void stage_ended(void *context)
     release(plan);
 }
 
-/* Adds a waiter. True: the caller begins the stage, for which the plan is held. The lock is held. */
+/* Adds a waiter. True: the caller begins the stage, for which the plan is held. The lock is
+ * held. */
 static bool wait_for_stage(struct plan *plan, enum state before, enum state doing,
                            struct waiter *waiter)
 {

@@ -1,15 +1,16 @@
 /* Plans of exports: what an exported file will contain, byte for byte, before any of it is sent.
  *
  * Workers make a plan in two stages. The outline says whether the target format can hold the
- * selection; then every component is verified, and read if the target states a digest or length that
- * is not known, and the file is laid out.
+ * selection; then every component is verified, and read if the target states a digest or length
+ * that is not known, and the file is laid out.
  *
  *   NEW --ask--> OUTLINING --> OUTLINED --ask--> PREPARING --> READY
  *                    |                               |
  *                    +------------> FAILED <---------+
  *
- * Ready plans are kept, by version of the model and query, for the ranges of a resumed download; they
- * keep no file open. Requests with the same query share one plan, also while it is being made. */
+ * Ready plans are kept, by version of the model and query, for the ranges of a resumed download;
+ * they keep no file open. Requests with the same query share one plan, also while it is being made.
+ */
 #ifndef DERIVED_EXPORT_PLAN_H
 #define DERIVED_EXPORT_PLAN_H
 
@@ -54,8 +55,8 @@ struct export_plan {
 struct export_cache *export_cache_new(struct server *server);
 /* Nobody may hold a plan. Takes NULL. */
 void export_cache_free(struct export_cache *cache);
-/* Makes unfinished plans fail soon, which wakes those who wait. Call it before loops and workers are
- * stopped. */
+/* Makes unfinished plans fail soon, which wakes those who wait. Call it before loops and workers
+ * are stopped. */
 void export_cache_stop(struct export_cache *cache);
 
 /* The plan for a query, which the caller releases; begins no work. NULL if memory is out. */

@@ -1,10 +1,10 @@
 /* Prepares an export from its outline: verifies components, and reads them where the target states
- * their digests or lengths, several at once; then checks contents, finds equal bytes and lays out the
- * file.
+ * their digests or lengths, several at once; then checks contents, finds equal bytes and lays out
+ * the file.
  *
- * No job waits for another: a runner whose component is being verified ends, and the verifier queues
- * it again. A runner that has read for a while queues itself again, so that exports do not keep
- * other jobs from the workers. */
+ * No job waits for another: a runner whose component is being verified ends, and the verifier
+ * queues it again. A runner that has read for a while queues itself again, so that exports do not
+ * keep other jobs from the workers. */
 #include "derived/export_work.h"
 
 #include <assert.h>
@@ -29,7 +29,8 @@ static const struct export_origin *origin_of(const struct export_work *work, uin
 }
 
 /* Whether a verified component must be read as well: what the target states about it is not known,
- * or its digest does not prove that it decodes, and half of the file would be sent before that fails. */
+ * or its digest does not prove that it decodes, and half of the file would be sent before that
+ * fails. */
 static bool must_read(const struct export_work *work, uint32_t component,
                       enum component_state state)
 {

@@ -1,5 +1,5 @@
-/* Makes the outline of an export: selects objects, cuts them, and projects them to the target format.
- * Nothing of the data is read. Also creates and frees the work, and records its failure. */
+/* Makes the outline of an export: selects objects, cuts them, and projects them to the target
+ * format. Nothing of the data is read. Also creates and frees the work, and records its failure. */
 #include "derived/export_work.h"
 
 #include <assert.h>

@@ -90,7 +90,8 @@ bool export_is_wanted(struct export_work *work);
 const struct zt_component *export_component_of(const struct export_work *work,
                                                const struct export_origin *origin);
 
-/* Whether the decoded length of a component exceeds the server's limit; then the work has failed. */
+/* Whether the decoded length of a component exceeds the server's limit; then the work has
+ * failed. */
 bool export_is_too_large(struct export_work *work, const struct export_origin *origin,
                          uint64_t length);
 

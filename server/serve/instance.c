@@ -1,5 +1,5 @@
-/* Starts and stops the parts of a server. Each part owns itself; this file only knows their order: a
- * part starts after everything it uses, and stops before it. */
+/* Starts and stops the parts of a server. Each part owns itself; this file only knows their order:
+ * a part starts after everything it uses, and stops before it. */
 #include "serve/instance.h"
 
 #include <assert.h>
@@ -260,7 +260,8 @@ void instance_stop(struct instance *instance)
         return;
     server = &instance->server;
     atomic_store(&server->draining, true);
-    /* Loops start after all other parts: without one there are no requests, and parts may be missing. */
+    /* Loops start after all other parts: without one there are no requests, and parts may be
+     * missing. */
     if (server->loop_count > 0)
         stop_work(server);
     while (server->loop_count > 0)

@@ -9,8 +9,8 @@
 
 struct instance;
 
-/* Opens the root, binds the address, starts workers and loops, and begins the first scan. Copies the
- * configuration. On failure returns NULL with one line in error. */
+/* Opens the root, binds the address, starts workers and loops, and begins the first scan. Copies
+ * the configuration. On failure returns NULL with one line in error. */
 struct instance *instance_start(const struct config *config, char *error, size_t error_size);
 
 /* "127.0.0.1:8080", with the port that was chosen. */

@@ -6,8 +6,8 @@
 
 #include "zt/status.h"
 
-/* A growing path, NUL-terminated unless failed (memory is out). It is ASCII that needs no escaping in
- * JSON. */
+/* A growing path, NUL-terminated unless failed (memory is out). It is ASCII that needs no escaping
+ * in JSON. */
 struct href {
     char *text;
     size_t length;
