@@ -23,8 +23,8 @@ __attribute__((constructor)) static void open_record(void)
         record = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
-/* A single append, so that lines of several threads do not mix. It bypasses write, which is recorded
- * itself. */
+/* A single append, so that lines of several threads do not mix. It bypasses write, which is
+ * recorded itself. */
 static void add_line(const char *call, const char *identity, const char *path)
 {
     char line[LINE_SIZE];

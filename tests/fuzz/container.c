@@ -38,8 +38,8 @@ void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t 
     FUZZ_ASSERT(error->message[0] != '\0' && strlen(error->message) < sizeof(error->message));
     FUZZ_ASSERT(zt_utf8_valid(error->message, strlen(error->message)));
     FUZZ_ASSERT(zt_utf8_valid(error->object, strlen(error->object)));
-    /* What is said of an object may be about the place that it claims: past the end, or in a shard.
-     */
+    /* What is said of an object may be about the place that it claims: past the end, or in a
+     * shard. */
     FUZZ_ASSERT(error->offset == ZT_NO_OFFSET || error->offset <= limit || error->has_object);
     /* Bytes in memory are there, and there is enough memory: these would be bounds that nobody
      * checked. */

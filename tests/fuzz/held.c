@@ -2,8 +2,8 @@
  * (docs/rules/, Memory). Known only where a sanitizer lets us listen to its allocator. */
 #include "fuzz.h"
 
-/* zt/model.h: "at most 16 n bytes + 1 MiB" for a manifest of n bytes; here for a file of n bytes.
- */
+/* zt/model.h: "at most 16 n bytes + 1 MiB" for a manifest of n bytes; here for a file of n
+ * bytes. */
 #define HELD_RATIO 16
 #define HELD_BASE  ((size_t)1 << 20)
 

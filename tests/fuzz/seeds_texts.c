@@ -35,8 +35,8 @@ void seeds_decoder(void)
     bytes_append_seekable(&stored, plain, sizeof(plain), 256);
     put_stored("seekable", (const uint8_t[8]){2, 11, 0, 0, 0, 0, 2, 88}, &stored);
     bytes_free(&stored);
-    /* One stored block of 24 bytes; 6 × 4 bytes of u8 in Fortran order, and 3 × 4 u16 big-endian.
-     */
+    /* One stored block of 24 bytes; 6 × 4 bytes of u8 in Fortran order, and 3 × 4 u16
+     * big-endian. */
     bytes_append(&stored, "\1\x18\0\xE7\xFF", 5);
     bytes_append(&stored, plain, 24);
     put_stored("deflate-fortran", (const uint8_t[8]){3, 11, 2 | 2 << 3, 6, 4}, &stored);

@@ -102,8 +102,8 @@ static void check_raw(const struct input *input, const uint8_t *decoded)
     }
 }
 
-/* Reads in pieces; UINT64_MAX when it fails, else the decoded length (DECODED_MAX: not all of it).
- */
+/* Reads in pieces; UINT64_MAX when it fails, else the decoded length (DECODED_MAX: not all of
+ * it). */
 static uint64_t decode(const struct input *input, struct zt_source *source, size_t piece,
                        uint8_t *decoded)
 {

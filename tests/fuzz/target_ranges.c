@@ -1,5 +1,5 @@
-/* The Range field. The first byte chooses the length of the representation, the rest is the field.
- */
+/* The Range field. The first byte chooses the length of the representation, the rest is the
+ * field. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Layout (clang-format), layers, scripts (shellcheck), public headers alone, likely bugs (clang-tidy). Installs the
-# tools that are missing. All checks run; the status tells whether one of them found something.
+# Layout (clang-format), dialect, layers and rooms, scripts (shellcheck), each public header alone, likely bugs
+# (clang-tidy). Installs missing tools. Every check runs; the exit status is 1 if one of them failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=deploy/packages.sh
@@ -28,8 +28,8 @@ check_scripts()
     shellcheck -x "${scripts[@]}" .ci/run
 }
 
-# What is looked for stands in .clang-tidy. One file a process: with more, version 14 takes every va_list after the first
-# file for uninitialized. status.c defines what analyzer.h explains.
+# The checks are listed in .clang-tidy. One process per file: with several files, version 14 takes every va_list after the
+# first file for uninitialized. status.c defines what analyzer.h explains, so it is checked without that header.
 check_bugs()
 {
     prefer_ninja
@@ -44,6 +44,7 @@ check_bugs()
 
 packages_install build lint
 check layout check_layout
+check dialect tests/lint/dialect.py
 check layers tests/lint/layers.sh
 check rooms tests/lint/rooms.py
 check scripts check_scripts

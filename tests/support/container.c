@@ -64,8 +64,8 @@ enum zt_status container_open(const struct container *container, size_t length,
                               struct zt_model **out_model, struct zt_error *error)
 {
     struct zt_source *source;
-    /* A copy of exactly that length, so that a sanitizer sees the first byte that is read past it.
-     */
+    /* A copy of exactly that length, so that a sanitizer sees the first byte that is read past
+     * it. */
     uint8_t *bytes = malloc(length > 0 ? length : 1);
     enum zt_status status;
 

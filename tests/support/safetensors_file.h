@@ -9,8 +9,8 @@
  * begin with a cleared one. */
 void safetensors_make(struct container *container, const char *header, size_t data_length);
 
-/* Fails the running test unless a file of that header is refused by that rule, at the marked place.
- */
+/* Fails the running test unless a file of that header is refused by that rule, at the marked
+ * place. */
 void safetensors_refused(const char *header, size_t data_length, const char *rule);
 
 #endif

@@ -40,8 +40,8 @@ void zip_file_free(struct zip_file *zip);
 /* Opens the first length bytes of a file, from a copy of exactly that length. */
 enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_model **out_model,
                           struct zt_error *error);
-/* Fails the running test unless the bytes are refused by that rule at that offset, with ZT_INVALID.
- */
+/* Fails the running test unless the bytes are refused by that rule at that offset, with
+ * ZT_INVALID. */
 void bytes_assert_refused(const struct bytes *bytes, const char *rule, uint64_t offset);
 /* The same with ZT_UNSUPPORTED, and a message that says so. */
 void bytes_assert_unsupported(const struct bytes *bytes, const char *part_of_message);

@@ -39,8 +39,8 @@ enum zt_status zt2_file_open(const struct zt2_file *file, struct zt_model **out_
 enum zt_status zt2_file_try(const struct zt2_file *file, struct zt_error *error);
 /* Makes a file of the manifest's text and tries it. */
 enum zt_status zt2_text_try(const char *manifest, struct zt_error *error);
-/* Fails the running test unless the manifest's text is refused by that rule, at the marked place.
- */
+/* Fails the running test unless the manifest's text is refused by that rule, at the marked
+ * place. */
 void zt2_text_refused(const char *manifest, const char *rule, struct zt_error *error);
 
 #endif

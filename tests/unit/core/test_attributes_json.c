@@ -1,5 +1,5 @@
-/* CBOR values as JSON: each line of RFC 8949 section 6.1's advice, and diagnostic notation in keys.
- */
+/* CBOR values as JSON: each line of RFC 8949 section 6.1's advice, and diagnostic notation in
+ * keys. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Digests: published vectors, the spellings of each format, and what can never be called verified.
- */
+/* Digests: published vectors, the spellings of each format, and what can never be called
+ * verified. */
 #include "support.h"
 
 #include <stdio.h>

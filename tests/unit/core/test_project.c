@@ -1,5 +1,5 @@
-/* Projecting: what becomes of names, types, layouts and attributes, and what each target refuses.
- */
+/* Projecting: what becomes of names, types, layouts and attributes, and what each target
+ * refuses. */
 #include "support.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Digests of components: the verdicts, which bytes are covered, and reading no more than is needed.
- */
+/* Digests of components: the verdicts, which bytes are covered, and reading no more than is
+ * needed. */
 #include "support.h"
 
 #include <stdio.h>

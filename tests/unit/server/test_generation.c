@@ -45,8 +45,8 @@ static void tags_follow_the_version_of_the_file(void **state)
     same = open_path(world, "m.zt");
     assert_string_equal(first->etag, same->etag);
     generation_release(same);
-    /* No byte changed, but who writes and sets the other time back leaves no more trace than this.
-     */
+    /* No byte changed, but who writes and sets the other time back leaves no more trace than
+     * this. */
     pause_ms(20);
     world_command(world, "chmod 600 m.zt");
     same = open_path(world, "m.zt");

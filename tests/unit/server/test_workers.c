@@ -91,8 +91,8 @@ static void ordinary_jobs_pass_idle_ones(void **state)
     /* Time for every thread that would take one. */
     for (unsigned i = 0; i < 50 || atomic_load(&entered) == 0; i++)
         wait_a_millisecond();
-    /* One thread is kept from idle jobs, so this one is done while the first of them still blocks.
-     */
+    /* One thread is kept from idle jobs, so this one is done while the first of them still
+     * blocks. */
     ordinary.gate = &open;
     workers_submit(workers, &ordinary.job);
     for (unsigned i = 0; i < 2000 && atomic_load(&order) == 0; i++)
