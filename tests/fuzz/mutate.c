@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/little_endian.h"
+#include "base/little_endian.h"
 
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t length, size_t capacity);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t capacity, unsigned seed);
@@ -25,7 +25,7 @@ static bool locate_tail(const uint8_t *bytes, size_t length, size_t number_from_
 {
     if (length < number_from_end + 8)
         return false;
-    uint64_t size = load_le64(bytes + length - number_from_end);
+    uint64_t size = zt_load_le64(bytes + length - number_from_end);
     size_t end = length - number_from_end;
 
     if (size > end - 8)
@@ -38,7 +38,7 @@ static bool locate_tail(const uint8_t *bytes, size_t length, size_t number_from_
 static bool locate_zt2(const uint8_t *bytes, size_t length, struct region *out_region)
 {
     const size_t footer = 40;
-    uint64_t offset = length > footer ? load_le64(bytes + length - footer) : 0;
+    uint64_t offset = length > footer ? zt_load_le64(bytes + length - footer) : 0;
 
     if (length <= footer || offset > length - footer)
         return false;
@@ -50,7 +50,7 @@ static bool locate_zt2(const uint8_t *bytes, size_t length, struct region *out_r
 
 static bool locate_head(const uint8_t *bytes, size_t length, struct region *out_region)
 {
-    uint64_t size = length > SAFETENSORS_NUMBER ? load_le64(bytes) : UINT64_MAX;
+    uint64_t size = length > SAFETENSORS_NUMBER ? zt_load_le64(bytes) : UINT64_MAX;
 
     if (length <= SAFETENSORS_NUMBER + 1 || bytes[8] != '{' || size > length - SAFETENSORS_NUMBER)
         return false;

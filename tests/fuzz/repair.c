@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-#include "formats/little_endian.h"
-#include "formats/mag_m3.h"
-#include "formats/mag_records.h"
+#include "base/little_endian.h"
+#include "formats/mag.h"
 #include "zt/digest.h"
 
 static void put(uint8_t *bytes, uint64_t value, unsigned width)
@@ -27,7 +26,7 @@ bool fuzz_repair_zt2(uint8_t *bytes, size_t length)
     if (length < ZT2_FOOTER)
         return false;
     footer = bytes + length - ZT2_FOOTER;
-    offset = load_le64(footer);
+    offset = zt_load_le64(footer);
     end = length - ZT2_FOOTER;
 
     if (offset > end)
@@ -44,7 +43,7 @@ bool fuzz_repair_zt2(uint8_t *bytes, size_t length)
 
 static bool repair_snapshot(uint8_t *bytes, size_t length)
 {
-    for (size_t at = length - 4; at > MAG_M3_HEAD_BYTES; at--) {
+    for (size_t at = length - 4; at > MAG_SNAPSHOT_HEAD_BYTES; at--) {
         if (memcmp(bytes + at, "BUF!", 4) == 0) {
             put(bytes + M3_CHECKSUM_AT, zt_crc32c(0, bytes + M3_COVERED_FROM, at - M3_COVERED_FROM),
                 4);
@@ -63,7 +62,7 @@ static bool repair_records(uint8_t *bytes, size_t length, const struct mag_layou
 
     FUZZ_ASSERT(zt_source_from_memory(bytes, length, &source, NULL) == ZT_OK);
     is_whole = mag_header_read(source, &header, NULL) == ZT_OK &&
-               mag_records_walk(layout, &header, source, NULL, &end, NULL) == ZT_OK;
+               mag_records_measure(layout, &header, source, &end, NULL) == ZT_OK;
     zt_source_close(source);
     if (is_whole)
         put(bytes + MAG_CHECKSUM_AT,
@@ -73,9 +72,9 @@ static bool repair_records(uint8_t *bytes, size_t length, const struct mag_layou
 
 bool fuzz_repair_mag(uint8_t *bytes, size_t length)
 {
-    if (length < MAG_M3_HEAD_BYTES + 4)
+    if (length < MAG_SNAPSHOT_HEAD_BYTES + 4)
         return false;
-    if (load_le32(bytes + 4) == 100)
+    if (zt_load_le32(bytes + 4) == 100)
         return repair_snapshot(bytes, length);
     return repair_records(bytes, length, &mag_m1) || repair_records(bytes, length, &mag_m2);
 }

@@ -1,9 +1,39 @@
-/* The readers: one file a format. Each is told the whole file's size and its first and last bytes,
- * and fills a model. */
+/* The readers: one for each format.
+ *
+ * A reader finds where the manifest is, reads it into a model under construction, and judges the
+ * whole. What lies between these steps is the same for every format: zt_reader_open begins a model,
+ * finishes or abandons it, and checks that components do not overlap. */
 #ifndef ZT_FORMATS_FORMATS_H
 #define ZT_FORMATS_FORMATS_H
 
-#include "zt/model.h"
+#include "model/model_build.h"
+
+struct zt_manifest_place {
+    uint64_t offset; /* absolute */
+    uint64_t length; /* at most 1 GiB; may be 0 */
+};
+
+struct zt_reader {
+    enum zt_format format;
+    const char *name; /* zt_model.format_name */
+    /* The rule broken by two objects, or two components of an object, of one name. */
+    const char *duplicate_rule;
+    /* The rule broken by components that overlap; NULL: check finds them, or they cannot. */
+    const char *overlap_rule;
+    /* Whether the manifest counts as one more range that components must not overlap. */
+    bool covers_manifest;
+    /* Finds the manifest; nothing is reserved for what the file states until then. */
+    enum zt_status (*locate)(void *state, struct zt_source *source,
+                             struct zt_manifest_place *out_place, struct zt_error *error);
+    /* Adds what the manifest describes. The builder holds the manifest's bytes. */
+    enum zt_status (*read)(void *state, struct zt_builder *builder, struct zt_error *error);
+    /* Applies the rules that need the whole model, before overlap; may be NULL. */
+    enum zt_status (*check)(void *state, struct zt_model *model, struct zt_error *error);
+};
+
+/* Opens a file of the reader's format. state is the reader's own and outlives only this call. */
+enum zt_status zt_reader_open(const struct zt_reader *reader, void *state, struct zt_source *source,
+                              struct zt_model **out_model, struct zt_error *error);
 
 enum zt_status zt01_open(struct zt_source *source, struct zt_model **out_model,
                          struct zt_error *error);

@@ -1,96 +1,136 @@
-/* GGUF: the tensors' entries. */
+/* GGUF: the types of tensors, and the tensors' entries. */
+#include "formats/gguf.h"
+
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "cbor/cbor_write.h"
-#include "formats/fields.h"
-#include "formats/gguf_read.h"
+#include "formats/component.h"
 #include "model/layout.h"
-#include "zt/utf8.h"
 
-/* Programs that run models take 63 bytes; longer names are told apart all the same. */
-#define NAME_MAX_BYTES 1024
+#define TENSOR_BOUNDS "gguf §Tensor Bounds"
+/* The specification's bound on dimensions. */
+#define RANK_MAX 4
 
-/* An entry as it stands in the file. */
+/* --- types --- */
+
+#define PLAIN(name, dtype, bytes)   \
+    {                               \
+        name, NULL, 1, bytes, dtype \
+    }
+#define BLOCK(name, elements, bytes)                    \
+    {                                                   \
+        name, "gguf." name "/1", elements, bytes, ZT_U8 \
+    }
+
+/* 4, 5, 31 to 33 and 36 to 38 were types once. Sizes of blocks are those of ggml's structures. */
+static const struct gguf_type types[GGUF_TYPE_COUNT] = {
+    [0] = PLAIN("f32", ZT_F32, 4),    [1] = PLAIN("f16", ZT_F16, 2),
+    [2] = BLOCK("q4_0", 32, 18),      [3] = BLOCK("q4_1", 32, 20),
+    [6] = BLOCK("q5_0", 32, 22),      [7] = BLOCK("q5_1", 32, 24),
+    [8] = BLOCK("q8_0", 32, 34),      [9] = BLOCK("q8_1", 32, 36),
+    [10] = BLOCK("q2_k", 256, 84),    [11] = BLOCK("q3_k", 256, 110),
+    [12] = BLOCK("q4_k", 256, 144),   [13] = BLOCK("q5_k", 256, 176),
+    [14] = BLOCK("q6_k", 256, 210),   [15] = BLOCK("q8_k", 256, 292),
+    [16] = BLOCK("iq2_xxs", 256, 66), [17] = BLOCK("iq2_xs", 256, 74),
+    [18] = BLOCK("iq3_xxs", 256, 98), [19] = BLOCK("iq1_s", 256, 50),
+    [20] = BLOCK("iq4_nl", 32, 18),   [21] = BLOCK("iq3_s", 256, 110),
+    [22] = BLOCK("iq2_s", 256, 82),   [23] = BLOCK("iq4_xs", 256, 136),
+    [24] = PLAIN("i8", ZT_I8, 1),     [25] = PLAIN("i16", ZT_I16, 2),
+    [26] = PLAIN("i32", ZT_I32, 4),   [27] = PLAIN("i64", ZT_I64, 8),
+    [28] = PLAIN("f64", ZT_F64, 8),   [29] = BLOCK("iq1_m", 256, 56),
+    [30] = PLAIN("bf16", ZT_BF16, 2), [34] = BLOCK("tq1_0", 256, 54),
+    [35] = BLOCK("tq2_0", 256, 66),   [39] = BLOCK("mxfp4", 32, 17),
+    [40] = BLOCK("nvfp4", 64, 36),    [41] = BLOCK("q1_0", 128, 18),
+    [42] = BLOCK("q2_0", 64, 18),
+};
+
+const struct gguf_type *gguf_type_find(uint32_t number)
+{
+    return number < GGUF_TYPE_COUNT && types[number].name != NULL ? &types[number] : NULL;
+}
+
+/* --- one entry --- */
+
+/* An entry as it stands in the file, and where its fields are. */
 struct entry {
     struct zt_text name;
     uint32_t rank;
-    uint64_t shape[GGUF_RANK_MAX]; /* slowest first, unlike in the file */
+    uint64_t shape[RANK_MAX]; /* slowest first, unlike in the file */
     uint32_t type_number;
     const struct gguf_type *type;
-    uint64_t offset; /* from where the data begins */
+    uint64_t offset; /* relative to the data */
     uint64_t rank_at;
     uint64_t offset_at;
 };
 
-enum zt_status gguf_take_rank(struct gguf_cursor *cursor, uint32_t *out_rank,
-                              struct zt_error *error)
+static enum zt_status take_rank(struct zt_cursor *cursor, uint32_t *out_rank,
+                                struct zt_error *error)
 {
     uint64_t at = cursor->position;
     uint32_t rank;
-    enum zt_status status = gguf_take_u32(cursor, &rank, error);
+    enum zt_status status = zt_cursor_u32(cursor, &rank, error);
 
     if (status != ZT_OK)
         return status;
-    if (rank > GGUF_RANK_MAX) {
+    if (rank > RANK_MAX)
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Rank", at,
-                       "%" PRIu32 " dimensions, more than %d", rank, GGUF_RANK_MAX);
-    }
+                       "%" PRIu32 " dimensions, more than %d", rank, RANK_MAX);
     *out_rank = rank;
     return ZT_OK;
 }
 
-/* --- reading --- */
-
-static enum zt_status take_name(struct gguf_cursor *cursor, struct zt_text *out_name,
-                                struct zt_error *error)
+enum zt_status gguf_tensors_skip(struct zt_cursor *cursor, uint64_t count, struct zt_error *error)
 {
-    uint64_t at = cursor->position;
-    struct zt_text name;
-    enum zt_status status = gguf_take_string(cursor, &name, error);
+    enum zt_status status = ZT_OK;
 
-    if (status != ZT_OK)
-        return status;
-    if (name.length == 0 || name.length > NAME_MAX_BYTES) {
-        return zt_fail(error, ZT_INVALID, "gguf §Tensor Name", at,
-                       "a name of %zu bytes, not 1 to %d", name.length, NAME_MAX_BYTES);
+    cursor->bounds_rule = TENSOR_BOUNDS;
+    for (uint64_t i = 0; i < count && status == ZT_OK; i++) {
+        uint64_t length = 0;
+        uint32_t rank = 0;
+
+        status = gguf_check_size(cursor, error);
+        if (status == ZT_OK)
+            status = gguf_take_length(cursor, &length, error);
+        if (status == ZT_OK)
+            status = zt_cursor_skip(cursor, length, error);
+        if (status == ZT_OK)
+            status = take_rank(cursor, &rank, error);
+        if (status == ZT_OK) /* the dimensions, the type and the offset */
+            status = zt_cursor_skip(cursor, 8 * (uint64_t)rank + 4 + 8, error);
     }
-    if (!zt_utf8_valid(name.bytes, name.length))
-        return zt_fail(error, ZT_INVALID, "gguf §Tensor Name", at, "a name that is not UTF-8");
-    *out_name = name;
-    return ZT_OK;
+    return status;
 }
 
-static enum zt_status take_type(struct gguf_cursor *cursor, struct entry *entry,
+static enum zt_status take_type(struct zt_cursor *cursor, struct entry *entry,
                                 struct zt_error *error)
 {
     uint64_t at = cursor->position;
-    enum zt_status status = gguf_take_u32(cursor, &entry->type_number, error);
+    enum zt_status status = zt_cursor_u32(cursor, &entry->type_number, error);
 
     if (status != ZT_OK)
         return status;
     entry->type = gguf_type_find(entry->type_number);
-    if (entry->type == NULL) {
+    if (entry->type == NULL)
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Type", at,
                        "tensor type %" PRIu32 " is not known, or was removed", entry->type_number);
-    }
     return ZT_OK;
 }
 
-/* What follows the name. */
-static enum zt_status take_rest(struct gguf_cursor *cursor, struct entry *entry,
-                                struct zt_error *error)
+/* Reads what follows the name. */
+static enum zt_status take_fields(struct zt_cursor *cursor, struct entry *entry,
+                                  struct zt_error *error)
 {
     enum zt_status status;
 
     entry->rank_at = cursor->position;
-    status = gguf_take_rank(cursor, &entry->rank, error);
+    status = take_rank(cursor, &entry->rank, error);
     for (uint32_t i = 0; i < entry->rank && status == ZT_OK; i++)
-        status = gguf_take_u64(cursor, &entry->shape[entry->rank - 1 - i], error);
+        status = zt_cursor_u64(cursor, &entry->shape[entry->rank - 1 - i], error);
     if (status == ZT_OK)
         status = take_type(cursor, entry, error);
     entry->offset_at = cursor->position;
-    return status == ZT_OK ? gguf_take_u64(cursor, &entry->offset, error) : status;
+    return status == ZT_OK ? zt_cursor_u64(cursor, &entry->offset, error) : status;
 }
 
 /* --- rules --- */
@@ -101,84 +141,68 @@ static enum zt_status count_bytes(const struct entry *entry, uint64_t *out_bytes
     uint64_t elements;
     uint64_t fastest = entry->rank > 0 ? entry->shape[entry->rank - 1] : 1;
 
-    if (!zt_shape_product(entry->shape, entry->rank, &elements)) {
+    assert(entry->type->elements_per_block > 0);
+    if (!zt_shape_product(entry->shape, entry->rank, &elements))
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Shape", entry->rank_at,
                        "the number of elements does not fit in 64 bits");
-    }
-    if (fastest % entry->type->elements_per_block != 0) {
+    if (fastest % entry->type->elements_per_block != 0)
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Shape", entry->rank_at,
                        "rows of %" PRIu64 " elements are not whole blocks of %" PRIu32, fastest,
                        entry->type->elements_per_block);
-    }
     if (__builtin_mul_overflow(elements / entry->type->elements_per_block, entry->type->block_bytes,
-                               out_bytes)) {
+                               out_bytes))
         return zt_fail(error, ZT_INVALID, "gguf §Tensor Shape", entry->rank_at,
                        "the tensor's bytes do not fit in 64 bits");
-    }
     return ZT_OK;
 }
 
 static enum zt_status check_place(const struct gguf_reading *reading, const struct entry *entry,
                                   uint64_t length, struct zt_error *error)
 {
-    uint64_t size = reading->builder.model->file_size;
+    uint64_t size = reading->builder->model->file_size;
 
-    if (entry->offset % reading->alignment != 0) {
+    if (entry->offset % reading->alignment != 0)
         return zt_fail(error, ZT_INVALID, "gguf §Data BlobAlignment", entry->offset_at,
                        "the offset %" PRIu64 " is not a multiple of %" PRIu32, entry->offset,
                        reading->alignment);
-    }
     if (reading->data_offset > size || entry->offset > size - reading->data_offset ||
-        length > size - reading->data_offset - entry->offset) {
+        length > size - reading->data_offset - entry->offset)
         return zt_fail(error, ZT_INVALID, "gguf §Data BlobBounds", entry->offset_at,
                        "%" PRIu64 " bytes at %" PRIu64 " of the data, which begins at %" PRIu64
                        ", do not end in a file of %" PRIu64,
                        length, entry->offset, reading->data_offset, size);
-    }
     return ZT_OK;
 }
 
 /* --- adding --- */
 
-/* Keys in the order of deterministic CBOR. */
-static enum zt_status make_attributes(struct gguf_reading *reading, const struct gguf_type *type,
-                                      struct zt_text *out_attributes, struct zt_error *error)
+/* The attributes of a type's tensors, keys in the order of deterministic CBOR. */
+static enum zt_status make_attributes(const struct gguf_reading *reading,
+                                      const struct gguf_type *type, struct zt_text *out_attributes,
+                                      struct zt_error *error)
 {
-    struct zt_buffer buffer = {0};
-    void *bytes;
-    enum zt_status status;
+    struct zt_attribute_list list = {0};
+    enum zt_status status = zt_attribute_list_key(&list, zt_text_from("block_bytes"), error);
 
-    zt_cbor_put_map(&buffer, 2);
-    zt_cbor_put_string(&buffer, "block_bytes");
-    zt_cbor_put_uint(&buffer, type->block_bytes);
-    zt_cbor_put_string(&buffer, "elems_per_block");
-    zt_cbor_put_uint(&buffer, type->elements_per_block);
-    status = ZT_OK;
-    if (buffer.failed) {
-        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
-        goto out;
-    }
-    status = zt_arena_take(&reading->builder.model->storage->arena, buffer.length, &bytes, error);
     if (status == ZT_OK) {
-        memcpy(bytes, buffer.bytes, buffer.length);
-        *out_attributes = (struct zt_text){bytes, buffer.length};
+        zt_cbor_put_uint(&list.pairs, type->block_bytes);
+        status = zt_attribute_list_key(&list, zt_text_from("elems_per_block"), error);
     }
-out:
-    zt_buffer_free(&buffer);
+    if (status == ZT_OK) {
+        zt_cbor_put_uint(&list.pairs, type->elements_per_block);
+        status = zt_attribute_list_keep(&list, reading->builder, out_attributes, error);
+    }
+    zt_attribute_list_free(&list);
     return status;
 }
 
-static enum zt_status set_layout(struct gguf_reading *reading, struct zt_object *object,
-                                 const struct entry *entry, struct zt_error *error)
+static enum zt_status set_block_layout(struct gguf_reading *reading, const struct entry *entry,
+                                       struct zt_error *error)
 {
+    struct zt_object *object = zt_last_object(reading->builder);
     struct zt_text *attributes = &reading->type_attributes[entry->type_number];
 
-    if (entry->type->layout == NULL) {
-        object->format = "dense";
-        object->format_length = 5;
-        object->layout = ZT_LAYOUT_DENSE;
-        return ZT_OK;
-    }
+    assert(entry->type_number < GGUF_TYPE_COUNT);
     if (attributes->length == 0) {
         enum zt_status status = make_attributes(reading, entry->type, attributes, error);
 
@@ -193,49 +217,34 @@ static enum zt_status set_layout(struct gguf_reading *reading, struct zt_object 
     return ZT_OK;
 }
 
-static enum zt_status add_component(struct gguf_reading *reading, const struct entry *entry,
-                                    uint64_t length, struct zt_error *error)
-{
-    struct zt_component *component;
-    enum zt_status status = zt_builder_component(&reading->builder, &component, error);
-
-    if (status != ZT_OK)
-        return status;
-    component->name = "data";
-    component->name_length = 4;
-    component->dtype = (uint8_t)entry->type->dtype;
-    component->logical = ZT_LOGICAL_NONE;
-    component->offset = reading->data_offset + entry->offset;
-    component->length = length;
-    zt_component_set_encoding(component, (struct zt_text){NULL, 0});
-    return ZT_OK;
-}
-
 static enum zt_status add_tensor(struct gguf_reading *reading, const struct entry *entry,
                                  uint64_t length, struct zt_error *error)
 {
-    struct zt_object *object;
-    enum zt_status status = zt_builder_object(&reading->builder, &object, error);
+    struct zt_tensor tensor = {.name = entry->name,
+                               .rank = (uint8_t)entry->rank,
+                               .dtype = entry->type->dtype,
+                               .logical = ZT_LOGICAL_NONE,
+                               .offset = reading->data_offset + entry->offset,
+                               .length = length};
+    enum zt_status status;
 
-    if (status != ZT_OK)
-        return status;
-    object->name = entry->name.bytes;
-    object->name_length = (uint32_t)entry->name.length;
-    status = set_layout(reading, object, entry, error);
-    for (uint32_t i = 0; i < entry->rank && status == ZT_OK; i++)
-        status = zt_builder_dimension(&reading->builder, entry->shape[i], error);
-    return status == ZT_OK ? add_component(reading, entry, length, error) : status;
+    memcpy(tensor.shape, entry->shape, sizeof(entry->shape));
+    status = zt_tensor_add(reading->builder, &tensor, error);
+    return status == ZT_OK && entry->type->layout != NULL ? set_block_layout(reading, entry, error)
+                                                          : status;
 }
 
 static enum zt_status read_tensor(struct gguf_reading *reading, struct zt_error *error)
 {
+    /* Programs that run models take 63 bytes; longer names are kept apart all the same. */
+    static const struct gguf_name_rule name_rule = {"a name", "gguf §Tensor Name", 1024};
     struct entry entry = {0};
     uint64_t length = 0;
-    enum zt_status status = take_name(&reading->cursor, &entry.name, error);
+    enum zt_status status = gguf_take_name(&reading->cursor, &name_rule, &entry.name, error);
 
     if (status != ZT_OK)
         return status;
-    status = take_rest(&reading->cursor, &entry, error);
+    status = take_fields(&reading->cursor, &entry, error);
     if (status == ZT_OK)
         status = count_bytes(&entry, &length, error);
     if (status == ZT_OK)
@@ -251,7 +260,7 @@ enum zt_status gguf_tensors_read(struct gguf_reading *reading, struct zt_error *
 {
     enum zt_status status = ZT_OK;
 
-    reading->cursor.bounds_rule = GGUF_TENSOR_BOUNDS;
+    reading->cursor.bounds_rule = TENSOR_BOUNDS;
     for (uint64_t i = 0; i < reading->tensor_count && status == ZT_OK; i++)
         status = read_tensor(reading, error);
     return status;

@@ -1,10 +1,12 @@
-/* Walking the records of .mag version 1, and reading those of its two layouts. */
-#include "formats/mag_records.h"
+/* Walking the records of .mag version 1, in either layout: over the file, to check them and find
+ * where they end, and in memory, to add them to a model. */
+#include "formats/mag.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/little_endian.h"
+#include "base/little_endian.h"
 #include "model/layout.h"
 #include "zt/utf8.h"
 
@@ -13,6 +15,8 @@
 #define RANK_MAX 6
 /* M1: shape, dtype, data_length, data_offset, aux. */
 #define M1_AFTER_KEY 69
+
+static_assert(MAG_KEY_MAX <= ZT_CURSOR_TAKE_MAX, "a key is taken at once");
 
 /* float32, float16, boolean, int32: all that version 1 has. */
 static const enum zt_dtype dtypes[] = {ZT_F32, ZT_F16, ZT_BOOL, ZT_I32};
@@ -29,57 +33,55 @@ enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_
                        "a file of %" PRIu64 " bytes", size);
     status = zt_source_read_at(source, 0, bytes, sizeof(bytes), error);
     if (status == ZT_OK)
-        *out_header = (struct mag_header){.version = load_le32(bytes + 4),
-                                          .checksum = load_le32(bytes + MAG_CHECKSUM_AT),
-                                          .tensor_count = load_le32(bytes + 12),
-                                          .metadata_count = load_le32(bytes + 16),
-                                          .reserved = load_le32(bytes + MAG_RESERVED_AT)};
+        *out_header = (struct mag_header){.version = zt_load_le32(bytes + 4),
+                                          .checksum = zt_load_le32(bytes + MAG_CHECKSUM_AT),
+                                          .tensor_count = zt_load_le32(bytes + 12),
+                                          .metadata_count = zt_load_le32(bytes + 16),
+                                          .reserved = zt_load_le32(bytes + MAG_RESERVED_AT)};
     return status;
 }
 
 /* --- keys and sizes --- */
 
-enum zt_status mag_key_check(const uint8_t *bytes, size_t length, uint64_t at,
-                             struct zt_error *error)
+enum zt_status mag_key_check(struct zt_text key, uint64_t at, struct zt_error *error)
 {
-    if (length == 0 || length > MAG_TAKE_MAX || memchr(bytes, 0, length) != NULL ||
-        !zt_utf8_valid((const char *)bytes, length))
+    if (key.length == 0 || key.length > MAG_KEY_MAX || memchr(key.bytes, 0, key.length) != NULL ||
+        !zt_utf8_valid(key.bytes, key.length))
         return zt_fail(error, ZT_INVALID, "mag §Names Name", at,
                        "a key is empty, longer than 65535 bytes, holds a NUL or is not UTF-8");
     return ZT_OK;
 }
 
-enum zt_status mag_key_read(struct mag_cursor *cursor, uint64_t *out_at, uint32_t *out_length,
-                            struct zt_error *error)
+/* The key is borrowed until the cursor moves or, over memory, for as long as that. */
+static enum zt_status read_key(struct zt_cursor *cursor, struct zt_text *out_key,
+                               struct zt_error *error)
 {
     const uint8_t *bytes;
     uint32_t length;
-    enum zt_status status = mag_cursor_u32(cursor, &length, error);
+    enum zt_status status = zt_cursor_u32(cursor, &length, error);
     uint64_t at = cursor->position;
 
-    if (status == ZT_OK && length > MAG_TAKE_MAX)
+    if (status == ZT_OK && length > MAG_KEY_MAX)
         return zt_fail(error, ZT_INVALID, "mag §Names Name", at - 4, "a key of %" PRIu32 " bytes",
                        length);
     if (status == ZT_OK)
-        status = mag_cursor_take(cursor, length, &bytes, error);
-    if (status == ZT_OK)
-        status = mag_key_check(bytes, length, at, error);
+        status = zt_cursor_take(cursor, length, &bytes, error);
     if (status != ZT_OK)
         return status;
-    *out_at = at;
-    *out_length = length;
-    return ZT_OK;
+    *out_key = (struct zt_text){(const char *)bytes, length};
+    return mag_key_check(*out_key, at, error);
 }
 
-enum zt_status mag_tensor_bytes(const struct mag_tensor *tensor, uint64_t at, uint64_t *out_bytes,
+enum zt_status mag_tensor_bytes(const struct zt_tensor *tensor, uint64_t at, uint64_t *out_bytes,
                                 struct zt_error *error)
 {
     uint64_t elements;
 
+    assert(tensor->rank <= ZT_RANK_MAX);
     if (!zt_shape_product(tensor->shape, tensor->rank, &elements) ||
         zt_element_bytes(tensor->dtype, tensor->logical, elements, out_bytes) != ZT_OK)
         return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at,
-                       "the tensor's size is past 64 bits");
+                       "the tensor's size does not fit in 64 bits");
     return ZT_OK;
 }
 
@@ -91,7 +93,7 @@ static enum zt_status fail_dtype(uint32_t dtype, uint64_t at, struct zt_error *e
 
 /* --- M1 --- */
 
-/* The rank as aux says it in its second byte, or 0. */
+/* *out_rank is the rank in the second byte of aux, or 0. */
 static enum zt_status read_m1_aux(uint32_t aux, uint64_t at, uint8_t *out_rank,
                                   struct zt_error *error)
 {
@@ -102,9 +104,9 @@ static enum zt_status read_m1_aux(uint32_t aux, uint64_t at, uint8_t *out_rank,
     return ZT_OK;
 }
 
-/* The specification has no rank: dimensions of 0 or 1 at the end are padding, but one dimension
- * there is. Where there are no data, the first 0 is a dimension as well. */
-static uint8_t told_rank(const uint64_t shape[RANK_MAX], uint64_t length)
+/* The specification has no rank: dimensions of 0 or 1 at the end are padding, but there is at least
+ * one dimension. Where there are no data, the first 0 is a dimension as well. */
+static uint8_t guess_rank(const uint64_t shape[RANK_MAX], uint64_t length)
 {
     uint8_t rank = RANK_MAX;
     uint8_t zero = 0;
@@ -116,8 +118,8 @@ static uint8_t told_rank(const uint64_t shape[RANK_MAX], uint64_t length)
     return length == 0 && zero >= rank && zero < RANK_MAX ? (uint8_t)(zero + 1) : rank;
 }
 
-static enum zt_status settle_m1_rank(struct mag_tensor *tensor, uint32_t aux, uint64_t at,
-                                     struct zt_error *error)
+static enum zt_status set_m1_rank(struct zt_tensor *tensor, uint32_t aux, uint64_t at,
+                                  struct zt_error *error)
 {
     enum zt_status status = read_m1_aux(aux, at + M1_AFTER_KEY - 4, &tensor->rank, error);
 
@@ -133,30 +135,30 @@ static enum zt_status settle_m1_rank(struct mag_tensor *tensor, uint32_t aux, ui
                            tensor->rank);
     }
     if (tensor->rank == 0)
-        tensor->rank = told_rank(tensor->shape, tensor->length);
+        tensor->rank = guess_rank(tensor->shape, tensor->length);
     return ZT_OK;
 }
 
-static enum zt_status read_m1_tensor(struct mag_cursor *cursor, struct mag_tensor *tensor,
+static enum zt_status read_m1_tensor(struct zt_cursor *cursor, struct zt_tensor *tensor,
                                      struct zt_error *error)
 {
     const uint8_t *bytes;
     uint64_t wanted;
-    enum zt_status status = mag_key_read(cursor, &tensor->key_at, &tensor->key_length, error);
+    enum zt_status status = read_key(cursor, &tensor->name, error);
     uint64_t at = cursor->position;
 
     if (status == ZT_OK)
-        status = mag_cursor_take(cursor, M1_AFTER_KEY, &bytes, error);
+        status = zt_cursor_take(cursor, M1_AFTER_KEY, &bytes, error);
     if (status != ZT_OK)
         return status;
     for (unsigned i = 0; i < RANK_MAX; i++)
-        tensor->shape[i] = load_le64(bytes + 8 * i);
+        tensor->shape[i] = zt_load_le64(bytes + 8 * i);
     if (bytes[48] >= sizeof(dtypes) / sizeof(*dtypes))
         return fail_dtype(bytes[48], at + 48, error);
     tensor->dtype = dtypes[bytes[48]];
-    tensor->length = load_le64(bytes + 49);
-    tensor->offset = load_le64(bytes + 57);
-    status = settle_m1_rank(tensor, load_le32(bytes + 65), at, error);
+    tensor->length = zt_load_le64(bytes + 49);
+    tensor->offset = zt_load_le64(bytes + 57);
+    status = set_m1_rank(tensor, zt_load_le32(bytes + 65), at, error);
     if (status == ZT_OK)
         status = mag_tensor_bytes(tensor, at, &wanted, error);
     if (status == ZT_OK && tensor->length != wanted)
@@ -170,19 +172,19 @@ const struct mag_layout mag_m1 = {
     .name = "the specification's layout",
     .record_min = 4 + 1 + M1_AFTER_KEY,
     .has_opaque = true,
-    .tensor = read_m1_tensor,
+    .read_tensor = read_m1_tensor,
 };
 
 /* --- M2 --- */
 
-static enum zt_status read_m2_shape(struct mag_cursor *cursor, struct mag_tensor *tensor,
+static enum zt_status read_m2_shape(struct zt_cursor *cursor, struct zt_tensor *tensor,
                                     uint64_t elements, struct zt_error *error)
 {
     uint64_t at = cursor->position;
     uint64_t product;
 
     for (unsigned i = 0; i < tensor->rank; i++) {
-        enum zt_status status = mag_cursor_u64(cursor, &tensor->shape[i], error);
+        enum zt_status status = zt_cursor_u64(cursor, &tensor->shape[i], error);
 
         if (status != ZT_OK)
             return status;
@@ -192,22 +194,22 @@ static enum zt_status read_m2_shape(struct mag_cursor *cursor, struct mag_tensor
     }
     if (!zt_shape_product(tensor->shape, tensor->rank, &product) || product != elements)
         return zt_fail(error, ZT_INVALID, "mag §Tensors DataSize", at,
-                       "the shape is not that of %" PRIu64 " elements", elements);
+                       "the shape does not have %" PRIu64 " elements", elements);
     return mag_tensor_bytes(tensor, at, &tensor->length, error);
 }
 
-static enum zt_status read_m2_tensor(struct mag_cursor *cursor, struct mag_tensor *tensor,
+static enum zt_status read_m2_tensor(struct zt_cursor *cursor, struct zt_tensor *tensor,
                                      struct zt_error *error)
 {
     uint64_t at = cursor->position;
     uint32_t aux = 0;
     uint64_t elements = 0;
-    enum zt_status status = mag_cursor_u32(cursor, &aux, error);
+    enum zt_status status = zt_cursor_u32(cursor, &aux, error);
 
     if (status == ZT_OK)
-        status = mag_cursor_u64(cursor, &elements, error);
+        status = zt_cursor_u64(cursor, &elements, error);
     if (status == ZT_OK)
-        status = mag_cursor_u64(cursor, &tensor->offset, error);
+        status = zt_cursor_u64(cursor, &tensor->offset, error);
     if (status != ZT_OK)
         return status;
     if (aux >> 16 != 0)
@@ -221,143 +223,152 @@ static enum zt_status read_m2_tensor(struct mag_cursor *cursor, struct mag_tenso
     tensor->rank = (uint8_t)(aux >> 8);
     status = read_m2_shape(cursor, tensor, elements, error);
     if (status == ZT_OK)
-        status = mag_key_read(cursor, &tensor->key_at, &tensor->key_length, error);
+        status = read_key(cursor, &tensor->name, error);
     return status;
 }
 
 const struct mag_layout mag_m2 = {
     .name = "the layout of magnetron 0.1.2",
     .record_min = 4 + 8 + 8 + 8 + 4 + 1,
-    .tensor = read_m2_tensor,
+    .read_tensor = read_m2_tensor,
 };
 
 /* --- the walk --- */
 
-static enum zt_status read_metadata(const struct mag_layout *layout, struct mag_cursor *cursor,
-                                    struct mag_metadata *metadata, struct zt_error *error)
+/* The first byte of a metadata record's aux. */
+enum payload { PAYLOAD_OPAQUE, PAYLOAD_I64, PAYLOAD_F64 };
+
+struct walk {
+    const struct mag_layout *layout;
+    const struct mag_header *header;
+    struct zt_cursor cursor;
+    uint64_t file_size;
+    uint64_t lowest;            /* offset of any data so far */
+    struct zt_builder *builder; /* NULL: the records are only checked */
+    struct zt_attribute_list attributes;
+};
+
+static void put_payload(struct zt_buffer *buffer, enum payload kind, uint64_t payload)
 {
-    uint64_t at = cursor->position;
+    double number;
+
+    switch (kind) {
+    case PAYLOAD_OPAQUE:
+        zt_cbor_put_uint(buffer, payload);
+        break;
+    case PAYLOAD_I64:
+        zt_cbor_put_int(buffer, (int64_t)payload);
+        break;
+    case PAYLOAD_F64:
+        memcpy(&number, &payload, sizeof(number));
+        zt_cbor_put_float(buffer, number);
+        break;
+    }
+}
+
+static enum zt_status read_metadata(struct walk *walk, struct zt_error *error)
+{
+    uint64_t at = walk->cursor.position;
     uint32_t aux = 0;
-    enum zt_status status = mag_cursor_u32(cursor, &aux, error);
+    uint64_t payload = 0;
+    struct zt_text key;
+    enum zt_status status = zt_cursor_u32(&walk->cursor, &aux, error);
 
     if (status == ZT_OK)
-        status = mag_cursor_u64(cursor, &metadata->payload, error);
-    if (status == ZT_OK && (aux > MAG_F64 || (aux == MAG_OPAQUE && !layout->has_opaque)))
+        status = zt_cursor_u64(&walk->cursor, &payload, error);
+    if (status == ZT_OK &&
+        (aux > PAYLOAD_F64 || (aux == PAYLOAD_OPAQUE && !walk->layout->has_opaque)))
         return zt_fail(error, ZT_INVALID, "mag §Metadata Type", at, "metadata of type %#" PRIx32,
                        aux);
     if (status == ZT_OK)
-        status = mag_key_read(cursor, &metadata->key_at, &metadata->key_length, error);
-    metadata->kind = (enum mag_payload)aux;
+        status = read_key(&walk->cursor, &key, error);
+    if (status != ZT_OK || walk->builder == NULL)
+        return status;
+    status = zt_attribute_list_key(&walk->attributes, key, error);
+    if (status == ZT_OK)
+        put_payload(&walk->attributes.pairs, (enum payload)aux, payload);
     return status;
 }
 
-static enum zt_status walk_metadata(const struct mag_layout *layout, struct mag_cursor *cursor,
-                                    uint32_t count, const struct mag_visitor *visitor,
-                                    struct zt_error *error)
+static enum zt_status read_tensor(struct walk *walk, struct zt_error *error)
 {
-    enum zt_status status = ZT_OK;
-
-    cursor->rule = "mag §Metadata Record";
-    for (uint32_t i = 0; status == ZT_OK && i < count; i++) {
-        struct mag_metadata metadata;
-
-        status = read_metadata(layout, cursor, &metadata, error);
-        if (status == ZT_OK && visitor != NULL)
-            status = visitor->metadata(visitor->context, &metadata, error);
-    }
-    return status;
-}
-
-/* lowest: the smallest offset of any data so far. */
-static enum zt_status walk_tensor(const struct mag_layout *layout, struct mag_cursor *cursor,
-                                  const struct mag_visitor *visitor, uint64_t *lowest,
-                                  struct zt_error *error)
-{
-    struct mag_tensor tensor = {0};
-    uint64_t at = cursor->position;
-    enum zt_status status = layout->tensor(cursor, &tensor, error);
+    struct zt_tensor tensor = {.logical = ZT_LOGICAL_NONE};
+    uint64_t at = walk->cursor.position;
+    enum zt_status status = walk->layout->read_tensor(&walk->cursor, &tensor, error);
 
     if (status != ZT_OK)
         return status;
-    if (tensor.offset > cursor->size || tensor.length > cursor->size - tensor.offset)
+    assert(tensor.rank >= 1 && tensor.rank <= RANK_MAX);
+    if (tensor.offset > walk->file_size || tensor.length > walk->file_size - tensor.offset)
         return zt_fail(error, ZT_INVALID, "mag §Tensors DataBounds", at,
                        "data of %" PRIu64 " bytes at %" PRIu64 " do not lie in the file",
                        tensor.length, tensor.offset);
-    if (tensor.length > 0 && tensor.offset < *lowest)
-        *lowest = tensor.offset;
-    return visitor != NULL ? visitor->tensor(visitor->context, &tensor, error) : ZT_OK;
+    if (tensor.length > 0 && tensor.offset < walk->lowest)
+        walk->lowest = tensor.offset;
+    return walk->builder != NULL ? zt_tensor_add(walk->builder, &tensor, error) : ZT_OK;
 }
 
-static enum zt_status walk(const struct mag_layout *layout, const struct mag_header *header,
-                           struct mag_cursor *cursor, const struct mag_visitor *visitor,
-                           struct zt_error *error)
+static enum zt_status read_records(struct walk *walk, struct zt_error *error)
 {
-    uint64_t lowest = UINT64_MAX;
-    enum zt_status status = walk_metadata(layout, cursor, header->metadata_count, visitor, error);
+    enum zt_status status = ZT_OK;
 
-    cursor->rule = "mag §Tensors Record";
-    for (uint32_t i = 0; status == ZT_OK && i < header->tensor_count; i++)
-        status = walk_tensor(layout, cursor, visitor, &lowest, error);
-    if (status == ZT_OK && lowest < cursor->position)
-        return zt_fail(error, ZT_INVALID, "mag §Tensors DataBounds", lowest,
-                       "data begin before the records end at %" PRIu64, cursor->position);
+    walk->cursor.position = MAG_HEADER_BYTES;
+    walk->lowest = UINT64_MAX;
+    walk->cursor.bounds_rule = "mag §Metadata Record";
+    for (uint32_t i = 0; status == ZT_OK && i < walk->header->metadata_count; i++)
+        status = read_metadata(walk, error);
+    walk->cursor.bounds_rule = "mag §Tensors Record";
+    for (uint32_t i = 0; status == ZT_OK && i < walk->header->tensor_count; i++)
+        status = read_tensor(walk, error);
+    if (status == ZT_OK && walk->lowest < walk->cursor.position)
+        return zt_fail(error, ZT_INVALID, "mag §Tensors DataBounds", walk->lowest,
+                       "data begin before the records end at %" PRIu64, walk->cursor.position);
     return status;
 }
 
-enum zt_status mag_records_walk(const struct mag_layout *layout, const struct mag_header *header,
-                                struct zt_source *source, const struct mag_visitor *visitor,
-                                uint64_t *out_end, struct zt_error *error)
+enum zt_status mag_records_measure(const struct mag_layout *layout, const struct mag_header *header,
+                                   struct zt_source *source, uint64_t *out_end,
+                                   struct zt_error *error)
 {
-    uint64_t room = zt_source_size(source) - MAG_HEADER_BYTES;
+    struct walk walk = {.layout = layout, .header = header, .file_size = zt_source_size(source)};
+    uint64_t room = walk.file_size - MAG_HEADER_BYTES;
     uint64_t wanted = (uint64_t)header->metadata_count * METADATA_MIN;
-    struct mag_cursor cursor;
     enum zt_status status;
 
+    assert(walk.file_size >= MAG_HEADER_BYTES);
     if (wanted > room || (uint64_t)header->tensor_count * layout->record_min > room - wanted)
         return zt_fail(error, ZT_INVALID, "mag §Header RecordCount", MAG_CHECKSUM_AT + 4,
                        "%" PRIu32 " tensors and %" PRIu32 " metadata do not fit the file",
                        header->tensor_count, header->metadata_count);
-    status = mag_cursor_open(&cursor, source, MAG_HEADER_BYTES, error);
+    status = zt_cursor_open(&walk.cursor, source, error);
+    if (status != ZT_OK)
+        return status;
+    status = read_records(&walk, error);
     if (status == ZT_OK)
-        status = walk(layout, header, &cursor, visitor, error);
-    if (status == ZT_OK)
-        *out_end = cursor.position;
-    mag_cursor_close(&cursor);
+        *out_end = walk.cursor.position;
+    zt_cursor_close(&walk.cursor);
     return status;
 }
 
-/* --- into the model --- */
-
-enum zt_status mag_tensor_add(struct zt_builder *builder, const struct mag_tensor *tensor,
-                              struct zt_error *error)
+enum zt_status mag_records_read(const struct mag_layout *layout, const struct mag_header *header,
+                                struct zt_builder *builder, struct zt_error *error)
 {
-    struct zt_object *object;
-    struct zt_component *component;
-    enum zt_status status = zt_builder_object(builder, &object, error);
+    struct zt_model *model = builder->model;
+    struct walk walk = {.layout = layout,
+                        .header = header,
+                        .file_size = model->file_size,
+                        .builder = builder,
+                        .attributes = {.is_by_name = true}};
+    enum zt_status status;
 
-    if (status != ZT_OK)
-        return status;
-    object->name = (const char *)builder->model->storage->manifest + tensor->key_at;
-    object->name_length = tensor->key_length;
-    object->format = "dense";
-    object->format_length = 5;
-    object->layout = ZT_LAYOUT_DENSE;
-    for (unsigned i = 0; status == ZT_OK && i < tensor->rank; i++)
-        status = zt_builder_dimension(builder, tensor->shape[i], error);
+    assert(model->manifest_offset == 0 && model->manifest_length >= MAG_HEADER_BYTES);
+    zt_cursor_over(&walk.cursor, model->storage->manifest, model->manifest_length);
+    status = read_records(&walk, error);
     if (status == ZT_OK)
-        status = zt_builder_component(builder, &component, error);
-    if (status != ZT_OK)
-        return status;
-    component->name = "data";
-    component->name_length = 4;
-    component->encoding = ZT_ENCODING_RAW;
-    component->encoding_name = "raw";
-    component->encoding_length = 3;
-    component->dtype = (uint8_t)tensor->dtype;
-    component->logical = (uint8_t)tensor->logical;
-    component->type = zt_logical_name(tensor->logical);
-    component->type_length = component->type != NULL ? (uint32_t)strlen(component->type) : 0;
-    component->offset = tensor->offset;
-    component->length = component->decoded_length = tensor->length;
-    return ZT_OK;
+        status =
+            zt_attribute_list_check(&walk.attributes, builder, "mag §Names DuplicateName", error);
+    if (status == ZT_OK && walk.attributes.count > 0)
+        status = zt_attribute_list_keep(&walk.attributes, builder, &model->attributes, error);
+    zt_attribute_list_free(&walk.attributes);
+    return status;
 }

@@ -1,9 +1,12 @@
 /* NPY headers: a parser of the one kind of Python literal that they are. */
 #include "formats/npy_header.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/little_endian.h"
+#include "formats/component.h"
 #include "model/layout.h"
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
@@ -46,8 +49,7 @@ enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes
     if (available_bytes < length)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
                        "the header ends before its length");
-    for (unsigned i = 0; i < width; i++)
-        length += (uint64_t)bytes[LENGTH_AT + i] << 8 * i;
+    length += width == 2 ? zt_load_le16(bytes + LENGTH_AT) : zt_load_le32(bytes + LENGTH_AT);
     if (length > available_bytes)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
                        "a header of %" PRIu64 " bytes where there are %" PRIu64, length,
@@ -344,19 +346,22 @@ enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const stru
 
 /* --- into the model --- */
 
-enum zt_status npy_header_add(const struct npy_header *header, struct zt_builder *builder,
-                              struct zt_component **out_component, struct zt_error *error)
+enum zt_status npy_array_add(const struct npy_header *header, struct zt_text name, uint64_t offset,
+                             struct zt_builder *builder, struct zt_error *error)
 {
+    struct zt_tensor tensor = {.name = name,
+                               .rank = header->rank,
+                               .dtype = header->dtype,
+                               .logical = header->logical,
+                               .offset = offset,
+                               .length = header->data_bytes};
     struct zt_arrangement *arrangement;
     struct zt_component *component;
-    struct zt_object *object;
     void *held;
-    enum zt_status status = zt_builder_object(builder, &object, error);
+    enum zt_status status;
 
-    for (unsigned i = 0; status == ZT_OK && i < header->rank; i++)
-        status = zt_builder_dimension(builder, header->shape[i], error);
-    if (status == ZT_OK)
-        status = zt_builder_component(builder, &component, error);
+    memcpy(tensor.shape, header->shape, header->rank * sizeof(*header->shape));
+    status = zt_tensor_add(builder, &tensor, error);
     if (status == ZT_OK)
         status = zt_arena_take(&builder->model->storage->arena, sizeof(*arrangement), &held, error);
     if (status != ZT_OK)
@@ -364,33 +369,21 @@ enum zt_status npy_header_add(const struct npy_header *header, struct zt_builder
     arrangement = held;
     *arrangement = (struct zt_arrangement){
         .lead_bytes = header->length_bytes, .fortran = header->is_fortran, .rank = header->rank};
-    object->name = component->name = "data";
-    object->name_length = component->name_length = 4;
-    object->format = "dense";
-    object->format_length = 5;
-    object->layout = ZT_LAYOUT_DENSE;
+    component = zt_last_component(builder);
     component->arrangement = arrangement;
-    component->dtype = (uint8_t)header->dtype;
-    component->logical = (uint8_t)header->logical;
-    component->type = zt_logical_name(header->logical);
-    component->type_length = component->type != NULL ? (uint32_t)strlen(component->type) : 0;
-    component->encoding = ZT_ENCODING_RAW;
-    component->encoding_name = "raw";
-    component->encoding_length = 3;
     component->big_endian = header->is_big_endian;
-    component->length = component->decoded_length = header->data_bytes;
-    *out_component = component;
     return ZT_OK;
 }
 
-void npy_settle_shapes(struct zt_model *model)
+void npy_attach_shapes(struct zt_model *model)
 {
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
-        /* The readers of NPY put it into the arena; to everybody else it is constant. */
+        /* npy_array_add put it into the arena; to everybody else it is constant. */
         struct zt_arrangement *arrangement =
             (struct zt_arrangement *)(uintptr_t)zt_object_components(model, object)->arrangement;
 
+        assert(arrangement != NULL && arrangement->rank == object->rank);
         arrangement->shape = zt_object_shape(model, object);
     }
 }

@@ -47,12 +47,12 @@ enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes
 enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const struct npy_place *place,
                                struct npy_header *out_header, struct zt_error *error);
 
-/* Adds the dense object that the header describes, its component "data" with the arrangement (in
- * the model's arena, its shape not set yet), dtype, and lengths as if stored raw. */
-enum zt_status npy_header_add(const struct npy_header *header, struct zt_builder *builder,
-                              struct zt_component **out_component, struct zt_error *error);
+/* Adds the dense object that the header describes, its component "data" stored raw at offset, with
+ * the arrangement (in the model's arena; npy_attach_shapes completes it). */
+enum zt_status npy_array_add(const struct npy_header *header, struct zt_text name, uint64_t offset,
+                             struct zt_builder *builder, struct zt_error *error);
 
-/* Once the model's arrays lie still: lets its components' arrangements point to their shapes. */
-void npy_settle_shapes(struct zt_model *model);
+/* Once the builder has finished: lets the components' arrangements point to their shapes. */
+void npy_attach_shapes(struct zt_model *model);
 
 #endif

@@ -5,27 +5,30 @@
  * as much as gives the array's header. Names are labels and never paths. */
 #include "formats/formats.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coding/inflate_stream.h"
+#include "formats/component.h"
 #include "formats/npy_header.h"
-#include "formats/npz_name.h"
 #include "formats/zip.h"
 #include "model/extents.h"
+#include "zt/utf8.h"
 
 /* Read at first of an entry: a header of NumPy's, and as much for the ZIP archive's. */
 #define GLANCE_BYTES 512
 #define SCRATCH_SIZE (ZIP_LOCAL_MAX + NPY_HEADER_MAX)
 /* "crc32:" and eight digits. */
 #define DIGEST_LENGTH 14
+#define SUFFIX        ".npy"
 
 struct reading {
     struct zt_source *source;
     struct zip_directory directory;
-    struct zt_builder builder;
+    struct zt_builder *builder;
     struct zt_inflate_stream *stream; /* made for the first deflated entry */
     /* By component: from the entry's local header to its component's first byte. */
     uint32_t *lead_lengths;
@@ -40,6 +43,88 @@ struct array {
     uint64_t data_offset; /* absolute: after the local header */
     struct npy_header header;
 };
+
+/* --- names: without ".npy", and what a writer had to percent-encode decoded again --- */
+
+static bool name_ends(const struct zip_entry *entry, const char *suffix)
+{
+    size_t length = strlen(suffix);
+
+    return entry->name.length >= length &&
+           memcmp(entry->name.bytes + entry->name.length - length, suffix, length) == 0;
+}
+
+static int hex_value(char digit)
+{
+    const char *digits = "0123456789ABCDEF0123456789abcdef";
+    const char *at = digit != '\0' ? strchr(digits, digit) : NULL;
+
+    return at != NULL ? (int)((at - digits) % 16) : -1;
+}
+
+/* The character that %XX at bytes (left of them remain) stands for, or -1 when it stands for
+ * itself. */
+static int decoded_at(const char *bytes, size_t left)
+{
+    int high = left >= 3 && bytes[0] == '%' ? hex_value(bytes[1]) : -1;
+    int low = high >= 0 ? hex_value(bytes[2]) : -1;
+    int character = high * 16 + low;
+
+    if (high < 0 || low < 0)
+        return -1;
+    return character < 0x20 || character == 0x7F || strchr("%/\\:", character) != NULL ? character
+                                                                                       : -1;
+}
+
+static bool has_encoded(struct zt_text name)
+{
+    for (size_t i = 0; i < name.length; i++)
+        if (decoded_at(name.bytes + i, name.length - i) >= 0)
+            return true;
+    return false;
+}
+
+static enum zt_status decode(struct zt_text name, struct zt_arena *arena, struct zt_text *out_name,
+                             struct zt_error *error)
+{
+    void *held;
+    size_t length = 0;
+    enum zt_status status = zt_arena_take(arena, name.length, &held, error);
+    char *to;
+
+    if (status != ZT_OK)
+        return status;
+    to = held;
+    for (size_t i = 0; i < name.length; i++) {
+        int character = decoded_at(name.bytes + i, name.length - i);
+
+        to[length++] = character >= 0 ? (char)character : name.bytes[i];
+        i += character >= 0 ? 2 : 0;
+    }
+    *out_name = (struct zt_text){to, length};
+    return ZT_OK;
+}
+
+/* The object's name, borrowed from the entry or, where something is decoded, in the arena. */
+static enum zt_status read_name(const struct zip_entry *entry, struct zt_arena *arena,
+                                struct zt_text *out_name, struct zt_error *error)
+{
+    struct zt_text name = {entry->name.bytes, entry->name.length - strlen(SUFFIX)};
+    enum zt_status status = ZT_OK;
+
+    if (name.length > 0 && has_encoded(name))
+        status = decode(name, arena, &name, error);
+    if (status != ZT_OK)
+        return status;
+    if (name.length == 0 || memchr(name.bytes, 0, name.length) != NULL ||
+        !zt_utf8_valid(name.bytes, name.length))
+        return zt_fail(error, ZT_INVALID, "npz §Names Name", entry->offset,
+                       "the name of an array is empty, holds a NUL or is not UTF-8");
+    *out_name = name;
+    return ZT_OK;
+}
+
+/* --- an entry's bytes --- */
 
 /* Reads on until length bytes of the entry are there. */
 static enum zt_status look_ahead(struct reading *reading, const struct zip_entry *entry,
@@ -186,7 +271,7 @@ static enum zt_status set_digest(struct reading *reading, uint32_t crc32,
     char text[DIGEST_LENGTH + 1];
     void *held;
     enum zt_status status =
-        zt_arena_take(&reading->builder.model->storage->arena, DIGEST_LENGTH, &held, error);
+        zt_arena_take(&reading->builder->model->storage->arena, DIGEST_LENGTH, &held, error);
 
     if (status != ZT_OK)
         return status;
@@ -197,26 +282,21 @@ static enum zt_status set_digest(struct reading *reading, uint32_t crc32,
     return ZT_OK;
 }
 
-/* The component's range is the whole entry at first, so that overlap of headers is found too;
- * narrow() follows. */
+/* The component's range is the whole entry at first, so that headers that overlap are found too;
+ * drop_leads() follows. */
 static enum zt_status add_array(struct reading *reading, const struct array *array,
                                 struct zt_text name, struct zt_error *error)
 {
     const struct zip_entry *entry = &array->entry;
-    struct zt_builder *builder = &reading->builder;
+    struct zt_builder *builder = reading->builder;
     uint64_t lead = array->data_offset - entry->header_offset;
-    struct zt_component *component = NULL;
-    enum zt_status status = npy_header_add(&array->header, builder, &component, error);
-    struct zt_object *object;
+    struct zt_component *component;
+    enum zt_status status =
+        npy_array_add(&array->header, name, entry->header_offset, builder, error);
 
-    if (status == ZT_OK)
-        status = set_digest(reading, entry->crc32, component, error);
     if (status != ZT_OK)
         return status;
-    object = &builder->objects[builder->model->object_count - 1];
-    object->name = name.bytes;
-    object->name_length = (uint32_t)name.length;
-    component->offset = entry->header_offset;
+    component = zt_last_component(builder);
     component->length = lead + entry->stored_length;
     if (entry->method == ZIP_DEFLATED) {
         component->encoding = ZT_ENCODING_DEFLATE;
@@ -225,8 +305,10 @@ static enum zt_status add_array(struct reading *reading, const struct array *arr
     } else {
         lead += array->header.length_bytes;
     }
+    assert(builder->model->component_count <= reading->directory.entry_count);
+    assert(lead <= component->length);
     reading->lead_lengths[builder->model->component_count - 1] = (uint32_t)lead;
-    return ZT_OK;
+    return set_digest(reading, entry->crc32, component, error);
 }
 
 static enum zt_status take_entry(struct reading *reading, const struct zip_entry *entry,
@@ -235,7 +317,7 @@ static enum zt_status take_entry(struct reading *reading, const struct zip_entry
     struct array array = {.entry = *entry};
     struct zt_text name = {NULL, 0};
     enum zt_status status =
-        npz_name_read(entry, &reading->builder.model->storage->arena, &name, error);
+        read_name(entry, &reading->builder->model->storage->arena, &name, error);
 
     if (status != ZT_OK)
         return status;
@@ -250,7 +332,7 @@ static enum zt_status take_entry(struct reading *reading, const struct zip_entry
 static enum zt_status read_entries(struct reading *reading, struct zt_error *error)
 {
     const struct zip_directory *directory = &reading->directory;
-    const struct zt_model *model = reading->builder.model;
+    const struct zt_model *model = reading->builder->model;
     uint64_t position = 0;
     struct zip_entry entry;
 
@@ -258,10 +340,10 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
         enum zt_status status =
             zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
 
-        if (status == ZT_OK && npz_name_ends(&entry, "data.pkl"))
+        if (status == ZT_OK && name_ends(&entry, "data.pkl"))
             status = zt_fail(error, ZT_UNSUPPORTED, NULL, 0,
                              "the content is PyTorch (ZIP), which is not read");
-        if (status == ZT_OK && npz_name_ends(&entry, NPZ_SUFFIX))
+        if (status == ZT_OK && name_ends(&entry, SUFFIX))
             status = take_entry(reading, &entry, error);
         if (status != ZT_OK)
             return status;
@@ -276,63 +358,77 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
     return ZT_OK;
 }
 
-/* Components stand in the order of the directory, so the lengths beside them still fit. */
-static void narrow(struct zt_model *model, const uint32_t *lead_lengths)
+static enum zt_status read_directory(void *state, struct zt_builder *builder,
+                                     struct zt_error *error)
 {
-    /* Nobody has seen the model yet. */
-    struct zt_component *components = (struct zt_component *)(uintptr_t)model->components;
+    struct reading *reading = state;
 
-    for (uint32_t i = 0; i < model->component_count; i++) {
-        components[i].offset += lead_lengths[i];
-        components[i].length -= lead_lengths[i];
-    }
-}
-
-static enum zt_status build(struct reading *reading, struct zt_model **out_model,
-                            struct zt_error *error)
-{
-    struct zt_model *model = NULL;
-    enum zt_status status;
-
-    reading->builder.model->format = ZT_FORMAT_NPZ;
-    reading->builder.model->format_name = "npz";
+    reading->builder = builder;
     reading->scratch = malloc(SCRATCH_SIZE);
     reading->lead_lengths =
         calloc((size_t)reading->directory.entry_count + 1, sizeof(*reading->lead_lengths));
     if (reading->scratch == NULL || reading->lead_lengths == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
-    status = read_entries(reading, error);
+    return read_entries(reading, error);
+}
+
+/* --- the whole --- */
+
+static enum zt_status locate(void *state, struct zt_source *source,
+                             struct zt_manifest_place *out_place, struct zt_error *error)
+{
+    struct reading *reading = state;
+    enum zt_status status = zip_directory_find(source, &reading->directory, error);
+
     if (status == ZT_OK)
-        status = zt_builder_finish(&reading->builder, "npz §Names DuplicateName", &model, error);
+        *out_place = (struct zt_manifest_place){.offset = reading->directory.offset,
+                                                .length = reading->directory.length};
+    return status;
+}
+
+/* Leaves in each component its own bytes alone. Components stand in the order of the directory, so
+ * the lengths beside them still fit. */
+static void drop_leads(struct zt_model *model, const uint32_t *lead_lengths)
+{
+    /* Nobody has seen the model yet. */
+    struct zt_component *components = (struct zt_component *)(uintptr_t)model->components;
+
+    for (uint32_t i = 0; i < model->component_count; i++) {
+        assert(lead_lengths[i] <= components[i].length);
+        components[i].offset += lead_lengths[i];
+        components[i].length -= lead_lengths[i];
+    }
+}
+
+static enum zt_status check_model(void *state, struct zt_model *model, struct zt_error *error)
+{
+    const struct reading *reading = state;
+    enum zt_status status = zt_extents_check(model, true, "npz §Entry Overlap", error);
+
     if (status != ZT_OK)
         return status;
-    status = zt_extents_check(model, true, "npz §Entry Overlap", error);
-    if (status != ZT_OK) {
-        zt_model_free(model);
-        return status;
-    }
-    narrow(model, reading->lead_lengths);
-    npy_settle_shapes(model);
-    *out_model = model;
+    drop_leads(model, reading->lead_lengths);
+    npy_attach_shapes(model);
     return ZT_OK;
 }
+
+static const struct zt_reader reader = {
+    .format = ZT_FORMAT_NPZ,
+    .name = "npz",
+    .duplicate_rule = "npz §Names DuplicateName",
+    .locate = locate,
+    .read = read_directory,
+    .check = check_model,
+};
 
 enum zt_status npz_open(struct zt_source *source, struct zt_model **out_model,
                         struct zt_error *error)
 {
     struct reading reading = {.source = source};
-    enum zt_status status = zip_directory_find(source, &reading.directory, error);
+    enum zt_status status = zt_reader_open(&reader, &reading, source, out_model, error);
 
-    if (status == ZT_OK)
-        status = zt_builder_init(&reading.builder, source, reading.directory.offset,
-                                 reading.directory.length, error);
-    if (status != ZT_OK)
-        return status;
-    status = build(&reading, out_model, error);
     zt_inflate_stream_free(reading.stream);
     free(reading.scratch);
     free(reading.lead_lengths);
-    /* A builder that has handed its model out holds nothing. */
-    zt_builder_abandon(&reading.builder);
     return status;
 }

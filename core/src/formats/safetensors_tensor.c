@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/fields.h"
+#include "formats/component.h"
 #include "model/extents.h"
 
 /* --- dtypes --- */
@@ -60,6 +60,7 @@ static const struct tensor_type *find_type(struct zt_text name)
 struct entry {
     struct safetensors_reading *reading;
     const struct tensor_type *type;
+    struct zt_tensor tensor;
     uint64_t elements;
     uint64_t begin;
     uint64_t end;
@@ -68,8 +69,8 @@ struct entry {
     uint64_t offsets_at;
 };
 
-static enum zt_status refuse_value(const struct zt_json_item *value, const char *message,
-                                   struct zt_error *error)
+static enum zt_status fail_schema(const struct zt_json_item *value, const char *message,
+                                  struct zt_error *error)
 {
     return zt_fail(error, ZT_INVALID, SAFETENSORS_SCHEMA, value->offset, "%s", message);
 }
@@ -79,7 +80,7 @@ static enum zt_status read_dtype(struct entry *entry, const struct zt_json_item 
 {
     entry->dtype_at = value->offset;
     if (value->kind != ZT_JSON_TEXT)
-        return refuse_value(value, "\"dtype\" is not a text", error);
+        return fail_schema(value, "\"dtype\" is not a text", error);
     entry->type = find_type(value->text);
     if (entry->type == NULL) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header Dtype", value->offset,
@@ -92,20 +93,19 @@ static enum zt_status read_dtype(struct entry *entry, const struct zt_json_item 
 static enum zt_status read_extent(struct entry *entry, const struct zt_json_item *value,
                                   struct zt_error *error)
 {
-    struct zt_builder *builder = &entry->reading->builder;
+    struct zt_tensor *tensor = &entry->tensor;
     uint64_t extent;
 
     if (!zt_json_uint(value, &extent))
-        return refuse_value(value, "a dimension is not a whole number below 2^64", error);
-    if (builder->objects[builder->model->object_count - 1].rank == ZT_RANK_MAX) {
+        return fail_schema(value, "a dimension is not a whole number below 2^64", error);
+    if (tensor->rank == ZT_RANK_MAX)
         return zt_fail(error, ZT_INVALID, "safetensors §Header Shape", entry->shape_at,
                        "more than %d dimensions", ZT_RANK_MAX);
-    }
-    if (__builtin_mul_overflow(entry->elements, extent, &entry->elements)) {
+    if (__builtin_mul_overflow(entry->elements, extent, &entry->elements))
         return zt_fail(error, ZT_INVALID, "safetensors §Header Shape", entry->shape_at,
                        "the number of elements does not fit in 64 bits");
-    }
-    return zt_builder_dimension(builder, extent, error);
+    tensor->shape[tensor->rank++] = extent;
+    return ZT_OK;
 }
 
 static enum zt_status read_shape(struct entry *entry, const struct zt_json_item *value,
@@ -117,7 +117,7 @@ static enum zt_status read_shape(struct entry *entry, const struct zt_json_item 
 
     entry->shape_at = value->offset;
     if (value->kind != ZT_JSON_ARRAY)
-        return refuse_value(value, "\"shape\" is not an array", error);
+        return fail_schema(value, "\"shape\" is not an array", error);
     entry->elements = 1;
     for (;;) {
         enum zt_status status = zt_json_element(&entry->reading->json, &walk, &more, error);
@@ -143,7 +143,7 @@ static enum zt_status read_offsets(struct entry *entry, const struct zt_json_ite
 
     entry->offsets_at = value->offset;
     if (value->kind != ZT_JSON_ARRAY)
-        return refuse_value(value, "\"data_offsets\" is not an array", error);
+        return fail_schema(value, "\"data_offsets\" is not an array", error);
     for (;;) {
         enum zt_status status = zt_json_element(&entry->reading->json, &walk, &more, error);
 
@@ -155,12 +155,12 @@ static enum zt_status read_offsets(struct entry *entry, const struct zt_json_ite
         if (status != ZT_OK)
             return status;
         if (count == 2 || !zt_json_uint(&item, &numbers[count++])) {
-            return refuse_value(&item, "\"data_offsets\" is not two whole numbers below 2^64",
-                                error);
+            return fail_schema(&item, "\"data_offsets\" is not two whole numbers below 2^64",
+                               error);
         }
     }
     if (count != 2)
-        return refuse_value(value, "\"data_offsets\" is not two numbers", error);
+        return fail_schema(value, "\"data_offsets\" is not two numbers", error);
     entry->begin = numbers[0];
     entry->end = numbers[1];
     return ZT_OK;
@@ -247,60 +247,48 @@ static enum zt_status check_size(const struct entry *entry, struct zt_error *err
 static enum zt_status check_fields(const struct entry *entry, const struct zt_json_item *value,
                                    struct zt_error *error)
 {
-    if (entry->dtype_at == 0 || entry->shape_at == 0 || entry->offsets_at == 0) {
-        return refuse_value(value, "a tensor lacks \"dtype\", \"shape\" or \"data_offsets\"",
-                            error);
-    }
+    if (entry->dtype_at == 0 || entry->shape_at == 0 || entry->offsets_at == 0)
+        return fail_schema(value, "a tensor lacks \"dtype\", \"shape\" or \"data_offsets\"", error);
     return check_size(entry, error);
 }
 
-static enum zt_status add_component(const struct entry *entry, struct zt_error *error)
+static enum zt_status add_tensor(struct entry *entry, struct zt_error *error)
 {
-    struct zt_component *component;
-    enum zt_status status = zt_builder_component(&entry->reading->builder, &component, error);
-    const struct tensor_type *type;
+    struct zt_builder *builder = entry->reading->builder;
+    struct zt_tensor *tensor = &entry->tensor;
+    const struct tensor_type *type = entry->type;
+    enum zt_status status;
 
-    if (status != ZT_OK)
-        return status;
-    type = entry->type;
-    component->name = "data";
-    component->name_length = 4;
-    component->dtype = (uint8_t)type->dtype;
-    component->logical = (uint8_t)type->logical;
-    if (type->logical != ZT_LOGICAL_NONE) {
-        component->type = type->own_type != NULL ? type->own_type : zt_logical_name(type->logical);
-        component->type_length = (uint32_t)strlen(component->type);
+    assert(entry->begin <= entry->end && entry->end <= entry->reading->data_length);
+    tensor->dtype = type->dtype;
+    tensor->logical = type->logical;
+    tensor->offset = entry->reading->data_offset + entry->begin;
+    tensor->length = entry->end - entry->begin;
+    status = zt_tensor_add(builder, tensor, error);
+    if (status == ZT_OK && type->own_type != NULL) {
+        struct zt_component *component = zt_last_component(builder);
+
+        component->type = type->own_type;
+        component->type_length = (uint32_t)strlen(type->own_type);
     }
-    component->offset = entry->reading->data_offset + entry->begin;
-    component->length = entry->end - entry->begin;
-    zt_component_set_encoding(component, (struct zt_text){NULL, 0});
-    return ZT_OK;
+    return status;
 }
 
 enum zt_status safetensors_tensor_read(struct safetensors_reading *reading,
                                        const struct zt_json_item *key, struct zt_error *error)
 {
-    struct entry entry = {.reading = reading};
+    struct entry entry = {.reading = reading, .tensor.name = key->text};
     struct zt_json_item value;
-    struct zt_object *object;
-    enum zt_status status = zt_builder_object(&reading->builder, &object, error);
+    enum zt_status status = zt_json_next(&reading->json, &value, error);
 
-    if (status != ZT_OK)
-        return status;
-    object->name = key->text.bytes;
-    object->name_length = (uint32_t)key->text.length;
-    object->format = "dense";
-    object->format_length = 5;
-    object->layout = ZT_LAYOUT_DENSE;
-    status = zt_json_next(&reading->json, &value, error);
     if (status == ZT_OK && value.kind != ZT_JSON_OBJECT)
-        status = refuse_value(&value, "a tensor is not an object", error);
+        status = fail_schema(&value, "a tensor is not an object", error);
     if (status == ZT_OK)
         status = read_fields(&entry, error);
     if (status == ZT_OK)
         status = check_fields(&entry, &value, error);
     if (status == ZT_OK)
-        status = add_component(&entry, error);
+        status = add_tensor(&entry, error);
     if (status != ZT_OK)
         zt_error_within(error, key->text, (struct zt_text){NULL, 0});
     return status;
@@ -331,9 +319,9 @@ static int compare_places(const void *a, const void *b)
     return ((*left)->length > (*right)->length) - ((*left)->length < (*right)->length);
 }
 
-static enum zt_status refuse_tiling(const struct zt_model *model,
-                                    const struct zt_component *component, uint64_t at,
-                                    struct zt_error *error)
+static enum zt_status fail_tiling(const struct zt_model *model,
+                                  const struct zt_component *component, uint64_t at,
+                                  struct zt_error *error)
 {
     const struct zt_object *object = zt_component_owner(model, component);
 
@@ -358,7 +346,7 @@ static enum zt_status check_sorted(const struct zt_model *model,
 
     for (uint32_t i = 0; i < model->component_count; i++) {
         if (sorted[i]->offset != at)
-            return refuse_tiling(model, sorted[i], at, error);
+            return fail_tiling(model, sorted[i], at, error);
         at += sorted[i]->length;
     }
     if (at != model->file_size) {

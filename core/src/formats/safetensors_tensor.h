@@ -10,7 +10,7 @@
 #define SAFETENSORS_SCHEMA    "safetensors §Header Schema"
 
 struct safetensors_reading {
-    struct zt_builder builder;
+    struct zt_builder *builder;
     struct zt_json_reader json;
     /* The bytes after the header: where they begin in the file, and how many there are. */
     uint64_t data_offset;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/little_endian.h"
+#include "base/little_endian.h"
 
 #define END_MAGIC     0x06054B50u
 #define END64_MAGIC   0x06064B50u
@@ -46,8 +46,8 @@ struct end {
 static size_t find_end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = length - END_BYTES + 1; at-- > 0;)
-        if (load_le32(bytes + at) == END_MAGIC &&
-            load_le16(bytes + at + 20) == length - at - END_BYTES)
+        if (zt_load_le32(bytes + at) == END_MAGIC &&
+            zt_load_le16(bytes + at + 20) == length - at - END_BYTES)
             return at;
     return SIZE_MAX;
 }
@@ -79,11 +79,11 @@ static enum zt_status read_end(struct zt_source *source, struct end *out_end,
     }
     *out_end =
         (struct end){.offset = size - length + at,
-                     .disks = (uint64_t)load_le16(bytes + at + 4) | load_le16(bytes + at + 6),
-                     .disk_entry_count = load_le16(bytes + at + 8),
-                     .directory = {.entry_count = load_le16(bytes + at + 10),
-                                   .length = load_le32(bytes + at + 12),
-                                   .offset = load_le32(bytes + at + 16)}};
+                     .disks = (uint64_t)zt_load_le16(bytes + at + 4) | zt_load_le16(bytes + at + 6),
+                     .disk_entry_count = zt_load_le16(bytes + at + 8),
+                     .directory = {.entry_count = zt_load_le16(bytes + at + 10),
+                                   .length = zt_load_le32(bytes + at + 12),
+                                   .offset = zt_load_le32(bytes + at + 16)}};
 out:
     free(bytes);
     return status;
@@ -99,11 +99,11 @@ static enum zt_status take_end64(const uint8_t *record, uint64_t record_at, stru
                                  struct zt_error *error)
 {
     struct end wide = {.offset = record_at,
-                       .disks = (uint64_t)load_le32(record + 16) | load_le32(record + 20),
-                       .disk_entry_count = load_le64(record + 24),
-                       .directory = {.entry_count = load_le64(record + 32),
-                                     .length = load_le64(record + 40),
-                                     .offset = load_le64(record + 48)}};
+                       .disks = (uint64_t)zt_load_le32(record + 16) | zt_load_le32(record + 20),
+                       .disk_entry_count = zt_load_le64(record + 24),
+                       .directory = {.entry_count = zt_load_le64(record + 32),
+                                     .length = zt_load_le64(record + 40),
+                                     .offset = zt_load_le64(record + 48)}};
 
     if (!agrees(end->disk_entry_count, UINT16_MAX, wide.disk_entry_count) ||
         !agrees(end->directory.entry_count, UINT16_MAX, wide.directory.entry_count) ||
@@ -127,17 +127,17 @@ static enum zt_status read_end64(struct zt_source *source, struct end *end, stru
     if (end->offset < LOCATOR_BYTES + END64_BYTES)
         return ZT_OK;
     status = zt_source_read_at(source, locator_at, locator, sizeof(locator), error);
-    if (status != ZT_OK || load_le32(locator) != LOCATOR_MAGIC)
+    if (status != ZT_OK || zt_load_le32(locator) != LOCATOR_MAGIC)
         return status;
-    record_at = load_le64(locator + 8);
+    record_at = zt_load_le64(locator + 8);
     if (record_at > locator_at - END64_BYTES)
         return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", locator_at,
                        "the zip64 end record is said to be at %" PRIu64, record_at);
     status = zt_source_read_at(source, record_at, record, sizeof(record), error);
     if (status != ZT_OK)
         return status;
-    if (load_le32(record) != END64_MAGIC ||
-        load_le64(record + 4) != locator_at - record_at - END64_UNCOUNTED)
+    if (zt_load_le32(record) != END64_MAGIC ||
+        zt_load_le64(record + 4) != locator_at - record_at - END64_UNCOUNTED)
         return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", record_at,
                        "there is no zip64 end record where the locator says");
     return take_end64(record, record_at, end, error);
@@ -185,11 +185,11 @@ static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[]
 
     /* Fewer than four bytes at the end are padding. */
     for (size_t at = 0; length - at >= 4;) {
-        size_t part = load_le16(extra + at + 2);
+        size_t part = zt_load_le16(extra + at + 2);
 
         if (part > length - at - 4)
             return false;
-        if (load_le16(extra + at) == EXTRA_ZIP64 && field == NULL) {
+        if (zt_load_le16(extra + at) == EXTRA_ZIP64 && field == NULL) {
             field = extra + at + 4;
             field_length = part;
         }
@@ -200,7 +200,7 @@ static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[]
             continue;
         if (field_length < 8)
             return false;
-        *numbers[i] = load_le64(field);
+        *numbers[i] = zt_load_le64(field);
         field += 8;
         field_length -= 8;
     }
@@ -222,19 +222,19 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
     struct zip_entry entry;
     uint64_t *const numbers[] = {&entry.length, &entry.stored_length, &entry.header_offset};
 
-    if (left < ENTRY_BYTES || load_le32(record) != ENTRY_MAGIC)
+    if (left < ENTRY_BYTES || zt_load_le32(record) != ENTRY_MAGIC)
         return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
                        "no record of an entry begins here");
-    name = load_le16(record + 28);
-    extra = load_le16(record + 30);
-    length = ENTRY_BYTES + name + extra + load_le16(record + 32);
+    name = zt_load_le16(record + 28);
+    extra = zt_load_le16(record + 30);
+    length = ENTRY_BYTES + name + extra + zt_load_le16(record + 32);
     entry = (struct zip_entry){.name = {(const char *)record + ENTRY_BYTES, name},
-                               .flags = load_le16(record + 8),
-                               .method = load_le16(record + 10),
-                               .crc32 = load_le32(record + 16),
-                               .stored_length = load_le32(record + 20),
-                               .length = load_le32(record + 24),
-                               .header_offset = load_le32(record + 42),
+                               .flags = zt_load_le16(record + 8),
+                               .method = zt_load_le16(record + 10),
+                               .crc32 = zt_load_le32(record + 16),
+                               .stored_length = zt_load_le32(record + 20),
+                               .length = zt_load_le32(record + 24),
+                               .header_offset = zt_load_le32(record + 42),
                                .offset = at};
     if (length > left)
         return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
@@ -242,7 +242,7 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
     if (!widen(record + ENTRY_BYTES + name, extra, numbers, 3))
         return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
                        "the extra fields of an entry are malformed");
-    if (load_le16(record + 34) != 0 && load_le16(record + 34) != UINT16_MAX)
+    if (zt_load_le16(record + 34) != 0 && zt_load_le16(record + 34) != UINT16_MAX)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, at,
                        "a ZIP archive of several volumes, which is not read");
     if (entry.header_offset > directory->offset ||
@@ -277,31 +277,31 @@ enum zt_status zip_entry_check_kind(const struct zip_entry *entry, struct zt_err
 enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *header,
                                  size_t *out_length, struct zt_error *error)
 {
-    if (load_le32(header) != LOCAL_MAGIC)
+    if (zt_load_le32(header) != LOCAL_MAGIC)
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "no entry begins where the directory says");
-    *out_length = ZIP_LOCAL_MIN + load_le16(header + 26) + load_le16(header + 28);
+    *out_length = ZIP_LOCAL_MIN + zt_load_le16(header + 26) + zt_load_le16(header + 28);
     return ZT_OK;
 }
 
 enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *header,
                                struct zt_error *error)
 {
-    uint16_t flags = load_le16(header + 6);
-    size_t name = load_le16(header + 26);
-    uint64_t stored_length = load_le32(header + 18);
-    uint64_t length = load_le32(header + 22);
-    uint32_t crc32 = load_le32(header + 14);
+    uint16_t flags = zt_load_le16(header + 6);
+    size_t name = zt_load_le16(header + 26);
+    uint64_t stored_length = zt_load_le32(header + 18);
+    uint64_t length = zt_load_le32(header + 22);
+    uint32_t crc32 = zt_load_le32(header + 14);
     uint64_t *const numbers[] = {&length, &stored_length};
 
     if (name != entry->name.length || memcmp(header + ZIP_LOCAL_MIN, entry->name.bytes, name) != 0)
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the entry's own header has another name");
-    if (load_le16(header + 8) != entry->method ||
+    if (zt_load_le16(header + 8) != entry->method ||
         ((flags ^ entry->flags) & (FLAGS_UNSUPPORTED | FLAG_DESCRIPTOR)) != 0)
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the entry's own header has another method or other flags");
-    if (!widen(header + ZIP_LOCAL_MIN + name, load_le16(header + 28), numbers, 2))
+    if (!widen(header + ZIP_LOCAL_MIN + name, zt_load_le16(header + 28), numbers, 2))
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the extra fields of the entry's own header are malformed");
     /* Written before they were known, they stand behind the data, and in the directory. */

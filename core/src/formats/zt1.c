@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "formats/zt1_object.h"
-#include "model/extents.h"
 #include "model/layout.h"
 
 static const char magic[8] = {'Z', 'T', 'E', 'N', '1', '0', '0', '0'};
@@ -82,75 +82,77 @@ static enum zt_status read_frame(struct zt_source *source, struct frame *out_fra
 
 /* --- the root --- */
 
-enum root_field { VERSION, OBJECTS, ATTRIBUTES, GENERATOR, ROOT_FIELDS };
-
-static const struct zt_text root_names_1_0[ROOT_FIELDS] = {
-    [VERSION] = ZT_FIELD_NAME("version"),
-    [OBJECTS] = ZT_FIELD_NAME("tensors"),
-    [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
-    [GENERATOR] = ZT_FIELD_NAME("generator")};
-static const struct zt_text root_names[ROOT_FIELDS] = {[VERSION] = ZT_FIELD_NAME("version"),
-                                                       [OBJECTS] = ZT_FIELD_NAME("objects"),
-                                                       [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
-                                                       [GENERATOR] = ZT_FIELD_NAME("generator")};
-
-static enum zt_status take_version(struct zt1_reading *reading, const struct zt_field *field,
+static enum zt_status read_version(void *context, const struct zt_field *field,
                                    struct zt_error *error)
 {
-    struct zt_text *version = &reading->builder.model->version;
-    enum zt_status status = zt_field_text(&reading->reader, field, version, error);
+    struct zt1_reading *reading = context;
+    struct zt_placed_text version = {0};
+    enum zt_status status = zt_field_text(field, &version, error);
 
-    if (status == ZT_OK && (version->length < 2 || memcmp(version->bytes, "1.", 2) != 0)) {
+    if (status != ZT_OK)
+        return status;
+    if (!zt_text_starts_with(version.text, zt_text_from("1.")))
         return zt_fail(error, ZT_INVALID, "zt1 §1 Version", field->offset,
                        "the version is not 1.x");
-    }
-    return status;
+    reading->builder->model->version = version.text;
+    return ZT_OK;
 }
 
-static enum zt_status take_root_field(void *context, const struct zt_field *field,
+static enum zt_status read_objects(void *context, const struct zt_field *field,
+                                   struct zt_error *error)
+{
+    return zt_field_entries(field, zt1_object_read, context, error);
+}
+
+static enum zt_status read_attributes(void *context, const struct zt_field *field,
                                       struct zt_error *error)
 {
     struct zt1_reading *reading = context;
-    struct zt_named_entries objects = {.take = zt1_object_read, .context = reading};
-    struct zt_text generator;
 
-    switch (field->number) {
-    case VERSION:
-        return take_version(reading, field, error);
-    case OBJECTS:
-        return zt_field_entries(&reading->reader, field, &objects, error);
-    case ATTRIBUTES:
-        if (zt_field_null(&reading->reader))
-            return ZT_OK;
-        return zt_field_attributes(&reading->reader, field, &reading->builder.model->attributes,
-                                   error);
-    default:
-        return zt_field_text(&reading->reader, field, &generator, error);
-    }
+    return zt_field_attributes(field, &reading->builder->model->attributes, error);
 }
+
+/* Checks that it is a text. */
+static enum zt_status read_generator(void *context, const struct zt_field *field,
+                                     struct zt_error *error)
+{
+    struct zt_placed_text generator;
+
+    (void)context;
+    return zt_field_text(field, &generator, error);
+}
+
+static const struct zt_map_field root_fields_1_0[] = {
+    {"version", ZT_FIELD_REQUIRED, read_version, 0},
+    {"tensors", ZT_FIELD_REQUIRED, read_objects, 0},
+    {"attributes", ZT_FIELD_REQUIRED | ZT_FIELD_NULLABLE, read_attributes, 0},
+    {"generator", ZT_FIELD_REQUIRED, read_generator, 0},
+};
+
+static const struct zt_map_field root_fields[] = {
+    {"version", ZT_FIELD_REQUIRED, read_version, 0},
+    {"objects", ZT_FIELD_REQUIRED, read_objects, 0},
+    {"attributes", ZT_FIELD_NULLABLE, read_attributes, 0},
+};
 
 static const struct zt_map_schema root_schema_1_0 = {
     .what = "the manifest (1.0, as the file does not end in the magic)",
     .rules = &zt1_rules,
-    .names = root_names_1_0,
-    .count = ROOT_FIELDS,
-    .required = 1u << VERSION | 1u << OBJECTS | 1u << ATTRIBUTES | 1u << GENERATOR,
-    .take = take_root_field,
+    .fields = root_fields_1_0,
+    .count = sizeof(root_fields_1_0) / sizeof(*root_fields_1_0),
 };
 
 static const struct zt_map_schema root_schema = {
     .what = "the manifest",
     .rules = &zt1_rules,
-    .names = root_names,
-    .count = ATTRIBUTES + 1,
-    .required = 1u << VERSION | 1u << OBJECTS,
-    .take = take_root_field,
+    .fields = root_fields,
+    .count = sizeof(root_fields) / sizeof(*root_fields),
 };
 
 /* zTensor 1.2 closed the set of dtypes. Files say 1.1 also when a later writer appended to them. */
 static enum zt_status check_dtypes_1_1(const struct zt1_reading *reading, struct zt_error *error)
 {
-    struct zt_text version = reading->builder.model->version;
+    struct zt_text version = reading->builder->model->version;
     bool is_1_1 = version.length >= 3 && memcmp(version.bytes, "1.1", 3) == 0 &&
                   (version.length == 3 || version.bytes[3] == '.');
 
@@ -161,11 +163,13 @@ static enum zt_status check_dtypes_1_1(const struct zt1_reading *reading, struct
     return ZT_OK;
 }
 
-static enum zt_status read_manifest(struct zt1_reading *reading, struct zt_error *error)
+static enum zt_status read_manifest(void *state, struct zt_builder *builder, struct zt_error *error)
 {
-    struct zt_model *model = reading->builder.model;
+    struct zt1_reading *reading = state;
+    struct zt_model *model = builder->model;
     enum zt_status status;
 
+    reading->builder = builder;
     zt_cbor_reader_init(&reading->reader, model->storage->manifest, (size_t)model->manifest_length,
                         model->manifest_offset, ZT_CBOR_ZT1, &model->storage->arena);
     status = zt_map_read(&reading->reader, reading->is_1_0 ? &root_schema_1_0 : &root_schema,
@@ -177,50 +181,45 @@ static enum zt_status read_manifest(struct zt1_reading *reading, struct zt_error
 
 /* --- the whole --- */
 
-static enum zt_status check_model(const struct zt_model *model, struct zt_error *error)
+static enum zt_status locate(void *state, struct zt_source *source,
+                             struct zt_manifest_place *out_place, struct zt_error *error)
 {
-    for (uint32_t i = 0; i < model->object_count; i++) {
-        enum zt_status status = zt_layout_check(model, &model->objects[i], ZT_LAYOUTS_ZT1, error);
-
-        if (status != ZT_OK)
-            return status;
-    }
-    return zt_extents_check(model, false, "zt1 §4 BlobOverlap", error);
-}
-
-enum zt_status zt1_open(struct zt_source *source, struct zt_model **out_model,
-                        struct zt_error *error)
-{
-    struct zt1_reading reading = {.dtype_1_1_offset = ZT_NO_OFFSET};
-    struct zt_model *model = NULL;
+    struct zt1_reading *reading = state;
     struct frame frame = {0};
     enum zt_status status = read_frame(source, &frame, error);
 
     if (status != ZT_OK)
         return status;
-    reading.is_1_0 = frame.is_1_0;
-    status =
-        zt_manifest_begins(source, frame.manifest_offset, ZT_CBOR_MAJOR_MAP, &zt1_rules, error);
-    if (status == ZT_OK) {
-        status = zt_builder_init(&reading.builder, source, frame.manifest_offset,
-                                 frame.manifest_length, error);
-    }
-    if (status != ZT_OK)
-        return status;
-    reading.builder.model->format = ZT_FORMAT_ZT1;
-    reading.builder.model->format_name = "zt";
-    status = read_manifest(&reading, error);
-    if (status == ZT_OK)
-        status = zt_builder_finish(&reading.builder, "zt1 §1 DuplicateName", &model, error);
-    if (status != ZT_OK) {
-        zt_builder_abandon(&reading.builder);
-        return status;
-    }
-    status = check_model(model, error);
-    if (status != ZT_OK) {
-        zt_model_free(model);
-        return status;
-    }
-    *out_model = model;
-    return ZT_OK;
+    reading->is_1_0 = frame.is_1_0;
+    *out_place = (struct zt_manifest_place){frame.manifest_offset, frame.manifest_length};
+    return zt_manifest_check_start(source, frame.manifest_offset, ZT_CBOR_MAJOR_MAP, &zt1_rules,
+                                   error);
+}
+
+static enum zt_status check_layouts(void *state, struct zt_model *model, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    (void)state;
+    for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
+        status = zt_layout_check(model, &model->objects[i], ZT_LAYOUTS_ZT1, error);
+    return status;
+}
+
+static const struct zt_reader reader = {
+    .format = ZT_FORMAT_ZT1,
+    .name = "zt",
+    .duplicate_rule = "zt1 §1 DuplicateName",
+    .overlap_rule = "zt1 §4 BlobOverlap",
+    .locate = locate,
+    .read = read_manifest,
+    .check = check_layouts,
+};
+
+enum zt_status zt1_open(struct zt_source *source, struct zt_model **out_model,
+                        struct zt_error *error)
+{
+    struct zt1_reading reading = {.dtype_1_1_offset = ZT_NO_OFFSET};
+
+    return zt_reader_open(&reader, &reading, source, out_model, error);
 }

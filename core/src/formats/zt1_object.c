@@ -4,6 +4,7 @@
  * ends. */
 #include "formats/zt1_object.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "model/layout.h"
@@ -17,11 +18,13 @@ const struct zt_family_rules zt1_rules = {
 
 struct component_fields {
     struct zt1_reading *reading;
-    struct zt_component *component; /* offset and length are read into it */
+    struct zt_component *component;
+    uint64_t offset;
+    uint64_t length;
+    struct zt_placed_text encoding;
+    struct zt_placed_text digest;
     struct zt_placed_text dtype;
     struct zt_placed_text type;
-    struct zt_text encoding;
-    struct zt_text digest;
     uint64_t uncompressed_length;
     uint64_t uncompressed_offset; /* ZT_NO_OFFSET: the field is absent */
 };
@@ -34,85 +37,49 @@ struct object_fields {
 
 /* --- components --- */
 
-/* The first four are all that 1.0 has; there the others are unknown fields. */
-enum component_field {
-    OFFSET,
-    LENGTH,
-    ENCODING,
-    DIGEST,
-    DTYPE,
-    TYPE,
-    UNCOMPRESSED_LENGTH,
-    COMPONENT_FIELDS
-};
-
-static const struct zt_text component_names[COMPONENT_FIELDS] = {
-    [OFFSET] = ZT_FIELD_NAME("offset"),
-    [LENGTH] = ZT_FIELD_NAME("length"),
-    [ENCODING] = ZT_FIELD_NAME("encoding"),
-    [DIGEST] = ZT_FIELD_NAME("digest"),
-    [DTYPE] = ZT_FIELD_NAME("dtype"),
-    [TYPE] = ZT_FIELD_NAME("type"),
-    [UNCOMPRESSED_LENGTH] = ZT_FIELD_NAME("uncompressed_length"),
-};
-
-static enum zt_status take_optional(struct component_fields *fields, const struct zt_field *field,
-                                    struct zt_error *error)
-{
-    struct zt_cbor_reader *reader = &fields->reading->reader;
-
-    if (zt_field_null(reader))
-        return ZT_OK;
-    switch (field->number) {
-    case DIGEST:
-        return zt_field_text(reader, field, &fields->digest, error);
-    case TYPE:
-        return zt_field_placed_text(reader, field, &fields->type, error);
-    default:
-        fields->uncompressed_offset = field->offset;
-        return zt_field_uint(reader, field, &fields->uncompressed_length, error);
-    }
-}
-
-static enum zt_status take_component_field(void *context, const struct zt_field *field,
-                                           struct zt_error *error)
+static enum zt_status read_uncompressed_length(void *context, const struct zt_field *field,
+                                               struct zt_error *error)
 {
     struct component_fields *fields = context;
-    struct zt_cbor_reader *reader = &fields->reading->reader;
 
-    switch (field->number) {
-    case OFFSET:
-        return zt_field_uint(reader, field, &fields->component->offset, error);
-    case LENGTH:
-        return zt_field_uint(reader, field, &fields->component->length, error);
-    case DTYPE:
-        return zt_field_placed_text(reader, field, &fields->dtype, error);
-    case ENCODING:
-        /* 1.0's own readers took null for raw, later ones refuse it. */
-        if (fields->reading->is_1_0 && zt_field_null(reader))
-            return ZT_OK;
-        return zt_field_text(reader, field, &fields->encoding, error);
-    default:
-        return take_optional(fields, field, error);
-    }
+    fields->uncompressed_offset = field->offset;
+    return zt_field_uint(field, &fields->uncompressed_length, error);
 }
+
+#define AT(member) offsetof(struct component_fields, member)
+
+/* 1.0's own readers took a null encoding for raw, later ones refuse it. */
+static const struct zt_map_field component_fields_1_0[] = {
+    {"offset", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(offset)},
+    {"length", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(length)},
+    {"encoding", ZT_FIELD_NULLABLE, zt_field_read_text, AT(encoding)},
+    {"digest", ZT_FIELD_NULLABLE, zt_field_read_text, AT(digest)},
+};
+
+static const struct zt_map_field component_fields[] = {
+    {"offset", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(offset)},
+    {"length", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(length)},
+    {"encoding", 0, zt_field_read_text, AT(encoding)},
+    {"digest", ZT_FIELD_NULLABLE, zt_field_read_text, AT(digest)},
+    {"dtype", ZT_FIELD_REQUIRED, zt_field_read_text, AT(dtype)},
+    {"type", ZT_FIELD_NULLABLE, zt_field_read_text, AT(type)},
+    {"uncompressed_length", ZT_FIELD_NULLABLE, read_uncompressed_length, 0},
+};
+
+#undef AT
 
 static const struct zt_map_schema component_schema_1_0 = {
     .what = "the component",
     .rules = &zt1_rules,
-    .names = component_names,
-    .count = DIGEST + 1,
-    .required = 1u << OFFSET | 1u << LENGTH,
-    .take = take_component_field,
+    .fields = component_fields_1_0,
+    .count = sizeof(component_fields_1_0) / sizeof(*component_fields_1_0),
 };
 
 static const struct zt_map_schema component_schema = {
     .what = "the component",
     .rules = &zt1_rules,
-    .names = component_names,
-    .count = COMPONENT_FIELDS,
-    .required = 1u << OFFSET | 1u << LENGTH | 1u << DTYPE,
-    .take = take_component_field,
+    .fields = component_fields,
+    .count = sizeof(component_fields) / sizeof(*component_fields),
 };
 
 static void set_type(struct zt_component *component, const char *text, size_t length,
@@ -128,8 +95,8 @@ static enum zt_status fail_dtype(uint64_t offset, struct zt_error *error)
     return zt_fail(error, ZT_INVALID, "zt1 §2 Dtype", offset, "the dtype is not known");
 }
 
-/* Types that stand as dtype in zTensor 1.1's text and became logical types in 1.2. */
-static enum zt_status settle_dtype_1_1(struct component_fields *fields, struct zt_error *error)
+/* Types that are dtypes in zTensor 1.1 and became logical types in 1.2. */
+static enum zt_status set_dtype_1_1(struct component_fields *fields, struct zt_error *error)
 {
     static const struct {
         const char *dtype;
@@ -160,9 +127,9 @@ static enum zt_status settle_dtype_1_1(struct component_fields *fields, struct z
     return fail_dtype(fields->dtype.offset, error);
 }
 
-/* zTensor 1.2 section 2: a type that is known says which dtype it lies on; any other is for others
- * to interpret. */
-static enum zt_status settle_type(struct component_fields *fields, struct zt_error *error)
+/* zTensor 1.2 section 2: a known type says which dtype it lies on; any other is for others to
+ * interpret. */
+static enum zt_status set_dtype_and_type(struct component_fields *fields, struct zt_error *error)
 {
     struct zt_component *component = fields->component;
     enum zt_dtype dtype;
@@ -171,13 +138,12 @@ static enum zt_status settle_type(struct component_fields *fields, struct zt_err
     if (fields->reading->is_1_0)
         return ZT_OK;
     if (!zt_dtype_from_name(fields->dtype.text, &dtype))
-        return settle_dtype_1_1(fields, error);
+        return set_dtype_1_1(fields, error);
     component->dtype = (uint8_t)dtype;
     if (fields->type.text.bytes == NULL)
         return ZT_OK;
     logical = zt_logical_from_name(fields->type.text);
-    /* "bool" names a dtype as well: on that one it says nothing that is known, like any dtype's
-     * name. */
+    /* "bool" also names a dtype; on that dtype it is no known type, like any other dtype's name. */
     if (logical == ZT_LOGICAL_BOOL && dtype == ZT_BOOL)
         logical = ZT_LOGICAL_UNKNOWN;
     if (logical != ZT_LOGICAL_UNKNOWN && zt_logical_storage(logical) != dtype) {
@@ -189,11 +155,11 @@ static enum zt_status settle_type(struct component_fields *fields, struct zt_err
     return ZT_OK;
 }
 
-static enum zt_status settle_encoding(struct component_fields *fields, struct zt_error *error)
+static enum zt_status set_encoding(struct component_fields *fields, struct zt_error *error)
 {
     struct zt_component *component = fields->component;
 
-    zt_component_set_encoding(component, fields->encoding);
+    zt_component_set_encoding(component, fields->encoding.text);
     if (fields->uncompressed_offset == ZT_NO_OFFSET)
         return ZT_OK;
     if (component->encoding == ZT_ENCODING_RAW &&
@@ -205,120 +171,120 @@ static enum zt_status settle_encoding(struct component_fields *fields, struct zt
     return ZT_OK;
 }
 
-static enum zt_status read_component(struct component_fields *fields, struct zt_error *error)
+static enum zt_status read_component_fields(struct component_fields *fields, struct zt_error *error)
 {
     struct zt1_reading *reading = fields->reading;
+    struct zt_component *component = fields->component;
     enum zt_status status =
         zt_map_read(&reading->reader, reading->is_1_0 ? &component_schema_1_0 : &component_schema,
                     fields, error);
 
     if (status != ZT_OK)
         return status;
-    fields->component->digest = fields->digest.bytes;
-    fields->component->digest_length = (uint32_t)fields->digest.length;
-    status = settle_type(fields, error);
+    component->offset = fields->offset;
+    component->length = fields->length;
+    component->digest = fields->digest.text.bytes;
+    component->digest_length = (uint32_t)fields->digest.text.length;
+    status = set_dtype_and_type(fields, error);
     if (status == ZT_OK)
-        status = settle_encoding(fields, error);
+        status = set_encoding(fields, error);
     if (status == ZT_OK)
-        status = zt_blob_check(fields->component, reading->builder.model, &zt1_rules, error);
+        status = zt_blob_check(component, reading->builder->model, &zt1_rules, error);
     return status;
 }
 
-static enum zt_status take_component(void *context, struct zt_text name, struct zt_error *error)
+static enum zt_status read_component(void *context, const struct zt_cbor_item *key,
+                                     struct zt_error *error)
 {
     struct object_fields *object = context;
     struct component_fields fields = {.reading = object->reading,
                                       .uncompressed_offset = ZT_NO_OFFSET};
     enum zt_status status =
-        zt_builder_component(&object->reading->builder, &fields.component, error);
+        zt_builder_component(object->reading->builder, &fields.component, error);
 
     if (status != ZT_OK)
         return status;
-    fields.component->name = name.bytes;
-    fields.component->name_length = (uint32_t)name.length;
-    status = read_component(&fields, error);
+    fields.component->name = (const char *)key->bytes;
+    fields.component->name_length = (uint32_t)key->value;
+    status = read_component_fields(&fields, error);
+    assert(fields.component == zt_last_component(object->reading->builder));
     if (status != ZT_OK)
-        zt_error_within(error, zt_object_name(object->object), name);
+        zt_error_within(error, zt_object_name(object->object), zt_component_name(fields.component));
     return status;
 }
 
 /* --- objects --- */
 
-enum object_field { SHAPE, FORMAT, COMPONENTS, ATTRIBUTES, OBJECT_DTYPE, OBJECT_FIELDS };
-
-static const struct zt_text object_names[OBJECT_FIELDS] = {
-    [SHAPE] = ZT_FIELD_NAME("shape"),           [FORMAT] = ZT_FIELD_NAME("format"),
-    [COMPONENTS] = ZT_FIELD_NAME("components"), [ATTRIBUTES] = ZT_FIELD_NAME("attributes"),
-    [OBJECT_DTYPE] = ZT_FIELD_NAME("dtype"),
-};
-
-static enum zt_status take_attributes(struct object_fields *fields, const struct zt_field *field,
-                                      struct zt_error *error)
-{
-    struct zt_text span;
-    enum zt_status status;
-
-    if (zt_field_null(&fields->reading->reader))
-        return ZT_OK;
-    status = zt_field_attributes(&fields->reading->reader, field, &span, error);
-    if (status == ZT_OK) {
-        fields->object->attributes = (const uint8_t *)span.bytes;
-        fields->object->attributes_length = (uint32_t)span.length;
-    }
-    return status;
-}
-
-static enum zt_status take_object_field(void *context, const struct zt_field *field,
-                                        struct zt_error *error)
+static enum zt_status read_shape(void *context, const struct zt_field *field,
+                                 struct zt_error *error)
 {
     struct object_fields *fields = context;
-    struct zt1_reading *reading = fields->reading;
-    struct zt_named_entries components = {.take = take_component, .context = fields};
-    struct zt_text text;
-    enum zt_status status;
 
-    switch (field->number) {
-    case SHAPE:
-        return zt_field_shape(&reading->reader, field, &reading->builder, error);
-    case FORMAT:
-        status = zt_field_text(&reading->reader, field, &text, error);
-        if (status == ZT_OK) {
-            fields->object->format = text.bytes;
-            fields->object->format_length = (uint32_t)text.length;
-            fields->object->layout = (uint8_t)zt_layout_from_name(ZT_LAYOUTS_ZT1, text);
-        }
-        return status;
-    case COMPONENTS:
-        return zt_field_entries(&reading->reader, field, &components, error);
-    case ATTRIBUTES:
-        return take_attributes(fields, field, error);
-    default:
-        return zt_field_placed_text(&reading->reader, field, &fields->dtype, error);
-    }
+    return zt_field_shape(field, fields->reading->builder, error);
 }
+
+static enum zt_status read_format(void *context, const struct zt_field *field,
+                                  struct zt_error *error)
+{
+    struct object_fields *fields = context;
+    struct zt_placed_text format = {0};
+    enum zt_status status = zt_field_text(field, &format, error);
+
+    if (status != ZT_OK)
+        return status;
+    fields->object->format = format.text.bytes;
+    fields->object->format_length = (uint32_t)format.text.length;
+    fields->object->layout = (uint8_t)zt_layout_from_name(ZT_LAYOUTS_ZT1, format.text);
+    return ZT_OK;
+}
+
+static enum zt_status read_components(void *context, const struct zt_field *field,
+                                      struct zt_error *error)
+{
+    return zt_field_entries(field, read_component, context, error);
+}
+
+static enum zt_status read_attributes(void *context, const struct zt_field *field,
+                                      struct zt_error *error)
+{
+    struct object_fields *fields = context;
+    struct zt_text span;
+    enum zt_status status = zt_field_attributes(field, &span, error);
+
+    if (status != ZT_OK)
+        return status;
+    fields->object->attributes = (const uint8_t *)span.bytes;
+    fields->object->attributes_length = (uint32_t)span.length;
+    return ZT_OK;
+}
+
+static const struct zt_map_field object_fields[] = {
+    {"shape", ZT_FIELD_REQUIRED, read_shape, 0},
+    {"format", ZT_FIELD_REQUIRED, read_format, 0},
+    {"components", ZT_FIELD_REQUIRED, read_components, 0},
+    {"attributes", ZT_FIELD_NULLABLE, read_attributes, 0},
+    /* 1.0 */
+    {"dtype", ZT_FIELD_REQUIRED, zt_field_read_text, offsetof(struct object_fields, dtype)},
+};
 
 static const struct zt_map_schema object_schema_1_0 = {
     .what = "the tensor",
     .rules = &zt1_rules,
-    .names = object_names,
-    .count = OBJECT_FIELDS,
-    .required = 1u << SHAPE | 1u << FORMAT | 1u << COMPONENTS | 1u << OBJECT_DTYPE,
-    .take = take_object_field,
+    .fields = object_fields,
+    .count = sizeof(object_fields) / sizeof(*object_fields),
 };
 
 static const struct zt_map_schema object_schema = {
     .what = "the object",
     .rules = &zt1_rules,
-    .names = object_names,
-    .count = ATTRIBUTES + 1,
-    .required = 1u << SHAPE | 1u << FORMAT | 1u << COMPONENTS,
-    .take = take_object_field,
+    .fields = object_fields,
+    .count = sizeof(object_fields) / sizeof(*object_fields) - 1,
 };
 
 /* zTensor 1.0 states one dtype, that of the values; what indexes them is u64. */
-static enum zt_status settle_dtypes_1_0(const struct object_fields *fields, struct zt_error *error)
+static enum zt_status set_dtypes_1_0(const struct object_fields *fields, struct zt_error *error)
 {
-    struct zt_builder *builder = &fields->reading->builder;
+    struct zt_builder *builder = fields->reading->builder;
     const struct zt_object *object = fields->object;
     bool sparse = object->layout == ZT_LAYOUT_SPARSE_CSR || object->layout == ZT_LAYOUT_SPARSE_COO;
     enum zt_dtype dtype;
@@ -336,11 +302,11 @@ static enum zt_status settle_dtypes_1_0(const struct object_fields *fields, stru
     return ZT_OK;
 }
 
-/* A dense component's decoded length follows from shape and type where the file does not tell it:
+/* A dense component's decoded length follows from shape and type where the file does not state it:
  * 1.0 and 1.1 never do. */
-static void settle_dense_lengths(const struct object_fields *fields)
+static void set_dense_lengths(const struct object_fields *fields)
 {
-    struct zt_builder *builder = &fields->reading->builder;
+    struct zt_builder *builder = fields->reading->builder;
     const struct zt_object *object = fields->object;
     uint64_t elements;
 
@@ -367,23 +333,25 @@ static enum zt_status read_object(struct object_fields *fields, struct zt_error 
     enum zt_status status = zt_map_read(&reading->reader, schema, fields, error);
 
     if (status == ZT_OK && reading->is_1_0)
-        status = settle_dtypes_1_0(fields, error);
+        status = set_dtypes_1_0(fields, error);
     if (status == ZT_OK)
-        settle_dense_lengths(fields);
+        set_dense_lengths(fields);
     return status;
 }
 
-enum zt_status zt1_object_read(void *context, struct zt_text name, struct zt_error *error)
+enum zt_status zt1_object_read(void *context, const struct zt_cbor_item *key,
+                               struct zt_error *error)
 {
     struct object_fields fields = {.reading = context};
-    enum zt_status status = zt_builder_object(&fields.reading->builder, &fields.object, error);
+    enum zt_status status = zt_builder_object(fields.reading->builder, &fields.object, error);
 
     if (status != ZT_OK)
         return status;
-    fields.object->name = name.bytes;
-    fields.object->name_length = (uint32_t)name.length;
+    fields.object->name = (const char *)key->bytes;
+    fields.object->name_length = (uint32_t)key->value;
     status = read_object(&fields, error);
+    assert(fields.object == zt_last_object(fields.reading->builder));
     if (status != ZT_OK)
-        zt_error_within(error, name, (struct zt_text){NULL, 0});
+        zt_error_within(error, zt_object_name(fields.object), (struct zt_text){NULL, 0});
     return status;
 }

@@ -7,7 +7,7 @@
 extern const struct zt_family_rules zt1_rules;
 
 struct zt1_reading {
-    struct zt_builder builder;
+    struct zt_builder *builder;
     struct zt_cbor_reader reader;
     /* zTensor 1.0: the dtype stands on the tensor, under its long name. */
     bool is_1_0;
@@ -15,8 +15,9 @@ struct zt1_reading {
     uint64_t dtype_1_1_offset;
 };
 
-/* Reads the value of one entry of "objects" ("tensors" in 1.0). An entry's take function; context
- * is zt1_reading. */
-enum zt_status zt1_object_read(void *context, struct zt_text name, struct zt_error *error);
+/* Reads the value of one entry of "objects" ("tensors" in 1.0), for zt_field_entries; context is the
+ * zt1_reading. */
+enum zt_status zt1_object_read(void *context, const struct zt_cbor_item *key,
+                               struct zt_error *error);
 
 #endif

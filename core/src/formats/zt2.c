@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "formats/formats.h"
 #include "formats/zt2_manifest.h"
 #include "model/extents.h"
@@ -27,15 +28,6 @@ struct footer {
     uint64_t manifest_hash;
     uint32_t version;
 };
-
-static uint64_t little_endian(const uint8_t *bytes, unsigned width)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < width; i++)
-        value |= (uint64_t)bytes[i] << (8 * i);
-    return value;
-}
 
 /* A run of bytes that ends at or before limit, without sums that could overflow. */
 static bool fits(uint64_t offset, uint64_t length, uint64_t limit)
@@ -69,10 +61,10 @@ static enum zt_status read_footer(struct zt_source *source, uint64_t size,
         return zt_fail(
             error, ZT_INVALID, "zt2 §1 FooterMagic", size - MAGIC_LENGTH,
             "the file does not end as zTensor 2 does: cut short, or something was appended");
-    *out_footer = (struct footer){.manifest_offset = little_endian(tail, 8),
-                                  .manifest_length = little_endian(tail + 8, 8),
-                                  .manifest_hash = little_endian(tail + 16, 8),
-                                  .version = (uint32_t)little_endian(tail + 24, 4)};
+    *out_footer = (struct footer){.manifest_offset = zt_load_le64(tail),
+                                  .manifest_length = zt_load_le64(tail + 8),
+                                  .manifest_hash = zt_load_le64(tail + 16),
+                                  .version = zt_load_le32(tail + 24)};
     return ZT_OK;
 }
 
@@ -195,64 +187,61 @@ static enum zt_status check_object(const struct zt_model *model, const struct zt
     return status == ZT_OK ? zt_layout_check(model, object, ZT_LAYOUTS_ZT2, error) : status;
 }
 
-static enum zt_status check_model(const struct zt_model *model, struct zt_error *error)
+static enum zt_status check_model(void *state, struct zt_model *model, struct zt_error *error)
 {
     enum zt_status status = check_shards(model, error);
 
+    (void)state;
     for (uint32_t i = 0; i < model->object_count && status == ZT_OK; i++)
         status = check_object(model, &model->objects[i], error);
-    return status == ZT_OK ? zt_extents_check(model, true, "zt2 §1 BlobOverlap", error) : status;
+    return status;
 }
 
 /* --- opening --- */
 
-static enum zt_status build_model(struct zt_builder *builder, const struct footer *footer,
-                                  struct zt_model **out_model, struct zt_error *error)
+static enum zt_status locate(void *state, struct zt_source *source,
+                             struct zt_manifest_place *out_place, struct zt_error *error)
 {
+    struct footer *footer = state;
+    uint64_t size = zt_source_size(source);
+    enum zt_status status = read_footer(source, size, footer, error);
+
+    if (status == ZT_OK)
+        status = check_footer(footer, size, error);
+    if (status == ZT_OK)
+        *out_place = (struct zt_manifest_place){footer->manifest_offset, footer->manifest_length};
+    return status;
+}
+
+static enum zt_status read_manifest(void *state, struct zt_builder *builder, struct zt_error *error)
+{
+    const struct footer *footer = state;
     struct zt_model *model = builder->model;
-    enum zt_status status;
 
     if (model->manifest_hash != footer->manifest_hash)
         return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestHash",
                        model->file_size - FOOTER_LENGTH + 16,
                        "the manifest hashes to %016" PRIx64 ", the footer says %016" PRIx64,
                        model->manifest_hash, footer->manifest_hash);
-    model->format = ZT_FORMAT_ZT2;
-    model->format_name = "zt";
-    model->version = (struct zt_text){"2", 1};
-    status = zt2_manifest_read(builder, error);
-    if (status != ZT_OK)
-        return status;
-    return zt_builder_finish(builder, "zt2 §2 CborDuplicateKey", out_model, error);
+    model->version = zt_text_from("2");
+    return zt2_manifest_read(builder, error);
 }
+
+static const struct zt_reader reader = {
+    .format = ZT_FORMAT_ZT2,
+    .name = "zt",
+    .duplicate_rule = "zt2 §2 CborDuplicateKey",
+    .overlap_rule = "zt2 §1 BlobOverlap",
+    .covers_manifest = true,
+    .locate = locate,
+    .read = read_manifest,
+    .check = check_model,
+};
 
 enum zt_status zt2_open(struct zt_source *source, struct zt_model **out_model,
                         struct zt_error *error)
 {
-    const uint64_t size = zt_source_size(source);
-    struct zt_builder builder;
     struct footer footer = {0};
-    struct zt_model *model = NULL;
 
-    enum zt_status status = read_footer(source, size, &footer, error);
-
-    if (status == ZT_OK)
-        status = check_footer(&footer, size, error);
-    if (status == ZT_OK)
-        status = zt_builder_init(&builder, source, footer.manifest_offset, footer.manifest_length,
-                                 error);
-    if (status != ZT_OK)
-        return status;
-    status = build_model(&builder, &footer, &model, error);
-    if (status != ZT_OK) {
-        zt_builder_abandon(&builder);
-        return status;
-    }
-    status = check_model(model, error);
-    if (status != ZT_OK) {
-        zt_model_free(model);
-        return status;
-    }
-    *out_model = model;
-    return ZT_OK;
+    return zt_reader_open(&reader, &footer, source, out_model, error);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/gguf_types.h"
+#include "formats/gguf.h"
 #include "gguf_file.h"
 #include "safetensors_file.h"
 #include "sanitized.h"

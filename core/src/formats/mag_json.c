@@ -3,15 +3,15 @@
  *
  * Header: magic, version, a reserved word, then as 64 bits each offset and length of the manifest
  * and of the data. In the manifest offsets are relative to the data. There is no checksum. */
-#include "formats/mag_m4.h"
+#include "formats/mag.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "cbor/json_cbor.h"
-#include "formats/little_endian.h"
-#include "formats/mag_records.h"
-#include "model/extents.h"
+#include "formats/formats.h"
 
 #define HEADER_BYTES 44
 #define AUX_AT       8
@@ -27,7 +27,7 @@ static const struct {
              {ZT_I64, ZT_LOGICAL_NONE}};
 
 struct reading {
-    struct zt_builder builder;
+    struct zt_builder *builder;
     struct zt_json_reader json;
     uint64_t data_offset;
     uint64_t data_length;
@@ -35,19 +35,31 @@ struct reading {
 
 /* --- the header --- */
 
-struct frame {
-    uint64_t manifest_offset;
-    uint64_t manifest_length;
-    uint64_t data_offset;
-    uint64_t data_length;
-};
-
-static enum zt_status read_frame(struct zt_source *source, struct frame *out_frame,
-                                 struct zt_error *error)
+static enum zt_status check_header(const struct zt_manifest_place *place,
+                                   const struct reading *reading, uint64_t size,
+                                   struct zt_error *error)
 {
+    if (reading->data_offset > size || place->offset < HEADER_BYTES || place->length == 0 ||
+        place->offset > reading->data_offset ||
+        place->length > reading->data_offset - place->offset)
+        return zt_fail(error, ZT_INVALID, "mag §Header ManifestBounds", 12,
+                       "the manifest does not lie between header and data, or is empty");
+    if (place->length > MAG_RECORDS_MAX)
+        return zt_fail(error, ZT_INVALID, "mag §Header TooLarge", 20,
+                       "a manifest of %" PRIu64 " bytes, more than 1 GiB", place->length);
+    if (reading->data_length != size - reading->data_offset)
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot DataEnd", 36,
+                       "data of %" PRIu64 " bytes where the file has %" PRIu64,
+                       reading->data_length, size - reading->data_offset);
+    return ZT_OK;
+}
+
+static enum zt_status locate(void *state, struct zt_source *source,
+                             struct zt_manifest_place *out_place, struct zt_error *error)
+{
+    struct reading *reading = state;
     uint64_t size = zt_source_size(source);
     uint8_t bytes[HEADER_BYTES];
-    struct frame frame;
     enum zt_status status;
 
     if (size < sizeof(bytes))
@@ -56,25 +68,14 @@ static enum zt_status read_frame(struct zt_source *source, struct frame *out_fra
     status = zt_source_read_at(source, 0, bytes, sizeof(bytes), error);
     if (status != ZT_OK)
         return status;
-    frame = (struct frame){load_le64(bytes + 12), load_le64(bytes + 20), load_le64(bytes + 28),
-                           load_le64(bytes + 36)};
-    if (load_le32(bytes + AUX_AT) != 0)
+    if (zt_load_le32(bytes + AUX_AT) != 0)
         return zt_fail(error, ZT_INVALID, "mag §Header Reserved", AUX_AT,
                        "the reserved word is not 0");
-    if (frame.data_offset > size || frame.manifest_offset < HEADER_BYTES ||
-        frame.manifest_length == 0 || frame.manifest_offset > frame.data_offset ||
-        frame.manifest_length > frame.data_offset - frame.manifest_offset)
-        return zt_fail(error, ZT_INVALID, "mag §Header ManifestBounds", 12,
-                       "the manifest does not lie between header and data, or is empty");
-    if (frame.manifest_length > MAG_RECORDS_MAX)
-        return zt_fail(error, ZT_INVALID, "mag §Header TooLarge", 20,
-                       "a manifest of %" PRIu64 " bytes, more than 1 GiB", frame.manifest_length);
-    if (frame.data_length != size - frame.data_offset)
-        return zt_fail(error, ZT_INVALID, "mag §Snapshot DataEnd", 36,
-                       "data of %" PRIu64 " bytes where the file has %" PRIu64, frame.data_length,
-                       size - frame.data_offset);
-    *out_frame = frame;
-    return ZT_OK;
+    *out_place = (struct zt_manifest_place){.offset = zt_load_le64(bytes + 12),
+                                            .length = zt_load_le64(bytes + 20)};
+    reading->data_offset = zt_load_le64(bytes + 28);
+    reading->data_length = zt_load_le64(bytes + 36);
+    return check_header(out_place, reading, size, error);
 }
 
 /* --- objects of known keys --- */
@@ -84,12 +85,6 @@ struct member {
     enum zt_status (*read)(struct reading *reading, void *context, struct zt_error *error);
     bool is_required;
 };
-
-static bool is_key(const struct zt_json_item *key, const char *wanted)
-{
-    return key->text.length == strlen(wanted) &&
-           memcmp(key->text.bytes, wanted, key->text.length) == 0;
-}
 
 /* Reads an object whose bracket was read; keys that are not known are passed over. */
 static enum zt_status read_members(struct reading *reading, const struct member *members,
@@ -109,7 +104,7 @@ static enum zt_status read_members(struct reading *reading, const struct member 
             return status;
         if (!more)
             break;
-        while (number < count && !is_key(&key, members[number].key))
+        while (number < count && !zt_text_is(key.text, members[number].key))
             number++;
         if (number < count && (seen & 1u << number) != 0)
             return zt_fail(error, ZT_INVALID, SCHEMA, key.offset, "the key %s occurs twice",
@@ -152,7 +147,7 @@ static enum zt_status read_uint(struct reading *reading, uint64_t *out_value,
 
 static enum zt_status read_shape(struct reading *reading, void *context, struct zt_error *error)
 {
-    struct mag_tensor *tensor = context;
+    struct zt_tensor *tensor = context;
     struct zt_json_walk walk = {0};
     bool more = true;
     enum zt_status status = begin(reading, ZT_JSON_ARRAY, error);
@@ -172,7 +167,7 @@ static enum zt_status read_shape(struct reading *reading, void *context, struct 
 
 static enum zt_status read_type(struct reading *reading, void *context, struct zt_error *error)
 {
-    struct mag_tensor *tensor = context;
+    struct zt_tensor *tensor = context;
     uint64_t at = reading->json.base_offset + reading->json.position;
     uint64_t number = 0;
     enum zt_status status = read_uint(reading, &number, error);
@@ -189,12 +184,12 @@ static enum zt_status read_type(struct reading *reading, void *context, struct z
 
 static enum zt_status read_offset(struct reading *reading, void *context, struct zt_error *error)
 {
-    return read_uint(reading, &((struct mag_tensor *)context)->offset, error);
+    return read_uint(reading, &((struct zt_tensor *)context)->offset, error);
 }
 
 static enum zt_status read_length(struct reading *reading, void *context, struct zt_error *error)
 {
-    return read_uint(reading, &((struct mag_tensor *)context)->length, error);
+    return read_uint(reading, &((struct zt_tensor *)context)->length, error);
 }
 
 static const struct member tensor_members[] = {{"shape", read_shape, true},
@@ -202,7 +197,7 @@ static const struct member tensor_members[] = {{"shape", read_shape, true},
                                                {"offset", read_offset, true},
                                                {"nbytes", read_length, true}};
 
-static enum zt_status add_tensor(struct reading *reading, struct mag_tensor *tensor, uint64_t at,
+static enum zt_status add_tensor(struct reading *reading, struct zt_tensor *tensor, uint64_t at,
                                  struct zt_error *error)
 {
     uint64_t wanted;
@@ -220,17 +215,14 @@ static enum zt_status add_tensor(struct reading *reading, struct mag_tensor *ten
                        "data of %" PRIu64 " bytes at %" PRIu64 " do not lie in the file",
                        tensor->length, tensor->offset);
     tensor->offset += reading->data_offset;
-    return mag_tensor_add(&reading->builder, tensor, error);
+    return zt_tensor_add(reading->builder, tensor, error);
 }
 
 static enum zt_status read_tensor(struct reading *reading, const struct zt_json_item *key,
                                   struct zt_error *error)
 {
-    const char *manifest = (const char *)reading->builder.model->storage->manifest;
-    struct mag_tensor tensor = {.key_at = (uint64_t)(key->text.bytes - manifest),
-                                .key_length = (uint32_t)key->text.length};
-    enum zt_status status =
-        mag_key_check((const uint8_t *)key->text.bytes, key->text.length, key->offset, error);
+    struct zt_tensor tensor = {.name = key->text};
+    enum zt_status status = mag_key_check(key->text, key->offset, error);
 
     if (status == ZT_OK)
         status = begin(reading, ZT_JSON_OBJECT, error);
@@ -266,7 +258,7 @@ static enum zt_status read_tensors(struct reading *reading, void *context, struc
 static enum zt_status read_attributes(struct reading *reading, void *context,
                                       struct zt_error *error)
 {
-    struct zt_model *model = reading->builder.model;
+    struct zt_model *model = reading->builder->model;
     uint64_t at = reading->json.base_offset + reading->json.position;
     enum zt_status status;
 
@@ -294,19 +286,21 @@ static const struct member root_members[] = {{"manifest_ver", read_version, true
                                              {"usr_metadata", read_attributes, false},
                                              {"tensor_map", read_tensors, true}};
 
-static enum zt_status read_manifest(struct reading *reading, struct zt_error *error)
+static enum zt_status read_manifest(void *state, struct zt_builder *builder, struct zt_error *error)
 {
     static const struct zt_json_rules rules = {"mag §Manifest JsonSyntax",
                                                "mag §Manifest JsonDepth"};
-    struct zt_model *model = reading->builder.model;
+    struct reading *reading = state;
+    struct zt_model *model = builder->model;
     enum zt_status status;
 
+    model->version = zt_text_from("300");
+    reading->builder = builder;
     reading->json =
         (struct zt_json_reader){.bytes = (char *)model->storage->manifest,
                                 .length = (size_t)model->manifest_length,
                                 .base_offset = model->manifest_offset,
-                                /* Python writes the manifests, and it writes these three. */
-                                .takes_non_finite = true,
+                                .takes_non_finite = true, /* which Python's writer makes */
                                 .rules = &rules};
     status = begin(reading, ZT_JSON_OBJECT, error);
     if (status == ZT_OK)
@@ -315,34 +309,20 @@ static enum zt_status read_manifest(struct reading *reading, struct zt_error *er
     return status == ZT_OK ? zt_json_end(&reading->json, error) : status;
 }
 
-enum zt_status mag_m4_open(struct zt_source *source, struct zt_model **out_model,
-                           struct zt_error *error)
+static const struct zt_reader reader = {
+    .format = ZT_FORMAT_MAG,
+    .name = "mag",
+    .duplicate_rule = "mag §Names DuplicateName",
+    .overlap_rule = "mag §Data Overlap",
+    .covers_manifest = true,
+    .locate = locate,
+    .read = read_manifest,
+};
+
+enum zt_status mag_json_open(struct zt_source *source, struct zt_model **out_model,
+                             struct zt_error *error)
 {
     struct reading reading = {0};
-    struct zt_model *model = NULL;
-    struct frame frame = {0};
-    enum zt_status status = read_frame(source, &frame, error);
 
-    if (status == ZT_OK)
-        status = zt_builder_init(&reading.builder, source, frame.manifest_offset,
-                                 frame.manifest_length, error);
-    if (status != ZT_OK)
-        return status;
-    reading.data_offset = frame.data_offset;
-    reading.data_length = frame.data_length;
-    reading.builder.model->format = ZT_FORMAT_MAG;
-    reading.builder.model->format_name = "mag";
-    reading.builder.model->version = (struct zt_text){"300", 3};
-    status = read_manifest(&reading, error);
-    if (status == ZT_OK)
-        status = zt_builder_finish(&reading.builder, "mag §Names DuplicateName", &model, error);
-    zt_builder_abandon(&reading.builder);
-    if (status == ZT_OK)
-        status = zt_extents_check(model, true, "mag §Data Overlap", error);
-    if (status != ZT_OK) {
-        zt_model_free(model);
-        return status;
-    }
-    *out_model = model;
-    return ZT_OK;
+    return zt_reader_open(&reader, &reading, source, out_model, error);
 }

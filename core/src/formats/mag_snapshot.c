@@ -3,13 +3,14 @@
  *
  * Names are strings of the pool, data lie back to back in the order of their records, and the file
  * ends with them. */
-#include "formats/mag_m3.h"
+#include "formats/mag.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/little_endian.h"
-#include "formats/mag_records.h"
+#include "base/little_endian.h"
+#include "formats/formats.h"
 #include "zt/digest.h"
 
 #define HEADER_BYTES 32
@@ -19,6 +20,9 @@
 #define RECORD_MIN   24
 #define POOL_MAX     ((uint32_t)128 << 20)
 #define RANK_LIMIT   64
+#define TAG_BYTES    4
+
+static_assert(RANK_LIMIT - 1 <= ZT_RANK_MAX, "a snapshot's ranks fit a model");
 
 static const enum zt_dtype dtypes[] = {ZT_F32, ZT_F16, ZT_BF16, ZT_BOOL, ZT_U8,  ZT_I8,
                                        ZT_U16, ZT_I16, ZT_U32,  ZT_I32,  ZT_U64, ZT_I64};
@@ -32,18 +36,18 @@ struct snapshot {
     uint64_t data_tag_at; /* "BUF!", where the checksum's cover ends */
 };
 
-bool mag_m3_probe(const uint8_t *head)
+bool mag_is_snapshot(const uint8_t *head)
 {
     return memcmp(head + HEADER_BYTES, "SRP!", 4) == 0;
 }
 
 /* --- where things lie --- */
 
-static enum zt_status take_tag(struct mag_cursor *cursor, const char *tag, struct zt_error *error)
+static enum zt_status take_tag(struct zt_cursor *cursor, const char *tag, struct zt_error *error)
 {
     const uint8_t *bytes;
     uint64_t at = cursor->position;
-    enum zt_status status = mag_cursor_take(cursor, 4, &bytes, error);
+    enum zt_status status = zt_cursor_take(cursor, 4, &bytes, error);
 
     if (status == ZT_OK && memcmp(bytes, tag, 4) != 0)
         return zt_fail(error, ZT_INVALID, "mag §Snapshot Section", at,
@@ -51,66 +55,66 @@ static enum zt_status take_tag(struct mag_cursor *cursor, const char *tag, struc
     return status;
 }
 
-static enum zt_status read_header(struct mag_cursor *cursor, struct snapshot *snapshot,
+static enum zt_status read_header(struct zt_cursor *cursor, struct snapshot *snapshot,
                                   struct zt_error *error)
 {
     const uint8_t *bytes;
-    enum zt_status status = mag_cursor_take(cursor, HEADER_BYTES, &bytes, error);
+    enum zt_status status = zt_cursor_take(cursor, HEADER_BYTES, &bytes, error);
 
     if (status != ZT_OK)
         return status;
-    snapshot->checksum = load_le32(bytes + CHECKSUM_AT);
-    snapshot->tensor_count = load_le32(bytes + 28);
-    if (load_le32(bytes + 20) != 0)
+    snapshot->checksum = zt_load_le32(bytes + CHECKSUM_AT);
+    snapshot->tensor_count = zt_load_le32(bytes + 28);
+    if (zt_load_le32(bytes + 20) != 0)
         return zt_fail(error, ZT_INVALID, "mag §Header Reserved", 20, "the reserved word is not 0");
-    if (load_le32(bytes + 24) != 0)
+    if (zt_load_le32(bytes + 24) != 0)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, 24,
                        "a snapshot with metadata, which no release has written");
     return take_tag(cursor, "SRP!", error);
 }
 
-static enum zt_status pass_strings(struct mag_cursor *cursor, struct snapshot *snapshot,
+static enum zt_status pass_strings(struct zt_cursor *cursor, struct snapshot *snapshot,
                                    struct zt_error *error)
 {
     uint32_t length = 0;
-    enum zt_status status = mag_cursor_u32(cursor, &snapshot->string_count, error);
+    enum zt_status status = zt_cursor_u32(cursor, &snapshot->string_count, error);
 
     if (status == ZT_OK)
-        status = mag_cursor_skip(cursor, 4 * (uint64_t)snapshot->string_count, error);
+        status = zt_cursor_skip(cursor, 4 * (uint64_t)snapshot->string_count, error);
     if (status == ZT_OK)
-        status = mag_cursor_u32(cursor, &length, error);
+        status = zt_cursor_u32(cursor, &length, error);
     snapshot->pool_at = cursor->position;
     if (status == ZT_OK && length > POOL_MAX)
         return zt_fail(error, ZT_INVALID, "mag §Snapshot Strings", cursor->position - 4,
                        "strings of %" PRIu32 " bytes, more than 128 MiB", length);
-    return status == ZT_OK ? mag_cursor_skip(cursor, length, error) : status;
+    return status == ZT_OK ? zt_cursor_skip(cursor, length, error) : status;
 }
 
-static enum zt_status pass_tensors(struct mag_cursor *cursor, const struct snapshot *snapshot,
+static enum zt_status pass_tensors(struct zt_cursor *cursor, const struct snapshot *snapshot,
                                    struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
 
-    if (snapshot->tensor_count > (cursor->size - cursor->position) / RECORD_MIN)
+    if (snapshot->tensor_count > zt_cursor_left(cursor) / RECORD_MIN)
         return zt_fail(error, ZT_INVALID, "mag §Header RecordCount", 28,
                        "%" PRIu32 " tensors do not fit the file", snapshot->tensor_count);
     for (uint32_t i = 0; status == ZT_OK && i < snapshot->tensor_count; i++) {
         uint32_t packed = 0;
 
-        status = mag_cursor_u32(cursor, &packed, error);
+        status = zt_cursor_u32(cursor, &packed, error);
         if (status == ZT_OK)
-            status = mag_cursor_skip(cursor, RECORD_MIN - 4 + 8 * (uint64_t)(packed & 0xFF), error);
+            status = zt_cursor_skip(cursor, RECORD_MIN - 4 + 8 * (uint64_t)(packed & 0xFF), error);
     }
     return status;
 }
 
 /* Finds the sections; what is in them is read when the manifest is at hand. */
-static enum zt_status survey(struct mag_cursor *cursor, struct snapshot *snapshot,
+static enum zt_status survey(struct zt_cursor *cursor, struct snapshot *snapshot,
                              struct zt_error *error)
 {
     enum zt_status status;
 
-    cursor->rule = "mag §Snapshot Section";
+    cursor->bounds_rule = "mag §Snapshot Section";
     status = read_header(cursor, snapshot, error);
     if (status == ZT_OK)
         status = pass_strings(cursor, snapshot, error);
@@ -129,7 +133,7 @@ static enum zt_status survey(struct mag_cursor *cursor, struct snapshot *snapsho
 
 static uint32_t string_offset(const struct zt_model *model, uint32_t number)
 {
-    return load_le32(model->storage->manifest + OFFSETS_AT + 4 * (size_t)number);
+    return zt_load_le32(model->storage->manifest + OFFSETS_AT + 4 * (size_t)number);
 }
 
 /* One pass before any name is looked up: offsets begin with 0 and do not fall. */
@@ -141,7 +145,7 @@ static enum zt_status check_strings(const struct zt_model *model, const struct s
     for (uint32_t i = 0; i <= snapshot->string_count; i++) {
         uint32_t offset = string_offset(model, i);
 
-        if (offset < previous || (i == 0 && offset != 0) || offset - previous > MAG_TAKE_MAX)
+        if (offset < previous || (i == 0 && offset != 0) || offset - previous > MAG_KEY_MAX)
             return zt_fail(
                 error, ZT_INVALID, "mag §Snapshot Strings", OFFSETS_AT + 4 * (uint64_t)i,
                 "the offsets of strings do not begin with 0 or do not rise by 65535 at most");
@@ -151,28 +155,31 @@ static enum zt_status check_strings(const struct zt_model *model, const struct s
 }
 
 static enum zt_status find_name(const struct zt_model *model, const struct snapshot *snapshot,
-                                uint32_t number, struct mag_tensor *tensor, struct zt_error *error)
+                                uint32_t number, struct zt_tensor *tensor, struct zt_error *error)
 {
+    uint64_t at;
+
     if (number >= snapshot->string_count)
         return zt_fail(error, ZT_INVALID, "mag §Names Name", snapshot->tensors_at,
                        "a tensor's name is string %" PRIu32 " of %" PRIu32, number,
                        snapshot->string_count);
-    tensor->key_at = snapshot->pool_at + string_offset(model, number);
-    tensor->key_length = string_offset(model, number + 1) - string_offset(model, number);
-    return mag_key_check(model->storage->manifest + tensor->key_at, tensor->key_length,
-                         tensor->key_at, error);
+    at = snapshot->pool_at + string_offset(model, number);
+    tensor->name =
+        (struct zt_text){(const char *)model->storage->manifest + at,
+                         string_offset(model, number + 1) - string_offset(model, number)};
+    return mag_key_check(tensor->name, at, error);
 }
 
 /* --- tensors --- */
 
-static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct mag_tensor *tensor,
+static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct zt_tensor *tensor,
                                  struct zt_error *error)
 {
     uint64_t elements = 1;
     enum zt_status status;
 
     for (unsigned i = 0; i < tensor->rank; i++) {
-        tensor->shape[i] = load_le64(record + RECORD_MIN + 8 * i);
+        tensor->shape[i] = zt_load_le64(record + RECORD_MIN + 8 * i);
         if (tensor->shape[i] > INT64_MAX)
             return zt_fail(error, ZT_INVALID, "mag §Tensors Shape", at + RECORD_MIN + 8 * i,
                            "a dimension is negative");
@@ -180,17 +187,17 @@ static enum zt_status read_shape(const uint8_t *record, uint64_t at, struct mag_
     status = mag_tensor_bytes(tensor, at + RECORD_MIN, &tensor->length, error);
     for (unsigned i = 0; i < tensor->rank; i++)
         elements *= tensor->shape[i];
-    if (status == ZT_OK && elements != load_le64(record + 8))
+    if (status == ZT_OK && elements != zt_load_le64(record + 8))
         return zt_fail(error, ZT_INVALID, "mag §Tensors DataSize", at + 8,
-                       "the shape is not that of %" PRIu64 " elements", load_le64(record + 8));
+                       "the shape does not have %" PRIu64 " elements", zt_load_le64(record + 8));
     return status;
 }
 
 static enum zt_status read_tensor(const struct zt_model *model, const struct snapshot *snapshot,
-                                  uint64_t at, struct mag_tensor *tensor, struct zt_error *error)
+                                  uint64_t at, struct zt_tensor *tensor, struct zt_error *error)
 {
     const uint8_t *record = model->storage->manifest + at;
-    uint32_t packed = load_le32(record);
+    uint32_t packed = zt_load_le32(record);
     unsigned dtype = packed >> 8 & 0xFF;
     enum zt_status status;
 
@@ -204,7 +211,7 @@ static enum zt_status read_tensor(const struct zt_model *model, const struct sna
         return zt_fail(error, ZT_INVALID, "mag §Tensors Dtype", at, "the dtype %u is not known",
                        dtype);
     tensor->dtype = dtypes[dtype];
-    status = find_name(model, snapshot, load_le32(record + 4), tensor, error);
+    status = find_name(model, snapshot, zt_load_le32(record + 4), tensor, error);
     return status == ZT_OK ? read_shape(record, at, tensor, error) : status;
 }
 
@@ -217,18 +224,18 @@ static enum zt_status add_tensors(struct zt_builder *builder, const struct snaps
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < snapshot->tensor_count; i++) {
-        struct mag_tensor tensor = {0};
+        struct zt_tensor tensor = {.logical = ZT_LOGICAL_NONE};
         enum zt_status status = read_tensor(model, snapshot, at, &tensor, error);
 
         if (status != ZT_OK)
             return status;
-        if (load_le64(model->storage->manifest + at + 16) != sum ||
+        if (zt_load_le64(model->storage->manifest + at + 16) != sum ||
             tensor.length > model->file_size - data - sum)
             return zt_fail(
                 error, ZT_INVALID, "mag §Tensors DataBounds", at + 16,
                 "a tensor's data do not follow those before them, or do not lie in the file");
         tensor.offset = data + sum;
-        status = mag_tensor_add(builder, &tensor, error);
+        status = zt_tensor_add(builder, &tensor, error);
         if (status != ZT_OK)
             return status;
         sum += tensor.length;
@@ -242,48 +249,57 @@ static enum zt_status add_tensors(struct zt_builder *builder, const struct snaps
 
 /* --- the whole --- */
 
-static enum zt_status build(struct zt_builder *builder, const struct snapshot *snapshot,
-                            struct zt_model **out_model, struct zt_error *error)
+static enum zt_status locate(void *state, struct zt_source *source,
+                             struct zt_manifest_place *out_place, struct zt_error *error)
 {
+    struct snapshot *snapshot = state;
+    struct zt_cursor cursor;
+    enum zt_status status = zt_cursor_open(&cursor, source, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = survey(&cursor, snapshot, error);
+    zt_cursor_close(&cursor);
+    if (status == ZT_OK && snapshot->data_tag_at > MAG_RECORDS_MAX)
+        status = zt_fail(error, ZT_INVALID, "mag §Header TooLarge", snapshot->data_tag_at,
+                         "records of %" PRIu64 " bytes, more than 1 GiB", snapshot->data_tag_at);
+    if (status == ZT_OK)
+        *out_place =
+            (struct zt_manifest_place){.offset = 0, .length = snapshot->data_tag_at + TAG_BYTES};
+    return status;
+}
+
+static enum zt_status read_snapshot(void *state, struct zt_builder *builder, struct zt_error *error)
+{
+    const struct snapshot *snapshot = state;
     const struct zt_model *model = builder->model;
     uint32_t sum = zt_crc32c(0, model->storage->manifest + COVERED_FROM,
                              (size_t)snapshot->data_tag_at - COVERED_FROM);
     enum zt_status status;
 
-    builder->model->format = ZT_FORMAT_MAG;
-    builder->model->format_name = "mag";
-    builder->model->version = (struct zt_text){"100", 3};
+    assert(snapshot->data_tag_at + TAG_BYTES == model->manifest_length);
+    builder->model->version = zt_text_from("100");
     if (sum != snapshot->checksum)
         return zt_fail(error, ZT_INVALID, "mag §Header Checksum", CHECKSUM_AT,
                        "the checksum is %08" PRIx32 ", the records give %08" PRIx32,
                        snapshot->checksum, sum);
     status = check_strings(model, snapshot, error);
-    if (status == ZT_OK)
-        status = add_tensors(builder, snapshot, error);
-    return status == ZT_OK
-               ? zt_builder_finish(builder, "mag §Names DuplicateName", out_model, error)
-               : status;
+    return status == ZT_OK ? add_tensors(builder, snapshot, error) : status;
 }
 
-enum zt_status mag_m3_open(struct zt_source *source, struct zt_model **out_model,
-                           struct zt_error *error)
+/* Data lie back to back, so nothing overlaps. */
+static const struct zt_reader reader = {
+    .format = ZT_FORMAT_MAG,
+    .name = "mag",
+    .duplicate_rule = "mag §Names DuplicateName",
+    .locate = locate,
+    .read = read_snapshot,
+};
+
+enum zt_status mag_snapshot_open(struct zt_source *source, struct zt_model **out_model,
+                                 struct zt_error *error)
 {
     struct snapshot snapshot = {0};
-    struct zt_builder builder;
-    struct mag_cursor cursor;
-    enum zt_status status = mag_cursor_open(&cursor, source, 0, error);
 
-    if (status == ZT_OK)
-        status = survey(&cursor, &snapshot, error);
-    mag_cursor_close(&cursor);
-    if (status == ZT_OK && snapshot.data_tag_at > MAG_RECORDS_MAX)
-        status = zt_fail(error, ZT_INVALID, "mag §Header TooLarge", snapshot.data_tag_at,
-                         "records of %" PRIu64 " bytes, more than 1 GiB", snapshot.data_tag_at);
-    if (status == ZT_OK)
-        status = zt_builder_init(&builder, source, 0, snapshot.data_tag_at + 4, error);
-    if (status != ZT_OK)
-        return status;
-    status = build(&builder, &snapshot, out_model, error);
-    zt_builder_abandon(&builder);
-    return status;
+    return zt_reader_open(&reader, &snapshot, source, out_model, error);
 }

@@ -1,0 +1,131 @@
+/* Collecting attributes and keeping them as one CBOR map. */
+#include "formats/attribute_list.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+/* As zt_names_sort wants it. */
+struct zt_attribute_key {
+    const char *bytes;
+    uint32_t length;
+    size_t pair_at; /* in the list's pairs */
+    size_t pair_length;
+};
+
+static enum zt_status fail_memory(struct zt_error *error)
+{
+    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+}
+
+/* The pair added last ends where the pairs do. */
+static void end_pair(struct zt_attribute_list *list)
+{
+    struct zt_attribute_key *last;
+
+    if (list->key_count == 0)
+        return;
+    last = &list->keys[list->key_count - 1];
+    assert(last->pair_at <= list->pairs.length);
+    last->pair_length = list->pairs.length - last->pair_at;
+}
+
+enum zt_status zt_attribute_list_key(struct zt_attribute_list *list, struct zt_text key,
+                                     struct zt_error *error)
+{
+    assert(key.length <= UINT32_MAX);
+    assert(list->key_count == list->count);
+    if (zt_array_reserve(&list->keys, &list->key_capacity, list->key_count + 1, sizeof(*list->keys),
+                         UINT32_MAX) != ZT_OK)
+        return fail_memory(error);
+    end_pair(list);
+    list->keys[list->key_count++] = (struct zt_attribute_key){
+        .bytes = key.bytes, .length = (uint32_t)key.length, .pair_at = list->pairs.length};
+    list->count++;
+    zt_cbor_put_text(&list->pairs, key);
+    return list->pairs.failed ? fail_memory(error) : ZT_OK;
+}
+
+void zt_attribute_list_pair(struct zt_attribute_list *list, struct zt_text pair)
+{
+    assert(pair.length > 0);
+    zt_buffer_append(&list->pairs, pair.bytes, pair.length);
+    list->count++;
+}
+
+enum zt_status zt_attribute_list_check(struct zt_attribute_list *list,
+                                       const struct zt_builder *builder, const char *duplicate_rule,
+                                       struct zt_error *error)
+{
+    struct zt_named_array keys = {list->keys, list->key_count, sizeof(*list->keys),
+                                  offsetof(struct zt_attribute_key, length)};
+    enum zt_status status;
+    const char *one;
+    const char *other;
+    size_t second;
+
+    if (list->key_count == 0)
+        return ZT_OK;
+    end_pair(list);
+    status = zt_names_sort(&keys, error);
+    second = status == ZT_OK ? zt_names_duplicate(&keys) : 0;
+    if (second == 0)
+        return status;
+    one = list->keys[second - 1].bytes;
+    other = list->keys[second].bytes;
+    return zt_fail(error, ZT_INVALID, duplicate_rule,
+                   zt_builder_offset_of(builder, one > other ? one : other), "a key occurs twice");
+}
+
+static void copy_pairs(const struct zt_attribute_list *list, uint8_t *to)
+{
+    const uint8_t *pairs = list->pairs.bytes;
+
+    if (!list->is_by_name && list->count > 0)
+        memcpy(to, pairs, list->pairs.length);
+    for (size_t i = 0; list->is_by_name && i < list->key_count; i++) {
+        memcpy(to, pairs + list->keys[i].pair_at, list->keys[i].pair_length);
+        to += list->keys[i].pair_length;
+    }
+}
+
+enum zt_status zt_attribute_list_keep(const struct zt_attribute_list *list,
+                                      const struct zt_builder *builder, struct zt_text *out_map,
+                                      struct zt_error *error)
+{
+    struct zt_buffer head = {0};
+    size_t length;
+    void *map;
+    enum zt_status status;
+
+    assert(!list->is_by_name || list->key_count == list->count);
+    zt_cbor_put_map(&head, list->count);
+    if (head.failed || list->pairs.failed) {
+        zt_buffer_free(&head);
+        return fail_memory(error);
+    }
+    length = head.length + list->pairs.length;
+    status = zt_arena_take(&builder->model->storage->arena, length, &map, error);
+    if (status == ZT_OK) {
+        memcpy(map, head.bytes, head.length);
+        copy_pairs(list, (uint8_t *)map + head.length);
+        *out_map = (struct zt_text){map, length};
+    }
+    zt_buffer_free(&head);
+    return status;
+}
+
+void zt_attribute_list_clear(struct zt_attribute_list *list)
+{
+    list->pairs.length = 0;
+    list->count = list->key_count = 0;
+}
+
+void zt_attribute_list_free(struct zt_attribute_list *list)
+{
+    zt_buffer_free(&list->pairs);
+    free(list->keys);
+    memset(list, 0, sizeof(*list));
+}

@@ -1,0 +1,138 @@
+/* Opening a container: which format it is, by its first bytes, and the steps that all readers share.
+ *
+ * Known formats that are not read here are named in the error, so that nobody takes such a file for
+ * a broken one. */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/little_endian.h"
+#include "formats/formats.h"
+#include "model/extents.h"
+
+/* --- one reader --- */
+
+static enum zt_status check_model(const struct zt_reader *reader, void *state,
+                                  struct zt_model *model, struct zt_error *error)
+{
+    enum zt_status status = reader->check != NULL ? reader->check(state, model, error) : ZT_OK;
+
+    if (status == ZT_OK && reader->overlap_rule != NULL)
+        status = zt_extents_check(model, reader->covers_manifest, reader->overlap_rule, error);
+    return status;
+}
+
+enum zt_status zt_reader_open(const struct zt_reader *reader, void *state, struct zt_source *source,
+                              struct zt_model **out_model, struct zt_error *error)
+{
+    struct zt_manifest_place place = {0, 0};
+    struct zt_builder builder;
+    struct zt_model *model = NULL;
+    enum zt_status status = reader->locate(state, source, &place, error);
+
+    if (status != ZT_OK)
+        return status;
+    assert(place.offset <= zt_source_size(source));
+    assert(place.length <= zt_source_size(source) - place.offset);
+    status = zt_builder_init(&builder, source, place.offset, place.length, error);
+    if (status != ZT_OK)
+        return status;
+    builder.model->format = reader->format;
+    builder.model->format_name = reader->name;
+    status = reader->read(state, &builder, error);
+    if (status == ZT_OK)
+        status = zt_builder_finish(&builder, reader->duplicate_rule, &model, error);
+    if (status != ZT_OK) {
+        zt_builder_abandon(&builder);
+        return status;
+    }
+    status = check_model(reader, state, model, error);
+    if (status != ZT_OK) {
+        zt_model_free(model);
+        return status;
+    }
+    *out_model = model;
+    return ZT_OK;
+}
+
+/* --- which format --- */
+
+#define HEAD_BYTES 32
+
+struct head {
+    uint8_t bytes[HEAD_BYTES];
+    size_t length;
+    uint64_t file_size;
+};
+
+static const struct {
+    const char *magic;
+    size_t length;
+    enum zt_status (*open)(struct zt_source *source, struct zt_model **out_model,
+                           struct zt_error *error);
+    const char *name; /* of a format that is not read: open is NULL */
+} formats[] = {
+    {"\x89ZT2\r\n\x1a\n", 8, zt2_open, NULL},
+    {"ZTEN0001", 8, zt01_open, NULL},
+    {"ZTEN1000", 8, zt1_open, NULL},
+    {"GGUF", 4, gguf_open, NULL},
+    {"MAG!", 4, mag_open, NULL},
+    {"MAG&", 4, NULL, ".mag as a stream (before magnetron 0.1.1)"},
+    {"\x93NUMPY", 6, npy_open, NULL},
+    {"PK\x03\x04", 4, npz_open, NULL},
+    {"PK\x05\x06", 4, npz_open, NULL}, /* an empty archive */
+    {"\x89HDF\r\n\x1a\n", 8, NULL, "HDF5"},
+    {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, NULL, "PyTorch (pickle)"},
+};
+
+/* A length in 8 bytes, then JSON. Lengths that cannot be right are left to the reader, so that a
+ * truncated file is reported as what it is; from 2^32 on the 8 bytes are not a length. */
+static bool is_safetensors(const struct head *head)
+{
+    uint64_t length;
+
+    if (head->length < 9 || head->bytes[8] != '{')
+        return false;
+    length = zt_load_le64(head->bytes);
+    return length >= 1 && length <= UINT32_MAX;
+}
+
+static enum zt_status read_head(struct zt_source *source, struct head *out_head,
+                                struct zt_error *error)
+{
+    struct head head = {.file_size = zt_source_size(source)};
+    enum zt_status status;
+
+    head.length = head.file_size < HEAD_BYTES ? (size_t)head.file_size : HEAD_BYTES;
+    status = zt_source_read_at(source, 0, head.bytes, head.length, error);
+    if (status == ZT_OK)
+        *out_head = head;
+    return status;
+}
+
+enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_model,
+                             struct zt_error *error)
+{
+    struct head head;
+    enum zt_status status = read_head(source, &head, error);
+
+    if (status != ZT_OK)
+        return status;
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        assert(formats[i].length <= HEAD_BYTES);
+        if (head.length < formats[i].length ||
+            memcmp(head.bytes, formats[i].magic, formats[i].length) != 0)
+            continue;
+        if (formats[i].open != NULL)
+            return formats[i].open(source, out_model, error);
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, 0, "the content is %s, which is not read",
+                       formats[i].name);
+    }
+    if (is_safetensors(&head))
+        return safetensors_open(source, out_model, error);
+    if (head.file_size == 0)
+        return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0, "the file is empty");
+    return zt_fail(error, ZT_INVALID, "zt §Detection UnknownFormat", 0,
+                   "the content (%" PRIu64 " byte%s) is of no known format", head.file_size,
+                   head.file_size == 1 ? "" : "s");
+}
