@@ -1,21 +1,22 @@
-/* Decoding for whoever asks, once for all of them: by a job that they wait for, or on the thread of
- * one of them.
+/* Decodes a component once for all who ask for it: by a job that requests wait for, or on the
+ * thread of a worker that needs it.
  *
- * An entry is keyed by the version of the file and the component, not by the generation, so that it
- * keeps no file open. */
+ * Entries are keyed by the version of the file and the component. They do not hold the generation,
+ * which would keep its files open. */
 #include "derived/decoded.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "derived/decoded_entries.h"
 #include "derived/decoded_sink.h"
 #include "zt/decode.h"
 #include "zt/digest.h"
 
 #define CHUNK_BYTES ((size_t)256 << 10)
-/* Failures that may pass (no memory, a full disk) are not tried again before. */
+/* Decoding that failed for want of memory or disk space is tried again after this time. */
 #define RETRY_NS ((int64_t)1000000000)
 
 struct decoding {
@@ -34,7 +35,7 @@ struct decoded_cache *decoded_cache_new(struct server *server)
         return NULL;
     cache->server = server;
     pthread_mutex_init(&cache->lock, NULL);
-    pthread_cond_init(&cache->settled, NULL);
+    pthread_cond_init(&cache->decoded, NULL);
     return cache;
 }
 
@@ -42,29 +43,28 @@ static void make_key(const struct generation *generation, uint32_t component, ui
 {
     struct {
         char etag[GENERATION_ETAG_SIZE];
-        uint64_t facts[3];
+        uint64_t numbers[3];
     } version;
 
     memset(&version, 0, sizeof(version));
     memcpy(version.etag, generation->etag, sizeof(version.etag));
-    version.facts[0] = generation->identity.device;
-    version.facts[1] = (uint64_t)generation->identity.changed_ns;
-    version.facts[2] = component;
+    version.numbers[0] = generation->identity.device;
+    version.numbers[1] = (uint64_t)generation->identity.changed_ns;
+    version.numbers[2] = component;
     zt_xxh3_128(&version, sizeof(version), out_key);
 }
 
 void decoded_cache_free(struct decoded_cache *cache)
 {
-    struct decoded_entry *doomed = NULL;
+    struct decoded_entry *evicted = NULL;
 
     if (cache == NULL)
         return;
-    while (cache->oldest != NULL) {
-        assert(cache->oldest->references == 0);
-        decoded_evict(cache, cache->oldest, &doomed);
-    }
-    decoded_free_entries(doomed);
-    pthread_cond_destroy(&cache->settled);
+    while (cache->entries.oldest != NULL)
+        decoded_evict(cache, (struct decoded_entry *)cache->entries.oldest, &evicted);
+    assert(cache->bytes == 0 && cache->files == 0);
+    decoded_free_entries(evicted);
+    pthread_cond_destroy(&cache->decoded);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
@@ -76,8 +76,8 @@ void decoded_cache_stop(struct decoded_cache *cache)
 
 /* --- decoding --- */
 
-static enum zt_status pump(const struct decoding *decoding, struct zt_decoder *decoder,
-                           struct decoded_sink *sink, struct zt_error *error)
+static enum zt_status decode_to_sink(const struct decoding *decoding, struct zt_decoder *decoder,
+                                     struct decoded_sink *sink, struct zt_error *error)
 {
     uint64_t limit = (uint64_t)decoding->cache->server->config->limits.decoded_bytes;
     uint8_t *chunk = malloc(CHUNK_BYTES);
@@ -90,7 +90,7 @@ static enum zt_status pump(const struct decoding *decoding, struct zt_decoder *d
         status = zt_decoder_read(decoder, chunk, CHUNK_BYTES, &length, error);
         if (status == ZT_OK && sink->length + length > limit)
             status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                             "decoded it is larger than the server allows");
+                             "decoded, it exceeds limits.decoded_bytes of this server");
         if (status == ZT_OK && atomic_load(&decoding->cache->stopping))
             status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
         if (status == ZT_OK)
@@ -114,7 +114,7 @@ static enum zt_status decode(const struct decoding *decoding, struct decoded *ou
     decoded_sink_init(&sink, decoding->cache->server->config);
     status = zt_decoder_open(component, zt_files_source(&files, component), &decoder, error);
     if (status == ZT_OK)
-        status = pump(decoding, decoder, &sink, error);
+        status = decode_to_sink(decoding, decoder, &sink, error);
     length = sink.length;
     if (status == ZT_OK)
         status = decoded_sink_finish(&sink, &out_decoded->source, out_bytes, error);
@@ -125,48 +125,44 @@ static enum zt_status decode(const struct decoding *decoding, struct decoded *ou
     return status;
 }
 
-/* The outcome becomes the entry's; whoever waited asks again. */
-static void settle(struct decoded_cache *cache, struct decoded_entry *entry)
+/* Lists the entry with its result, and wakes all who wait for it. */
+static void finish(struct decoded_cache *cache, struct decoded_entry *entry)
 {
     struct waiter *waiter;
-    struct decoded_entry *doomed;
+    struct decoded_entry *evicted;
 
     pthread_mutex_lock(&cache->lock);
+    assert(entry->state == ENTRY_DECODING && entry->claimed && entry->references > 0);
     entry->state = entry->error != NULL ? ENTRY_FAILED : ENTRY_READY;
-    entry->ended_ns = decoded_now_ns();
+    entry->ended_ns = clock_ns();
     waiter = entry->waiters;
     entry->waiters = NULL;
-    decoded_charge(cache, entry);
-    doomed = decoded_shrink(cache);
-    pthread_cond_broadcast(&cache->settled);
+    decoded_list(cache, entry);
+    evicted = decoded_shrink(cache);
+    pthread_cond_broadcast(&cache->decoded);
     pthread_mutex_unlock(&cache->lock);
-    decoded_free_entries(doomed);
-    while (waiter != NULL) {
-        struct waiter *next = waiter->next;
-
-        waiter->wake(waiter);
-        waiter = next;
-    }
+    decoded_free_entries(evicted);
+    waiters_wake(waiter);
 }
 
-/* For whoever has claimed the entry, and holds it. */
-static void work(const struct decoding *decoding)
+/* The caller has claimed and holds the entry. */
+static void decode_entry(const struct decoding *decoding)
 {
     struct decoded_entry *entry = decoding->entry;
     struct decoded decoded = {NULL, 0};
     uint8_t *bytes = NULL;
-    /* Made before, so that a failure can always be told. */
+    /* Allocated with the entry, so that a failure can always be reported. */
     struct zt_error *error = entry->error;
 
     if (decode(decoding, &decoded, &bytes, error) == ZT_OK) {
         free(error);
         error = NULL;
     }
-    /* Nobody else reads these while the entry is being decoded. */
+    /* Nobody else reads these while the state is DECODING. */
     entry->error = error;
     entry->base = decoded;
     entry->bytes = bytes;
-    settle(decoding->cache, entry);
+    finish(decoding->cache, entry);
 }
 
 static bool claim(struct decoded_cache *cache, struct decoded_entry *entry)
@@ -185,13 +181,13 @@ static void run_decoding(struct job *job)
     struct decoding *decoding = (struct decoding *)job;
 
     if (claim(decoding->cache, decoding->entry))
-        work(decoding);
+        decode_entry(decoding);
     decoded_release(&decoding->entry->base);
     generation_release(decoding->generation);
     free(decoding);
 }
 
-/* Makes an entry that is being decoded and its job. The lock is held. NULL when memory is out. */
+/* Adds an entry and makes its job. The lock is held. NULL if memory is out. */
 static struct decoding *begin(struct decoded_cache *cache, struct generation *generation,
                               uint32_t component, const uint64_t key[2])
 {
@@ -210,9 +206,9 @@ static struct decoding *begin(struct decoded_cache *cache, struct generation *ge
     return decoding;
 }
 
-/* --- asking --- */
+/* --- finding --- */
 
-/* What can be refused before anything is read. */
+/* What is known before anything is read. */
 static enum zt_status check_request(const struct decoded_cache *cache,
                                     const struct zt_component *component, struct zt_error *error)
 {
@@ -220,7 +216,7 @@ static enum zt_status check_request(const struct decoded_cache *cache,
 
     if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                       "decoded it is larger than the server allows");
+                       "decoded, it exceeds limits.decoded_bytes of this server");
     if (atomic_load(&cache->stopping))
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
     return ZT_OK;
@@ -231,23 +227,23 @@ static bool may_retry(const struct decoded_entry *entry)
     bool lasting = entry->error->status == ZT_CORRUPT || entry->error->status == ZT_UNSUPPORTED ||
                    entry->error->status == ZT_INVALID || entry->error->status == ZT_LIMIT;
 
-    return !lasting && decoded_now_ns() - entry->ended_ns > RETRY_NS;
+    return !lasting && clock_ns() - entry->ended_ns > RETRY_NS;
 }
 
-/* The entry that is there, unless it failed some time ago. The lock is held. */
+/* The entry of a key, unless its failure is old enough to try again. The lock is held. */
 static struct decoded_entry *find_entry(struct decoded_cache *cache, const uint64_t key[2],
-                                        struct decoded_entry **doomed)
+                                        struct decoded_entry **evicted)
 {
     struct decoded_entry *entry = *decoded_find_link(cache, key);
 
     if (entry != NULL && entry->state == ENTRY_FAILED && may_retry(entry)) {
-        decoded_evict(cache, entry, doomed);
+        decoded_evict(cache, entry, evicted);
         entry = NULL;
     }
     return entry;
 }
 
-/* Answers from an entry that is there. The lock is held. */
+/* Answers from an entry, or adds the waiter to it. The lock is held. */
 static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_entry *entry,
                                   struct waiter *waiter, struct decoded **out_decoded,
                                   struct zt_error *error)
@@ -258,7 +254,7 @@ static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_en
         return DECODED_PENDING;
     }
     entry->handed_out = true;
-    decoded_touch(cache, entry);
+    recency_touch(&cache->entries, &entry->link);
     if (entry->state == ENTRY_FAILED) {
         *error = *entry->error;
         return DECODED_FAILED;
@@ -279,7 +275,7 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
                                 struct decoded **out_decoded, struct zt_error *error)
 {
     struct decoding *begun = NULL;
-    struct decoded_entry *doomed = NULL;
+    struct decoded_entry *evicted = NULL;
     struct decoded_entry *entry;
     enum decoded_answer said;
     uint64_t key[2];
@@ -288,14 +284,14 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
         return DECODED_FAILED;
     make_key(generation, component, key);
     pthread_mutex_lock(&cache->lock);
-    entry = find_entry(cache, key, &doomed);
+    entry = find_entry(cache, key, &evicted);
     if (entry == NULL) {
         begun = begin(cache, generation, component, key);
         entry = begun != NULL ? begun->entry : NULL;
     }
     said = entry != NULL ? answer(cache, entry, waiter, out_decoded, error) : DECODED_FAILED;
     pthread_mutex_unlock(&cache->lock);
-    decoded_free_entries(doomed);
+    decoded_free_entries(evicted);
     if (begun != NULL)
         workers_submit_sized(cache->server->workers, &begun->job,
                              decoding_bytes(&generation->model->components[component]));
@@ -304,15 +300,15 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
     return said;
 }
 
-/* Finds the entry, or adds it, and holds it; *out_claimed: it is to be decoded by the caller. */
+/* Finds or adds the entry, and holds it. *out_claimed: the caller must decode it. */
 static struct decoded_entry *hold_entry(struct decoded_cache *cache, const uint64_t key[2],
                                         bool *out_claimed)
 {
-    struct decoded_entry *doomed = NULL;
+    struct decoded_entry *evicted = NULL;
     struct decoded_entry *entry;
 
     pthread_mutex_lock(&cache->lock);
-    entry = find_entry(cache, key, &doomed);
+    entry = find_entry(cache, key, &evicted);
     if (entry != NULL)
         entry->references++;
     else
@@ -321,7 +317,7 @@ static struct decoded_entry *hold_entry(struct decoded_cache *cache, const uint6
     if (*out_claimed)
         entry->claimed = true;
     pthread_mutex_unlock(&cache->lock);
-    decoded_free_entries(doomed);
+    decoded_free_entries(evicted);
     return entry;
 }
 
@@ -341,32 +337,33 @@ enum zt_status decoded_get(struct decoded_cache *cache, struct generation *gener
     if (decoding.entry == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoding");
     if (claimed)
-        work(&decoding);
+        decode_entry(&decoding);
     pthread_mutex_lock(&cache->lock);
     while (decoding.entry->state == ENTRY_DECODING)
-        pthread_cond_wait(&cache->settled, &cache->lock);
+        pthread_cond_wait(&cache->decoded, &cache->lock);
     said = answer(cache, decoding.entry, NULL, out_decoded, error);
     status = said == DECODED_READY ? ZT_OK : decoding.entry->error->status;
     pthread_mutex_unlock(&cache->lock);
-    /* Its own hold; what is handed out has another. */
+    /* Our own reference; *out_decoded has another. */
     decoded_release(&decoding.entry->base);
     return status;
 }
 
-void decoded_release(void *thing)
+void decoded_release(void *decoded)
 {
-    struct decoded *decoded = thing;
-    struct decoded_entry *entry = thing;
+    struct decoded_entry *entry;
     struct decoded_cache *cache;
-    struct decoded_entry *doomed;
+    struct decoded_entry *evicted;
 
     if (decoded == NULL)
         return;
+    entry =
+        (struct decoded_entry *)(void *)((char *)decoded - offsetof(struct decoded_entry, base));
     cache = entry->cache;
     pthread_mutex_lock(&cache->lock);
     assert(entry->references > 0);
     entry->references--;
-    doomed = decoded_shrink(cache);
+    evicted = decoded_shrink(cache);
     pthread_mutex_unlock(&cache->lock);
-    decoded_free_entries(doomed);
+    decoded_free_entries(evicted);
 }

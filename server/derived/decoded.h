@@ -1,6 +1,6 @@
-/* Decoded components: a bounded cache, so that a client that reads a compressed component in many
- * ranges pays for one decoding. Small ones are kept in memory, others in an unnamed file; several
- * requests share one decoding. */
+/* A bounded cache of decoded components, so that a compressed component that is read in many ranges
+ * is decoded once. Small ones are kept in memory, larger ones in unnamed files. Concurrent requests
+ * share one decoding. */
 #ifndef DERIVED_DECODED_H
 #define DERIVED_DECODED_H
 
@@ -9,35 +9,36 @@
 
 struct decoded_cache;
 
-/* One decoded component: read it through source. */
+/* A decoded component: read it through source. */
 struct decoded {
     struct zt_source *source;
     uint64_t length;
 };
 
 struct decoded_cache *decoded_cache_new(struct server *server);
-/* Nothing may be held or under way. Takes NULL. */
+/* Nobody may hold an entry or wait for one. Takes NULL. */
 void decoded_cache_free(struct decoded_cache *cache);
 
-/* Makes decodings under way fail soon, and wakes who waits for them; none is begun any more. For
- * the end of the program: before loops and workers are stopped. */
+/* Makes running decodings fail soon, which wakes those who wait; new ones fail at once. Call it
+ * before loops and workers are stopped. */
 void decoded_cache_stop(struct decoded_cache *cache);
 
 enum decoded_answer { DECODED_READY, DECODED_PENDING, DECODED_FAILED };
 
-/* READY: *out_decoded is held by the caller (decoded_release). PENDING: it is being decoded, waiter
- * will be woken; ask again then. FAILED: error says why (ZT_CORRUPT, ZT_LIMIT above
- * limits.decoded_bytes, ZT_UNSUPPORTED, ZT_IO). */
+/* READY: the caller holds *out_decoded (decoded_release). PENDING: waiter is woken when it has been
+ * decoded; then ask again. FAILED: error says why (ZT_CORRUPT, ZT_LIMIT above limits.decoded_bytes,
+ * ZT_UNSUPPORTED, ZT_IO, ZT_NO_MEMORY). */
 enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *generation,
                                 uint32_t component, struct waiter *waiter,
                                 struct decoded **out_decoded, struct zt_error *error);
 
-/* The same for workers: decodes on this thread, unless another is at it, which is then waited for.
- * Never waits for a job that is queued. error must not be NULL. */
+/* The same for workers: decodes on this thread, or waits for the thread that already does. Never
+ * waits for a queued job. error must not be NULL. */
 enum zt_status decoded_get(struct decoded_cache *cache, struct generation *generation,
                            uint32_t component, struct decoded **out_decoded,
                            struct zt_error *error);
 
+/* Takes NULL; void * for request_hold. */
 void decoded_release(void *decoded);
 
 #endif

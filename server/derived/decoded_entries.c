@@ -1,25 +1,18 @@
-/* The entries of the cache of decoded components: a hash table, and the order of last use. */
+/* Adds, finds, lists and evicts the entries of the cache of decoded components. */
 #include "derived/decoded_entries.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-/* Each entry costs that beside its bytes; so many empty ones are bounded too. */
+#include "base/clock.h"
+
+/* The cost of an entry besides its bytes, so that the number of empty entries is bounded too. */
 #define ENTRY_BYTES 512
-/* Files kept open for nobody. */
+/* Files that the cache keeps open. */
 #define FILES_MAX 256
-/* What was decoded stays for those who waited for it, until the first of them was there or this has
- * passed. */
+/* A new entry stays until the first request that waited for it has had it, or for this long. */
 #define PROMISE_NS ((int64_t)5000000000)
-
-int64_t decoded_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 struct decoded_entry **decoded_find_link(struct decoded_cache *cache, const uint64_t key[2])
 {
@@ -40,38 +33,18 @@ static bool is_file(const struct decoded_entry *entry)
     return entry->base.source != NULL && zt_source_descriptor(entry->base.source) >= 0;
 }
 
-static void enlist(struct decoded_cache *cache, struct decoded_entry *entry)
-{
-    entry->newer = NULL;
-    entry->older = cache->newest;
-    if (cache->newest != NULL)
-        cache->newest->newer = entry;
-    else
-        cache->oldest = entry;
-    cache->newest = entry;
-}
-
-static void delist(struct decoded_cache *cache, struct decoded_entry *entry)
-{
-    if (entry->newer != NULL)
-        entry->newer->older = entry->older;
-    else
-        cache->newest = entry->older;
-    if (entry->older != NULL)
-        entry->older->newer = entry->newer;
-    else
-        cache->oldest = entry->newer;
-}
-
 void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry,
-                   struct decoded_entry **doomed)
+                   struct decoded_entry **evicted)
 {
+    assert(*decoded_find_link(cache, entry->key) == entry);
+    assert(entry->references == 0 && entry->state != ENTRY_DECODING);
+    assert(cache->bytes >= charge(entry));
     *decoded_find_link(cache, entry->key) = entry->chain;
-    delist(cache, entry);
+    recency_remove(&cache->entries, &entry->link);
     cache->bytes -= charge(entry);
     cache->files -= is_file(entry);
-    entry->chain = *doomed;
-    *doomed = entry;
+    entry->chain = *evicted;
+    *evicted = entry;
 }
 
 static bool is_wanted(const struct decoded_entry *entry, int64_t now)
@@ -82,44 +55,39 @@ static bool is_wanted(const struct decoded_entry *entry, int64_t now)
 struct decoded_entry *decoded_shrink(struct decoded_cache *cache)
 {
     uint64_t limit = (uint64_t)cache->server->config->limits.decoded_cache_bytes;
-    struct decoded_entry *doomed = NULL;
-    struct decoded_entry *entry = cache->oldest;
-    int64_t now = decoded_now_ns();
+    struct decoded_entry *evicted = NULL;
+    struct recency_link *link = cache->entries.oldest;
+    int64_t now = clock_ns();
 
-    while (entry != NULL && (cache->bytes > limit || cache->files > FILES_MAX)) {
-        struct decoded_entry *newer = entry->newer;
+    while (link != NULL && (cache->bytes > limit || cache->files > FILES_MAX)) {
+        struct decoded_entry *entry = (struct decoded_entry *)link;
 
-        if (!is_wanted(entry, now) && (newer != NULL || limit == 0))
-            decoded_evict(cache, entry, &doomed);
-        entry = newer;
+        link = link->newer;
+        if (!is_wanted(entry, now) && (link != NULL || limit == 0))
+            decoded_evict(cache, entry, &evicted);
     }
-    return doomed;
+    return evicted;
 }
 
-void decoded_free_entries(struct decoded_entry *doomed)
+void decoded_free_entries(struct decoded_entry *evicted)
 {
-    while (doomed != NULL) {
-        struct decoded_entry *next = doomed->chain;
+    while (evicted != NULL) {
+        struct decoded_entry *next = evicted->chain;
 
-        zt_source_close(doomed->base.source);
-        free(doomed->bytes);
-        free(doomed->error);
-        free(doomed);
-        doomed = next;
+        zt_source_close(evicted->base.source);
+        free(evicted->bytes);
+        free(evicted->error);
+        free(evicted);
+        evicted = next;
     }
 }
 
-void decoded_charge(struct decoded_cache *cache, struct decoded_entry *entry)
+void decoded_list(struct decoded_cache *cache, struct decoded_entry *entry)
 {
-    enlist(cache, entry);
+    assert(entry->state != ENTRY_DECODING);
+    recency_add(&cache->entries, &entry->link);
     cache->bytes += charge(entry);
     cache->files += is_file(entry);
-}
-
-void decoded_touch(struct decoded_cache *cache, struct decoded_entry *entry)
-{
-    delist(cache, entry);
-    enlist(cache, entry);
 }
 
 struct decoded_entry *decoded_add(struct decoded_cache *cache, const uint64_t key[2])

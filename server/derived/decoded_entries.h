@@ -1,72 +1,66 @@
-/* The entries of the cache of decoded components: a hash table, and the order of last use, by which
- * it is kept within its bounds. What those that somebody uses hold counts, but only the others are
- * taken out.
+/* The entries of the cache of decoded components: a hash table, and a list in order of last use.
+ * All entries count toward the bounds, but those in use are never evicted.
  *
- * Everything but freeing is to be called with the cache's lock held. */
+ * All functions except decoded_free_entries need the cache's lock. */
 #ifndef DERIVED_DECODED_ENTRIES_H
 #define DERIVED_DECODED_ENTRIES_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/recency.h"
 #include "derived/decoded.h"
 
-/* A power of two; chains are short for as many entries as memory of a usual bound holds. */
+/* A power of two. Chains stay short for the number of entries that usual bounds allow. */
 #define DECODED_BUCKETS 4096
 
 enum decoded_state { ENTRY_DECODING, ENTRY_READY, ENTRY_FAILED };
 
 struct decoded_entry {
-    struct decoded base; /* first: what is handed out is the entry */
+    struct recency_link link; /* first: the list's entry is the entry */
+    struct decoded base;
     struct decoded_cache *cache;
     uint64_t key[2];
     enum decoded_state state;
-    bool claimed; /* a thread is at it; until then its job may be forestalled */
+    bool claimed; /* a thread decodes it; until then any thread may claim it */
     unsigned references;
-    bool handed_out;
+    bool handed_out; /* some request has had the result */
     int64_t ended_ns;
-    uint8_t *bytes; /* under a source of memory */
+    uint8_t *bytes; /* that a source of memory reads; NULL for a file */
     struct zt_error *error;
     struct waiter *waiters;
-    struct decoded_entry *chain;
-    struct decoded_entry *newer;
-    struct decoded_entry *older;
+    struct decoded_entry *chain; /* of its bucket, and of evicted entries */
 };
 
 struct decoded_cache {
     struct server *server;
     pthread_mutex_t lock;
-    pthread_cond_t settled;
+    pthread_cond_t decoded; /* some entry is no longer being decoded */
     struct decoded_entry *buckets[DECODED_BUCKETS];
-    struct decoded_entry *newest; /* of entries that are not being decoded */
-    struct decoded_entry *oldest;
-    uint64_t bytes;
-    size_t files;
+    struct recency entries; /* those that are not being decoded */
+    uint64_t bytes;         /* that they hold */
+    size_t files;           /* that they keep open */
     atomic_bool stopping;
 };
 
-int64_t decoded_now_ns(void);
-
-/* The link that leads to the entry of a key; where one is to be put in when there is none. */
+/* The pointer to the entry of a key, or, if there is none, to the end of its bucket. */
 struct decoded_entry **decoded_find_link(struct decoded_cache *cache, const uint64_t key[2]);
 
-/* An entry that is to be decoded, held by the caller. NULL when memory is out. */
+/* Adds an entry in state DECODING, held by the caller. NULL if memory is out. */
 struct decoded_entry *decoded_add(struct decoded_cache *cache, const uint64_t key[2]);
 
-/* An entry is no longer being decoded: it counts from now on, as the newest. */
-void decoded_charge(struct decoded_cache *cache, struct decoded_entry *entry);
-/* It was used now. */
-void decoded_touch(struct decoded_cache *cache, struct decoded_entry *entry);
+/* Lists an entry that has been decoded, as the newest: from now on it counts. */
+void decoded_list(struct decoded_cache *cache, struct decoded_entry *entry);
 
-/* Takes an entry out; *doomed gathers what is to be freed once the lock is given back. */
+/* Removes an entry and adds it to *evicted, to be freed without the lock. */
 void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry,
-                   struct decoded_entry **doomed);
+                   struct decoded_entry **evicted);
 
-/* Brings the cache back to its bound, oldest first. One entry larger than the bound may stay as the
- * newest, so that its next range does not decode it anew; with a bound of 0 nothing stays. Gives
- * what is to be freed. */
+/* Evicts entries, oldest first, until the cache is within its bounds, and returns them, to be freed
+ * without the lock. The newest entry stays even if it alone exceeds the bound, so that the next
+ * range does not decode it again; with a bound of 0, nothing stays. */
 struct decoded_entry *decoded_shrink(struct decoded_cache *cache);
 
-void decoded_free_entries(struct decoded_entry *doomed);
+void decoded_free_entries(struct decoded_entry *evicted);
 
 #endif

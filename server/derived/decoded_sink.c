@@ -1,6 +1,7 @@
-/* Gathering decoded bytes. Memory grows with what comes out, never with what was declared. */
+/* Collects decoded bytes. Memory grows with what is decoded, never with a declared length. */
 #include "derived/decoded_sink.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "store/state_file.h"
 
-/* Larger ones go to a file: a descriptor each is cheap from here on, and sendfile works on it. */
+/* Above this length, a file is worth its descriptor, and sendfile works on it. */
 #define MEMORY_MAX ((size_t)4 << 20)
-#define FIRST_SIZE ((size_t)64 << 10)
 
 void decoded_sink_init(struct decoded_sink *sink, const struct config *config)
 {
@@ -33,8 +34,7 @@ static enum zt_status fail_file(struct zt_error *error, const char *what)
                    strerrordesc_np(errno));
 }
 
-/* In the state folder, else where large passing files belong, else in memory that may be swapped.
- */
+/* In the state folder, else in /var/tmp, else in memory that can be swapped. */
 static int open_unnamed(const struct config *config)
 {
     int folder = state_folder_open(config);
@@ -86,18 +86,9 @@ static enum zt_status add_to_memory(struct decoded_sink *sink, const void *bytes
 {
     size_t used = (size_t)sink->length;
 
-    if (length > sink->capacity - used) {
-        size_t capacity = sink->capacity == 0 ? FIRST_SIZE : sink->capacity * 2;
-        uint8_t *grown;
-
-        while (capacity < used + length)
-            capacity *= 2;
-        grown = realloc(sink->bytes, capacity);
-        if (grown == NULL)
-            return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoded bytes");
-        sink->bytes = grown;
-        sink->capacity = capacity;
-    }
+    assert(used <= sink->capacity && used + length <= MEMORY_MAX);
+    if (zt_array_reserve(&sink->bytes, &sink->capacity, used + length, 1, MEMORY_MAX) != ZT_OK)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoded bytes");
     memcpy(sink->bytes + used, bytes, length);
     return ZT_OK;
 }
@@ -127,10 +118,7 @@ enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source *
     if (sink->file >= 0) {
         status = zt_source_from_descriptor(sink->file, out_source, error);
     } else {
-        uint8_t *fitted = sink->length > 0 ? realloc(sink->bytes, (size_t)sink->length) : NULL;
-
-        if (fitted != NULL)
-            sink->bytes = fitted;
+        zt_array_trim(&sink->bytes, &sink->capacity, (size_t)sink->length, 1);
         status = zt_source_from_memory(sink->bytes, (size_t)sink->length, out_source, error);
     }
     if (status != ZT_OK)

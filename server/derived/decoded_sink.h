@@ -1,4 +1,4 @@
-/* Where decoded bytes gather: memory while they are few, an unnamed file from then on. */
+/* Collects decoded bytes: in memory while they are few, then in an unnamed file. */
 #ifndef DERIVED_DECODED_SINK_H
 #define DERIVED_DECODED_SINK_H
 
@@ -19,8 +19,8 @@ void decoded_sink_free(struct decoded_sink *sink);
 enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length,
                                 struct zt_error *error);
 
-/* Hands out what was gathered as a source. *out_bytes: what the source lies over, to be freed after
- * it; NULL for a file. The sink is empty afterwards. */
+/* Makes a source of what was collected, and empties the sink. *out_bytes: the memory that the
+ * source reads, to be freed after it; NULL for a file. */
 enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source,
                                    uint8_t **out_bytes, struct zt_error *error);
 

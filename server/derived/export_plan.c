@@ -391,13 +391,7 @@ static void stage_ended(void *context)
     plan->waiters = NULL;
     pthread_mutex_unlock(&plan->cache->lock);
     export_work_free(done);
-    while (waiter != NULL) {
-        /* A waiter may be gone once it has been woken. */
-        struct waiter *next = waiter->next;
-
-        waiter->wake(waiter);
-        waiter = next;
-    }
+    waiters_wake(waiter);
     release(plan);
 }
 
