@@ -9,12 +9,17 @@
 extern "C" {
 #endif
 
-/* Writes one CBOR value as compact JSON through emit, piece by piece. Byte strings become base64url
- * text without padding (inside tags 22 and 23 base64 and base16), NaN, infinities and undefined
- * null, integers exact, keys that are not text their diagnostic notation, tags their content;
- * bignums (tags 2 and 3) base64url text, the negative one preceded by "~". value must come from a
- * model, which has validated it; an empty one is {}. After a failure what was emitted is not JSON.
- */
+/* Writes one CBOR value as compact JSON through emit, piece by piece:
+ *
+ *     integers                        exact
+ *     NaN, infinities, undefined      null
+ *     byte strings                    base64url without padding; base64 in tag 22, base16 in tag 23
+ *     bignums (tags 2 and 3)          base64url, the negative one preceded by "~"
+ *     other tags                      their content
+ *     keys that are not text          their diagnostic notation
+ *
+ * value comes from a model, which has validated it; an empty one is {}. After a failure (ZT_LIMIT,
+ * ZT_NO_MEMORY) the text emitted so far is not JSON. */
 enum zt_status zt_attributes_write_json(struct zt_text value,
                                         void (*emit)(void *context, const char *text,
                                                      size_t length),

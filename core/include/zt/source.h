@@ -1,7 +1,7 @@
-/* Where bytes come from: a file, memory, later an object in a store.
+/* Where bytes come from: a file, memory, or anything else behind four functions.
  *
- * A source is a fixed run of bytes seen through four functions. Readers need nothing else, so every
- * reader can be tested on a buffer. All functions may be called from several threads at once. */
+ * A source is a fixed run of bytes. Readers need nothing else, so every reader can be tested on a
+ * buffer. All functions but close may be called from several threads at once. */
 #ifndef ZT_SOURCE_H
 #define ZT_SOURCE_H
 
@@ -19,13 +19,13 @@ struct zt_source;
 struct zt_source_ops {
     /* Length in bytes, as it was when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
-    /* Reads exactly length bytes at offset. ZT_IO when they are not there (a file cut short
-     * meanwhile) or on failure. */
+    /* Reads exactly length bytes at offset. ZT_IO on failure, or if they are not there (the file
+     * was cut short since). */
     enum zt_status (*read_at)(struct zt_source *source, uint64_t offset, void *buffer,
                               size_t length, struct zt_error *error);
-    /* The whole source as memory, borrowed until close, or NULL where it cannot be mapped. Touching
-     * it may raise SIGBUS when the file is cut short meanwhile: hand it to system calls, or use it
-     * on files that nobody changes. */
+    /* The whole source as memory, borrowed until close; NULL if it cannot be mapped. If the file is
+     * cut short, touching it raises SIGBUS: only pass it to system calls, or map files that nobody
+     * changes. */
     const uint8_t *(*map)(struct zt_source *source);
     void (*close)(struct zt_source *source);
 };
@@ -41,12 +41,12 @@ const uint8_t *zt_source_map(struct zt_source *source);
 /* Takes NULL. */
 void zt_source_close(struct zt_source *source);
 
-/* Opens a regular file for reading. ZT_IO when it cannot be opened or is not a regular file. */
+/* Opens a regular file for reading. ZT_IO if it cannot be opened or is not a regular file. */
 enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source,
                                    struct zt_error *error);
 
-/* Takes over an open descriptor of a regular file (closed with the source; on failure it stays the
- * caller's). */
+/* Takes over an open descriptor of a regular file: it is closed with the source. On failure it
+ * stays the caller's. */
 enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
                                          struct zt_error *error);
 
@@ -54,7 +54,7 @@ enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_
 enum zt_status zt_source_from_memory(const void *bytes, size_t length,
                                      struct zt_source **out_source, struct zt_error *error);
 
-/* The descriptor behind a file source (borrowed), or -1 for any other source. */
+/* The descriptor of a file source, borrowed; -1 for any other source. */
 int zt_source_descriptor(const struct zt_source *source);
 
 #ifdef __cplusplus

@@ -18,62 +18,62 @@ extern "C" {
 
 enum zt_status {
     ZT_OK = 0,
-    /* The bytes break a rule of their format; zt_error.rule names it and zt_error.offset says
-     * where. */
+    /* The bytes break a rule of their format: zt_error.rule names it, zt_error.offset is where. */
     ZT_INVALID,
-    /* A digest that the file states is not the digest of the bytes, or an encoded stream does not
-     * decode. */
+    /* A digest that the file states is not that of the bytes, or an encoded stream does not decode.
+     */
     ZT_CORRUPT,
-    /* Well formed, but of a kind this library cannot judge or decode: an unknown digest algorithm,
-     * encoding or type. */
+    /* Well formed, but the library cannot check or decode it: an unknown digest algorithm, encoding
+     * or type. */
     ZT_UNSUPPORTED,
-    /* It would exceed a bound of the library or one that the caller set. */
+    /* A bound of the library, or one that the caller set, would be exceeded. */
     ZT_LIMIT,
-    /* No object, component or file of that name. */
+    /* There is no object, component or file of that name. */
     ZT_NOT_FOUND,
-    /* The caller's own request makes no sense (a range outside the component). */
+    /* The request itself is wrong (a range outside the component). */
     ZT_ARGUMENT,
     ZT_NO_MEMORY,
     /* The source could not be read; zt_error.os_error holds errno. */
     ZT_IO,
-    /* A zTensor 2 container without a manifest: valid, but data of another model, not a model
-     * itself. */
+    /* A zTensor 2 container without a manifest: valid, but it holds data of other models and is no
+     * model itself. */
     ZT_DATA_SHARD
 };
 
-/* "No position in the file applies." */
+/* zt_error.offset if no position in the file applies. */
 #define ZT_NO_OFFSET UINT64_MAX
 
-/* The longest name zTensor 2 allows; longer names of older files are cut here in errors, never
- * elsewhere. */
+/* The longest name that zTensor 2 allows. Older files may have longer ones: errors, and only
+ * errors, cut them. */
 #define ZT_ERROR_NAME_MAX 1024
 
 struct zt_error {
     enum zt_status status;
     int os_error;
-    /* Static text "<format> §<section> <Rule>" as docs/rules/ lists them, or NULL where no rule
+    /* Static text "<format> §<section> <Rule>" as listed in docs/rules/, or NULL if no rule
      * applies. */
     const char *rule;
     /* Absolute position in the file, or ZT_NO_OFFSET. */
     uint64_t offset;
-    /* What is wrong, one line, UTF-8, without a path of the disk. */
+    /* What is wrong: one line of UTF-8, without paths. */
     char message[256];
-    /* Names of the object and component at fault, as UTF-8 text; empty where none applies. A name
-     * may hold U+0000: the lengths count. */
+    /* Names of the object and component at fault, as UTF-8; empty if none applies. A name may
+     * contain U+0000: the lengths count. */
     char object[ZT_ERROR_NAME_MAX + 1];
     char component[ZT_ERROR_NAME_MAX + 1];
     size_t object_length;
     size_t component_length;
-    /* Whether an object is at fault: an empty name may be that of one. */
+    /* Whether an object is at fault: the name of an object may be empty. */
     bool has_object;
 };
 
-/* Starts an error anew: ZT_OK, no rule, no offset, empty texts. */
+/* Resets error: ZT_OK, no rule, no offset, empty texts. */
 void zt_error_clear(struct zt_error *error);
 
-/* Fills error (which may be NULL) and returns status, so that a rule is one statement:
+/* Fills error, which may be NULL, and returns status, so that a rule is one statement:
  *     if (offset % 64 != 0) return zt_fail(error, ZT_INVALID, "zt1 §4 BlobAlignment", at, "…");
- * rule must be static text or NULL. Object and component names are cleared; zt_error_at sets them.
+ * status is not ZT_OK; rule is static text or NULL. The names of object and component are cleared:
+ * zt_error_at sets them.
  */
 enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule,
                        uint64_t offset, const char *format, ...)
@@ -82,11 +82,11 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
 /* ZT_NO_MEMORY with the message "no memory for <purpose>". */
 enum zt_status zt_fail_memory(struct zt_error *error, const char *purpose);
 
-/* Names the object (bytes NULL: none), and the component (may be empty), that a failure is about;
- * cut at a character's border. */
+/* Names the object (bytes NULL: none) and the component (may be empty) that a failure is about.
+ * Names that are too long are cut between characters. */
 void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text component);
 
-/* Stable lower-case word for a status, e.g. "invalid". */
+/* The name of a status in lower case, which never changes, such as "invalid". */
 const char *zt_status_name(enum zt_status status);
 
 #ifdef __cplusplus

@@ -1,10 +1,11 @@
-/* Memory that is freed all at once: blocks in a chain, each filled from its front. */
+/* An arena: a chain of blocks, each filled from its front. */
 #include "base/arena.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdlib.h>
 
-/* Blocks grow with what the arena holds, so that a small manifest costs little and a large one few
+/* Blocks grow with what the arena holds: a small manifest takes little memory, a large one few
  * blocks. */
 #define SMALLEST_BLOCK_BYTES 512
 #define LARGEST_BLOCK_BYTES  65536
@@ -29,6 +30,7 @@ static size_t block_bytes(const struct zt_arena *arena, size_t length)
     size_t left;
     size_t room;
 
+    assert(arena->held_bytes <= arena->budget_bytes);
     if (wanted < SMALLEST_BLOCK_BYTES)
         wanted = SMALLEST_BLOCK_BYTES;
     if (wanted > LARGEST_BLOCK_BYTES)
@@ -59,6 +61,7 @@ static enum zt_status add_block(struct zt_arena *arena, size_t length, struct zt
     block->size_bytes = size;
     arena->last = block;
     arena->held_bytes += sizeof(*block) + size;
+    assert(arena->held_bytes <= arena->budget_bytes);
     return ZT_OK;
 }
 
@@ -80,6 +83,7 @@ enum zt_status zt_arena_take(struct zt_arena *arena, size_t length, void **out_b
     }
     *out_bytes = arena->last->bytes + arena->last->used_bytes;
     arena->last->used_bytes += length;
+    assert(arena->last->used_bytes <= arena->last->size_bytes);
     return ZT_OK;
 }
 

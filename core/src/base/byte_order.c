@@ -1,6 +1,7 @@
-/* Words of the other byte order, one loop for each width so that the compiler can make it wide. */
+/* Swapping the byte order of words: one loop for each width, which the compiler vectorises. */
 #include "base/byte_order.h"
 
+#include <assert.h>
 #include <string.h>
 
 static void reverse_2(uint8_t *bytes, size_t count)
@@ -38,6 +39,7 @@ static void reverse_8(uint8_t *bytes, size_t count)
 
 void zt_words_reverse(uint8_t *bytes, size_t length, unsigned width)
 {
+    assert(width == 1 || width == 2 || width == 4 || width == 8);
     if (width == 2)
         reverse_2(bytes, length / 2);
     else if (width == 4)

@@ -1,8 +1,8 @@
-/* Unicode normalisation of names (Unicode Standard Annex 15), by utf8proc. */
+/* Normalisation of names by utf8proc. */
 #include "base/name.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 static bool is_ascii(struct zt_text name)
@@ -24,8 +24,9 @@ enum zt_status zt_name_compose(struct zt_text name, char **out_owned, struct zt_
         return ZT_OK;
     length = utf8proc_map((const utf8proc_uint8_t *)name.bytes, (utf8proc_ssize_t)name.length,
                           &composed, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    assert(length != UTF8PROC_ERROR_INVALIDUTF8);
     if (length < 0)
-        return ZT_NO_MEMORY; /* the only other failure is invalid UTF-8 */
+        return ZT_NO_MEMORY;
     *out_owned = (char *)composed;
     *out_composed = (struct zt_text){(const char *)composed, (size_t)length};
     return ZT_OK;
@@ -39,8 +40,7 @@ enum zt_status zt_name_is_nfc(struct zt_text name, bool *out_is_nfc)
 
     if (status != ZT_OK)
         return status;
-    *out_is_nfc =
-        composed.length == name.length && memcmp(composed.bytes, name.bytes, name.length) == 0;
+    *out_is_nfc = zt_text_equal(composed, name);
     free(owned);
     return ZT_OK;
 }

@@ -1,6 +1,7 @@
-/* Outcomes: filling struct zt_error, and the words for statuses. */
+/* Outcomes: filling struct zt_error, and the names of statuses. */
 #include "zt/status.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,7 @@ void zt_error_clear(struct zt_error *error)
     error->has_object = false;
 }
 
-/* The length at most limit bytes long that does not cut a character in two. */
+/* The longest length up to limit that does not cut a character in two. */
 static size_t cut_length(const char *bytes, size_t length, size_t limit)
 {
     if (length <= limit)
@@ -38,11 +39,11 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
     int length;
     size_t kept;
 
+    assert(status != ZT_OK);
     if (error == NULL)
         return status;
     va_start(arguments, format);
-    /* Written apart from the error and before it is cleared, so that an argument may be one of its
-     * own texts. */
+    /* Formatted before the error is cleared: an argument may be one of its own texts. */
     length = vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     zt_error_clear(error);
@@ -55,6 +56,7 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
 
         kept = cut_length(message, written, sizeof(error->message) - 1);
     }
+    assert(kept < sizeof(error->message));
     memcpy(error->message, message, kept);
     error->message[kept] = '\0';
     return status;

@@ -1,11 +1,11 @@
-/* UTF-8 (RFC 3629, the table of section 4), with a fast way through ASCII, which most names are. */
+/* UTF-8 (RFC 3629 section 4), with a fast path for ASCII, which most names are. */
 #include "zt/utf8.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
-/* The second byte's range is what excludes overlong forms, surrogates and values that are too large.
- */
+/* The range of the second byte excludes overlong forms, surrogates and values past U+10FFFF. */
 size_t zt_utf8_character(const char *bytes, size_t length)
 {
     const uint8_t *text = (const uint8_t *)bytes;
@@ -14,6 +14,7 @@ size_t zt_utf8_character(const char *bytes, size_t length)
     uint8_t high = 0xBF;
     size_t size;
 
+    assert(length > 0);
     if (first < 0x80)
         return 1;
     if (first >= 0xC2 && first <= 0xDF) {

@@ -1,16 +1,17 @@
 /* Storage types and logical types: names, widths, sizes (zTensor 1.2 section 2; zTensor 2 types).
  *
- * Two constant tables and the arithmetic on them. Which type goes with which dtype in a file is the
- * readers' to check. */
+ * The readers check which logical type a file may combine with which dtype. */
 #include "zt/dtype.h"
 
-struct dtype_facts {
+#include <assert.h>
+
+struct dtype_row {
     const char *name;
     const char *long_name; /* of zTensor 0.1 and 1.0 */
     unsigned width_bytes;
 };
 
-static const struct dtype_facts dtypes[ZT_DTYPE_COUNT] = {
+static const struct dtype_row dtypes[ZT_DTYPE_COUNT] = {
     [ZT_F64] = {"f64", "float64", 8}, [ZT_F32] = {"f32", "float32", 4},
     [ZT_F16] = {"f16", "float16", 2}, [ZT_BF16] = {"bf16", "bfloat16", 2},
     [ZT_I64] = {"i64", "int64", 8},   [ZT_I32] = {"i32", "int32", 4},
@@ -20,13 +21,13 @@ static const struct dtype_facts dtypes[ZT_DTYPE_COUNT] = {
     [ZT_BOOL] = {"bool", "bool", 1},
 };
 
-struct logical_facts {
+struct logical_row {
     const char *name;
     enum zt_dtype storage;
     unsigned bits; /* of one element */
 };
 
-static const struct logical_facts logicals[ZT_LOGICAL_COUNT] = {
+static const struct logical_row logicals[ZT_LOGICAL_COUNT] = {
     [ZT_LOGICAL_BOOL] = {"bool", ZT_U8, 8},
     [ZT_LOGICAL_F8_E4M3FN] = {"f8_e4m3fn", ZT_U8, 8},
     [ZT_LOGICAL_F8_E5M2] = {"f8_e5m2", ZT_U8, 8},
@@ -40,11 +41,13 @@ static const struct logical_facts logicals[ZT_LOGICAL_COUNT] = {
 
 const char *zt_dtype_name(enum zt_dtype dtype)
 {
+    assert(dtype < ZT_DTYPE_COUNT);
     return dtypes[dtype].name;
 }
 
 unsigned zt_dtype_width(enum zt_dtype dtype)
 {
+    assert(dtype < ZT_DTYPE_COUNT);
     return dtypes[dtype].width_bytes;
 }
 
@@ -72,6 +75,7 @@ bool zt_dtype_from_long_name(struct zt_text name, enum zt_dtype *out_dtype)
 
 const char *zt_logical_name(enum zt_logical logical)
 {
+    assert(logical < ZT_LOGICAL_COUNT);
     return logicals[logical].name;
 }
 
@@ -85,6 +89,7 @@ enum zt_logical zt_logical_from_name(struct zt_text name)
 
 enum zt_dtype zt_logical_storage(enum zt_logical logical)
 {
+    assert(logical >= ZT_LOGICAL_BOOL && logical < ZT_LOGICAL_COUNT);
     return logicals[logical].storage;
 }
 
@@ -103,7 +108,8 @@ enum zt_status zt_element_bytes(enum zt_dtype dtype, enum zt_logical logical, ui
 
     if (bits == 0)
         return ZT_UNSUPPORTED;
-    if (bits < 8) /* f4_e2m1: the last byte may hold one element only */
+    assert(bits == 4 || bits % 8 == 0);
+    if (bits < 8) /* the last byte may hold one element only */
         bytes = elements / 2 + elements % 2;
     else if (__builtin_mul_overflow(elements, bits / 8, &bytes))
         return ZT_LIMIT;

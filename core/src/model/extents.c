@@ -1,8 +1,8 @@
 /* Overlap of byte ranges (zTensor 2: identical or disjoint, per file; zTensor 0.1 and 1.x: the
  * same, by decision).
  *
- * Components in file order are compared neighbour by neighbour, which takes no memory. For any other
- * order an index of them is sorted first. */
+ * Components in file order are compared neighbour by neighbour, which takes no memory. For any
+ * other order an index of them is sorted first. */
 #include "model/extents.h"
 
 #include <assert.h>

@@ -1,21 +1,22 @@
-/* What nothing in a file claims: the spaces between head, manifest, tail and components, one after
- * the other.
+/* The spaces between head, manifest, tail and components of a file, in file order.
  *
- * At most three ranges belong to the container itself (the header of an NPY file is its manifest).
- * They are merged with the components in file order, so that no list of ranges is ever made. */
+ * Three ranges at most belong to the container itself (the header of an NPY file is its manifest).
+ * They are merged with the sorted components, so that no list of ranges is made. */
 #include "zt/gaps.h"
+
+#include <assert.h>
 
 #include "cbor/cbor_read.h"
 #include "model/extents.h"
 
 #define PIECE_BYTES 4096
 
-/* --- what belongs to the container itself --- */
+/* --- the ranges of the container itself --- */
 
 #define ZT_MAGIC_BYTES           8
 #define ZT2_FOOTER_BYTES         40
 #define SAFETENSORS_LENGTH_BYTES 8
-/* Of the .mag layout whose manifest does not begin with the file. */
+/* Of the .mag layout whose manifest does not begin at the start of the file. */
 #define MAG_HEADER_BYTES 44
 
 struct range {
@@ -41,8 +42,7 @@ static uint64_t head_length(const struct zt_model *model)
     }
 }
 
-/* In zTensor 0.1 and 1.x whatever follows the manifest is the tail: the manifest's place is counted
- * back from it. */
+/* In zTensor 0.1 and 1.x everything after the manifest is the tail. */
 static uint64_t tail_offset(const struct zt_model *model)
 {
     switch (model->format) {
@@ -56,14 +56,14 @@ static uint64_t tail_offset(const struct zt_model *model)
     }
 }
 
-/* --- what counts as padding --- */
+/* --- padding --- */
 
-/* The alignments that writers of the format have, the last of them 0. */
+/* The alignments that writers of the format use, ended by 0. */
 struct alignments {
     uint64_t bytes[3];
 };
 
-/* gguf §Metadata Alignment has checked the value, where there is one. */
+/* If the file states a value, rule gguf §Metadata Alignment has checked it. */
 static uint64_t gguf_alignment(const struct zt_model *model)
 {
     struct zt_cbor_reader reader;
@@ -109,7 +109,7 @@ static bool is_padding(const struct alignments *alignments, const struct zt_gap 
 struct walk {
     const struct zt_model *model;
     struct zt_source *source;
-    void (*tell)(void *context, const struct zt_gap *gap);
+    void (*visit)(void *context, const struct zt_gap *gap);
     void *context;
     struct alignments alignments;
     struct zt_extents_order order;
@@ -118,6 +118,7 @@ struct walk {
     unsigned next_own;
 };
 
+/* Sets dirty_at if a byte of the gap is not zero. */
 static enum zt_status find_dirt(const struct walk *walk, struct zt_gap *gap, struct zt_error *error)
 {
     uint8_t piece[PIECE_BYTES];
@@ -140,20 +141,21 @@ static enum zt_status find_dirt(const struct walk *walk, struct zt_gap *gap, str
     return ZT_OK;
 }
 
-static enum zt_status tell_gap(const struct walk *walk, uint64_t offset, uint64_t end,
-                               struct zt_error *error)
+static enum zt_status visit_gap(const struct walk *walk, uint64_t offset, uint64_t end,
+                                struct zt_error *error)
 {
     struct zt_gap gap = {.offset = offset, .length = end - offset, .dirty_at = ZT_NO_OFFSET};
     enum zt_status status;
 
+    assert(offset < end);
     gap.is_padding = is_padding(&walk->alignments, &gap);
     status = gap.is_padding ? find_dirt(walk, &gap, error) : ZT_OK;
     if (status == ZT_OK)
-        walk->tell(walk->context, &gap);
+        walk->visit(walk->context, &gap);
     return status;
 }
 
-/* The claimed range that comes next in the file; false after the last. */
+/* The next range of the container or of a component in file order; false after the last. */
 static bool take_next(struct walk *walk, struct range *out_range)
 {
     const struct zt_extents_order *order = &walk->order;
@@ -182,20 +184,20 @@ static enum zt_status walk_ranges(struct walk *walk, struct zt_error *error)
 
     while (status == ZT_OK && take_next(walk, &range)) {
         if (range.offset > end)
-            status = tell_gap(walk, end, range.offset, error);
+            status = visit_gap(walk, end, range.offset, error);
         end = range.end > end ? range.end : end;
     }
     return status;
 }
 
 enum zt_status zt_gaps_walk(const struct zt_model *model, struct zt_source *source,
-                            void (*tell)(void *context, const struct zt_gap *gap), void *context,
+                            void (*visit)(void *context, const struct zt_gap *gap), void *context,
                             struct zt_error *error)
 {
     const uint64_t manifest_end = model->manifest_offset + model->manifest_length;
     struct walk walk = {.model = model,
                         .source = source,
-                        .tell = tell,
+                        .visit = visit,
                         .context = context,
                         .alignments = alignments_of(model),
                         .own = {{0, head_length(model)},

@@ -12,7 +12,7 @@
 #include "model/extents.h"
 #include "model/layout_rules.h"
 
-/* "gguf.q4_0/1": a type's name between the two. */
+/* "gguf.<type>/1" */
 static bool is_gguf(struct zt_text name)
 {
     static const char head[] = "gguf.";
@@ -168,8 +168,8 @@ static enum zt_status check_dense(const struct zt_layout_case *check)
     return zt_layout_expect_elements(check, parts[0], check->elements);
 }
 
-/* Refuses indices, row pointers or coordinates whose type cannot index: u32 or u64 in zTensor 2; any
- * integer in older files. */
+/* Refuses indices, row pointers or coordinates whose type cannot index: u32 or u64 in zTensor 2;
+ * any integer in older files. */
 static enum zt_status expect_index(const struct zt_layout_case *check,
                                    const struct zt_component *component)
 {
@@ -262,8 +262,8 @@ static enum zt_status check_quantized(const struct zt_layout_case *check)
         return ZT_OK;
     switch ((enum zt_layout)check->object->layout) {
     case ZT_LAYOUT_QUANT_GROUP:
-        return check->family == ZT_LAYOUTS_ZT2 ? zt_layout_check_quant(check)
-                                               : zt_layout_check_quantized(check);
+        return check->family == ZT_LAYOUTS_ZT2 ? zt_layout_check_quant_group(check)
+                                               : zt_layout_check_quantized_group(check);
     case ZT_LAYOUT_MX:
         return zt_layout_check_mx(check);
     case ZT_LAYOUT_GGUF:

@@ -1,8 +1,7 @@
 /* Quantized layouts: zTensor 1.x quantized_group; zt.quant_group/1, zt.mx/1 and gguf.<type>/1 of
  * zTensor 2.
  *
- * Their sizes follow from attributes of the object, so attributes are read here and nowhere else in
- * the library. */
+ * The sizes of their parts follow from attributes of the object. */
 #include <assert.h>
 
 #include "cbor/cbor_read.h"
@@ -81,7 +80,7 @@ static bool is_exponent_scale(const struct zt_component *component)
     return component->dtype == ZT_U8 && component->logical == ZT_LOGICAL_F8_E8M0;
 }
 
-/* a · b · c, compared with the part's size; products that do not fit cannot be right. */
+/* Compares the part's size with a · b · c; a product that does not fit in 64 bits is refused. */
 static enum zt_status expect_product(const struct zt_layout_case *check,
                                      const struct zt_component *component,
                                      const uint64_t factors[3])
@@ -95,18 +94,19 @@ static enum zt_status expect_product(const struct zt_layout_case *check,
 
 /* --- zTensor 1.x quantized_group --- */
 
-/* Whether every dimension is a multiple of unit, so that no way of packing or grouping leaves a
- * rest. */
+/* Whether every dimension is a multiple of unit, so that packing or grouping along any axis leaves
+ * no remainder. */
 static bool divides_all(const struct zt_layout_case *check, uint64_t unit)
 {
+    assert(unit > 0);
     for (unsigned i = 0; i < check->object->rank; i++)
         if (check->shape[i] % unit != 0)
             return false;
     return true;
 }
 
-/* The text leaves open along which axis codes are packed and how rests are padded: too few bytes
- * are always wrong, too many only where nothing can be left over. */
+/* The specification leaves open along which axis codes are packed and how remainders are padded:
+ * too few bytes are always wrong, too many only if there is no remainder. */
 static enum zt_status expect_at_least(const struct zt_layout_case *check,
                                       const struct zt_component *component, uint64_t least_bytes,
                                       bool exact)
@@ -130,7 +130,7 @@ static enum zt_status check_packed(const struct zt_layout_case *check,
                            word_bits % bits == 0 && divides_all(check, word_bits / bits));
 }
 
-enum zt_status zt_layout_check_quantized(const struct zt_layout_case *check)
+enum zt_status zt_layout_check_quantized_group(const struct zt_layout_case *check)
 {
     static const char *const names[] = {"packed_weight", "scales", "zeros"};
     const struct zt_component *parts[3] = {NULL};
@@ -158,14 +158,15 @@ enum zt_status zt_layout_check_quantized(const struct zt_layout_case *check)
 
 enum zero_form { ZERO_NONE, ZERO_PLAIN, ZERO_PACKED };
 
-struct quant_form {
+struct quantization {
     uint64_t axis;
     uint64_t group_size;
     uint64_t per_word;
     enum zero_form zero;
 };
 
-/* The word a code lies in: the data's own unsigned type, or the unsigned twin of its signed one. */
+/* The word that codes are packed into must be the data's type, or the unsigned type of its width.
+ */
 static bool word_matches(struct zt_text packing, const struct zt_component *data)
 {
     struct zt_text word;
@@ -179,7 +180,7 @@ static bool word_matches(struct zt_text packing, const struct zt_component *data
 }
 
 static enum zt_status read_packing(const struct zt_layout_case *check,
-                                   const struct zt_component *data, struct quant_form *form)
+                                   const struct zt_component *data, struct quantization *quant)
 {
     struct zt_text attributes = attributes_of(check);
     struct zt_text packing;
@@ -195,35 +196,36 @@ static enum zt_status read_packing(const struct zt_layout_case *check,
                                 "the \"order\" of \"packing\" is neither lsb_first nor msb_first");
     if (8 * width_of(data) % bits != 0)
         return zt_layout_refuse(check, data, "codes of so many \"bits\" do not fill a word");
-    if (!attribute_uint(packing, "per_word", &form->per_word) ||
-        form->per_word != 8 * width_of(data) / bits)
+    if (!attribute_uint(packing, "per_word", &quant->per_word) ||
+        quant->per_word != 8 * width_of(data) / bits)
         return zt_layout_refuse(check, NULL,
                                 "\"per_word\" is not a word's bits divided by \"bits\"");
     return ZT_OK;
 }
 
-static enum zt_status read_groups(const struct zt_layout_case *check, struct quant_form *form)
+static enum zt_status read_groups(const struct zt_layout_case *check, struct quantization *quant)
 {
     struct zt_text attributes = attributes_of(check);
 
-    if (!attribute_uint(attributes, "axis", &form->axis) || form->axis >= check->object->rank)
+    if (!attribute_uint(attributes, "axis", &quant->axis) || quant->axis >= check->object->rank)
         return zt_layout_refuse(check, NULL, "\"axis\" is not a dimension of the shape");
-    if (!attribute_uint(attributes, "group_size", &form->group_size))
+    if (!attribute_uint(attributes, "group_size", &quant->group_size))
         return zt_layout_refuse(check, NULL, "\"group_size\" is missing or not a whole number");
-    if (form->group_size > 0 && check->shape[form->axis] % form->group_size != 0)
+    if (quant->group_size > 0 && check->shape[quant->axis] % quant->group_size != 0)
         return zt_layout_refuse(check, NULL,
                                 "\"group_size\" does not divide the dimension of \"axis\"");
     return ZT_OK;
 }
 
-static enum zt_status read_zero_point(const struct zt_layout_case *check, struct quant_form *form)
+static enum zt_status read_zero_point(const struct zt_layout_case *check,
+                                      struct quantization *quant)
 {
     struct zt_text zero_point;
     struct zt_cbor_item value;
 
     if (!attribute_map(attributes_of(check), "zero_point", &zero_point))
         return zt_layout_refuse(check, NULL, "\"zero_point\" is missing or not a map");
-    form->zero = ZERO_NONE;
+    quant->zero = ZERO_NONE;
     if (attribute_is(zero_point, "form", "none"))
         return ZT_OK;
     if (attribute_is(zero_point, "form", "implied")) {
@@ -236,8 +238,8 @@ static enum zt_status read_zero_point(const struct zt_layout_case *check, struct
     if (!attribute_is(zero_point, "form", "tensor"))
         return zt_layout_refuse(check, NULL,
                                 "the \"form\" of \"zero_point\" is not none, implied or tensor");
-    form->zero = attribute_is(zero_point, "packing", "plain") ? ZERO_PLAIN : ZERO_PACKED;
-    if (form->zero == ZERO_PACKED && !attribute_is(zero_point, "packing", "same_as_data"))
+    quant->zero = attribute_is(zero_point, "packing", "plain") ? ZERO_PLAIN : ZERO_PACKED;
+    if (quant->zero == ZERO_PACKED && !attribute_is(zero_point, "packing", "same_as_data"))
         return zt_layout_refuse(
             check, NULL, "the \"packing\" of \"zero_point\" is neither same_as_data nor plain");
     return ZT_OK;
@@ -262,7 +264,7 @@ static enum zt_status check_scale_form(const struct zt_layout_case *check,
     return ZT_OK;
 }
 
-/* Codes packed into words of width bytes, without a rest. */
+/* Compares the part's size with codes packed into words of width bytes, without a remainder. */
 static enum zt_status expect_words(const struct zt_layout_case *check,
                                    const struct zt_component *component, uint64_t codes,
                                    uint64_t per_word, uint64_t width)
@@ -274,45 +276,45 @@ static enum zt_status expect_words(const struct zt_layout_case *check,
 }
 
 static enum zt_status check_quant_sizes(const struct zt_layout_case *check,
-                                        const struct quant_form *form,
+                                        const struct quantization *quant,
                                         const struct zt_component *const parts[3])
 {
-    const uint64_t along = check->shape[form->axis];
-    const uint64_t groups = form->group_size == 0 ? along : along / form->group_size;
+    const uint64_t along = check->shape[quant->axis];
+    const uint64_t groups = quant->group_size == 0 ? along : along / quant->group_size;
     const uint64_t lanes = along == 0 ? 0 : check->elements / along;
     const uint64_t word_width = width_of(parts[0]);
     enum zt_status status =
-        expect_words(check, parts[0], check->elements, form->per_word, word_width);
+        expect_words(check, parts[0], check->elements, quant->per_word, word_width);
 
     if (status == ZT_OK)
         status =
             expect_product(check, parts[1], (const uint64_t[3]){groups, lanes, width_of(parts[1])});
-    if (status == ZT_OK && form->zero == ZERO_PLAIN)
+    if (status == ZT_OK && quant->zero == ZERO_PLAIN)
         status =
             expect_product(check, parts[2], (const uint64_t[3]){groups, lanes, width_of(parts[2])});
     if (status == ZT_OK &&
-        form->zero == ZERO_PACKED) /* groups · lanes is at most the number of elements */
-        status = expect_words(check, parts[2], groups * lanes, form->per_word, word_width);
+        quant->zero == ZERO_PACKED) /* groups · lanes is at most the number of elements */
+        status = expect_words(check, parts[2], groups * lanes, quant->per_word, word_width);
     return status;
 }
 
-enum zt_status zt_layout_check_quant(const struct zt_layout_case *check)
+enum zt_status zt_layout_check_quant_group(const struct zt_layout_case *check)
 {
     static const char *const names[] = {"data", "scales", "zeros"};
     const struct zt_component *parts[3] = {NULL};
-    struct quant_form form = {0};
-    enum zt_status status = read_zero_point(check, &form);
+    struct quantization quant = {0};
+    enum zt_status status = read_zero_point(check, &quant);
 
     if (status == ZT_OK)
-        status = zt_layout_parts(check, names, form.zero == ZERO_NONE ? 2 : 3, parts);
+        status = zt_layout_parts(check, names, quant.zero == ZERO_NONE ? 2 : 3, parts);
     if (status == ZT_OK)
-        status = read_packing(check, parts[0], &form);
+        status = read_packing(check, parts[0], &quant);
     if (status == ZT_OK)
-        status = read_groups(check, &form);
+        status = read_groups(check, &quant);
     if (status == ZT_OK)
         status = check_scale_form(check, parts[1]);
     if (status == ZT_OK)
-        status = check_quant_sizes(check, &form, parts);
+        status = check_quant_sizes(check, &quant, parts);
     return status;
 }
 

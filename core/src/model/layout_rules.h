@@ -38,9 +38,9 @@ enum zt_status zt_layout_parts(const struct zt_layout_case *check, const char *c
                                unsigned count, const struct zt_component *out_parts[]);
 
 /* 1.x quantized_group */
-enum zt_status zt_layout_check_quantized(const struct zt_layout_case *check);
+enum zt_status zt_layout_check_quantized_group(const struct zt_layout_case *check);
 /* zt.quant_group/1 */
-enum zt_status zt_layout_check_quant(const struct zt_layout_case *check);
+enum zt_status zt_layout_check_quant_group(const struct zt_layout_case *check);
 /* zt.mx/1 */
 enum zt_status zt_layout_check_mx(const struct zt_layout_case *check);
 /* gguf.<type>/1 */

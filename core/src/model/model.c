@@ -1,4 +1,4 @@
-/* The model once it is built: looking up, counting elements, freeing. */
+/* A finished model: finding objects and components, counting elements, freeing. */
 #include "zt/model.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ void zt_model_free(struct zt_model *model)
 {
     if (model == NULL)
         return;
-    /* The builder took these from the heap; to everybody else they are constant. */
+    /* The builder allocated these; to everybody else they are constant. */
     free((void *)(uintptr_t)model->objects);
     free((void *)(uintptr_t)model->components);
     free((void *)(uintptr_t)model->dimensions);

@@ -1,4 +1,4 @@
-/* Building a model: growing arrays against a budget, sorting, handing out. */
+/* Building a model: arrays that grow within a budget, then sorting. */
 #include "model/model_build.h"
 
 #include <assert.h>
@@ -9,9 +9,9 @@
 #include "model/extents.h"
 #include "zt/digest.h"
 
-/* Of the 16 n bytes + 1 MiB that a manifest of n bytes may cost, the manifest itself takes n,
- * joined texts at most 4 n and the arrays at most 11 n. An object of 64 one-byte dimensions, the
- * costliest there is, takes less than 10 n. */
+/* Of the 16 n bytes + 1 MiB that a manifest of n bytes may take, the manifest itself takes n,
+ * joined texts at most 4 n and the arrays at most 11 n. The costliest object, one of 64 one-byte
+ * dimensions, takes less than 10 n. */
 #define ARENA_BUDGET_FACTOR  4
 #define ARRAYS_BUDGET_FACTOR 11
 #define ARENA_BUDGET_BASE    (256u << 10)
@@ -46,8 +46,8 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* Makes room for one more entry in the array whose pointer is at array_at. The budget caps all arrays
- * together. */
+/* Makes room for one more entry in the array whose pointer is at array_at. The budget caps all
+ * arrays together. */
 static enum zt_status grow(struct zt_builder *builder, void *array_at, size_t *capacity,
                            size_t entry_bytes, struct zt_error *error)
 {
@@ -91,8 +91,8 @@ static enum zt_status read_manifest(struct zt_builder *builder, struct zt_source
     return ZT_OK;
 }
 
-/* The arrays that positions are added to are never NULL, also where a model has no component or no
- * dimension. */
+/* The model points into these two arrays even if it has no component or dimension: adding to NULL
+ * is undefined. */
 static enum zt_status reserve_arrays(struct zt_builder *builder, struct zt_error *error)
 {
     enum zt_status status = grow(builder, &builder->components, &builder->component_capacity,
@@ -162,6 +162,7 @@ enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **
 static struct zt_object *last_object(const struct zt_builder *builder)
 {
     assert(builder->model->object_count > 0);
+    assert(builder->model->object_count <= builder->object_capacity);
     return &builder->objects[builder->model->object_count - 1];
 }
 
@@ -225,7 +226,7 @@ enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **ou
 
 /* --- finishing --- */
 
-/* Sorts one array; *out_second is the place of a name that the entry before it has too, or 0. */
+/* Sorts one array. *out_second is the first place whose name the entry before it has too, or 0. */
 static enum zt_status sort_array(const struct zt_named_array *array, size_t *out_second,
                                  struct zt_error *error)
 {
@@ -315,8 +316,13 @@ enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplica
                                  struct zt_model **out_model, struct zt_error *error)
 {
     struct zt_model *model = builder->model;
-    enum zt_status status = sort_components(builder, duplicate_rule, error);
+    enum zt_status status;
 
+    assert(model->object_count <= builder->object_capacity);
+    assert(model->component_count <= builder->component_capacity);
+    assert(builder->dimension_count <= builder->dimension_capacity);
+    assert(model->shard_count <= builder->shard_capacity);
+    status = sort_components(builder, duplicate_rule, error);
     if (status == ZT_OK)
         status = sort_objects(builder, duplicate_rule, error);
     if (status == ZT_OK)

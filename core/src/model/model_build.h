@@ -1,8 +1,8 @@
-/* Building a model: growing arrays, sorting, names checked for duplicates. Every reader fills a
- * model through this.
+/* Building a model: every reader adds objects, components, dimensions and shards here, and
+ * finishing sorts them and checks names for duplicates.
  *
- * What it holds is counted against a budget made from the manifest's length (docs/rules/, Memory).
- */
+ * The memory held is counted against a budget made from the manifest's length (docs/rules/,
+ * Memory). */
 #ifndef ZT_MODEL_MODEL_BUILD_H
 #define ZT_MODEL_MODEL_BUILD_H
 
@@ -10,7 +10,7 @@
 #include "model/name_sort.h"
 #include "zt/model.h"
 
-/* zTensor 2's bound on the number of dimensions, this library's for older files. */
+/* zTensor 2's bound on the number of dimensions; for older formats this library's. */
 #define ZT_RANK_MAX 64
 
 struct zt_model_storage {
@@ -33,15 +33,16 @@ struct zt_builder {
     uint64_t budget_bytes;
 };
 
-/* Reads the manifest's bytes (at most 1 GiB: checked by the caller's own rule before) into the
- * model and computes manifest_hash. manifest_length may be 0 for formats whose index is built
- * otherwise. */
+/* Starts a model: reads the manifest's bytes and computes manifest_hash. The caller has checked
+ * that the length is at most 1 GiB; it may be 0 for formats whose index is built otherwise. Ended
+ * by zt_builder_finish or zt_builder_abandon; on failure nothing is left to free. ZT_NO_MEMORY,
+ * ZT_IO. */
 enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *source,
                                uint64_t manifest_offset, uint64_t manifest_length,
                                struct zt_error *error);
 
-/* A cleared entry, valid until the next call of the same function. Components and dimensions added
- * belong to the object added last. ZT_LIMIT past the budget, ZT_NO_MEMORY. */
+/* Each adds a cleared entry, which is valid until the next call of the same function. Components
+ * and dimensions belong to the object added last. ZT_LIMIT past the budget, ZT_NO_MEMORY. */
 enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **out_object,
                                  struct zt_error *error);
 enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_component **out_component,
@@ -51,16 +52,16 @@ enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent,
 enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **out_shard,
                                 struct zt_error *error);
 
-/* Sorts objects, components and shards by name, refuses names that occur twice (rule: the one
- * given, offset of the second), gives back slack and hands the model out. On failure the builder
- * still owns everything. */
+/* Sorts objects, components and shards by name, refuses a name that occurs twice (by
+ * duplicate_rule, at the offset of the second), frees unused capacity and hands the model out. On
+ * failure the builder still owns everything. */
 enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplicate_rule,
                                  struct zt_model **out_model, struct zt_error *error);
 
-/* Frees what a builder that did not finish holds. */
+/* Frees everything that the builder holds. */
 void zt_builder_abandon(struct zt_builder *builder);
 
-/* Absolute offset of a text that lies in the manifest's bytes; ZT_NO_OFFSET otherwise. */
+/* zt_manifest_position of a model that is not finished. */
 uint64_t zt_builder_offset_of(const struct zt_builder *builder, const void *text);
 
 /* Entries of a model as arrays by name. */

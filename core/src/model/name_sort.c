@@ -31,8 +31,8 @@ static bool is_sorted(const struct zt_named_array *array)
     return true;
 }
 
-/* Moves every entry to its place, cycle by cycle; index[place] is the entry that belongs there. Held
- * has room for one entry. */
+/* Moves every entry to its place, cycle by cycle; index[place] is the entry that belongs there.
+ * Held has room for one entry. */
 static void permute(const struct zt_named_array *array, uint32_t *index, void *held)
 {
     char *entries = array->entries;

@@ -1,9 +1,9 @@
-/* Slices: what is cut of each dimension, and how its bytes lie in the tensor's.
+/* Slices: from text to a cut of each dimension, and from cuts to runs of bytes.
  *
- * A slice's text is read twice, first for its form alone: what is malformed is told before what
- * does not fit. Then each dimension has a cut, and the cuts become one run of bytes or loops over
- * runs, merged as far as they lie side by side. Everything is counted in elements until the end,
- * because those of a sub-byte type have no whole number of bytes. */
+ * The text is read twice, first for its syntax alone, so that MALFORMED comes before OUT_OF_RANGE.
+ * The cuts then become one run of bytes or loops over runs, which are merged where they are
+ * contiguous. Everything is counted in elements until the end, because elements of a sub-byte type
+ * are no whole number of bytes. */
 #include "zt/slice.h"
 
 #include <assert.h>
@@ -14,24 +14,24 @@
 
 #include "model/layout.h"
 
-/* What is taken of a dimension. */
+/* The part of a dimension that is taken. */
 struct cut {
     uint64_t start;
     uint64_t count;
-    bool is_dropped; /* by an integer: the result has no such dimension */
+    bool is_dropped; /* an index: the result does not have this dimension */
 };
 
 struct bound {
     bool is_given;
     bool is_negative;
-    uint64_t magnitude; /* UINT64_MAX for all that is larger: no dimension holds such an index */
+    uint64_t magnitude; /* UINT64_MAX also for anything larger */
 };
 
 enum item_kind { ITEM_INDEX, ITEM_SPAN, ITEM_ELLIPSIS };
 
 struct item {
     enum item_kind kind;
-    struct bound first; /* or the index */
+    struct bound first; /* also the index */
     struct bound end;
 };
 
@@ -41,7 +41,7 @@ struct reading {
     struct zt_error *error;
 };
 
-__attribute__((format(printf, 3, 4))) static enum zt_slice_verdict refuse(
+__attribute__((format(printf, 3, 4))) static enum zt_slice_verdict fail_slice(
     struct zt_error *error, enum zt_slice_verdict verdict, const char *format, ...)
 {
     char message[200];
@@ -80,7 +80,7 @@ static bool take_digit(struct reading *reading, unsigned *out_digit)
     return true;
 }
 
-/* A bound that is not given is well formed; a minus without digits is not. */
+/* A missing bound is well formed; a minus without digits is not. */
 static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *out_bound)
 {
     struct bound bound = {.is_negative = take(reading, '-')};
@@ -93,9 +93,9 @@ static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *o
             bound.magnitude = UINT64_MAX;
     }
     if (bound.is_negative && !bound.is_given)
-        return refuse(reading->error, ZT_SLICE_MALFORMED,
-                      "no digits after the minus at character %zu", reading->at);
-    /* There is one zero. */
+        return fail_slice(reading->error, ZT_SLICE_MALFORMED,
+                          "no digits after the minus at character %zu", reading->at);
+    /* -0 is 0, not the end. */
     bound.is_negative = bound.is_negative && bound.magnitude != 0;
     *out_bound = bound;
     return ZT_SLICE_FITS;
@@ -113,22 +113,23 @@ static bool take_ellipsis(struct reading *reading)
     return true;
 }
 
-/* What stands where an item must have ended. */
-static enum zt_slice_verdict refuse_rest(const struct reading *reading, const struct item *item)
+/* Called where an item should have ended and has not. */
+static enum zt_slice_verdict fail_rest(const struct reading *reading, const struct item *item)
 {
     if (!has_more(reading))
-        return refuse(reading->error, ZT_SLICE_MALFORMED,
-                      "nothing stands at its end, after character %zu", reading->at);
+        return fail_slice(reading->error, ZT_SLICE_MALFORMED,
+                          "nothing stands at its end, after character %zu", reading->at);
     if (item->kind == ITEM_SPAN && reading->text.bytes[reading->at] == ':')
-        return refuse(reading->error, ZT_SLICE_MALFORMED,
-                      "steps are not supported (the second colon, character %zu)", reading->at + 1);
-    return refuse(
+        return fail_slice(reading->error, ZT_SLICE_MALFORMED,
+                          "steps are not supported (the second colon, character %zu)",
+                          reading->at + 1);
+    return fail_slice(
         reading->error, ZT_SLICE_MALFORMED,
         "an integer, start:stop or ... is expected, and a comma between them (character %zu)",
         reading->at + 1);
 }
 
-/* One item and the comma after it; *out_more tells of the comma. */
+/* Reads one item and the comma after it, if any: *out_more. */
 static enum zt_slice_verdict read_item(struct reading *reading, struct item *item, bool *out_more)
 {
     enum zt_slice_verdict verdict;
@@ -145,15 +146,15 @@ static enum zt_slice_verdict read_item(struct reading *reading, struct item *ite
             if (verdict != ZT_SLICE_FITS)
                 return verdict;
         } else if (!item->first.is_given) {
-            return refuse_rest(reading, item);
+            return fail_rest(reading, item);
         }
     }
     *out_more = take(reading, ',');
-    return *out_more || !has_more(reading) ? ZT_SLICE_FITS : refuse_rest(reading, item);
+    return *out_more || !has_more(reading) ? ZT_SLICE_FITS : fail_rest(reading, item);
 }
 
-/* Checks the form of the whole text; *out_spread is how many dimensions no item speaks of: "..."
- * stands for them. */
+/* Checks the syntax of the whole text. *out_spread is the number of dimensions without an item:
+ * those that "..." stands for. */
 static enum zt_slice_verdict scan(const struct zt_slice_tensor *tensor, struct zt_text text,
                                   unsigned *out_spread, struct zt_error *error)
 {
@@ -171,14 +172,14 @@ static enum zt_slice_verdict scan(const struct zt_slice_tensor *tensor, struct z
         if (item.kind != ITEM_ELLIPSIS)
             items++;
         else if (has_ellipsis)
-            return refuse(error, ZT_SLICE_MALFORMED, "a second ... ends at character %zu",
-                          reading.at);
+            return fail_slice(error, ZT_SLICE_MALFORMED, "a second ... ends at character %zu",
+                              reading.at);
         else
             has_ellipsis = true;
     }
     if (items > tensor->rank)
-        return refuse(error, ZT_SLICE_OUT_OF_RANGE, "%zu dimensions are given, the tensor has %u",
-                      items, tensor->rank);
+        return fail_slice(error, ZT_SLICE_OUT_OF_RANGE,
+                          "%zu dimensions are given, the tensor has %u", items, tensor->rank);
     *out_spread = tensor->rank - (unsigned)items;
     return ZT_SLICE_FITS;
 }
@@ -195,7 +196,7 @@ static bool index_cut(const struct bound *index, uint64_t extent, struct cut *cu
     return true;
 }
 
-/* As NumPy does: negative ones count from the end, and all are moved to where the dimension is. */
+/* As in NumPy: negative bounds count from the end, and all are clipped to the dimension. */
 static uint64_t clip(const struct bound *bound, uint64_t extent, uint64_t otherwise)
 {
     uint64_t inside = bound->magnitude < extent ? bound->magnitude : extent;
@@ -219,7 +220,7 @@ static void take_whole(const struct zt_slice_tensor *tensor, struct cut *cuts)
         cuts[i] = (struct cut){.count = tensor->shape[i]};
 }
 
-/* The text's form has been checked, and that it has no more items than there are dimensions. */
+/* scan has checked the syntax, and that there are no more items than dimensions. */
 static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor,
                                             struct zt_text text, unsigned spread, struct cut *cuts,
                                             struct zt_error *error)
@@ -240,13 +241,14 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
             dimension += spread;
             continue;
         }
+        assert(dimension < tensor->rank);
         extent = tensor->shape[dimension];
         if (item.kind == ITEM_SPAN)
             cuts[dimension] = span_cut(&item, extent);
         else if (!index_cut(&item.first, extent, &cuts[dimension]))
-            return refuse(error, ZT_SLICE_OUT_OF_RANGE,
-                          "the index into dimension %u is outside: it has %" PRIu64, dimension,
-                          extent);
+            return fail_slice(error, ZT_SLICE_OUT_OF_RANGE,
+                              "the index into dimension %u is outside: it has %" PRIu64, dimension,
+                              extent);
         dimension++;
     }
     return ZT_SLICE_FITS;
@@ -254,8 +256,8 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
 
 /* --- the bytes --- */
 
-/* A dimension around what there is so far: a longer run, a longer loop, or one more. Innermost
- * first. */
+/* Adds the next dimension outwards: it makes the run or the outermost loop longer, or is a loop of
+ * its own. Loops are innermost first here. */
 static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count, uint64_t stride)
 {
     unsigned last = slice->loop_count - 1;
@@ -268,6 +270,7 @@ static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count,
                slice->loops[last].count * slice->loops[last].stride_bytes == stride) {
         slice->loops[last].count *= count;
     } else {
+        assert(slice->loop_count < ZT_SLICE_RANK_MAX);
         slice->loops[slice->loop_count].count = count;
         slice->loops[slice->loop_count].stride_bytes = stride;
         slice->loop_count++;
@@ -288,7 +291,8 @@ static void reverse_loops(struct zt_slice *slice)
     }
 }
 
-/* Whether every run begins and ends between two bytes, or ends where the data do. */
+/* Whether every run begins and ends at a byte boundary; the last one may end with the data instead.
+ */
 static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elements, unsigned pack)
 {
     uint64_t end = slice->offset + run;
@@ -303,8 +307,7 @@ static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elem
     return run % pack == 0;
 }
 
-/* Turns what was counted in elements into bytes; pack of them are in one, or each has width_bytes.
- */
+/* Converts elements to bytes: pack of them share a byte, or each has width_bytes. */
 static void count_bytes(struct zt_slice *slice, uint64_t run, unsigned pack, unsigned width_bytes)
 {
     slice->offset = slice->offset / pack * width_bytes;
@@ -316,9 +319,10 @@ static void count_bytes(struct zt_slice *slice, uint64_t run, unsigned pack, uns
     }
 }
 
-/* For cuts of at least one element each: then the tensor has no dimension of 0 either. */
-static enum zt_slice_verdict lay_out(const struct zt_slice_tensor *tensor, const struct cut *cuts,
-                                     struct zt_slice *slice, struct zt_error *error)
+/* Every cut has at least one element, so no dimension of the tensor is 0. */
+static enum zt_slice_verdict lay_out_runs(const struct zt_slice_tensor *tensor,
+                                          const struct cut *cuts, struct zt_slice *slice,
+                                          struct zt_error *error)
 {
     unsigned bits = zt_element_bits(tensor->dtype, tensor->logical);
     unsigned pack = bits < 8 ? 8 / bits : 1;
@@ -326,14 +330,14 @@ static enum zt_slice_verdict lay_out(const struct zt_slice_tensor *tensor, const
 
     if (!zt_shape_product(tensor->shape, tensor->rank, &elements) ||
         zt_element_bytes(tensor->dtype, tensor->logical, elements, &bytes) != ZT_OK)
-        return refuse(error, ZT_SLICE_OUT_OF_RANGE, "the tensor's bytes do not fit in 64 bits");
+        return fail_slice(error, ZT_SLICE_OUT_OF_RANGE, "the tensor's bytes do not fit in 64 bits");
     for (unsigned i = tensor->rank; i-- > 0;) {
         slice->offset += cuts[i].start * stride;
         add_dimension(slice, &run, cuts[i].count, stride);
         stride *= tensor->shape[i];
     }
     if (!is_aligned(slice, run, elements, pack))
-        return refuse(
+        return fail_slice(
             error, ZT_SLICE_NOT_ALIGNED,
             "%u elements share a byte, and a run of the slice's begins or ends inside one", pack);
     reverse_loops(slice);
@@ -341,8 +345,9 @@ static enum zt_slice_verdict lay_out(const struct zt_slice_tensor *tensor, const
     return ZT_SLICE_FITS;
 }
 
-static enum zt_slice_verdict settle(const struct zt_slice_tensor *tensor, const struct cut *cuts,
-                                    struct zt_slice *out_slice, struct zt_error *error)
+static enum zt_slice_verdict make_slice(const struct zt_slice_tensor *tensor,
+                                        const struct cut *cuts, struct zt_slice *out_slice,
+                                        struct zt_error *error)
 {
     struct zt_slice slice = {.rank = 0};
     bool is_empty = false;
@@ -354,7 +359,8 @@ static enum zt_slice_verdict settle(const struct zt_slice_tensor *tensor, const 
             slice.shape[slice.rank++] = cuts[i].count;
     }
     if (!is_empty)
-        verdict = lay_out(tensor, cuts, &slice, error);
+        verdict = lay_out_runs(tensor, cuts, &slice, error);
+    assert(verdict != ZT_SLICE_FITS || slice.loop_count > 0 || zt_slice_is_contiguous(&slice));
     if (verdict == ZT_SLICE_FITS)
         *out_slice = slice;
     return verdict;
@@ -371,7 +377,7 @@ enum zt_slice_verdict zt_slice_parse(const struct zt_slice_tensor *tensor, struc
     verdict = scan(tensor, text, &spread, out_error);
     if (verdict == ZT_SLICE_FITS)
         verdict = cut_dimensions(tensor, text, spread, cuts, out_error);
-    return verdict == ZT_SLICE_FITS ? settle(tensor, cuts, out_slice, out_error) : verdict;
+    return verdict == ZT_SLICE_FITS ? make_slice(tensor, cuts, out_slice, out_error) : verdict;
 }
 
 enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint64_t part,
@@ -384,20 +390,21 @@ enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint6
 
     assert(tensor->rank <= ZT_SLICE_RANK_MAX && tensor->logical != ZT_LOGICAL_UNKNOWN);
     if (part >= parts)
-        return refuse(out_error, ZT_SLICE_MALFORMED,
-                      "there is no part %" PRIu64 " of %" PRIu64 " (they count from 0)", part,
-                      parts);
+        return fail_slice(out_error, ZT_SLICE_MALFORMED,
+                          "there is no part %" PRIu64 " of %" PRIu64 " (they count from 0)", part,
+                          parts);
     if (axis < -rank || axis >= rank)
-        return refuse(out_error, ZT_SLICE_OUT_OF_RANGE,
-                      "axis %" PRId64 " is outside a tensor of %u dimensions", axis, tensor->rank);
+        return fail_slice(out_error, ZT_SLICE_OUT_OF_RANGE,
+                          "axis %" PRId64 " is outside a tensor of %u dimensions", axis,
+                          tensor->rank);
     take_whole(tensor, cuts);
     cut = &cuts[axis < 0 ? axis + rank : axis];
     if (cut->count % parts != 0)
-        return refuse(out_error, ZT_SLICE_NOT_DIVISIBLE,
-                      "dimension %" PRId64 " has %" PRIu64
-                      ", not a multiple of the number of parts",
-                      axis < 0 ? axis + rank : axis, cut->count);
+        return fail_slice(out_error, ZT_SLICE_NOT_DIVISIBLE,
+                          "dimension %" PRId64 " has %" PRIu64
+                          ", not a multiple of the number of parts",
+                          axis < 0 ? axis + rank : axis, cut->count);
     cut->count /= parts;
     cut->start = part * cut->count;
-    return settle(tensor, cuts, out_slice, out_error);
+    return make_slice(tensor, cuts, out_slice, out_error);
 }

@@ -1,22 +1,22 @@
-/* Slices as sources: the runs of a slice, put side by side when they are read.
+/* Slices as sources: reading gathers the runs of a slice.
  *
- * Runs that lie close are read together, a window at a time, and picked out of it; long ones and
- * those far apart are read each for itself, straight to where they are wanted. Nothing is taken
- * from a mapping: a file that is cut short would end the process. The window lies on the stack, so
- * reading allocates nothing and threads share nothing. */
+ * Runs that are close together are read with the gaps between them, a window at a time, and copied
+ * out of it. Long runs, and runs that are far apart, are read one by one into the caller's buffer.
+ * A mapping is not used: if the file were cut short, that would end the process. The window is on
+ * the stack, so reading allocates nothing and threads share nothing. */
 #include "zt/slice.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bytes/source_range.h"
 
-/* Fits in the second-level cache, and makes the cost of a system call small beside that of its
- * bytes. */
+/* Fits in the second-level cache; reading so much costs far more than the system call itself. */
 #define WINDOW_BYTES ((size_t)64 << 10)
-/* Reading so many bytes too many costs about what one more system call does. */
+/* Reading this many unneeded bytes costs about as much as another system call. */
 #define BRIDGED_BYTES 8192
-/* Copying a run once more than needed costs half of reading as many bytes. */
+/* Copying a byte once more costs half as much as reading it. */
 #define EXTRA_COPY_DIVISOR 2
 
 struct slice_source {
@@ -24,21 +24,21 @@ struct slice_source {
     struct zt_slice slice;
     struct zt_source *tensor;
     uint64_t tensor_base;
-    /* The innermost loops whose gaps are worth reading over; loop_count when none are. */
+    /* The outermost of the inner loops whose gaps are cheaper to read than to skip; loop_count if
+     * there are none. */
     unsigned first_dense_loop;
-    /* From the first byte of one pass over those loops to its last. */
+    /* Bytes from the first to the last of one pass over those loops. */
     uint64_t dense_extent;
 };
 
-/* Where a read is: the run it is in, as a position in each loop, and what of the tensor lies in the
- * window. */
+/* The state of one read: its run, as a position in each loop, and the bytes in the window. */
 struct gathering {
     const struct slice_source *source;
     uint8_t *out;
     uint64_t left;
-    uint64_t at;     /* of the run, in the tensor's bytes */
-    uint64_t within; /* of the run, only ever of the first one */
-    uint64_t end;    /* after the last byte wanted, in the tensor's bytes */
+    uint64_t at;     /* of the run, in the tensor */
+    uint64_t within; /* bytes of the run to skip; 0 after the first run */
+    uint64_t end;    /* after the last byte wanted, in the tensor */
     uint64_t positions[ZT_SLICE_RANK_MAX];
     uint8_t *window;
     uint64_t window_at;
@@ -48,7 +48,7 @@ struct gathering {
 
 /* --- copying out of the window --- */
 
-/* A constant length makes each copy one or two instructions. */
+/* With a constant length each copy is one or two instructions. */
 #define COPY_RUNS(length_)                                             \
     do {                                                               \
         for (uint64_t i = 0; i < count; i++)                           \
@@ -102,13 +102,14 @@ static void seek(struct gathering *gathering, uint64_t offset)
     }
 }
 
-/* Moves over runs of the innermost loop, at most to its end. Past the last run of all it begins
- * anew. */
+/* Moves forward by runs of the innermost loop, at most to its end. After the last run of all it is
+ * at the first again. */
 static void advance(struct gathering *gathering, uint64_t runs)
 {
     const struct zt_slice *slice = &gathering->source->slice;
     unsigned i = last_loop(gathering);
 
+    assert(runs <= slice->loops[i].count - gathering->positions[i]);
     gathering->positions[i] += runs;
     gathering->at += runs * slice->loops[i].stride_bytes;
     while (gathering->positions[i] == slice->loops[i].count) {
@@ -130,7 +131,7 @@ static enum zt_status read_tensor(struct gathering *gathering, uint64_t at, void
                              (size_t)length, gathering->error);
 }
 
-/* Part of a run, or a whole one, straight to the caller. */
+/* Reads a run, or part of it, into the caller's buffer. */
 static enum zt_status take_directly(struct gathering *gathering)
 {
     uint64_t rest = gathering->source->slice.run_bytes - gathering->within;
@@ -147,8 +148,8 @@ static enum zt_status take_directly(struct gathering *gathering)
     return ZT_OK;
 }
 
-/* Bytes from the present run on that the window may hold: none past this pass over the dense loops,
- * and none past what is wanted. */
+/* How many bytes from the current run on the window takes: none past this pass over the dense
+ * loops, and none past what is wanted. */
 static uint64_t reach(const struct gathering *gathering)
 {
     const struct slice_source *source = gathering->source;
@@ -182,7 +183,7 @@ static enum zt_status fill_window(struct gathering *gathering)
     return ZT_OK;
 }
 
-/* As many whole runs of the innermost loop as are wanted and lie in the window. */
+/* Copies as many whole runs of the innermost loop as are wanted and are in the window. */
 static enum zt_status take_from_window(struct gathering *gathering)
 {
     const struct zt_slice *slice = &gathering->source->slice;
@@ -197,20 +198,21 @@ static enum zt_status take_from_window(struct gathering *gathering)
         return status;
     room = gathering->window_at + gathering->window_length - gathering->at - slice->run_bytes;
     runs = wanted < runs ? wanted : runs;
-    /* Most rows of small tensors lie in the window whole: no division for them. */
+    /* Most rows of small tensors are whole in the window: they need no division. */
     if ((runs - 1) * stride > room) {
         in_window = room / stride + 1;
         runs = in_window < runs ? in_window : runs;
     }
     copy_runs(gathering->out, gathering->window + (gathering->at - gathering->window_at), runs,
               stride, slice->run_bytes);
+    assert(runs > 0 && runs <= wanted);
     gathering->out += runs * slice->run_bytes;
     gathering->left -= runs * slice->run_bytes;
     advance(gathering, runs);
     return ZT_OK;
 }
 
-/* Apart from its caller, so that a slice in one run is read without the window's stack. */
+/* Not inlined, so that reading a slice of one run does not take the window's stack. */
 __attribute__((noinline)) static enum zt_status gather(const struct slice_source *source,
                                                        uint64_t offset, uint8_t *buffer,
                                                        size_t length, struct zt_error *error)
@@ -266,7 +268,7 @@ static void slice_close(struct zt_source *source)
     free(source);
 }
 
-/* Counts the loops, from the innermost outwards, whose gaps cost less to read than to jump. */
+/* Finds the loops, from the innermost outwards, whose gaps cost less to read than to skip. */
 static void find_dense_loops(struct slice_source *source)
 {
     const struct zt_slice *slice = &source->slice;

@@ -1,5 +1,5 @@
-/* Encoding of a zTensor 2 model's objects (deterministic CBOR: keys ascend by their encoded bytes,
- * shorter first).
+/* Encoding a zTensor 2 model's objects in deterministic CBOR: keys ascend by their encoded bytes,
+ * so shorter ones come first.
  *
  * Attributes are copied as they are: the reader has checked that they are deterministic CBOR. */
 #include "model/zt2_encode.h"
