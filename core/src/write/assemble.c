@@ -1,41 +1,36 @@
-/* Assembling: an outline grown entry by entry, its components placed from the first, encoded by the
- * writers of the two zTensors. */
+/* Assembling: an outline grown entry by entry, its components placed from the start, its manifest
+ * encoded as the writers of both zTensors do. */
 #include "zt/assemble.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "model/layout.h"
 #include "write/container.h"
 
 /* zTensor 2's bound on names. */
-#define NAME_MAX_BYTES    1024
-#define SMALLEST_CAPACITY 16
-
-/* A growing array. */
-struct entries {
-    void *list;
-    size_t count;
-    size_t capacity;
-};
+#define NAME_MAX_BYTES 1024
+#define MEMORY_PURPOSE "an assembly"
 
 struct zt_assembly {
     const struct zt_container *container;
-    struct zt_model model;
-    struct entries objects;
-    struct entries components;
-    struct entries dimensions;
-    struct entries digests; /* of components */
+    struct zt_model model; /* the arrays below, and their counts */
+    struct zt_object *objects;
+    size_t object_capacity;
+    struct zt_component *components;
+    size_t component_capacity;
+    struct zt_digest *digests; /* of components */
+    size_t digest_capacity;
+    uint64_t *dimensions;
+    size_t dimension_count;
+    size_t dimension_capacity;
 };
-
-static const struct zt_container *container_of(enum zt_target target)
-{
-    return target == ZT_TARGET_ZT1 ? &zt1_container : &zt2_container;
-}
 
 struct zt_places zt_target_places(enum zt_target target)
 {
-    const struct zt_container *container = container_of(target);
+    const struct zt_container *container = zt_container_of(target);
     struct zt_places places = {.data_alignment = container->data_alignment,
                                .manifest_alignment = container->manifest_alignment,
                                .digest = container->digest,
@@ -46,42 +41,25 @@ struct zt_places zt_target_places(enum zt_target target)
     return places;
 }
 
-/* A cleared entry behind the others, or NULL. */
-static void *add(struct entries *entries, size_t size)
+/* After an array has moved. */
+static void update_model(struct zt_assembly *assembly)
 {
-    if (entries->count == entries->capacity) {
-        size_t capacity = entries->capacity == 0 ? SMALLEST_CAPACITY : entries->capacity * 2;
-        void *list = reallocarray(entries->list, capacity, size);
-
-        if (list == NULL)
-            return NULL;
-        entries->list = list;
-        entries->capacity = capacity;
-    }
-    return memset((char *)entries->list + entries->count++ * size, 0, size);
-}
-
-static void show(struct zt_assembly *assembly)
-{
-    assembly->model.objects = assembly->objects.list;
-    assembly->model.object_count = (uint32_t)assembly->objects.count;
-    assembly->model.components = assembly->components.list;
-    assembly->model.component_count = (uint32_t)assembly->components.count;
-    assembly->model.dimensions = assembly->dimensions.list;
+    assembly->model.objects = assembly->objects;
+    assembly->model.components = assembly->components;
+    assembly->model.dimensions = assembly->dimensions;
 }
 
 enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes,
                                struct zt_assembly **out_assembly, struct zt_error *error)
 {
     struct zt_assembly *assembly = calloc(1, sizeof(*assembly));
-    const char *version = target == ZT_TARGET_ZT1 ? "1.2.0" : "2";
 
     if (assembly == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a file's layout");
-    assembly->container = container_of(target);
+        return zt_fail_memory(error, MEMORY_PURPOSE);
+    assembly->container = zt_container_of(target);
     assembly->model.format = target == ZT_TARGET_ZT1 ? ZT_FORMAT_ZT1 : ZT_FORMAT_ZT2;
     assembly->model.format_name = "zt";
-    assembly->model.version = (struct zt_text){version, strlen(version)};
+    assembly->model.version = zt_text_from(target == ZT_TARGET_ZT1 ? "1.2.0" : "2");
     assembly->model.attributes = attributes;
     *out_assembly = assembly;
     return ZT_OK;
@@ -89,18 +67,11 @@ enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes,
 
 /* --- names --- */
 
-static int compare(struct zt_text a, struct zt_text b)
-{
-    int order = memcmp(a.bytes, b.bytes, a.length < b.length ? a.length : b.length);
-
-    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
-}
-
 static enum zt_status check_name(const struct zt_assembly *assembly, struct zt_text name,
                                  const struct zt_text *before, struct zt_error *error)
 {
-    if (before != NULL && compare(*before, name) >= 0)
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "names are to ascend");
+    if (before != NULL && zt_text_compare(*before, name) >= 0)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "names must ascend");
     if (assembly->container == &zt2_container &&
         (name.length == 0 || name.length > NAME_MAX_BYTES ||
          memchr(name.bytes, 0, name.length) != NULL))
@@ -111,17 +82,17 @@ static enum zt_status check_name(const struct zt_assembly *assembly, struct zt_t
 
 static struct zt_object *last_object(const struct zt_assembly *assembly)
 {
-    struct zt_object *objects = assembly->objects.list;
+    uint32_t count = assembly->model.object_count;
 
-    return assembly->objects.count > 0 ? &objects[assembly->objects.count - 1] : NULL;
+    return count > 0 ? &assembly->objects[count - 1] : NULL;
 }
 
+/* Of the last object. */
 static struct zt_component *last_component(const struct zt_assembly *assembly)
 {
-    struct zt_component *components = assembly->components.list;
+    uint32_t count = assembly->model.component_count;
 
-    return last_object(assembly)->component_count > 0 ? &components[assembly->components.count - 1]
-                                                      : NULL;
+    return last_object(assembly)->component_count > 0 ? &assembly->components[count - 1] : NULL;
 }
 
 /* --- entries --- */
@@ -139,39 +110,48 @@ static enum zt_status check_object(const struct zt_assembly *assembly,
     return status;
 }
 
+static enum zt_status reserve_object(struct zt_assembly *assembly, unsigned rank)
+{
+    enum zt_status status = zt_array_reserve(&assembly->objects, &assembly->object_capacity,
+                                             assembly->model.object_count + (size_t)1,
+                                             sizeof(*assembly->objects), UINT32_MAX);
+
+    if (status == ZT_OK)
+        status = zt_array_reserve(&assembly->dimensions, &assembly->dimension_capacity,
+                                  assembly->dimension_count + rank, sizeof(*assembly->dimensions),
+                                  UINT32_MAX);
+    update_model(assembly);
+    return status;
+}
+
 enum zt_status zt_assembly_object(struct zt_assembly *assembly,
                                   const struct zt_assembly_object *object, struct zt_error *error)
 {
-    enum zt_layout_family family =
-        assembly->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
+    const struct zt_shape *shape = object->shape;
+    enum zt_layout_family family = assembly->container->layouts;
     enum zt_status status = check_object(assembly, object, error);
     struct zt_object *entry;
 
     if (status != ZT_OK)
         return status;
-    entry = add(&assembly->objects, sizeof(*entry));
-    if (entry == NULL)
-        return zt_fail_memory(error, "an assembly");
+    if (reserve_object(assembly, shape->rank) != ZT_OK)
+        return zt_fail_memory(error, MEMORY_PURPOSE);
+    entry = &assembly->objects[assembly->model.object_count++];
     *entry = (struct zt_object){.name = object->name.bytes,
                                 .name_length = (uint32_t)object->name.length,
                                 .format = object->format.bytes,
                                 .format_length = (uint32_t)object->format.length,
-                                .first_component = (uint32_t)assembly->components.count,
-                                .first_dimension = (uint32_t)assembly->dimensions.count,
-                                .rank = object->shape->rank,
+                                .first_component = assembly->model.component_count,
+                                .first_dimension = (uint32_t)assembly->dimension_count,
+                                .rank = shape->rank,
                                 .layout = (uint8_t)zt_layout_from_name(family, object->format)};
     if (object->attributes.length > 0) {
         entry->attributes = (const uint8_t *)object->attributes.bytes;
         entry->attributes_length = (uint32_t)object->attributes.length;
     }
-    for (unsigned i = 0; i < object->shape->rank; i++) {
-        uint64_t *extent = add(&assembly->dimensions, sizeof(*extent));
-
-        if (extent == NULL)
-            return zt_fail_memory(error, "an assembly");
-        *extent = object->shape->extents[i];
-    }
-    show(assembly);
+    for (unsigned i = 0; i < shape->rank; i++)
+        assembly->dimensions[assembly->dimension_count++] = shape->extents[i];
+    assert(assembly->dimension_count <= assembly->dimension_capacity);
     return ZT_OK;
 }
 
@@ -189,8 +169,8 @@ static enum zt_status check_component(const struct zt_assembly *assembly,
     return status;
 }
 
-static struct zt_component outlined(const struct zt_container *container,
-                                    const struct zt_assembly_component *component)
+static struct zt_component make_component(const struct zt_container *container,
+                                          const struct zt_assembly_component *component)
 {
     const char *type = zt_logical_name(component->logical);
     const char *encoding = component->compressed ? container->encoding_name : "raw";
@@ -211,32 +191,43 @@ static struct zt_component outlined(const struct zt_container *container,
     };
 }
 
+static enum zt_status reserve_component(struct zt_assembly *assembly)
+{
+    size_t count = assembly->model.component_count + (size_t)1;
+    enum zt_status status = zt_array_reserve(&assembly->components, &assembly->component_capacity,
+                                             count, sizeof(*assembly->components), UINT32_MAX);
+
+    if (status == ZT_OK)
+        status = zt_array_reserve(&assembly->digests, &assembly->digest_capacity, count,
+                                  sizeof(*assembly->digests), UINT32_MAX);
+    update_model(assembly);
+    return status;
+}
+
 enum zt_status zt_assembly_component(struct zt_assembly *assembly,
                                      const struct zt_assembly_component *component,
                                      struct zt_error *error)
 {
     enum zt_status status;
-    struct zt_component *entry;
-    struct zt_digest *digest;
+    uint32_t number;
 
     if (last_object(assembly) == NULL)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "a component without an object");
     status = check_component(assembly, component, error);
     if (status != ZT_OK)
         return status;
-    entry = add(&assembly->components, sizeof(*entry));
-    digest = add(&assembly->digests, sizeof(*digest));
-    if (entry == NULL || digest == NULL)
-        return zt_fail_memory(error, "an assembly");
-    *entry = outlined(assembly->container, component);
-    *digest = component->digest;
+    if (reserve_component(assembly) != ZT_OK)
+        return zt_fail_memory(error, MEMORY_PURPOSE);
+    number = assembly->model.component_count++;
+    assembly->components[number] = make_component(assembly->container, component);
+    assembly->digests[number] = component->digest;
     last_object(assembly)->component_count++;
-    show(assembly);
+    assert(last_object(assembly)->first_component + last_object(assembly)->component_count ==
+           assembly->model.component_count);
     return ZT_OK;
 }
 
-/* zTensor 1.2 has its indices as u64; other types are read, as older files have them, but not
- * written. */
+/* zTensor 1.2 writes indices as u64; other types are only read, from older files. */
 static enum zt_status check_index(const struct zt_assembly *assembly,
                                   const struct zt_object *object,
                                   const struct zt_component *component, struct zt_error *error)
@@ -248,11 +239,10 @@ static enum zt_status check_index(const struct zt_assembly *assembly,
     if (assembly->container != &zt1_container || !is_sparse || component->dtype == ZT_U64)
         return ZT_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (component->name_length != strlen(names[i]) ||
-            memcmp(component->name, names[i], strlen(names[i])) != 0)
+        if (!zt_text_is(zt_component_name(component), names[i]))
             continue;
         zt_fail(error, ZT_INVALID, "zt1 §3 LayoutRule", ZT_NO_OFFSET,
-                "%s of a sparse object are u64", names[i]);
+                "%s of a sparse object must be u64", names[i]);
         zt_error_at(error, zt_object_name(object), zt_component_name(component));
         return ZT_INVALID;
     }
@@ -281,12 +271,11 @@ enum zt_status zt_assembly_check_component(enum zt_target target,
 
     if (status != ZT_OK)
         return status;
-    part = outlined(assembly->container, component);
+    part = make_component(assembly->container, component);
     status = zt_assembly_object(assembly, object, error);
     if (status == ZT_OK)
-        status =
-            zt_layout_check_part(&assembly->model, assembly->model.objects, &part,
-                                 target == ZT_TARGET_ZT1 ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2, error);
+        status = zt_layout_check_part(&assembly->model, assembly->model.objects, &part,
+                                      assembly->container->layouts, error);
     if (status == ZT_OK)
         status = check_index(assembly, assembly->model.objects, &part, error);
     zt_assembly_free(assembly);
@@ -297,8 +286,7 @@ enum zt_status zt_assembly_check_component(enum zt_target target,
 
 enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_error *error)
 {
-    enum zt_layout_family family =
-        assembly->container == &zt1_container ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
+    enum zt_layout_family family = assembly->container->layouts;
     enum zt_status status = ZT_OK;
 
     for (uint32_t i = 0; i < assembly->model.object_count && status == ZT_OK; i++) {
@@ -319,7 +307,6 @@ enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_e
 enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, uint8_t **out_bytes,
                                size_t *out_length, struct zt_error *error)
 {
-    const struct zt_digest *digests = assembly->digests.list;
     struct zt_buffer end = {0};
     struct zt_placed placed;
     enum zt_status status = zt_placed_init(&placed, &assembly->model, error);
@@ -327,7 +314,7 @@ enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, ui
     if (status != ZT_OK)
         return status;
     for (uint32_t i = 0; i < assembly->model.component_count; i++)
-        zt_placed_set_digest(&placed, i, &digests[i]);
+        zt_placed_set_digest(&placed, i, &assembly->digests[i]);
     status = assembly->container->put_end(&placed.model, offset, &end, error);
     zt_placed_free(&placed);
     if (status != ZT_OK) {
@@ -343,9 +330,9 @@ void zt_assembly_free(struct zt_assembly *assembly)
 {
     if (assembly == NULL)
         return;
-    free(assembly->objects.list);
-    free(assembly->components.list);
-    free(assembly->dimensions.list);
-    free(assembly->digests.list);
+    free(assembly->objects);
+    free(assembly->components);
+    free(assembly->dimensions);
+    free(assembly->digests);
     free(assembly);
 }

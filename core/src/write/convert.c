@@ -1,14 +1,14 @@
-/* Converting: fingerprints first where the target states them ahead, then every component from source to
- * writer. */
+/* Converting: fingerprints first, if the target states them ahead of the data, then every component
+ * from the source to the writer. */
 #include "zt/convert.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "model/extents.h"
 #include "write/conversion_reader.h"
-#include "write/planning.h"
 
-/* Whether the file states about components what must be known before they are written. */
+/* Whether something must be known about components before they are written. */
 static bool needs_facts(enum zt_target target)
 {
     return target == ZT_TARGET_ZT2_CANONICAL || target == ZT_TARGET_NPZ;
@@ -39,7 +39,7 @@ struct copying {
     struct zt_error *error;
 };
 
-static enum zt_status changed_meanwhile(const struct copying *copying, uint32_t component)
+static enum zt_status fail_changed(const struct copying *copying, uint32_t component)
 {
     const struct zt_model *outline = copying->conversion->projection->model;
     const struct zt_component *part = &outline->components[component];
@@ -51,8 +51,8 @@ static enum zt_status changed_meanwhile(const struct copying *copying, uint32_t 
 }
 
 /* hasher is NULL where there is no fingerprint to compare with. */
-static enum zt_status copy_feed(const struct copying *copying, struct zt_conversion_reader *reader,
-                                struct zt_hasher *hasher)
+static enum zt_status copy_bytes(const struct copying *copying, struct zt_conversion_reader *reader,
+                                 struct zt_hasher *hasher)
 {
     const uint8_t *bytes;
     size_t length;
@@ -80,22 +80,21 @@ static enum zt_status copy_component(const struct copying *copying, uint32_t com
         zt_hasher_new(copying->fingerprints[component].digest.algorithm, &hasher) != ZT_OK)
         status = zt_fail_memory(copying->error, "converting");
     if (status == ZT_OK)
-        status = copy_feed(copying, reader, hasher);
+        status = copy_bytes(copying, reader, hasher);
     if (status == ZT_OK && hasher != NULL) {
         zt_hasher_finish(hasher, &actual);
         if (!zt_digest_equal(&actual, &copying->fingerprints[component].digest))
-            status = changed_meanwhile(copying, component);
+            status = fail_changed(copying, component);
     }
-    if (hasher != NULL)
-        zt_hasher_free(hasher);
+    zt_hasher_free(hasher);
     zt_conversion_reader_close(reader);
     return status;
 }
 
 /* --- the whole --- */
 
-/* What the writer does not ask for is not looked at by fingerprints either: a component of no bytes may
- * still be damaged. */
+/* A component of no bytes may be damaged too. The writer does not ask for it if there is a plan, so
+ * it is read here. */
 static enum zt_status check_empty(struct copying *copying)
 {
     const struct zt_model *outline = copying->conversion->projection->model;

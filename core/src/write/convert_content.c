@@ -1,14 +1,13 @@
 /* Content rules before a conversion. Where the target's layout promises more than the source's
- * (zTensor 2's columns increase, its coordinates differ), the object is judged a second time: the
+ * (zTensor 2's columns increase, its coordinates differ), the object is checked a second time: the
  * source's bytes under the target's names. */
 #include "zt/convert.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "write/planning.h"
-
-/* Whether content is judged by more than that it decodes, which of a trusted source is known. */
+/* Whether there are content rules beyond "it decodes", which a trusted source does. */
 static bool has_rules(const struct zt_model *model, const struct zt_object *object)
 {
     const struct zt_component *components = zt_object_components(model, object);
@@ -23,7 +22,7 @@ static bool has_rules(const struct zt_model *model, const struct zt_object *obje
     return false;
 }
 
-/* --- as the source has it --- */
+/* --- by the source's rules --- */
 
 static enum zt_status check_source(const struct zt_model *source, const struct zt_object *object,
                                    const struct zt_files *files, struct zt_error *error)
@@ -38,9 +37,9 @@ static enum zt_status check_source(const struct zt_model *source, const struct z
     return status;
 }
 
-/* --- as the target will have it --- */
+/* --- by the target's rules --- */
 
-/* Whether the target has rules that the source's check has not looked at. */
+/* Whether the target has rules that the source's check did not cover. */
 static bool promises_more(const struct zt_conversion *conversion, const struct zt_object *object,
                           const struct zt_object *from)
 {
@@ -53,8 +52,8 @@ static bool promises_more(const struct zt_conversion *conversion, const struct z
     return is_sparse && target == ZT_FORMAT_ZT2 && conversion->source->format != ZT_FORMAT_ZT2;
 }
 
-/* A component where the source keeps it, called and typed as in the target. Indices are read as
- * they are stored: they become wider on their way. */
+/* A component where the source keeps it, with the target's name and type. Indices are read as they
+ * are stored: they are widened later. */
 static struct zt_component view_component(const struct zt_conversion *conversion,
                                           const struct zt_component *part)
 {
@@ -74,9 +73,9 @@ static struct zt_component view_component(const struct zt_conversion *conversion
     return view;
 }
 
-static enum zt_status refuse(const struct zt_conversion *conversion, const struct zt_object *object,
-                             const struct zt_object *from, const struct zt_error *found,
-                             struct zt_error *error)
+static enum zt_status fail_layout(const struct zt_conversion *conversion,
+                                  const struct zt_object *object, const struct zt_object *from,
+                                  const struct zt_error *found, struct zt_error *error)
 {
     struct zt_text part = {found->component, strlen(found->component)};
 
@@ -123,7 +122,7 @@ static enum zt_status check_target(const struct zt_conversion *conversion,
     status = check_view(conversion, object, parts, &found);
     free(parts);
     if (status == ZT_INVALID)
-        return refuse(conversion, object, from, &found, error);
+        return fail_layout(conversion, object, from, &found, error);
     if (status == ZT_OK || status == ZT_UNSUPPORTED)
         return ZT_OK;
     if (error != NULL)
@@ -133,8 +132,7 @@ static enum zt_status check_target(const struct zt_conversion *conversion,
 
 /* --- both --- */
 
-/* The object that each of the source's components belongs to: the projection's objects may be in
- * another order. */
+/* The object of each of the source's components: the projection's objects may be in another order. */
 static uint32_t *find_owners(const struct zt_model *source)
 {
     uint32_t *owners = calloc(source->component_count + (size_t)1, sizeof(*owners));
@@ -158,8 +156,10 @@ static enum zt_status check_targets(const struct zt_conversion *conversion, stru
         const struct zt_object *object = &projection->model->objects[i];
 
         if (object->component_count > 0) {
-            uint32_t owner = owners[projection->origins[object->first_component].component];
+            uint32_t from = projection->origins[object->first_component].component;
+            uint32_t owner = owners[from];
 
+            assert(from < source->component_count && owner < source->object_count);
             status = check_target(conversion, object, &source->objects[owner], error);
         }
     }

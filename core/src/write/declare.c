@@ -1,40 +1,29 @@
-/* Declarations read from JSON, with the reader that formats with JSON headers use. */
+/* Declarations read from JSON, by the reader of the formats with JSON headers. */
 #include "zt/declare.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cbor/attributes_encode.h"
 #include "cbor/json_cbor.h"
 #include "model/layout.h"
-
-/* How deep values may lie below a map of attributes: as when a model is converted (project_zt.c).
- */
-#define LEVELS_ZT1 128
-#define LEVELS_ZT2 32
-/* Of a map of the file, or of an object: how deep it lies itself. */
-#define LEVEL_OF_FILE   1
-#define LEVEL_OF_OBJECT 3
+#include "write/depths.h"
 
 struct declaring {
     struct zt_json_reader reader;
     struct zt_arena arena; /* the declaration's own */
     struct zt_declaration declaration;
-    struct zt_text attributes; /* as they came, in CBOR */
+    struct zt_text attributes; /* as they were sent, in CBOR */
     bool has_format;
     struct zt_error *error;
 };
 
 static const struct zt_json_rules no_rules = {NULL, NULL};
 
-static enum zt_status refuse(struct zt_error *error, const char *message)
+static enum zt_status fail_argument(struct zt_error *error, const char *message)
 {
     return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-}
-
-static bool text_is(struct zt_text text, const char *wanted)
-{
-    return text.length == strlen(wanted) && memcmp(text.bytes, wanted, text.length) == 0;
 }
 
 /* --- members --- */
@@ -46,13 +35,13 @@ static enum zt_status take_version(struct declaring *declaring)
 
     if (status != ZT_OK)
         return status;
-    if (item.kind == ZT_JSON_TEXT && text_is(item.text, "2")) {
+    if (item.kind == ZT_JSON_TEXT && zt_text_is(item.text, "2")) {
         declaring->declaration.target = ZT_TARGET_ZT2;
         return ZT_OK;
     }
-    if (item.kind == ZT_JSON_TEXT && text_is(item.text, "1.2.0"))
+    if (item.kind == ZT_JSON_TEXT && zt_text_is(item.text, "1.2.0"))
         return ZT_OK;
-    return refuse(declaring->error, "\"version\" is \"1.2.0\" or \"2\"");
+    return fail_argument(declaring->error, "\"version\" must be \"1.2.0\" or \"2\"");
 }
 
 static enum zt_status take_format(struct declaring *declaring)
@@ -63,7 +52,7 @@ static enum zt_status take_format(struct declaring *declaring)
     if (status != ZT_OK)
         return status;
     if (item.kind != ZT_JSON_TEXT || item.text.length == 0)
-        return refuse(declaring->error, "\"format\" is a text");
+        return fail_argument(declaring->error, "\"format\" must be a string");
     declaring->declaration.format = item.text;
     declaring->has_format = true;
     return ZT_OK;
@@ -79,9 +68,10 @@ static enum zt_status take_extent(struct declaring *declaring)
     if (status != ZT_OK)
         return status;
     if (!zt_json_uint(&item, &extent))
-        return refuse(declaring->error, "\"shape\" holds something else than whole numbers from 0");
+        return fail_argument(declaring->error, "\"shape\" must hold non-negative integers");
     if (shape->rank == ZT_DECLARED_RANK_MAX)
-        return refuse(declaring->error, "\"shape\" has more than 64 dimensions");
+        return fail_argument(declaring->error, "\"shape\" has more than 64 dimensions");
+    assert(shape->rank < ZT_DECLARED_RANK_MAX);
     shape->extents[shape->rank++] = extent;
     return ZT_OK;
 }
@@ -92,7 +82,8 @@ static enum zt_status check_shape(const struct zt_shape *shape, struct zt_error 
 
     return zt_shape_product(shape->extents, shape->rank, &elements)
                ? ZT_OK
-               : refuse(error, "the number of elements of the shape does not fit in 64 bits");
+               : fail_argument(error,
+                               "the number of elements of the shape does not fit in 64 bits");
 }
 
 static enum zt_status take_shape(struct declaring *declaring)
@@ -103,7 +94,7 @@ static enum zt_status take_shape(struct declaring *declaring)
     enum zt_status status = zt_json_next(&declaring->reader, &item, declaring->error);
 
     if (status == ZT_OK && item.kind != ZT_JSON_ARRAY)
-        return refuse(declaring->error, "\"shape\" is an array");
+        return fail_argument(declaring->error, "\"shape\" must be an array");
     while (status == ZT_OK) {
         status = zt_json_element(&declaring->reader, &walk, &more, declaring->error);
         if (status != ZT_OK || !more)
@@ -114,7 +105,7 @@ static enum zt_status take_shape(struct declaring *declaring)
     return status == ZT_OK ? check_shape(&declaring->declaration.shape, declaring->error) : status;
 }
 
-/* Kept as they are until the version is known, which may come behind them. */
+/* Kept as they are until the version, which may follow them, is known. */
 static enum zt_status take_attributes(struct declaring *declaring)
 {
     struct zt_json_reader ahead = declaring->reader;
@@ -122,7 +113,7 @@ static enum zt_status take_attributes(struct declaring *declaring)
     enum zt_status status = zt_json_next(&ahead, &item, declaring->error);
 
     if (status == ZT_OK && item.kind != ZT_JSON_OBJECT)
-        return refuse(declaring->error, "\"attributes\" is an object");
+        return fail_argument(declaring->error, "\"attributes\" must be an object");
     if (status != ZT_OK)
         return status;
     return zt_json_to_cbor(&declaring->reader, &declaring->arena, &declaring->attributes,
@@ -146,7 +137,7 @@ static enum zt_status take_member(struct declaring *declaring, const struct memb
                                   struct zt_text key, unsigned *seen)
 {
     for (unsigned i = 0; members[i].name != NULL; i++) {
-        if (!text_is(key, members[i].name))
+        if (!zt_text_is(key, members[i].name))
             continue;
         if (*seen & 1u << i)
             return zt_fail(declaring->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "\"%s\" occurs twice",
@@ -155,7 +146,7 @@ static enum zt_status take_member(struct declaring *declaring, const struct memb
         return members[i].take(declaring);
     }
     return zt_fail(declaring->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                   "\"%.*s\" is no member that is known", (int)(key.length < 60 ? key.length : 60),
+                   "the member \"%.*s\" is unknown", (int)(key.length < 60 ? key.length : 60),
                    key.bytes);
 }
 
@@ -168,7 +159,7 @@ static enum zt_status read_members(struct declaring *declaring, const struct mem
     enum zt_status status = zt_json_next(&declaring->reader, &item, declaring->error);
 
     if (status == ZT_OK && item.kind != ZT_JSON_OBJECT)
-        return refuse(declaring->error, "a JSON object is wanted");
+        return fail_argument(declaring->error, "a JSON object is expected");
     while (status == ZT_OK) {
         status = zt_json_member(&declaring->reader, &walk, &more, &item, declaring->error);
         if (status != ZT_OK || !more)
@@ -182,7 +173,7 @@ static enum zt_status encode_attributes(struct declaring *declaring, unsigned le
                                         struct zt_buffer *buffer)
 {
     bool zt1 = declaring->declaration.target == ZT_TARGET_ZT1;
-    unsigned levels = (zt1 ? LEVELS_ZT1 : LEVELS_ZT2) - level;
+    unsigned levels = (zt1 ? ZT_DEPTH_ZT1 : ZT_DEPTH_ZT2) - level;
 
     if (declaring->attributes.bytes == NULL)
         return ZT_OK;
@@ -197,7 +188,7 @@ static enum zt_status hold(struct declaring *declaring, const struct zt_buffer *
     char *held = malloc(attributes->length + declaration->format.length + 1);
 
     if (held == NULL)
-        return zt_fail(declaring->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+        return zt_fail_memory(declaring->error, "a declaration");
     if (attributes->length > 0)
         memcpy(held, attributes->bytes, attributes->length);
     memcpy(held + attributes->length, declaration->format.bytes, declaration->format.length);
@@ -207,21 +198,23 @@ static enum zt_status hold(struct declaring *declaring, const struct zt_buffer *
     return ZT_OK;
 }
 
-static enum zt_status settle(struct declaring *declaring, unsigned level)
+/* Once all members are read. */
+static enum zt_status complete(struct declaring *declaring, unsigned level)
 {
     struct zt_buffer attributes = {0};
     enum zt_status status = encode_attributes(declaring, level, &attributes);
 
-    if (status == ZT_OK && level == LEVEL_OF_OBJECT && !declaring->declaration.shape.stated &&
-        !text_is(declaring->declaration.format, "dense"))
-        status = refuse(declaring->error, "an object that is not dense states its \"shape\"");
+    if (status == ZT_OK && level == ZT_DEPTH_OF_OBJECT && !declaring->declaration.shape.stated &&
+        !zt_text_is(declaring->declaration.format, "dense"))
+        status =
+            fail_argument(declaring->error, "an object that is not dense must state its \"shape\"");
     if (status == ZT_OK)
         status = hold(declaring, &attributes);
     zt_buffer_free(&attributes);
     return status;
 }
 
-/* What is wrong with the text is wrong with the request: no rule of a format is broken yet. */
+/* A fault of the text is a fault of the request: no rule of a format is broken yet. */
 static enum zt_status as_argument(enum zt_status status, struct zt_error *error)
 {
     if (status != ZT_INVALID && status != ZT_UNSUPPORTED && status != ZT_LIMIT)
@@ -232,7 +225,7 @@ static enum zt_status as_argument(enum zt_status status, struct zt_error *error)
     return ZT_ARGUMENT;
 }
 
-/* The reader is one for headers, which are padded with blanks alone. */
+/* The reader is made for headers, which are padded with blanks only. */
 static struct zt_text without_space(struct zt_text json)
 {
     while (json.length > 0 && memchr(" \t\r\n", json.bytes[json.length - 1], 4) != NULL)
@@ -240,7 +233,7 @@ static struct zt_text without_space(struct zt_text json)
     return json;
 }
 
-/* Texts with escapes are decoded where they stand: a copy is read. */
+/* Reads a copy: the reader decodes escapes in place. */
 static enum zt_status declare(struct declaring *declaring, struct zt_text text,
                               const struct member *members, unsigned level)
 {
@@ -250,7 +243,7 @@ static enum zt_status declare(struct declaring *declaring, struct zt_text text,
     enum zt_status status;
 
     if (copy == NULL)
-        return zt_fail(declaring->error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
+        return zt_fail_memory(declaring->error, "a declaration");
     memcpy(copy, json.bytes, json.length);
     declaring->declaration.format = (struct zt_text){"dense", strlen("dense")};
     declaring->reader = (struct zt_json_reader){
@@ -258,7 +251,7 @@ static enum zt_status declare(struct declaring *declaring, struct zt_text text,
     zt_arena_init(&declaring->arena, SIZE_MAX / 2);
     status = read_members(declaring, members);
     if (status == ZT_OK)
-        status = settle(declaring, level);
+        status = complete(declaring, level);
     zt_arena_free(&declaring->arena);
     free(copy);
     return as_argument(status, declaring->error);
@@ -270,7 +263,7 @@ enum zt_status zt_declare_file(struct zt_text json, struct zt_declaration *out_d
     struct zt_error own;
     struct declaring declaring = {.declaration.target = ZT_TARGET_ZT1,
                                   .error = error != NULL ? error : &own};
-    enum zt_status status = declare(&declaring, json, file_members, LEVEL_OF_FILE);
+    enum zt_status status = declare(&declaring, json, file_members, ZT_DEPTH_OF_FILE);
 
     if (status == ZT_OK)
         *out_declaration = declaring.declaration;
@@ -283,7 +276,7 @@ enum zt_status zt_declare_object(enum zt_target target, struct zt_text json,
     struct zt_error own;
     struct declaring declaring = {.declaration.target = target,
                                   .error = error != NULL ? error : &own};
-    enum zt_status status = declare(&declaring, json, object_members, LEVEL_OF_OBJECT);
+    enum zt_status status = declare(&declaring, json, object_members, ZT_DEPTH_OF_OBJECT);
 
     if (status == ZT_OK)
         *out_declaration = declaring.declaration;
@@ -323,9 +316,10 @@ enum zt_status zt_declare_shape(struct zt_text text, struct zt_shape *out_shape,
 
     for (const char *at = text.bytes; text.length > 0; at++) {
         if (shape.rank == ZT_DECLARED_RANK_MAX)
-            return refuse(error, "a shape has at most 64 dimensions");
+            return fail_argument(error, "a shape has at most 64 dimensions");
         if (!read_extent(&at, end, &shape.extents[shape.rank]))
-            return refuse(error, "a shape is whole numbers with commas between them: 768,768");
+            return fail_argument(error,
+                                 "a shape is a list of integers separated by commas: 768,768");
         shape.rank++;
         if (at == end)
             break;
@@ -336,9 +330,9 @@ enum zt_status zt_declare_shape(struct zt_text text, struct zt_shape *out_shape,
     return status;
 }
 
-static enum zt_status refuse_type(struct zt_error *error, const char *what, struct zt_text name)
+static enum zt_status fail_unknown(struct zt_error *error, const char *what, struct zt_text name)
 {
-    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the %s \"%.*s\" is not known", what,
+    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the %s \"%.*s\" is unknown", what,
                    (int)(name.length < 60 ? name.length : 60), name.bytes);
 }
 
@@ -350,15 +344,15 @@ enum zt_status zt_declare_type(enum zt_target target, struct zt_text dtype, stru
     enum zt_logical logical = ZT_LOGICAL_NONE;
 
     if (!zt_dtype_from_name(dtype, &storage))
-        return refuse_type(error, "dtype", dtype);
-    if (type.length > 0 && !text_is(type, zt_dtype_name(storage)))
+        return fail_unknown(error, "dtype", dtype);
+    if (type.length > 0 && !zt_text_is(type, zt_dtype_name(storage)))
         logical = zt_logical_from_name(type);
     if (logical == ZT_LOGICAL_UNKNOWN)
-        return refuse_type(error, "type", type);
+        return fail_unknown(error, "type", type);
     if (logical != ZT_LOGICAL_NONE && zt_logical_storage(logical) != storage)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the type %s lies on %s, not %s",
-                       zt_logical_name(logical), zt_dtype_name(zt_logical_storage(logical)),
-                       zt_dtype_name(storage));
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                       "the type %s is stored as %s, not %s", zt_logical_name(logical),
+                       zt_dtype_name(zt_logical_storage(logical)), zt_dtype_name(storage));
     if (target == ZT_TARGET_ZT2 && storage == ZT_BOOL) {
         storage = ZT_U8;
         logical = ZT_LOGICAL_BOOL;

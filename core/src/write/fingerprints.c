@@ -1,13 +1,13 @@
-/* Fingerprints about components that a file states ahead of them: one pass over all, and for canonical
- * zTensor 2 a comparison of those that may be the same bytes. */
+/* Fingerprints of components that a file states ahead of their data: one pass over all, and for
+ * canonical zTensor 2 a comparison of those that may be the same bytes. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "write/conversion_reader.h"
-#include "write/planning.h"
 
-/* Different bytes of one length and digest, beyond which the others count as different: such files
- * are made on purpose, and comparing each with each takes its square. */
+/* How many different runs of bytes with one length and digest are told apart; the rest count as
+ * different. Files with more are made on purpose, and comparing all pairs takes quadratic time. */
 #define CANDIDATES_MAX 8
 
 struct gathering {
@@ -16,7 +16,7 @@ struct gathering {
     struct zt_error *error;
 };
 
-/* What the target states; where it states nothing, what costs least. */
+/* The target's; if it states none, the cheapest. */
 static enum zt_digest_algorithm algorithm_of(const struct zt_conversion *conversion)
 {
     enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
@@ -27,8 +27,8 @@ static enum zt_digest_algorithm algorithm_of(const struct zt_conversion *convers
 
 /* --- lengths and digests --- */
 
-static enum zt_status hash_feed(struct zt_conversion_reader *reader, struct zt_hasher *hasher,
-                                uint64_t *out_length, struct zt_error *error)
+static enum zt_status hash_bytes(struct zt_conversion_reader *reader, struct zt_hasher *hasher,
+                                 uint64_t *out_length, struct zt_error *error)
 {
     const uint8_t *bytes;
     size_t length;
@@ -46,9 +46,9 @@ static enum zt_status hash_feed(struct zt_conversion_reader *reader, struct zt_h
     return ZT_OK;
 }
 
-/* The source's own digest, where it was compared before and is what the target states. */
-static bool take_over(const struct zt_conversion *conversion, uint32_t component,
-                      struct zt_fingerprint *out_fact)
+/* Uses the source's own digest if it was compared before and is what the target states. */
+static bool take_stated(const struct zt_conversion *conversion, uint32_t component,
+                        struct zt_fingerprint *out_fact)
 {
     const struct zt_origin *origin = &conversion->projection->origins[component];
     const struct zt_component *from = &conversion->source->components[origin->component];
@@ -73,19 +73,18 @@ enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint3
     struct zt_fingerprint fingerprint = {.same_as = component};
     enum zt_status status;
 
-    if (take_over(conversion, component, out_fact))
+    if (take_stated(conversion, component, out_fact))
         return ZT_OK;
     status = zt_conversion_reader_open(conversion, component, &reader, error);
     if (status == ZT_OK && zt_hasher_new(algorithm_of(conversion), &hasher) != ZT_OK)
         status = zt_fail_memory(error, "fingerprints");
     if (status == ZT_OK)
-        status = hash_feed(reader, hasher, &fingerprint.length, error);
+        status = hash_bytes(reader, hasher, &fingerprint.length, error);
     if (status == ZT_OK) {
         zt_hasher_finish(hasher, &fingerprint.digest);
         *out_fact = fingerprint;
     }
-    if (hasher != NULL)
-        zt_hasher_free(hasher);
+    zt_hasher_free(hasher);
     zt_conversion_reader_close(reader);
     return status;
 }
@@ -120,12 +119,12 @@ static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struc
             sides[i].length -= part;
         }
     }
-    /* Both have the same length: they end together. */
+    /* Both have the same length, so they end together. */
     *out_equal = equal;
     return status;
 }
 
-/* Two names for one run of bytes, as files have them that share blobs. */
+/* Whether both are the same run of stored bytes, as in a file that shares blobs. */
 static bool is_one_place(const struct zt_conversion *conversion, uint32_t first, uint32_t second)
 {
     const struct zt_origin *origins = conversion->projection->origins;
@@ -148,7 +147,6 @@ static enum zt_status compare_components(const struct gathering *gathering, uint
         *out_equal = true;
         return ZT_OK;
     }
-
     quiet.progress = NULL;
     status = zt_conversion_reader_open(&quiet, first, &sides[0].reader, gathering->error);
     if (status == ZT_OK)
@@ -182,7 +180,7 @@ static int compare_ranked(const void *a, const void *b, void *fingerprints)
     return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Finds the first of a run of possible equals whose bytes a component's are. */
+/* run: components of one length and digest. Finds the first of them with the bytes of run[number]. */
 static enum zt_status match(const struct gathering *gathering, const struct ranked *run,
                             size_t number)
 {
@@ -200,6 +198,7 @@ static enum zt_status match(const struct gathering *gathering, const struct rank
         if (status != ZT_OK)
             return status;
         if (equal) {
+            assert(fingerprints[run[number].component].same_as == run[number].component);
             fingerprints[run[number].component].same_as = run[i].component;
             return ZT_OK;
         }
@@ -215,6 +214,7 @@ static struct ranked *rank_components(const struct zt_model *outline)
     for (uint32_t i = 0; ranked != NULL && i < outline->object_count; i++)
         for (uint32_t j = 0; j < outline->objects[i].component_count; j++, rank++)
             ranked[rank] = (struct ranked){outline->objects[i].first_component + j, rank};
+    assert(ranked == NULL || rank == outline->component_count);
     return ranked;
 }
 
@@ -248,7 +248,7 @@ enum zt_status zt_fingerprints_match(const struct zt_conversion *conversion,
 {
     const struct gathering gathering = {conversion, fingerprints, error};
 
-    /* Only zTensor 2 shares blobs; elsewhere equal bytes are of no use. */
+    /* Only zTensor 2 shares blobs. */
     return conversion->projection->model->format == ZT_FORMAT_ZT2 ? find_same(&gathering) : ZT_OK;
 }
 

@@ -1,5 +1,5 @@
 /* Projecting a model: what all targets share. Objects are copied one by one, made the target's, and
- * sorted again where their names were composed anew. */
+ * sorted again, since composing names may have changed their order. */
 #include "zt/project.h"
 
 #include <stdarg.h>
@@ -31,15 +31,10 @@ static bool is_zt(enum zt_target target)
     return target <= ZT_TARGET_ZT2;
 }
 
-static enum zt_status no_memory(struct zt_error *error)
-{
-    return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a projection");
-}
+/* --- for the targets --- */
 
-/* --- what the targets call --- */
-
-enum zt_status zt_project_refuse(const struct zt_projecting *projecting,
-                                 const struct zt_component *component, const char *format, ...)
+enum zt_status zt_project_fail(const struct zt_projecting *projecting,
+                               const struct zt_component *component, const char *format, ...)
 {
     char reason[160];
     va_list arguments;
@@ -95,7 +90,7 @@ static enum zt_status compose(struct zt_projecting *projecting, const char **nam
     enum zt_status status;
 
     if (zt_name_compose((struct zt_text){*name, *length}, &owned, &composed) != ZT_OK)
-        return no_memory(projecting->error);
+        return zt_fail_memory(projecting->error, "a projection");
     if (owned == NULL)
         return ZT_OK;
     status = zt_project_keep(projecting, composed, &kept);
@@ -136,6 +131,7 @@ static enum zt_status copy_component(struct zt_projecting *projecting,
                                   .length = component->decoded_length,
                                   .decoded_length = component->decoded_length};
     origin->component = zt_component_index(projecting->source, component);
+    assert(projecting->model->component_count < projecting->source->component_count);
     projecting->model->component_count++;
     projecting->object->component_count++;
     if (projecting->projection->target == ZT_TARGET_ZT2_CANONICAL)
@@ -155,8 +151,8 @@ static enum zt_status copy_components(struct zt_projecting *projecting)
     return status;
 }
 
-/* The components' names may have come into another order. While they are sorted, length and offset
- * (which is not in use yet) carry along where they come from. */
+/* Composed names may sort in another order. Meanwhile offset, which is not in use yet, carries each
+ * component's origin along. */
 static enum zt_status sort_components(const struct zt_projecting *projecting)
 {
     struct zt_component *parts = zt_projecting_parts(projecting);
@@ -180,8 +176,8 @@ static enum zt_status sort_components(const struct zt_projecting *projecting)
         return status;
     second = zt_names_duplicate(&array);
     if (second > 0)
-        return zt_project_refuse(projecting, &parts[second],
-                                 "two components whose names become the same");
+        return zt_project_fail(projecting, &parts[second],
+                               "two components whose names become the same");
     return ZT_OK;
 }
 
@@ -194,7 +190,6 @@ static enum zt_status project_object(struct zt_projecting *projecting, uint32_t 
     projecting->from = from;
     projecting->object = object;
     *object = *from;
-    object->first_dimension = from->first_dimension;
     if (projecting->projection->target == ZT_TARGET_ZT2_CANONICAL)
         status = compose(projecting, &object->name, &object->name_length);
     if (status == ZT_OK)
@@ -242,7 +237,7 @@ static enum zt_status allocate(struct zt_projecting *projecting)
     uint32_t dimensions = count_dimensions(source);
 
     if (model == NULL)
-        return no_memory(projecting->error);
+        return zt_fail_memory(projecting->error, "a projection");
     projecting->projection->model = model;
     projecting->model = model;
     model->storage = calloc(1, sizeof(*model->storage));
@@ -257,7 +252,7 @@ static enum zt_status allocate(struct zt_projecting *projecting)
     model->dimensions = projecting->dimensions;
     if (model->storage == NULL || model->objects == NULL || model->components == NULL ||
         model->dimensions == NULL || projecting->projection->origins == NULL)
-        return no_memory(projecting->error);
+        return zt_fail_memory(projecting->error, "a projection");
     /* Bounded by the source's own texts. */
     zt_arena_init(&model->storage->arena, SIZE_MAX / 2);
     projecting->arena = &model->storage->arena;
@@ -316,7 +311,7 @@ enum zt_status zt_model_project(const struct zt_model *source, enum zt_target ta
 
     projecting.projection = calloc(1, sizeof(*projecting.projection));
     if (projecting.projection == NULL)
-        return no_memory(error);
+        return zt_fail_memory(error, "a projection");
     projecting.projection->target = target;
     status = project_model(&projecting);
     if (status != ZT_OK) {

@@ -1,6 +1,6 @@
 /* Projecting to the formats that hold dense tensors only: safetensors, NPZ, NPY and .mag.
  *
- * Attributes they have no place for are left out, and counted. */
+ * Attributes that they have no place for are left out and counted. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,9 +10,9 @@
 #include "write/projecting.h"
 
 #define MAG_RANK_MAX 6
-/* MAG's keys, and names in a ZIP archive, which end in ".npy". */
+/* .mag's keys, and names in a ZIP archive including ".npy". */
 #define NAME_MAX_BYTES 65535
-/* What a name may grow to when all of it is percent-encoded. */
+/* A name is at most this many times as long once percent-encoded. */
 #define ZIP_NAME_FACTOR 3
 
 /* --- the model's attributes --- */
@@ -29,7 +29,7 @@ static bool is_mag_key(const struct zt_cbor_item *key)
            memchr(key->bytes, 0, (size_t)key->value) == NULL;
 }
 
-/* Encodes one pair that the target holds; counts it otherwise. */
+/* Encodes a pair that the target can hold; counts any other. */
 static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_cbor_reader *reader,
                                    const struct zt_cbor_item *key, struct zt_buffer *pairs,
                                    uint64_t *count)
@@ -78,7 +78,7 @@ static enum zt_status project_pairs(struct zt_projecting *projecting, struct zt_
     return status;
 }
 
-/* Keeps what the target holds as a map whose keys ascend bytewise. */
+/* Keeps the pairs that the target can hold, as a map whose keys ascend bytewise. */
 enum zt_status zt_project_dense_model(struct zt_projecting *projecting)
 {
     struct zt_buffer pairs = {0};
@@ -135,8 +135,7 @@ static enum zt_status check_type(const struct zt_projecting *projecting,
         known = npy_type(part) != NULL;
         break;
     }
-    return known ? ZT_OK
-                 : zt_project_refuse(projecting, part, "data of type \"%.*s\"", length, type);
+    return known ? ZT_OK : zt_project_fail(projecting, part, "data of type \"%.*s\"", length, type);
 }
 
 static enum zt_status check_mag(const struct zt_projecting *projecting)
@@ -145,10 +144,10 @@ static enum zt_status check_mag(const struct zt_projecting *projecting)
     const uint64_t *shape = zt_object_shape(projecting->model, object);
 
     if (object->rank < 1 || object->rank > MAG_RANK_MAX)
-        return zt_project_refuse(projecting, NULL, "%u dimensions: it takes 1 to 6", object->rank);
+        return zt_project_fail(projecting, NULL, "%u dimensions: it takes 1 to 6", object->rank);
     for (unsigned i = 0; i < object->rank; i++)
         if (shape[i] == 0 || shape[i] > INT64_MAX)
-            return zt_project_refuse(projecting, NULL, "a dimension of %" PRIu64, shape[i]);
+            return zt_project_fail(projecting, NULL, "a dimension of %" PRIu64, shape[i]);
     return ZT_OK;
 }
 
@@ -162,32 +161,32 @@ static enum zt_status check_name(const struct zt_projecting *projecting)
     if (target == ZT_TARGET_NPY)
         return ZT_OK;
     if (target == ZT_TARGET_SAFETENSORS) {
-        if (object->name_length == 12 && memcmp(object->name, "__metadata__", 12) == 0)
-            return zt_project_refuse(projecting, NULL,
-                                     "an object of that name, which it uses itself");
+        if (zt_text_is(zt_object_name(object), "__metadata__"))
+            return zt_project_fail(projecting, NULL,
+                                   "an object of that name, which it uses itself");
         return ZT_OK;
     }
     if (object->name_length == 0 || object->name_length > longest)
-        return zt_project_refuse(projecting, NULL, "a name of %u bytes", object->name_length);
+        return zt_project_fail(projecting, NULL, "a name of %u bytes", object->name_length);
     if (memchr(object->name, 0, object->name_length) != NULL)
-        return zt_project_refuse(projecting, NULL, "a name with a NUL character");
+        return zt_project_fail(projecting, NULL, "a name with a NUL character");
     return ZT_OK;
 }
 
-/* safetensors counts bits, which must fill whole bytes. The six-bit types are unknown to the
- * library itself, so that nobody has compared their size with the shape. */
+/* safetensors counts bits, which must fill whole bytes. The library does not know the six-bit types,
+ * so their size was not compared with the shape when the model was opened. */
 static enum zt_status check_bits(const struct zt_projecting *projecting,
                                  const struct zt_component *part)
 {
     uint64_t elements = zt_object_elements(projecting->model, projecting->object);
 
     if (part->logical == ZT_LOGICAL_F4_E2M1 && elements % 2 != 0)
-        return zt_project_refuse(projecting, part, "an odd number of four-bit elements");
+        return zt_project_fail(projecting, part, "an odd number of four-bit elements");
     if (part->logical != ZT_LOGICAL_UNKNOWN)
         return ZT_OK;
     if (elements % 4 != 0 || part->decoded_length % 3 != 0 ||
         part->decoded_length / 3 != elements / 4)
-        return zt_project_refuse(projecting, part, "six-bit elements that do not fill whole bytes");
+        return zt_project_fail(projecting, part, "six-bit elements that do not fill whole bytes");
     return ZT_OK;
 }
 
@@ -197,7 +196,7 @@ static bool is_dense(const struct zt_projecting *projecting)
     const struct zt_component *part = zt_projecting_parts(projecting);
 
     return object->layout == ZT_LAYOUT_DENSE && object->component_count == 1 &&
-           part->name_length == 4 && memcmp(part->name, "data", 4) == 0;
+           zt_text_is(zt_component_name(part), "data");
 }
 
 enum zt_status zt_project_dense(struct zt_projecting *projecting)
@@ -207,9 +206,9 @@ enum zt_status zt_project_dense(struct zt_projecting *projecting)
     enum zt_status status;
 
     if (!is_dense(projecting))
-        return zt_project_refuse(projecting, NULL, "an object of format \"%.*s\": only dense ones",
-                                 (int)(object->format_length < 60 ? object->format_length : 60),
-                                 object->format);
+        return zt_project_fail(projecting, NULL, "an object of format \"%.*s\": only dense ones",
+                               (int)(object->format_length < 60 ? object->format_length : 60),
+                               object->format);
     projecting->projection->left_out += zt_attributes_count(
         (struct zt_text){(const char *)object->attributes, object->attributes_length});
     object->attributes = NULL;

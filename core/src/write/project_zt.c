@@ -1,19 +1,15 @@
-/* Projecting to zTensor 1.2 and 2: layouts by their names there, indices in the types they take,
- * booleans.
+/* Projecting to zTensor 1.2 and 2: names of layouts, types of indices, booleans.
  *
- * Whatever comes out is checked by the target's own layout rules, so that no file is written that
- * its reader refuses. */
+ * The result is checked by the target's own layout rules, so that no file is written that its reader
+ * rejects. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cbor/attributes_encode.h"
+#include "write/depths.h"
 #include "write/projecting.h"
 
-/* How deep values may lie below a map of attributes, which is at depth 1 (the model's) or 3 (an
- * object's). */
-#define DEPTH_ZT1 128
-#define DEPTH_ZT2 32
 /* zTensor 2's bound on names. */
 #define NAME_MAX_BYTES 1024
 
@@ -27,9 +23,14 @@ static enum zt_layout_family family_of(const struct zt_projecting *projecting)
     return to_zt1(projecting) ? ZT_LAYOUTS_ZT1 : ZT_LAYOUTS_ZT2;
 }
 
+static unsigned levels_below(const struct zt_projecting *projecting, unsigned depth)
+{
+    return (to_zt1(projecting) ? ZT_DEPTH_ZT1 : ZT_DEPTH_ZT2) - depth;
+}
+
 static bool name_is(const struct zt_component *part, const char *name)
 {
-    return part->name_length == strlen(name) && memcmp(part->name, name, part->name_length) == 0;
+    return zt_text_is(zt_component_name(part), name);
 }
 
 static struct zt_component *find_part(const struct zt_projecting *projecting, const char *name)
@@ -79,7 +80,7 @@ enum zt_status zt_project_zt_model(struct zt_projecting *projecting)
 
     if (map.length == 0)
         return ZT_OK;
-    return zt_project_attributes(projecting, map, (to_zt1(projecting) ? DEPTH_ZT1 : DEPTH_ZT2) - 1,
+    return zt_project_attributes(projecting, map, levels_below(projecting, ZT_DEPTH_OF_FILE),
                                  &projecting->model->attributes);
 }
 
@@ -91,8 +92,8 @@ static enum zt_status project_attributes(struct zt_projecting *projecting)
 
     if (object->attributes == NULL)
         return ZT_OK;
-    status = zt_project_attributes(projecting, map,
-                                   (to_zt1(projecting) ? DEPTH_ZT1 : DEPTH_ZT2) - 3, &map);
+    status =
+        zt_project_attributes(projecting, map, levels_below(projecting, ZT_DEPTH_OF_OBJECT), &map);
     if (status != ZT_OK) {
         zt_error_at(projecting->error, zt_object_name(projecting->from), (struct zt_text){"", 0});
         return status;
@@ -109,7 +110,7 @@ static enum zt_status project_type(const struct zt_projecting *projecting,
                                    struct zt_component *part)
 {
     bool says_nothing =
-        part->type != NULL && part->type_length == 4 && memcmp(part->type, "bool", 4) == 0;
+        part->type != NULL && zt_text_is((struct zt_text){part->type, part->type_length}, "bool");
 
     if (to_zt1(projecting)) {
         if (part->logical == ZT_LOGICAL_BOOL || (part->dtype == ZT_BOOL && says_nothing))
@@ -119,19 +120,20 @@ static enum zt_status project_type(const struct zt_projecting *projecting,
     if (part->dtype != ZT_BOOL)
         return ZT_OK;
     if (part->type != NULL && !says_nothing)
-        return zt_project_refuse(projecting, part, "a type over bool");
+        return zt_project_fail(projecting, part, "a type over bool");
     zt_project_set_type(part, ZT_U8, ZT_LOGICAL_BOOL);
     return ZT_OK;
 }
 
 /* --- indices --- */
 
-/* Makes integers of any kind unsigned ones of that dtype, which is as wide or wider. */
+/* Turns integers of any kind into unsigned ones of that dtype, which must be as wide or wider. */
 static void set_index_type(const struct zt_projecting *projecting, struct zt_component *part,
                            enum zt_dtype dtype)
 {
     unsigned width = zt_dtype_width((enum zt_dtype)part->dtype);
 
+    assert(width <= zt_dtype_width(dtype));
     if (part->dtype == dtype)
         return;
     zt_projecting_origin(projecting, part)->change = ZT_CHANGE_INDEX;
@@ -146,7 +148,7 @@ static bool is_wide(const struct zt_component *part)
     return part != NULL && zt_dtype_width((enum zt_dtype)part->dtype) == 8;
 }
 
-/* zTensor 1.2 has u64 alone. zTensor 2 has u32 too, the same for all index parts of an object. */
+/* zTensor 1.2 has only u64; zTensor 2 also u32, the same for all index parts of an object. */
 static enum zt_status project_indices(const struct zt_projecting *projecting)
 {
     static const char *const names[] = {"coords", "indices", "indptr"};
@@ -162,10 +164,10 @@ static enum zt_status project_indices(const struct zt_projecting *projecting)
             continue;
         if (parts[i]->logical != ZT_LOGICAL_NONE || parts[i]->dtype < ZT_I64 ||
             parts[i]->dtype > ZT_U8)
-            return zt_project_refuse(projecting, parts[i], "indices of such a type");
+            return zt_project_fail(projecting, parts[i], "indices of such a type");
         if (parts[i]->decoded_length != ZT_LENGTH_UNKNOWN &&
             parts[i]->decoded_length > (UINT64_MAX >> 4))
-            return zt_project_refuse(projecting, parts[i], "so many indices");
+            return zt_project_fail(projecting, parts[i], "so many indices");
         set_index_type(projecting, parts[i], wide ? ZT_U64 : ZT_U32);
     }
     return ZT_OK;
@@ -187,8 +189,8 @@ static bool fits_layout(const struct zt_projecting *projecting)
                            &ignored) == ZT_OK;
 }
 
-/* quantized_group says less than zt.quant_group/1 asks for: it becomes that only where attributes
- * tell the rest. */
+/* quantized_group states less than zt.quant_group/1 requires: it becomes that only if attributes
+ * supply the rest. */
 static void project_quantized(const struct zt_projecting *projecting)
 {
     struct zt_object *object = projecting->object;
@@ -228,7 +230,7 @@ static enum zt_status project_layout(const struct zt_projecting *projecting)
     case ZT_LAYOUT_QUANT_GROUP:
         project_quantized(projecting);
         return ZT_OK;
-    default: /* its text stays */
+    default: /* keeps its text */
         return ZT_OK;
     }
 }
@@ -265,14 +267,14 @@ static enum zt_status check_names(const struct zt_projecting *projecting)
     const char *fault = name_fault(projecting->object->name, projecting->object->name_length);
 
     if (fault != NULL)
-        return zt_project_refuse(projecting, NULL, "%s", fault);
+        return zt_project_fail(projecting, NULL, "%s", fault);
     for (uint32_t i = 0; i < projecting->object->component_count; i++) {
         fault = name_fault(parts[i].name, parts[i].name_length);
         if (fault != NULL)
-            return zt_project_refuse(projecting, &parts[i], "%s", fault);
+            return zt_project_fail(projecting, &parts[i], "%s", fault);
     }
     if (projecting->object->component_count == 0)
-        return zt_project_refuse(projecting, NULL, "an object without components");
+        return zt_project_fail(projecting, NULL, "an object without components");
     return ZT_OK;
 }
 

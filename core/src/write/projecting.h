@@ -1,8 +1,9 @@
-/* A projection in the making, which is in three files: the frame (project.c), the zTensor targets
- * with all their layouts (project_zt.c), and the targets that hold dense tensors only
- * (project_dense.c). */
+/* A projection being made, in three files: what all targets share (project.c), the zTensor targets
+ * with all their layouts (project_zt.c), and the targets of dense tensors only (project_dense.c). */
 #ifndef ZT_WRITE_PROJECTING_H
 #define ZT_WRITE_PROJECTING_H
+
+#include <assert.h>
 
 #include "base/arena.h"
 #include "model/layout.h"
@@ -11,25 +12,25 @@
 struct zt_projecting {
     const struct zt_model *source;
     struct zt_projection *projection;
-    /* What the projection's model will hold; the counts are in that model. */
+    /* Of the projection, which counts them; the arrays are as large as the source's. */
     struct zt_model *model;
     struct zt_object *objects;
     struct zt_component *components;
     uint64_t *dimensions;
     struct zt_arena *arena;
-    /* The object at hand, in the source and in the target. */
+    /* The current object, in the source and in the target. */
     const struct zt_object *from;
     struct zt_object *object;
     struct zt_error *error;
 };
 
-/* ZT_UNSUPPORTED: the target cannot hold the object at hand, or one component of it (NULL: the
- * object itself). */
-enum zt_status zt_project_refuse(const struct zt_projecting *projecting,
-                                 const struct zt_component *component, const char *format, ...)
+/* ZT_UNSUPPORTED: the target cannot hold the current object, or one component of it (NULL: the object
+ * itself). */
+enum zt_status zt_project_fail(const struct zt_projecting *projecting,
+                               const struct zt_component *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets a text of the object's format. Static text, or the source's. */
+/* Sets the object's format: static text, or the source's. */
 void zt_project_set_format(struct zt_object *object, const char *text, size_t length);
 
 void zt_project_set_type(struct zt_component *component, enum zt_dtype dtype,
@@ -43,8 +44,8 @@ enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt
 enum zt_status zt_project_keep(struct zt_projecting *projecting, struct zt_text text,
                                struct zt_text *out_text);
 
-/* Object and components at hand are copies of the source's, raw, with decoded lengths; these make
- * them the target's. */
+/* The current object and its components are copies of the source's, raw, with decoded lengths; these
+ * make them the target's. */
 enum zt_status zt_project_zt(struct zt_projecting *projecting);
 enum zt_status zt_project_dense(struct zt_projecting *projecting);
 /* The same for the model's own attributes. */
@@ -59,6 +60,8 @@ static inline struct zt_component *zt_projecting_parts(const struct zt_projectin
 static inline struct zt_origin *zt_projecting_origin(const struct zt_projecting *projecting,
                                                      const struct zt_component *part)
 {
+    assert(part >= projecting->components &&
+           part < projecting->components + projecting->source->component_count);
     return projecting->projection->origins + (part - projecting->components);
 }
 

@@ -1,5 +1,5 @@
-/* Selecting: objects and components are copied in their order, so that they stay sorted; what is
- * cut gets the shape and length of its part, and a place. */
+/* Selecting: objects and components are copied in their order, so they stay sorted. A cut object
+ * gets the shape, length and place of its part. */
 #include "zt/select.h"
 
 #include <assert.h>
@@ -21,13 +21,7 @@ struct selecting {
     struct zt_error *error;
 };
 
-static enum zt_status no_memory(struct zt_error *error)
-{
-    zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a selection");
-    return ZT_NO_MEMORY;
-}
-
-/* --- what there will be --- */
+/* --- counting and allocating --- */
 
 static bool is_chosen(const struct zt_choice *choice, uint32_t object)
 {
@@ -58,7 +52,7 @@ static enum zt_status allocate(struct selecting *selecting)
     size_t dimensions;
 
     if (model == NULL)
-        return no_memory(selecting->error);
+        return zt_fail_memory(selecting->error, "a selection");
     selection->model = model;
     count_chosen(selecting, &objects, &components, &dimensions);
     selecting->objects = calloc(objects + 1, sizeof(*selecting->objects));
@@ -74,7 +68,7 @@ static enum zt_status allocate(struct selecting *selecting)
     if (model->objects == NULL || model->components == NULL || model->dimensions == NULL ||
         selection->components == NULL || selection->objects == NULL ||
         (selecting->choice->cut != NULL && selection->cuts.pieces == NULL))
-        return no_memory(selecting->error);
+        return zt_fail_memory(selecting->error, "a selection");
     return ZT_OK;
 }
 
@@ -89,8 +83,7 @@ static struct zt_slice_tensor tensor_of(const struct zt_model *model,
                                     (enum zt_dtype)data->dtype, (enum zt_logical)data->logical};
 }
 
-/* As the targets that hold dense tensors only have it: all data in the one component, and as much
- * of it as the shape says. */
+/* As in the formats of dense tensors: all data in one component, as much as the shape says. */
 static bool is_cuttable(const struct zt_model *model, const struct zt_object *object)
 {
     const struct zt_component *data = zt_object_components(model, object);
@@ -104,13 +97,6 @@ static bool is_cuttable(const struct zt_model *model, const struct zt_object *ob
            (data->decoded_length == ZT_LENGTH_UNKNOWN || data->decoded_length == bytes);
 }
 
-static enum zt_status refuse(const struct selecting *selecting, const struct zt_object *object,
-                             enum zt_status status)
-{
-    zt_error_at(selecting->error, zt_object_name(object), (struct zt_text){"", 0});
-    return status;
-}
-
 static enum zt_status find_slice(const struct selecting *selecting, const struct zt_object *object,
                                  struct zt_slice *out_slice)
 {
@@ -120,19 +106,19 @@ static enum zt_status find_slice(const struct selecting *selecting, const struct
     if (!is_cuttable(selecting->source, object)) {
         zt_fail(selecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                 "only dense tensors of a known type can be cut into parts");
-        return refuse(selecting, object, ZT_UNSUPPORTED);
+        zt_error_at(selecting->error, zt_object_name(object), (struct zt_text){"", 0});
+        return ZT_UNSUPPORTED;
     }
     tensor = tensor_of(selecting->source, object);
     *selecting->verdict =
         zt_slice_shard(&tensor, cut->part, cut->parts, cut->axis, out_slice, selecting->error);
     if (*selecting->verdict == ZT_SLICE_FITS)
         return ZT_OK;
-    if (selecting->error != NULL)
-        selecting->error->status = ZT_ARGUMENT;
-    return refuse(selecting, object, ZT_ARGUMENT);
+    zt_error_at(selecting->error, zt_object_name(object), (struct zt_text){"", 0});
+    return ZT_ARGUMENT;
 }
 
-/* Behind what was put into the file of cuts before. */
+/* Places a cut component at the end of the file of cuts. */
 static enum zt_status place(const struct selecting *selecting, uint32_t number,
                             struct zt_component *component)
 {
