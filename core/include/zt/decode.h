@@ -1,9 +1,9 @@
 /* Decoded bytes of a component: the tensor itself, little-endian and row-major.
  *
- * Raw bytes are passed through, big-endian words swapped, compressed streams decompressed, arrays in
- * Fortran order transposed. Memory is bounded by the zstd window (at most 128 MiB, rule "window")
- * or the transposition (at most 64 MiB), and never grows with a declared length. A component in a
- * shard is read from that shard's source (zt/shards.h). */
+ * Raw bytes are passed through, big-endian words swapped, compressed streams decompressed, arrays
+ * in Fortran order transposed. Memory is bounded by the zstd window (at most 128 MiB, rule
+ * "window") or the transposition (at most 64 MiB), and never grows with a declared length. A
+ * component in a shard is read from that shard's source (zt/shards.h). */
 #ifndef ZT_DECODE_H
 #define ZT_DECODE_H
 
@@ -19,16 +19,16 @@ struct zt_decoder;
 /* Whether the decoded bytes are the stored bytes, so that the file's own bytes can be sent. */
 bool zt_component_is_plain(const struct zt_component *component);
 
-/* Starts decoding from the first byte. source is the file that the component lies in, borrowed until
- * zt_decoder_close; the model must live as long. ZT_UNSUPPORTED for an unknown encoding; ZT_CORRUPT
- * if so few stored bytes cannot give the declared length (which catches a bomb before anything is
- * decoded), or if a seek table is wrong. */
+/* Starts decoding from the first byte. source is the file that the component lies in, borrowed
+ * until zt_decoder_close; the model must live as long. ZT_UNSUPPORTED for an unknown encoding;
+ * ZT_CORRUPT if so few stored bytes cannot give the declared length (which catches a bomb before
+ * anything is decoded), or if a seek table is wrong. */
 enum zt_status zt_decoder_open(const struct zt_component *component, struct zt_source *source,
                                struct zt_decoder **out_decoder, struct zt_error *error);
 
 /* Reads up to capacity (at least 1) decoded bytes; *out_length is 0 at the end. The end is reported
- * only if exactly the declared number of bytes came out and every stored byte was used; too few, too
- * many or a broken frame are ZT_CORRUPT. */
+ * only if exactly the declared number of bytes came out and every stored byte was used; too few,
+ * too many or a broken frame are ZT_CORRUPT. */
 enum zt_status zt_decoder_read(struct zt_decoder *decoder, void *buffer, size_t capacity,
                                size_t *out_length, struct zt_error *error);
 

@@ -1,16 +1,16 @@
 /* Writing a container, front to back, into a sink.
  *
  *     zt_writer_begin(projection, options, &sink, &writer, &error);
- *     while (zt_writer_next(writer, &number)) {            the writer's order, not the model's
+ *     while (zt_writer_next(writer, &number)) {             the writer's order, not the model's
  *         zt_writer_component(writer, number, &error);
  *         zt_writer_append(writer, bytes, length, &error);  as often as needed: decoded bytes
  *     }
  *     zt_writer_finish(writer, &error);
  *     zt_writer_free(writer);
  *
- * The same projection and bytes give the same file, whatever pieces they are appended in. Nothing
- * is held of the data but one block. After a failure only zt_writer_free makes sense; what the sink
- * got is not a file. */
+ * The same projection and bytes give the same file, in whatever pieces they are appended. The
+ * writer holds at most one block of data. After a failure, only zt_writer_free may follow; what the
+ * sink got is not a file. */
 #ifndef ZT_WRITER_H
 #define ZT_WRITER_H
 
@@ -28,33 +28,33 @@ struct zt_writer_options {
     int zstd_level; /* 1 to 22; 0 for zstd's default, 3 */
     /* State no digests in zTensor 1.2. */
     bool without_digests;
-    /* For targets that zt_target_fingerprint needs some of; borrowed until zt_writer_free. */
+    /* For targets whose zt_target_fingerprint is true; borrowed until zt_writer_free. */
     const struct zt_fingerprint *fingerprints;
 };
 
 struct zt_writer;
 
-/* The projection is borrowed until zt_writer_free. zTensor 1.2 and 2 take any order of components
- * and lengths that are not known; the others exactly the order of zt_writer_next, as does canonical
- * zTensor 2, which asks only for the first of the components that are the same bytes. options may
- * be NULL. ZT_ARGUMENT for options that the target has not. */
+/* The projection is borrowed until zt_writer_free. zTensor 1.2 and 2 accept components in any order
+ * and of unknown length. The others need exactly the order of zt_writer_next, as does canonical
+ * zTensor 2, which asks for only the first of several components with the same bytes. options may
+ * be NULL. ZT_ARGUMENT for options that the target lacks. */
 enum zt_status zt_writer_begin(const struct zt_projection *projection,
                                const struct zt_writer_options *options, const struct zt_sink *sink,
                                struct zt_writer **out_writer, struct zt_error *error);
 
-/* The component that is to be written next; false when all are. */
+/* The next component to write; false after the last. */
 bool zt_writer_next(const struct zt_writer *writer, uint32_t *out_component);
 
-/* Ends the component before and begins this one. ZT_ARGUMENT when fewer bytes were appended than
- * were declared, for a component that was written already, or one that is not its turn. */
+/* Ends the current component and begins this one. ZT_ARGUMENT if fewer bytes were appended than
+ * declared, if this one was written already, or if another comes first. */
 enum zt_status zt_writer_component(struct zt_writer *writer, uint32_t component,
                                    struct zt_error *error);
 
-/* ZT_ARGUMENT for more bytes than were declared: none of them is taken. */
+/* ZT_ARGUMENT for more bytes than declared: none of them is taken. */
 enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, size_t length,
                                 struct zt_error *error);
 
-/* Ends the last component and writes what comes after the data. ZT_ARGUMENT when components are
+/* Ends the last component and writes what follows the data. ZT_ARGUMENT if components are
  * missing. */
 enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error);
 

@@ -1,9 +1,9 @@
 /* zTensor 2's canonical form: one model, one sequence of bytes.
  *
  * First the model is checked (encodings, digests, names, places), then its manifest against a fresh
- * encoding, then every byte of the file: each blob has its digest, everything between blobs is zero,
- * and no two blobs are the same bytes. Parts of no bytes take no space: they are exempt from the
- * rules on places and sharing. Rules "zt2 §7 …", listed in docs/rules/zt2.md. */
+ * encoding, then every byte of the file: each blob has its digest, everything between blobs is
+ * zero, and no two blobs are the same bytes. Parts of no bytes take no space: they are exempt from
+ * the rules on places and sharing. Rules "zt2 §7 …", listed in docs/rules/zt2.md. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>

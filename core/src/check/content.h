@@ -39,14 +39,14 @@ enum zt_status zt_content_fail(const struct zt_content *content,
 /* NULL if the object has no component of that name. */
 const struct zt_component *zt_content_find(const struct zt_content *content, const char *name);
 
-/* Words are of the component's dtype. ZT_UNSUPPORTED if the component lies in a missing shard or its
- * encoding is unknown. Errors name object and component. */
+/* Words are of the component's dtype. ZT_UNSUPPORTED if the component lies in a missing shard or
+ * its encoding is unknown. Errors name object and component. */
 enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
                                       const struct zt_content *content,
                                       const struct zt_component *component);
 
-/* Reads length (at most ZT_CONTENT_RECORD_MAX) bytes; *out_got is false if the component ends before them.
- */
+/* Reads length (at most ZT_CONTENT_RECORD_MAX) bytes; *out_got is false if the component ends
+ * before them. */
 enum zt_status zt_content_reader_bytes(struct zt_content_reader *reader, void *bytes, size_t length,
                                        bool *out_got);
 

@@ -1,5 +1,5 @@
-/* How the two versions of zTensor put data and manifest into a file, and an outline whose components
- * have places and digests: what their manifests are encoded from. */
+/* How the two versions of zTensor put data and manifest into a file, and an outline whose
+ * components have places and digests: what their manifests are encoded from. */
 #ifndef ZT_WRITE_PLACED_H
 #define ZT_WRITE_PLACED_H
 

@@ -1,5 +1,5 @@
-/* zTensor written as its data arrives: a component's bytes are hashed, compressed if the options say
- * so, and passed on at once. */
+/* zTensor written as its data arrives: a component's bytes are hashed, compressed if the options
+ * say so, and passed on at once. */
 #include "write/container_stream.h"
 
 #include <assert.h>

@@ -19,7 +19,8 @@ enum zt_status zt_conversion_reader_read(struct zt_conversion_reader *reader,
                                          const uint8_t **out_bytes, size_t *out_length,
                                          struct zt_error *error);
 
-/* Whether the digest that the source states for a component, if any, is that of its decoded bytes. */
+/* Whether the digest that the source states for a component, if any, is that of its decoded
+ * bytes. */
 bool zt_digest_is_of_decoded(const struct zt_model *source, const struct zt_component *component);
 
 /* Takes NULL. */

@@ -132,7 +132,8 @@ static enum zt_status check_target(const struct zt_conversion *conversion,
 
 /* --- both --- */
 
-/* The object of each of the source's components: the projection's objects may be in another order. */
+/* The object of each of the source's components: the projection's objects may be in another
+ * order. */
 static uint32_t *find_owners(const struct zt_model *source)
 {
     uint32_t *owners = calloc(source->component_count + (size_t)1, sizeof(*owners));

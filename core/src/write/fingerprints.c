@@ -180,7 +180,8 @@ static int compare_ranked(const void *a, const void *b, void *fingerprints)
     return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* run: components of one length and digest. Finds the first of them with the bytes of run[number]. */
+/* run: components of one length and digest. Finds the first of them with the bytes of
+ * run[number]. */
 static enum zt_status match(const struct gathering *gathering, const struct ranked *run,
                             size_t number)
 {

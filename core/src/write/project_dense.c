@@ -173,8 +173,8 @@ static enum zt_status check_name(const struct zt_projecting *projecting)
     return ZT_OK;
 }
 
-/* safetensors counts bits, which must fill whole bytes. The library does not know the six-bit types,
- * so their size was not compared with the shape when the model was opened. */
+/* safetensors counts bits, which must fill whole bytes. The library does not know the six-bit
+ * types, so their size was not compared with the shape when the model was opened. */
 static enum zt_status check_bits(const struct zt_projecting *projecting,
                                  const struct zt_component *part)
 {

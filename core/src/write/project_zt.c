@@ -1,7 +1,7 @@
 /* Projecting to zTensor 1.2 and 2: names of layouts, types of indices, booleans.
  *
- * The result is checked by the target's own layout rules, so that no file is written that its reader
- * rejects. */
+ * The result is checked by the target's own layout rules, so that no file is written that its
+ * reader rejects. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

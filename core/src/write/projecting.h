@@ -1,5 +1,6 @@
 /* A projection being made, in three files: what all targets share (project.c), the zTensor targets
- * with all their layouts (project_zt.c), and the targets of dense tensors only (project_dense.c). */
+ * with all their layouts (project_zt.c), and the targets of dense tensors only
+ * (project_dense.c). */
 #ifndef ZT_WRITE_PROJECTING_H
 #define ZT_WRITE_PROJECTING_H
 
@@ -24,8 +25,8 @@ struct zt_projecting {
     struct zt_error *error;
 };
 
-/* ZT_UNSUPPORTED: the target cannot hold the current object, or one component of it (NULL: the object
- * itself). */
+/* ZT_UNSUPPORTED: the target cannot hold the current object, or one component of it (NULL: the
+ * object itself). */
 enum zt_status zt_project_fail(const struct zt_projecting *projecting,
                                const struct zt_component *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -44,8 +45,8 @@ enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt
 enum zt_status zt_project_keep(struct zt_projecting *projecting, struct zt_text text,
                                struct zt_text *out_text);
 
-/* The current object and its components are copies of the source's, raw, with decoded lengths; these
- * make them the target's. */
+/* The current object and its components are copies of the source's, raw, with decoded lengths;
+ * these make them the target's. */
 enum zt_status zt_project_zt(struct zt_projecting *projecting);
 enum zt_status zt_project_dense(struct zt_projecting *projecting);
 /* The same for the model's own attributes. */
