@@ -177,7 +177,7 @@ static enum zt_status put_key(struct encoder *encoder, struct zt_cbor_walk *walk
         return status;
     entry->at = encoder->buffer->length;
     if (key.kind == ZT_CBOR_TEXT) {
-        struct zt_text name = {(const char *)key.bytes, (size_t)key.value};
+        struct zt_text name = zt_cbor_content(&key);
 
         entry->is_text = true;
         if (encoder->level == 1)
@@ -336,7 +336,7 @@ static enum zt_status put_item(struct encoder *encoder, const struct zt_cbor_ite
         zt_cbor_put_bytes(buffer, item->bytes, (size_t)item->value);
         return ZT_OK;
     case ZT_CBOR_TEXT:
-        zt_cbor_put_text(buffer, (struct zt_text){(const char *)item->bytes, (size_t)item->value});
+        zt_cbor_put_text(buffer, zt_cbor_content(item));
         return ZT_OK;
     case ZT_CBOR_ARRAY:
     case ZT_CBOR_MAP:

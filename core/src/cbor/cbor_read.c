@@ -1,7 +1,7 @@
-/* CBOR heads through libcbor's streaming decoder, and walking arrays and maps (RFC 8949).
+/* Reading CBOR heads with libcbor's streaming decoder, and walking arrays and maps (RFC 8949).
  *
- * What libcbor does not check is checked here: UTF-8, declared counts, depth, and zTensor 2's
- * deterministic encoding. Skipping values and keys in any order are cbor_skip.c. */
+ * Here is checked what libcbor does not check: UTF-8, declared counts, depth, and zTensor 2's
+ * deterministic encoding. cbor_skip.c skips values and compares keys that are in any order. */
 #include "cbor/cbor_read.h"
 
 #include <assert.h>
@@ -13,11 +13,10 @@
 #include "zt/utf8.h"
 
 #define BREAK_BYTE 0xFF
-/* Begins a simple value of two bytes, the second of which is at least this. */
+/* The first of two bytes of a simple value; the second is at least SIMPLE_WIDE_FIRST. */
 #define SIMPLE_BYTE       0xF8
 #define SIMPLE_WIDE_FIRST 32
-/* Values may lie this deep, the root being 0: zTensor 2 section 2, and this library's bound for
- * older files. */
+/* The depth limit, the root being 0: of zTensor 2 section 2, and this library's for older files. */
 #define DEPTH_LIMIT_ZT2     32
 #define DEPTH_LIMIT_LENIENT 128
 
@@ -35,7 +34,7 @@ const char *zt_cbor_rule_name(const struct zt_cbor_reader *reader, enum zt_cbor_
     return rule_names[reader->profile][rule];
 }
 
-/* --- what libcbor calls: each fills the item that it is given as context --- */
+/* --- the callbacks of libcbor: each fills the item that is its context --- */
 
 #define ON_NUMBER(name, type, kind_)            \
     static void name(void *context, type value) \
@@ -151,7 +150,7 @@ static enum zt_status fail_determinism(const struct zt_cbor_reader *reader,
                    "CBOR: %s", what);
 }
 
-/* Whether a head whose first byte has these low bits could have been shorter for this value. */
+/* Whether a head with these low bits in its first byte could be shorter for this value. */
 static bool is_widened(unsigned additional, uint64_t value)
 {
     switch (additional) {
@@ -181,7 +180,7 @@ static enum zt_status check_float(const struct zt_cbor_reader *reader,
     return ZT_OK;
 }
 
-/* zTensor 2 section 2: which items may occur, and how their heads are written. */
+/* zTensor 2 section 2: the items that may occur, and how their heads are encoded. */
 static enum zt_status check_deterministic(const struct zt_cbor_reader *reader,
                                           const struct zt_cbor_item *item, unsigned first,
                                           size_t read, struct zt_error *error)
@@ -220,7 +219,7 @@ static enum zt_status check_content(const struct zt_cbor_reader *reader,
     return ZT_OK;
 }
 
-/* RFC 8949 section 3.3: in one byte up to 19, in two from 32 on. */
+/* RFC 8949 section 3.3: values up to 19 take one byte, those from 32 on two. */
 static size_t decode_simple(const uint8_t *head, size_t left, struct zt_cbor_item *item)
 {
     bool in_head = *head != SIMPLE_BYTE;
@@ -238,10 +237,10 @@ static size_t decode_head(const struct zt_cbor_reader *reader, struct zt_cbor_it
     size_t left = reader->length - reader->position;
     struct cbor_decoder_result result;
 
-    /* libcbor refuses simple values without a meaning, which are well formed. */
+    /* libcbor rejects simple values without a meaning, which are well formed. */
     if (left > 0 && ((*head >= 0xE0 && *head <= 0xF3) || *head == SIMPLE_BYTE))
         return decode_simple(head, left, item);
-    /* libcbor refuses the tags 6 to 20, which are as well formed as any other. */
+    /* libcbor rejects the tags 6 to 20, which are well formed. */
     if (left > 0 && *head >= 0xC6 && *head <= 0xD4) {
         on_tag(item, *head & 31);
         return 1;
@@ -250,7 +249,7 @@ static size_t decode_head(const struct zt_cbor_reader *reader, struct zt_cbor_it
     return result.status == CBOR_DECODER_FINISHED ? result.read : 0;
 }
 
-/* Reads any head, breaks included; strings of indefinite length are not joined. */
+/* Reads any head, also a break; does not join strings of indefinite length. */
 static enum zt_status read_head(struct zt_cbor_reader *reader, struct zt_cbor_item *item,
                                 struct zt_error *error)
 {
@@ -270,6 +269,7 @@ static enum zt_status read_head(struct zt_cbor_reader *reader, struct zt_cbor_it
     if (read == 0)
         return fail_syntax(reader, item->offset, "not an item, or cut short", error);
     first = reader->bytes[reader->position];
+    assert(read <= reader->length - reader->position);
     reader->position += read;
     status = check_content(reader, item, error);
     if (status == ZT_OK && reader->profile == ZT_CBOR_ZT2)
@@ -287,7 +287,7 @@ static bool take_break(struct zt_cbor_reader *reader)
     return true;
 }
 
-/* Walks the chunks up to the break; copies them to target unless it is NULL. */
+/* Reads the chunks up to the break and copies them to target, unless it is NULL. */
 static enum zt_status read_chunks(struct zt_cbor_reader *reader, enum zt_cbor_kind kind,
                                   uint8_t *target, size_t *out_length, struct zt_error *error)
 {
@@ -338,6 +338,7 @@ static enum zt_status join_chunks(struct zt_cbor_reader *reader, struct zt_cbor_
         return status;
     reader->position = start;
     status = read_chunks(reader, item->kind, joined, &length, error);
+    assert(status == ZT_OK);
     item->bytes = joined;
     item->value = length;
     return status;
@@ -372,8 +373,8 @@ enum zt_status zt_cbor_next_untagged(struct zt_cbor_reader *reader, struct zt_cb
     const unsigned depth = reader->depth;
     enum zt_status status;
 
-    /* A tag is a level of its own: a file of nothing but tags is refused as deep, like one of
-     * nothing but arrays. */
+    /* A tag is a level of its own, so that a file of nested tags is too deep like one of nested
+     * arrays. */
     while ((status = zt_cbor_next(reader, out_item, error)) == ZT_OK &&
            out_item->kind == ZT_CBOR_TAG)
         reader->depth++;
@@ -412,8 +413,8 @@ enum zt_status zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *
     return ZT_OK;
 }
 
-/* zTensor 2 section 2: keys ascend by their encoded bytes. No encoded item is the beginning of
- * another one. */
+/* zTensor 2 section 2: keys ascend by their encoded bytes. No encoded item is a prefix of another,
+ * so comparing the shared length is enough. */
 static enum zt_status check_key_order(const struct zt_cbor_reader *reader,
                                       struct zt_cbor_walk *walk, const struct zt_cbor_item *key,
                                       struct zt_error *error)
@@ -437,7 +438,7 @@ static enum zt_status check_key_order(const struct zt_cbor_reader *reader,
     return ZT_OK;
 }
 
-/* Passes over a key that has items of its own and tells its encoded bytes. */
+/* Skips a key that contains items; its content becomes its encoded bytes. */
 static enum zt_status read_compound_key(struct zt_cbor_reader *reader, struct zt_cbor_item *key,
                                         struct zt_error *error)
 {

@@ -1,13 +1,13 @@
-/* CBOR, item by item (RFC 8949), over libcbor's streaming decoder. cbor_read.c alone includes
- * <cbor.h>.
+/* Reading CBOR item by item (RFC 8949), over libcbor's streaming decoder.
  *
- * Profiles. ZT01 and ZT1 are lenient: indefinite lengths, heads of any width and any key order are
- * fine; 128 levels. ZT2 is deterministic: its rules on shortest heads, key order, floats, tags and
- * 32 levels. In all: no duplicate key in any map, valid UTF-8, declared counts compared with the
- * bytes that remain before anything trusts them, nothing after the item. The reader holds no memory
- * of its own but for the check of unordered keys. The profile also names the rules: "zt0.1
- * §Metadata CborSyntax", "zt1 §1 CborSyntax", "zt2 §2 CborSyntax" and likewise CborDeterminism,
- * CborDuplicateKey and CborDepth. */
+ * Profiles. ZT01 and ZT1 are lenient: they allow indefinite lengths, heads of any width, any order
+ * of keys, and 128 levels. ZT2 is deterministic: shortest heads, keys in order, shortest floats, no
+ * tags, and 32 levels. All of them reject a key that occurs twice in a map, invalid UTF-8, declared
+ * counts that exceed the bytes that remain, and bytes after the item. The profile also names the
+ * rules: "zt0.1 §Metadata CborSyntax", "zt1 §1 CborSyntax", "zt2 §2 CborSyntax", and likewise
+ * CborDeterminism, CborDuplicateKey and CborDepth.
+ *
+ * The reader takes memory only for the keys of maps in any order, and for joined texts. */
 #ifndef ZT_CBOR_CBOR_READ_H
 #define ZT_CBOR_CBOR_READ_H
 
@@ -23,16 +23,16 @@ enum zt_cbor_kind {
     ZT_CBOR_NINT,  /* the number is -1 - value */
     ZT_CBOR_BYTES, /* bytes, length value */
     ZT_CBOR_TEXT,  /* bytes, length value: valid UTF-8 */
-    ZT_CBOR_ARRAY, /* value items follow, then (indefinite) a break */
+    ZT_CBOR_ARRAY, /* value items follow; if indefinite, any number and a break */
     ZT_CBOR_MAP,   /* value pairs follow */
     ZT_CBOR_TAG,   /* value is the tag; its item follows (lenient only) */
     ZT_CBOR_FALSE,
     ZT_CBOR_TRUE,
     ZT_CBOR_NULL,
     ZT_CBOR_UNDEFINED, /* lenient only */
-    ZT_CBOR_SIMPLE,    /* value: a simple value that nobody has given a meaning (lenient only) */
+    ZT_CBOR_SIMPLE,    /* value: a simple value without a meaning (lenient only) */
     ZT_CBOR_FLOAT,     /* number */
-    ZT_CBOR_BREAK      /* end of an indefinite array or map; seen only through zt_cbor_more */
+    ZT_CBOR_BREAK      /* end of an indefinite array or map; zt_cbor_more consumes it */
 };
 
 struct zt_cbor_item {
@@ -44,6 +44,12 @@ struct zt_cbor_item {
     uint64_t offset; /* absolute: of the item's head */
 };
 
+/* The content of a text or byte string. */
+static inline struct zt_text zt_cbor_content(const struct zt_cbor_item *item)
+{
+    return (struct zt_text){(const char *)item->bytes, (size_t)item->value};
+}
+
 struct zt_cbor_reader {
     const uint8_t *bytes;
     size_t length;
@@ -51,8 +57,8 @@ struct zt_cbor_reader {
     uint64_t base_offset; /* absolute file position of bytes[0] */
     enum zt_cbor_profile profile;
     unsigned depth;
-    /* Joined chunks of indefinite texts go here (lenient); where it is NULL such texts are
-     * ZT_UNSUPPORTED. */
+    /* Takes the joined chunks of strings of indefinite length (lenient); if it is NULL, such
+     * strings are ZT_UNSUPPORTED. */
     struct zt_arena *arena;
 };
 
@@ -69,27 +75,27 @@ void zt_cbor_reader_init(struct zt_cbor_reader *reader, const void *bytes, size_
                          uint64_t base_offset, enum zt_cbor_profile profile,
                          struct zt_arena *arena);
 
-/* Reads one head, and for texts and byte strings the content. ZT_INVALID with the profile's rule
- * and the offset. Texts of indefinite length are joined in the arena. */
+/* Reads one head and, of a string, the content: chunks of indefinite length are joined in the
+ * arena. ZT_INVALID with the profile's rule and the offset; ZT_LIMIT or ZT_NO_MEMORY of the arena.
+ */
 enum zt_status zt_cbor_next(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
                             struct zt_error *error);
 
-/* Like zt_cbor_next, but of a string of indefinite length only the head: zt_cbor_pass_chunks goes
- * on after it. */
+/* Like zt_cbor_next, but reads only the head of a string of indefinite length: zt_cbor_pass_chunks
+ * skips the rest. */
 enum zt_status zt_cbor_head(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
                             struct zt_error *error);
 enum zt_status zt_cbor_pass_chunks(struct zt_cbor_reader *reader, enum zt_cbor_kind kind,
                                    struct zt_error *error);
 
-/* Like zt_cbor_next, but passes over tags (lenient; in ZT2 a tag is an error): the item is never a
- * tag. */
+/* Like zt_cbor_next, but skips tags: the item is never a tag. In ZT2 a tag is an error. */
 enum zt_status zt_cbor_next_untagged(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
                                      struct zt_error *error);
 
-/* Skips one whole value, checking every rule inside it (duplicate keys at any level included). */
+/* Skips one whole value and checks every rule in it, duplicate keys at any level included. */
 enum zt_status zt_cbor_skip(struct zt_cbor_reader *reader, struct zt_error *error);
 
-/* Skips one whole value and gives its encoded bytes, borrowed from the reader's. */
+/* The same; *out_span is the encoded bytes, borrowed from the reader's. */
 enum zt_status zt_cbor_skip_span(struct zt_cbor_reader *reader, struct zt_text *out_span,
                                  struct zt_error *error);
 /* The same for a value that was validated before: takes no memory, so that none can be out, and
@@ -97,24 +103,23 @@ enum zt_status zt_cbor_skip_span(struct zt_cbor_reader *reader, struct zt_text *
 enum zt_status zt_cbor_pass_span(struct zt_cbor_reader *reader, struct zt_text *out_span,
                                  struct zt_error *error);
 
-/* Enters the array or map whose head was just read as item. Every walk is driven to its end by
- * zt_cbor_more, which counts depth. */
+/* Enters the array or map whose head, item, was just read. Every walk must be driven to its end by
+ * zt_cbor_more, or the reader's depth is wrong. */
 enum zt_status zt_cbor_enter(struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
                              struct zt_cbor_walk *out_walk, struct zt_error *error);
-/* *out_more: another item (array) or pair (map) follows. At the end leaves the container. */
+/* *out_more: another item of the array or pair of the map follows. At the end it leaves them. */
 enum zt_status zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
                             bool *out_more, struct zt_error *error);
-/* Reads a map's next key whole, checking key order in ZT2: of a key that is an array, map or tag
- * out_key->bytes and value are the encoded bytes. In the lenient profiles the caller finds
- * duplicates among the keys it walks itself (zt_cbor_keys); zt_cbor_skip finds them in what it
+/* Reads a map's next key whole; in ZT2 it checks the order of keys. If the key is an array, map or
+ * tag, out_key->bytes and value are its encoded bytes. In the lenient profiles the caller must
+ * check the keys that it reads for duplicates (zt_cbor_keys); zt_cbor_skip checks those that it
  * skips. */
 enum zt_status zt_cbor_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
                            struct zt_cbor_item *out_key, struct zt_error *error);
 
 /* --- keys of a map in any order --- */
 
-/* One key as it is compared: numbers by value, texts and byte strings by content, all others by
- * their encoded bytes. */
+/* A key: numbers are compared by value, strings by content, all others by their encoded bytes. */
 struct zt_cbor_key {
     union {
         uint64_t number;
@@ -125,7 +130,7 @@ struct zt_cbor_key {
     enum zt_cbor_kind kind;
 };
 
-/* The keys read so far of a map and of the maps around it. Zero-initialised; freed with
+/* The keys read so far of a map and of the maps around it. Begins cleared; freed with
  * zt_cbor_keys_free. */
 struct zt_cbor_keys {
     struct zt_cbor_key *list;
@@ -133,24 +138,24 @@ struct zt_cbor_keys {
     size_t capacity;
 };
 
-/* Remembers the key that zt_cbor_key read just before. ZT_NO_MEMORY. */
+/* Keeps the key that zt_cbor_key has just read. ZT_NO_MEMORY. */
 enum zt_status zt_cbor_keys_add(struct zt_cbor_keys *keys, const struct zt_cbor_reader *reader,
                                 const struct zt_cbor_item *key, struct zt_error *error);
-/* Refuses a key that occurs twice among those from number first on (CborDuplicateKey, at the second
- * one), and forgets them. */
+/* Refuses a key that occurs twice among those from number first on (CborDuplicateKey, at the
+ * second), and drops them all. */
 enum zt_status zt_cbor_keys_check(struct zt_cbor_keys *keys, size_t first,
                                   const struct zt_cbor_reader *reader, struct zt_error *error);
 void zt_cbor_keys_free(struct zt_cbor_keys *keys);
 
-/* The profile's name for a rule of this file, as errors carry it. */
+/* The profile's name of a rule. */
 enum zt_cbor_rule { ZT_CBOR_SYNTAX, ZT_CBOR_DETERMINISM, ZT_CBOR_DUPLICATE_KEY, ZT_CBOR_DEPTH };
 const char *zt_cbor_rule_name(const struct zt_cbor_reader *reader, enum zt_cbor_rule rule);
 
-/* ZT_INVALID ("Syntax") when bytes are left. */
+/* Refuses bytes after the item (CborSyntax). */
 enum zt_status zt_cbor_end(const struct zt_cbor_reader *reader, struct zt_error *error);
 
-/* Looks a text key up in an encoded map that was validated before; false when it is not there. The
- * value's reader stands at its head. */
+/* Finds the value of a text key in an encoded map that was validated before; false if the key is
+ * not there. The reader of the value is at its head. */
 bool zt_cbor_map_find(struct zt_text map, const char *key, struct zt_cbor_reader *out_value);
 
 #endif

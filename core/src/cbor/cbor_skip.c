@@ -1,51 +1,34 @@
-/* Skipping CBOR values whole, and finding keys that occur twice where the keys of a map may stand
- * in any order.
+/* Skipping whole CBOR values, looking keys up, and finding keys that occur twice in maps whose keys
+ * may be in any order.
  *
- * The keys of a map and of the maps around it lie on one stack; a map's own are compared when it
- * ends, then dropped. */
+ * The keys of a map and of the maps around it are on one stack. When a map ends, its own keys are
+ * compared and dropped. */
 #include "cbor/cbor_read.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/array.h"
 
 /* --- keys --- */
 
-#define SMALLEST_KEY_LIST 16
-/* Rounds of halving, with as many again for uneven parts, that a list of 2^30 keys takes. */
+/* Twice the rounds of halving that a list of 2^30 keys takes. */
 #define SORT_ROUNDS 60
-
-static enum zt_status grow_keys(struct zt_cbor_keys *keys, const struct zt_cbor_reader *reader,
-                                struct zt_error *error)
-{
-    size_t capacity = keys->capacity < SMALLEST_KEY_LIST ? SMALLEST_KEY_LIST : keys->capacity * 2;
-    /* More keys than these cannot follow: each has a value, of one byte at least. */
-    size_t most = keys->count + 1 + (reader->length - reader->position) / 2;
-    struct zt_cbor_key *list;
-
-    if (capacity > most)
-        capacity = most;
-    list = realloc(keys->list, capacity * sizeof(*list));
-    if (list == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
-    keys->list = list;
-    keys->capacity = capacity;
-    return ZT_OK;
-}
 
 enum zt_status zt_cbor_keys_add(struct zt_cbor_keys *keys, const struct zt_cbor_reader *reader,
                                 const struct zt_cbor_item *key, struct zt_error *error)
 {
     uint64_t position;
     struct zt_cbor_key *entry;
+    size_t most;
 
-    if (keys->count == keys->capacity) {
-        enum zt_status status = grow_keys(keys, reader, error);
-
-        if (status != ZT_OK)
-            return status;
-    }
+    /* Every key that follows has a value of at least one byte: no more than these can come. */
+    most = keys->count + 1 + (reader->length - reader->position) / 2;
+    if (zt_array_reserve(&keys->list, &keys->capacity, keys->count + 1, sizeof(*keys->list),
+                         most) != ZT_OK)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
     position = key->offset - reader->base_offset;
+    assert(position <= UINT32_MAX && position <= reader->position);
     entry = &keys->list[keys->count++];
     entry->position = (uint32_t)position;
     entry->kind = key->kind;
@@ -70,16 +53,12 @@ enum zt_status zt_cbor_keys_add(struct zt_cbor_keys *keys, const struct zt_cbor_
 
 static int compare_keys(const struct zt_cbor_key *a, const struct zt_cbor_key *b)
 {
-    uint32_t shared;
-    int order;
-
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
     if (a->kind == ZT_CBOR_UINT || a->kind == ZT_CBOR_NINT)
         return (a->is.number > b->is.number) - (a->is.number < b->is.number);
-    shared = a->length < b->length ? a->length : b->length;
-    order = shared > 0 ? memcmp(a->is.bytes, b->is.bytes, shared) : 0;
-    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+    return zt_text_compare((struct zt_text){(const char *)a->is.bytes, a->length},
+                           (struct zt_text){(const char *)b->is.bytes, b->length});
 }
 
 static void swap_keys(struct zt_cbor_key *a, struct zt_cbor_key *b)
@@ -116,9 +95,9 @@ static void heap_sort(struct zt_cbor_key *list, size_t count)
     }
 }
 
-/* Parts the list by its middle key: the keys before the place returned are not after it, the others
- * not before it. */
-static size_t part_keys(struct zt_cbor_key *list, size_t count)
+/* Partitions the list by its middle key: the keys before the place returned are not greater than
+ * it, the others not less. */
+static size_t partition_keys(struct zt_cbor_key *list, size_t count)
 {
     struct zt_cbor_key pivot = list[count / 2];
     size_t low = 0;
@@ -135,8 +114,8 @@ static size_t part_keys(struct zt_cbor_key *list, size_t count)
     }
 }
 
-/* Quicksort that turns to heap sort when the parts stay large, so that no input makes it slow. In
- * place: the C library's sort takes the list's size once more. */
+/* Quicksort that falls back to heap sort if the partitions stay large, so that no input makes it
+ * slow. It sorts in place, where qsort would take the size of the list again. */
 static void sort_keys(struct zt_cbor_key *list, size_t count, unsigned rounds)
 {
     while (count > 1) {
@@ -146,7 +125,8 @@ static void sort_keys(struct zt_cbor_key *list, size_t count, unsigned rounds)
             heap_sort(list, count);
             return;
         }
-        middle = part_keys(list, count);
+        middle = partition_keys(list, count);
+        assert(middle > 0 && middle < count);
         sort_keys(list, middle, rounds);
         list += middle;
         count -= middle;
@@ -199,9 +179,9 @@ void zt_cbor_keys_free(struct zt_cbor_keys *keys)
 static enum zt_status skip_value(struct zt_cbor_reader *reader, struct zt_cbor_keys *keys,
                                  struct zt_error *error);
 
-/* Goes through a map's next key: in ZT2 its order is checked, otherwise it is remembered for the
- * end of the map. keys is NULL where the map was validated before: then nothing is remembered, and
- * no memory can be out. */
+/* Skips a map's next key. In ZT2 zt_cbor_key checks the order; otherwise the key is kept for the
+ * end of the map. If keys is NULL, the map was validated before: nothing is kept, and no memory is
+ * taken. */
 static enum zt_status skip_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
                                struct zt_cbor_keys *keys, struct zt_error *error)
 {
@@ -232,7 +212,7 @@ static enum zt_status skip_items(struct zt_cbor_reader *reader, const struct zt_
                                            : status;
 }
 
-/* Calls itself at most as deep as the profile lets values nest. */
+/* Recurses at most as deep as the profile lets values nest. */
 static enum zt_status skip_value(struct zt_cbor_reader *reader, struct zt_cbor_keys *keys,
                                  struct zt_error *error)
 {
@@ -285,12 +265,6 @@ enum zt_status zt_cbor_pass_span(struct zt_cbor_reader *reader, struct zt_text *
 
 /* --- looking up --- */
 
-static bool is_key(const struct zt_cbor_item *item, const char *key)
-{
-    return item->kind == ZT_CBOR_TEXT && item->value == strlen(key) &&
-           memcmp(item->bytes, key, (size_t)item->value) == 0;
-}
-
 static bool find_key(struct zt_cbor_reader *reader, const char *key)
 {
     struct zt_cbor_item item;
@@ -303,7 +277,7 @@ static bool find_key(struct zt_cbor_reader *reader, const char *key)
     while (zt_cbor_more(reader, &walk, &more, NULL) == ZT_OK && more) {
         if (zt_cbor_key(reader, &walk, &item, NULL) != ZT_OK)
             return false;
-        if (is_key(&item, key))
+        if (item.kind == ZT_CBOR_TEXT && zt_text_is(zt_cbor_content(&item), key))
             return true;
         if (skip_value(reader, NULL, NULL) != ZT_OK)
             return false;
@@ -313,7 +287,7 @@ static bool find_key(struct zt_cbor_reader *reader, const char *key)
 
 bool zt_cbor_map_find(struct zt_text map, const char *key, struct zt_cbor_reader *out_value)
 {
-    /* Only joined keys go here, and they are not longer than the map. */
+    /* Only joined keys are kept here; they are not longer than the map. */
     struct zt_arena joined;
     struct zt_cbor_reader reader;
     bool found;

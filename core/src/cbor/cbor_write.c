@@ -1,10 +1,11 @@
-/* Writing CBOR: shortest heads, definite lengths. */
+/* Writing CBOR. */
 #include "cbor/cbor_write.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-/* Major types, RFC 8949 section 3.1, as they stand in the first byte. */
+/* Major types (RFC 8949 section 3.1), as in the first byte. */
 enum major {
     UNSIGNED = 0x00,
     NEGATIVE = 0x20,
@@ -20,6 +21,7 @@ static void put_number(struct zt_buffer *buffer, unsigned first, uint64_t value,
 {
     uint8_t bytes[9] = {(uint8_t)first};
 
+    assert(width_bytes < sizeof(bytes));
     for (unsigned i = 0; i < width_bytes; i++)
         bytes[1 + i] = (uint8_t)(value >> (8 * (width_bytes - 1 - i)));
     zt_buffer_append(buffer, bytes, 1 + width_bytes);
@@ -94,8 +96,8 @@ void zt_cbor_put_null(struct zt_buffer *buffer)
     put_number(buffer, 0xF6, 0, 0);
 }
 
-/* Whether a half holds the value: 11 significant bits, exponents to 2^15, the smallest step 2^-24.
- */
+/* Whether a half-precision float can be the value: it has 11 significant bits, exponents up to 2^15
+ * and steps of 2^-24 at least. */
 static bool fits_half(double value)
 {
     int exponent;
@@ -119,13 +121,14 @@ unsigned zt_cbor_float_width(double value)
     return (double)(float)value == value ? 4 : 8;
 }
 
-/* The bits of a half that holds the value exactly. */
+/* The bits of the half-precision float that is the value exactly. */
 static uint16_t half_bits(double value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     int exponent;
     unsigned significand;
 
+    assert(isnan(value) || fits_half(value));
     if (isnan(value))
         return 0x7E00;
     if (isinf(value))

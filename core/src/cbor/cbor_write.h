@@ -1,5 +1,5 @@
-/* Writing CBOR: shortest heads, definite lengths (RFC 8949 section 4.2.1). Key order is the
- * caller's. */
+/* Writing CBOR with shortest heads and definite lengths (RFC 8949 section 4.2.1). The caller puts
+ * keys in order. */
 #ifndef ZT_CBOR_CBOR_WRITE_H
 #define ZT_CBOR_CBOR_WRITE_H
 
@@ -19,9 +19,9 @@ void zt_cbor_put_array(struct zt_buffer *buffer, uint64_t count);
 void zt_cbor_put_map(struct zt_buffer *buffer, uint64_t count);
 void zt_cbor_put_bool(struct zt_buffer *buffer, bool value);
 void zt_cbor_put_null(struct zt_buffer *buffer);
-/* The shortest width that keeps the value; NaN as F9 7E00. */
+/* In the shortest width that keeps the value; NaN as F9 7E00. */
 void zt_cbor_put_float(struct zt_buffer *buffer, double value);
-/* Bytes of the shortest float that keeps the value: 2, 4 or 8; 2 for NaN. */
+/* Bytes of the shortest float that keeps the value: 2 (also for NaN), 4 or 8. */
 unsigned zt_cbor_float_width(double value);
 
 #endif

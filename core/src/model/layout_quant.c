@@ -34,7 +34,7 @@ static bool attribute_text(struct zt_text map, const char *key, struct zt_text *
 
     if (!attribute(map, key, &item) || item.kind != ZT_CBOR_TEXT)
         return false;
-    *out_text = (struct zt_text){(const char *)item.bytes, (size_t)item.value};
+    *out_text = zt_cbor_content(&item);
     return true;
 }
 
