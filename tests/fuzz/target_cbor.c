@@ -21,20 +21,17 @@ static enum zt_status walk_pairs(struct zt_cbor_reader *reader, const struct zt_
                                  struct zt_error *error)
 {
     struct zt_cbor_keys keys = {0};
-    struct zt_cbor_walk walk;
+    struct zt_cbor_walk walk = zt_cbor_enter(reader, map);
     struct zt_cbor_item key;
-    bool more = true;
-    enum zt_status status = zt_cbor_enter(reader, map, &walk, error);
+    enum zt_status status = ZT_OK;
 
-    while (status == ZT_OK && more) {
-        status = zt_cbor_more(reader, &walk, &more, error);
-        if (status == ZT_OK && more)
-            status = zt_cbor_key(reader, &walk, &key, error);
-        if (status == ZT_OK && more) {
+    while (status == ZT_OK && zt_cbor_more(reader, &walk)) {
+        status = zt_cbor_key(reader, &walk, &key, error);
+        if (status == ZT_OK) {
             check_item(&key, reader);
             status = zt_cbor_keys_add(&keys, reader, &key, error);
         }
-        if (status == ZT_OK && more)
+        if (status == ZT_OK)
             status = zt_cbor_skip(reader, error);
     }
     if (status == ZT_OK)

@@ -230,16 +230,12 @@ static enum zt_status count_items(struct encoder *encoder, const struct zt_cbor_
                                   uint64_t *out_count)
 {
     struct zt_cbor_reader ahead = encoder->reader;
-    struct zt_cbor_walk walk;
+    struct zt_cbor_walk walk = zt_cbor_enter(&ahead, head);
     struct zt_cbor_item key;
-    bool more = true;
     uint64_t count = 0;
-    enum zt_status status = zt_cbor_enter(&ahead, head, &walk, encoder->error);
+    enum zt_status status = ZT_OK;
 
-    while (status == ZT_OK) {
-        status = zt_cbor_more(&ahead, &walk, &more, encoder->error);
-        if (status != ZT_OK || !more)
-            break;
+    while (status == ZT_OK && zt_cbor_more(&ahead, &walk)) {
         count++;
         if (head->kind == ZT_CBOR_MAP)
             status = zt_cbor_key(&ahead, &walk, &key, encoder->error);
@@ -255,25 +251,19 @@ static enum zt_status put_container(struct encoder *encoder, const struct zt_cbo
     struct entries entries = {0};
     struct zt_cbor_walk walk;
     uint64_t count = head->value;
-    bool more = true;
     enum zt_status status = head->indefinite ? count_items(encoder, head, &count) : ZT_OK;
 
-    if (status == ZT_OK)
-        status = zt_cbor_enter(&encoder->reader, head, &walk, encoder->error);
     if (status != ZT_OK)
         return status;
+    walk = zt_cbor_enter(&encoder->reader, head);
     if (head->kind == ZT_CBOR_MAP)
         zt_cbor_put_map(encoder->buffer, count);
     else
         zt_cbor_put_array(encoder->buffer, count);
     encoder->level++;
-    while (status == ZT_OK) {
-        status = zt_cbor_more(&encoder->reader, &walk, &more, encoder->error);
-        if (status != ZT_OK || !more)
-            break;
+    while (status == ZT_OK && zt_cbor_more(&encoder->reader, &walk))
         status =
             head->kind == ZT_CBOR_MAP ? put_entry(encoder, &walk, &entries) : put_value(encoder);
-    }
     encoder->level--;
     if (status == ZT_OK && head->kind == ZT_CBOR_MAP)
         status = sort_entries(encoder, &entries);

@@ -87,10 +87,10 @@ static void put(struct writer *writer, const char *text)
     put_at(writer, text, strlen(text), writer->quoting);
 }
 
-static void put_string(struct writer *writer, const char *text, size_t length)
+static void put_string(struct writer *writer, struct zt_text text)
 {
     put(writer, "\"");
-    put_at(writer, text, length, writer->quoting + 1);
+    put_at(writer, text.bytes, text.length, writer->quoting + 1);
     put(writer, "\"");
 }
 
@@ -222,7 +222,7 @@ static enum zt_status write_key(struct writer *writer, enum notation notation)
     if (status != ZT_OK)
         return status;
     if (key.kind == ZT_CBOR_TEXT) {
-        put_string(writer, (const char *)key.bytes, (size_t)key.value);
+        put_string(writer, zt_cbor_content(&key));
         return ZT_OK;
     }
     writer->reader.position = position;
@@ -246,16 +246,12 @@ static enum zt_status write_container(struct writer *writer, const struct zt_cbo
                                       enum notation notation, uint64_t hint)
 {
     bool is_map = item->kind == ZT_CBOR_MAP;
-    struct zt_cbor_walk walk;
-    enum zt_status status = zt_cbor_enter(&writer->reader, item, &walk, writer->error);
+    struct zt_cbor_walk walk = zt_cbor_enter(&writer->reader, item);
+    enum zt_status status = ZT_OK;
 
     put(writer, is_map ? "{" : "[");
-    for (bool first = true; status == ZT_OK; first = false) {
-        bool more;
-
-        status = zt_cbor_more(&writer->reader, &walk, &more, writer->error);
-        if (status != ZT_OK || !more)
-            break;
+    for (bool first = true; status == ZT_OK && zt_cbor_more(&writer->reader, &walk);
+         first = false) {
         if (!first)
             put(writer, notation == NOTATION_JSON ? "," : ", ");
         status = is_map ? write_pair(writer, notation, hint) : write_value(writer, notation, hint);
@@ -304,7 +300,7 @@ static enum zt_status write_value(struct writer *writer, enum notation notation,
         put_bytes(writer, &item, notation, hint);
         return ZT_OK;
     case ZT_CBOR_TEXT:
-        put_string(writer, (const char *)item.bytes, (size_t)item.value);
+        put_string(writer, zt_cbor_content(&item));
         return ZT_OK;
     case ZT_CBOR_ARRAY:
     case ZT_CBOR_MAP:

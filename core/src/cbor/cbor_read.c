@@ -382,35 +382,27 @@ enum zt_status zt_cbor_next_untagged(struct zt_cbor_reader *reader, struct zt_cb
     return status;
 }
 
-enum zt_status zt_cbor_enter(struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
-                             struct zt_cbor_walk *out_walk, struct zt_error *error)
+struct zt_cbor_walk zt_cbor_enter(struct zt_cbor_reader *reader, const struct zt_cbor_item *item)
 {
-    (void)error;
     assert(item->kind == ZT_CBOR_ARRAY || item->kind == ZT_CBOR_MAP);
-    *out_walk = (struct zt_cbor_walk){
+    reader->depth++;
+    return (struct zt_cbor_walk){
         .remaining = item->indefinite ? UINT64_MAX : item->value,
         .indefinite = item->indefinite,
         .is_map = item->kind == ZT_CBOR_MAP,
     };
-    reader->depth++;
-    return ZT_OK;
 }
 
-enum zt_status zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
-                            bool *out_more, struct zt_error *error)
+bool zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk)
 {
-    bool more;
+    bool more = walk->indefinite ? !take_break(reader) : walk->remaining > 0;
 
-    (void)error;
-    more = walk->indefinite ? !take_break(reader) : walk->remaining > 0;
-    if (!more) {
-        assert(reader->depth > 0);
+    assert(reader->depth > 0);
+    if (!more)
         reader->depth--;
-    } else if (!walk->indefinite) {
+    else if (!walk->indefinite)
         walk->remaining--;
-    }
-    *out_more = more;
-    return ZT_OK;
+    return more;
 }
 
 /* zTensor 2 section 2: keys ascend by their encoded bytes. No encoded item is a prefix of another,

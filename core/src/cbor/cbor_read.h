@@ -105,11 +105,9 @@ enum zt_status zt_cbor_pass_span(struct zt_cbor_reader *reader, struct zt_text *
 
 /* Enters the array or map whose head, item, was just read. Every walk must be driven to its end by
  * zt_cbor_more, or the reader's depth is wrong. */
-enum zt_status zt_cbor_enter(struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
-                             struct zt_cbor_walk *out_walk, struct zt_error *error);
-/* *out_more: another item of the array or pair of the map follows. At the end it leaves them. */
-enum zt_status zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
-                            bool *out_more, struct zt_error *error);
+struct zt_cbor_walk zt_cbor_enter(struct zt_cbor_reader *reader, const struct zt_cbor_item *item);
+/* Whether another item of the array, or pair of the map, follows; false leaves the array or map. */
+bool zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk);
 /* Reads a map's next key whole; in ZT2 it checks the order of keys. If the key is an array, map or
  * tag, out_key->bytes and value are its encoded bytes. In the lenient profiles the caller must
  * check the keys that it reads for duplicates (zt_cbor_keys); zt_cbor_skip checks those that it

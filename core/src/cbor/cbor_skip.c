@@ -196,13 +196,11 @@ static enum zt_status skip_key(struct zt_cbor_reader *reader, struct zt_cbor_wal
 static enum zt_status skip_items(struct zt_cbor_reader *reader, const struct zt_cbor_item *item,
                                  struct zt_cbor_keys *keys, struct zt_error *error)
 {
-    struct zt_cbor_walk walk;
+    struct zt_cbor_walk walk = zt_cbor_enter(reader, item);
     size_t first_key = keys != NULL ? keys->count : 0;
-    bool more;
-    enum zt_status status = zt_cbor_enter(reader, item, &walk, error);
+    enum zt_status status = ZT_OK;
 
-    while (status == ZT_OK && (status = zt_cbor_more(reader, &walk, &more, error)) == ZT_OK &&
-           more) {
+    while (status == ZT_OK && zt_cbor_more(reader, &walk)) {
         if (walk.is_map)
             status = skip_key(reader, &walk, keys, error);
         if (status == ZT_OK)
@@ -269,12 +267,11 @@ static bool find_key(struct zt_cbor_reader *reader, const char *key)
 {
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
-    bool more;
 
-    if (zt_cbor_next_untagged(reader, &item, NULL) != ZT_OK || item.kind != ZT_CBOR_MAP ||
-        zt_cbor_enter(reader, &item, &walk, NULL) != ZT_OK)
+    if (zt_cbor_next_untagged(reader, &item, NULL) != ZT_OK || item.kind != ZT_CBOR_MAP)
         return false;
-    while (zt_cbor_more(reader, &walk, &more, NULL) == ZT_OK && more) {
+    walk = zt_cbor_enter(reader, &item);
+    while (zt_cbor_more(reader, &walk)) {
         if (zt_cbor_key(reader, &walk, &item, NULL) != ZT_OK)
             return false;
         if (item.kind == ZT_CBOR_TEXT && zt_text_is(zt_cbor_content(&item), key))

@@ -60,24 +60,20 @@ static enum zt_status check_keys(const struct zt_canonical *check, const void *m
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_cbor_walk pairs;
-    bool more = length > 0;
     enum zt_status status;
 
-    if (!more)
+    if (length == 0)
         return ZT_OK;
     zt_cbor_reader_init(&reader, map, length, zt_manifest_position(check->model, map), ZT_CBOR_ZT2,
                         NULL);
     status = zt_cbor_next(&reader, &item, check->error);
-    if (status == ZT_OK)
-        status = zt_cbor_enter(&reader, &item, &pairs, check->error);
-    while (status == ZT_OK) {
-        status = zt_cbor_more(&reader, &pairs, &more, check->error);
-        if (status != ZT_OK || !more)
-            break;
+    if (status != ZT_OK)
+        return status;
+    pairs = zt_cbor_enter(&reader, &item);
+    while (status == ZT_OK && zt_cbor_more(&reader, &pairs)) {
         status = zt_cbor_key(&reader, &pairs, &item, check->error);
         if (status == ZT_OK)
-            status =
-                check_name(check, (struct zt_text){(const char *)item.bytes, (size_t)item.value});
+            status = check_name(check, zt_cbor_content(&item));
         if (status == ZT_OK)
             status = zt_cbor_skip(&reader, check->error);
     }

@@ -106,14 +106,10 @@ static enum zt_status read_unknown(struct map_state *map, const struct zt_cbor_i
 static enum zt_status read_fields(struct map_state *map, struct zt_cbor_walk *walk,
                                   struct zt_error *error)
 {
-    enum zt_status status;
-    bool more;
-
-    while ((status = zt_cbor_more(map->reader, walk, &more, error)) == ZT_OK && more) {
+    while (zt_cbor_more(map->reader, walk)) {
         struct zt_cbor_item key;
         unsigned number;
-
-        status = zt_cbor_key(map->reader, walk, &key, error);
+        enum zt_status status = zt_cbor_key(map->reader, walk, &key, error);
         if (status != ZT_OK)
             return status;
         /* In zTensor 2 such a key is one more that is not known. */
@@ -126,7 +122,7 @@ static enum zt_status read_fields(struct map_state *map, struct zt_cbor_walk *wa
         if (status != ZT_OK)
             return status;
     }
-    return status != ZT_OK ? status : zt_cbor_keys_check(&map->unknown, 0, map->reader, error);
+    return zt_cbor_keys_check(&map->unknown, 0, map->reader, error);
 }
 
 static enum zt_status check_required(const struct map_state *map, uint64_t offset,
@@ -155,9 +151,8 @@ enum zt_status zt_map_read(struct zt_cbor_reader *reader, const struct zt_map_sc
     if (item.kind != ZT_CBOR_MAP)
         return zt_fail(error, ZT_INVALID, schema->rules->schema, item.offset, "%s is not a map",
                        schema->what);
-    status = zt_cbor_enter(reader, &item, &walk, error);
-    if (status == ZT_OK)
-        status = read_fields(&map, &walk, error);
+    walk = zt_cbor_enter(reader, &item);
+    status = read_fields(&map, &walk, error);
     zt_cbor_keys_free(&map.unknown);
     return status != ZT_OK ? status : check_required(&map, item.offset, error);
 }
@@ -255,14 +250,13 @@ enum zt_status zt_field_dimensions(const struct zt_field *field, struct zt_build
 {
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
-    bool more;
     enum zt_status status = read_item(field, ZT_CBOR_ARRAY, "an array", &item, error);
 
     assert(zt_last_object(builder)->rank == 0);
-    if (status == ZT_OK)
-        status = zt_cbor_enter(field->reader, &item, &walk, error);
-    while (status == ZT_OK &&
-           (status = zt_cbor_more(field->reader, &walk, &more, error)) == ZT_OK && more)
+    if (status != ZT_OK)
+        return status;
+    walk = zt_cbor_enter(field->reader, &item);
+    while (status == ZT_OK && zt_cbor_more(field->reader, &walk))
         status = read_dimension(field, builder, error);
     return status;
 }
@@ -306,13 +300,12 @@ enum zt_status zt_field_entries(const struct zt_field *field,
 {
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
-    bool more;
     enum zt_status status = read_item(field, ZT_CBOR_MAP, "a map", &item, error);
 
-    if (status == ZT_OK)
-        status = zt_cbor_enter(field->reader, &item, &walk, error);
-    while (status == ZT_OK &&
-           (status = zt_cbor_more(field->reader, &walk, &more, error)) == ZT_OK && more) {
+    if (status != ZT_OK)
+        return status;
+    walk = zt_cbor_enter(field->reader, &item);
+    while (status == ZT_OK && zt_cbor_more(field->reader, &walk)) {
         struct zt_cbor_item key;
 
         status = zt_cbor_key(field->reader, &walk, &key, error);

@@ -230,7 +230,6 @@ static enum zt_status read_metadata(struct reading *reading, struct zt_error *er
 {
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
-    bool more;
     enum zt_status status = zt_cbor_next_untagged(&reading->reader, &item, error);
 
     if (status != ZT_OK)
@@ -238,9 +237,8 @@ static enum zt_status read_metadata(struct reading *reading, struct zt_error *er
     if (item.kind != ZT_CBOR_ARRAY)
         return zt_fail(error, ZT_INVALID, rules.schema, item.offset,
                        "the metadata is not an array");
-    status = zt_cbor_enter(&reading->reader, &item, &walk, error);
-    while (status == ZT_OK &&
-           (status = zt_cbor_more(&reading->reader, &walk, &more, error)) == ZT_OK && more)
+    walk = zt_cbor_enter(&reading->reader, &item);
+    while (status == ZT_OK && zt_cbor_more(&reading->reader, &walk))
         status = read_tensor(reading, error);
     return status == ZT_OK ? zt_cbor_end(&reading->reader, error) : status;
 }

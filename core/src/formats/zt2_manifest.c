@@ -80,26 +80,25 @@ static enum zt_status read_blob(void *context, const struct zt_field *field, str
     struct zt_cbor_walk walk;
     struct zt_cbor_item array;
     struct zt_cbor_item numbers[2];
-    bool more;
+    unsigned count = 0;
     enum zt_status status = zt_cbor_next(reader, &array, error);
 
-    if (status == ZT_OK && (array.kind != ZT_CBOR_ARRAY || array.value != 2))
-        return zt_field_fail(field, "[offset, length]", error);
-    if (status == ZT_OK)
-        status = zt_cbor_enter(reader, &array, &walk, error);
-    for (unsigned i = 0; i < 2 && status == ZT_OK; i++) {
-        status = zt_cbor_more(reader, &walk, &more, error);
-        if (status == ZT_OK)
-            status = zt_cbor_next(reader, &numbers[i], error);
-        if (status == ZT_OK && numbers[i].kind != ZT_CBOR_UINT)
-            return zt_fail(error, ZT_INVALID, rules.schema, numbers[i].offset,
-                           "an offset or a length of \"blob\" is not an unsigned integer");
-    }
-    if (status == ZT_OK)
-        status = zt_cbor_more(reader, &walk, &more, error); /* leaves the array */
     if (status != ZT_OK)
         return status;
-    assert(!more);
+    if (array.kind != ZT_CBOR_ARRAY || array.value != 2)
+        return zt_field_fail(field, "[offset, length]", error);
+    walk = zt_cbor_enter(reader, &array);
+    while (zt_cbor_more(reader, &walk)) {
+        struct zt_cbor_item *number = &numbers[count++];
+
+        assert(count <= 2);
+        status = zt_cbor_next(reader, number, error);
+        if (status != ZT_OK)
+            return status;
+        if (number->kind != ZT_CBOR_UINT)
+            return zt_fail(error, ZT_INVALID, rules.schema, number->offset,
+                           "an offset or a length of \"blob\" is not an unsigned integer");
+    }
     part->offset = numbers[0].value;
     part->length = numbers[1].value;
     return ZT_OK;

@@ -60,17 +60,14 @@ static enum zt_status project_pairs(struct zt_projecting *projecting, struct zt_
     struct zt_cbor_reader reader;
     struct zt_cbor_item item;
     struct zt_cbor_walk walk;
-    bool more = true;
     enum zt_status status;
 
     zt_cbor_reader_init(&reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, arena);
     status = zt_cbor_next(&reader, &item, projecting->error);
-    if (status == ZT_OK)
-        status = zt_cbor_enter(&reader, &item, &walk, projecting->error);
-    while (status == ZT_OK) {
-        status = zt_cbor_more(&reader, &walk, &more, projecting->error);
-        if (status != ZT_OK || !more)
-            break;
+    if (status != ZT_OK)
+        return status;
+    walk = zt_cbor_enter(&reader, &item);
+    while (status == ZT_OK && zt_cbor_more(&reader, &walk)) {
         status = zt_cbor_key(&reader, &walk, &item, projecting->error);
         if (status == ZT_OK)
             status = project_pair(projecting, &reader, &item, pairs, out_count);
