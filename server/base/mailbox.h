@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* A link inside a structure of the sender's. */
 struct mail {
@@ -31,6 +32,12 @@ void mailbox_ring(struct mailbox *mailbox);
 /* Owner: makes the descriptor unreadable again. Call before mailbox_take: what is put in between
  * rings again. */
 void mailbox_silence(struct mailbox *mailbox);
+
+/* Whether there is no mail, at this moment. */
+static inline bool mailbox_is_empty(const struct mailbox *mailbox)
+{
+    return atomic_load_explicit(&mailbox->newest, memory_order_relaxed) == NULL;
+}
 
 /* Owner: takes all mail, linked by next, oldest first; NULL when there is none. */
 struct mail *mailbox_take(struct mailbox *mailbox);

@@ -36,8 +36,8 @@ struct server {
     struct export_cache *exports;
     struct digest_memory *digests;
     struct digest_queue *digest_queue;
-    /* Whether the first scan of the models has ended; NULL in tests: it has. */
-    bool (*is_loaded)(const struct server *server);
+    /* Whether the catalog's first scan has ended. NULL in tests: it has. */
+    bool (*is_loaded)(const struct catalog *catalog);
     struct loop **loops;
     unsigned loop_count;
     atomic_bool draining;

@@ -55,11 +55,6 @@ static uint64_t reserve_bytes(const struct config *config)
     return share < RESERVE_MAX_BYTES ? share : RESERVE_MAX_BYTES;
 }
 
-static bool is_loaded(const struct server *server)
-{
-    return catalog_is_loaded(server->catalog);
-}
-
 static bool start_parts(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
@@ -82,7 +77,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->resumables = resumables_new(server);
     observer = verifier_observer(server->verifier);
     server->catalog = catalog_new(server, &observer);
-    server->is_loaded = is_loaded;
+    server->is_loaded = catalog_is_loaded;
     if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
         server->registry == NULL || server->writers == NULL || server->resumables == NULL ||
@@ -183,7 +178,7 @@ const struct config *instance_config(const struct instance *instance)
 
 bool instance_is_loaded(const struct instance *instance)
 {
-    return is_loaded(&instance->server);
+    return catalog_is_loaded(instance->server.catalog);
 }
 
 bool instance_has_models(const struct instance *instance)

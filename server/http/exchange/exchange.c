@@ -101,7 +101,8 @@ static void check_loaded(struct request *request)
 {
     const struct server *server = request->server;
 
-    if (request->route->needs_no_models || server->is_loaded == NULL || server->is_loaded(server))
+    if (request->route->needs_no_models || server->is_loaded == NULL ||
+        server->is_loaded(server->catalog))
         return;
     problem_reply(request, PROBLEM_OVERLOADED, "the models are still being read");
     representation_field(&request->reply, "Retry-After", "1");

@@ -82,6 +82,12 @@ const char *problem_code(enum problem problem)
     return kinds[problem].code;
 }
 
+const char *problem_title(enum problem problem)
+{
+    assert(problem < PROBLEM_COUNT);
+    return kinds[problem].title;
+}
+
 enum problem problem_of_status(enum zt_status status)
 {
     switch (status) {

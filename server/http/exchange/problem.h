@@ -51,6 +51,7 @@ enum problem {
 
 unsigned problem_status(enum problem problem);
 const char *problem_code(enum problem problem);
+const char *problem_title(enum problem problem);
 
 /* Replaces the reply by a problem. detail is for a person and names no path of the disk. Always
  * OUTCOME_READY, so that a handler can return it. */

@@ -1,19 +1,26 @@
-/* A list of all connections, and three of deadlines; bodies that take too long are told so. */
+/* A list of all connections, and three of deadlines. */
 #include "http/wire/connections.h"
 
+#include <arpa/inet.h>
+#include <assert.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "http/exchange/request.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/exchange/request_state.h"
+#include "http/wire/bypass.h"
+#include "http/wire/loop.h"
+#include "http/wire/mhd.h"
+#include "http/wire/mhd_state.h"
+#include "http/wire/readahead.h"
 
-/* The library closes an idle connection without a word; a little earlier the client can still be
- * told. */
+/* The library closes an idle connection without an answer; this much earlier the client can be told. */
 #define AHEAD_MS 250
 
 void connections_init(struct connections *connections, const struct config *config)
@@ -40,14 +47,65 @@ struct connection *connections_add(struct connections *connections, int descript
     if (connections->first != NULL)
         connections->first->before = connection;
     connections->first = connection;
+    assert(connection->before == NULL);
     deadline_set(&connection->deadline, &connections->first_header, now_ms);
     return connection;
+}
+
+void connections_remove(struct connections *connections, struct connection *connection)
+{
+    if (connection == NULL)
+        return;
+    assert(connection->request == NULL && !connection->suspended);
+    assert((connection->before == NULL) == (connections->first == connection));
+    deadline_clear(&connection->deadline);
+    if (connection->before != NULL)
+        connection->before->after = connection->after;
+    else
+        connections->first = connection->after;
+    if (connection->after != NULL)
+        connection->after->before = connection->before;
+    free(connection);
+}
+
+void request_client(const struct request *request, char out_text[CLIENT_SIZE])
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof(address);
+    const void *bytes = NULL;
+
+    out_text[0] = '\0';
+    if (request->connection == NULL ||
+        getpeername(request->connection->descriptor, (struct sockaddr *)&address, &length) != 0)
+        return;
+    if (address.ss_family == AF_INET)
+        bytes = &((const struct sockaddr_in *)(const void *)&address)->sin_addr;
+    else if (address.ss_family == AF_INET6)
+        bytes = &((const struct sockaddr_in6 *)(const void *)&address)->sin6_addr;
+    if (bytes == NULL || inet_ntop(address.ss_family, bytes, out_text, CLIENT_SIZE) == NULL)
+        out_text[0] = '\0';
+}
+
+void connection_turn_away(struct connection *connection)
+{
+    static const struct bypass_problem problem = {PROBLEM_OVERLOADED, "Service Unavailable",
+                                                  "Retry-After: 1\r\n",
+                                                  "all connections are in use"};
+    char id[REQUEST_ID_SIZE];
+
+    connection->surplus = true;
+    trace_make_id(id);
+    bypass_send_problem(connection->descriptor, &problem, id);
+    shutdown(connection->descriptor, SHUT_WR);
+    log_write(LOG_LEVEL_DEBUG, "request %s: all connections are in use", id);
 }
 
 bool connection_awaits_client(const struct connection *connection)
 {
     return connection->deadline.list != NULL;
 }
+
+/* --- the kernel's view --- */
 
 bool connection_has_unread(const struct connection *connection)
 {
@@ -57,43 +115,43 @@ bool connection_has_unread(const struct connection *connection)
            (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
 }
 
-/* The kernel's TCP_ESTABLISHED; <netinet/tcp.h> has the name, but not the count of bytes. */
+/* TCP_ESTABLISHED of <netinet/tcp.h>, which cannot be included beside <linux/tcp.h>. */
 #define STATE_ESTABLISHED 1
 
-static bool tcp_facts(const struct connection *connection, struct tcp_info *out_facts)
+static bool read_tcp_info(const struct connection *connection, struct tcp_info *out_info)
 {
-    socklen_t length = sizeof(*out_facts);
+    socklen_t length = sizeof(*out_info);
 
-    memset(out_facts, 0, sizeof(*out_facts));
-    return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_facts, &length) == 0;
+    memset(out_info, 0, sizeof(*out_info));
+    return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_info, &length) == 0;
 }
 
 uint64_t connection_sent(const struct connection *connection)
 {
-    struct tcp_info facts;
+    struct tcp_info info;
 
-    if (!tcp_facts(connection, &facts) || facts.tcpi_bytes_acked < connection->answered_bytes)
+    if (!read_tcp_info(connection, &info) || info.tcpi_bytes_acked < connection->answered_bytes)
         return 0;
-    return facts.tcpi_bytes_acked - connection->answered_bytes;
+    return info.tcpi_bytes_acked - connection->answered_bytes;
 }
 
 uint64_t connection_received(const struct connection *connection)
 {
-    struct tcp_info facts;
+    struct tcp_info info;
     int unread = 0;
 
-    /* In this order: what arrives in between counts as received. */
-    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 || !tcp_facts(connection, &facts) ||
-        facts.tcpi_bytes_received < (uint64_t)unread)
+    /* In this order, so that bytes that arrive in between count as read. */
+    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 ||
+        !read_tcp_info(connection, &info) || info.tcpi_bytes_received < (uint64_t)unread)
         return 0;
-    return facts.tcpi_bytes_received - (uint64_t)unread;
+    return info.tcpi_bytes_received - (uint64_t)unread;
 }
 
 bool connection_is_established(const struct connection *connection)
 {
-    struct tcp_info facts;
+    struct tcp_info info;
 
-    return tcp_facts(connection, &facts) && facts.tcpi_state == STATE_ESTABLISHED;
+    return read_tcp_info(connection, &info) && info.tcpi_state == STATE_ESTABLISHED;
 }
 
 bool connection_is_gone(const struct connection *connection)
@@ -105,58 +163,87 @@ bool connection_is_gone(const struct connection *connection)
     return poll(&looked, 1, 0) > 0 && (looked.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-void connections_remove(struct connections *connections, struct connection *connection)
-{
-    if (connection == NULL)
-        return;
-    deadline_clear(&connection->deadline);
-    if (connection->before != NULL)
-        connection->before->after = connection->after;
-    else
-        connections->first = connection->after;
-    if (connection->after != NULL)
-        connection->after->before = connection->before;
-    free(connection);
-}
-
-void connections_cut(struct connections *connections)
+void connections_cut(const struct connections *connections)
 {
     for (const struct connection *one = connections->first; one != NULL; one = one->after)
         shutdown(one->descriptor, SHUT_RDWR);
 }
 
-/* --- bodies that take too long --- */
+/* --- requests --- */
 
-/* The library sends no answer in the middle of a body, so this goes past it: nothing was sent of an
- * answer yet, and nothing will be. A client whose buffer is full does not learn of it. */
-static void tell_timeout(const struct connection *connection)
+/* Runs by mail to the loop, so the handler that suspended the connection has returned by now, however
+ * fast the worker was. */
+static void on_wait_ended(struct request *request)
 {
-    static const char answer[] = "HTTP/1.1 408 Request Timeout\r\n"
-                                 "Connection: close\r\n"
-                                 "Cache-Control: no-store\r\n"
-                                 "Content-Type: application/problem+json\r\n"
-                                 "X-Request-Id: %s\r\n"
-                                 "Content-Length: %zu\r\n\r\n%s";
-    static const char problem[] =
-        "{\"type\":\"/problems/timeout\",\"title\":\"Request timeout\",\"status\":408,"
-        "\"detail\":\"the body took too long, or came too slowly\",\"code\":\"timeout\","
-        "\"request_id\":\"%s\"}";
-    char body[sizeof(problem) + REQUEST_ID_SIZE];
-    char text[sizeof(answer) + sizeof(body) + REQUEST_ID_SIZE + 20];
-    const char *id = connection->request->id;
-    int length;
+    struct connection *connection = request->connection;
 
-    snprintf(body, sizeof(body), problem, id);
-    length = snprintf(text, sizeof(text), answer, id, strlen(body), body);
-    (void)send(connection->descriptor, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!connection->suspended)
+        return;
+    connection->gone = request_is_abandoned(request);
+    if (connection->bypassed)
+        bypass_advance(connection);
+    else
+        mhd_resume(connection);
 }
+
+struct request *connection_begin_request(struct connection *connection, const char *target)
+{
+    static const struct transport transport = {on_wait_ended, connection_is_gone,
+                                               connection_is_established};
+    struct mhd *mhd = connection->mhd;
+    struct request *request;
+
+    connection_forget_request(connection);
+    assert(connection->request == NULL);
+    request = request_new(mhd->server, loop_mailbox(mhd->loop), target);
+    if (request == NULL)
+        return NULL;
+    request->connection = connection;
+    request_state(request)->transport = &transport;
+    request_state(request)->started_ns = clock_ns();
+    connection->request = request;
+    connection->hung_up_ms = 0;
+    atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);
+    return request;
+}
+
+void connection_end_request(struct connection *connection, enum ending ending)
+{
+    struct request *request = connection->request;
+    const struct request_state *state = request_state(request);
+
+    trace_end(request, ending, ending != ENDING_WHOLE ? connection_sent(connection) : 0);
+    connection->request = NULL;
+    connection->asked_bytes += state->header_bytes + state->body_received;
+    connection->answered_bytes += state->head_bytes;
+    if (state->answer.segment_count > 0)
+        connection->answered_bytes += state->answer.content_length;
+    if (state->ahead == NULL || readahead_end(state->ahead))
+        request_free(request);
+    atomic_fetch_sub_explicit(&connection->mhd->active, 1, memory_order_relaxed);
+}
+
+void connection_forget_request(struct connection *connection)
+{
+    if (connection->request != NULL)
+        connection_end_request(connection, request_state(connection->request)->phase == PHASE_HEADER
+                                               ? ENDING_REFUSED
+                                               : ENDING_SERVER);
+}
+
+/* --- bodies that take too long --- */
 
 static void cut_body(struct connection *connection)
 {
+    static const struct bypass_problem problem = {PROBLEM_TIMEOUT, "Request Timeout", "",
+                                                  "the body took too long, or came too slowly"};
+
+    assert(!connection->timed_out);
+    deadline_clear(&connection->deadline);
     connection->timed_out = true;
     connection->refused_early = true;
     if (connection->request != NULL)
-        tell_timeout(connection);
+        bypass_send_problem(connection->descriptor, &problem, connection->request->id);
 }
 
 void connections_body_begin(struct connections *connections, struct connection *connection,
@@ -171,7 +258,8 @@ bool connections_body_piece(struct connections *connections, struct connection *
 {
     const uint64_t taken_ms = now_ms - connection->body_begun_ms;
 
-    /* It was told so already; this was on its way. */
+    assert(now_ms >= connection->body_begun_ms);
+    /* This piece was on its way when the client was told. */
     if (connection->timed_out)
         return false;
     deadline_set(&connection->deadline, &connections->body, now_ms);
@@ -213,7 +301,7 @@ static void cut_due(struct deadlines *list, uint64_t now_ms)
     }
 }
 
-/* The client is told, and has the time that a connection lingers to read it. */
+/* The connection lingers, so that the client can read the answer. */
 static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
 {
     struct deadline *due;
@@ -231,13 +319,14 @@ void connections_cut_due(struct connections *connections, uint64_t now_ms)
     cut_due_bodies(&connections->body, now_ms);
 }
 
-static uint64_t sooner(const struct deadlines *list, uint64_t due_ms)
+static uint64_t sooner(uint64_t a, uint64_t b)
 {
-    return list->first != NULL && list->first->due_ms < due_ms ? list->first->due_ms : due_ms;
+    return a < b ? a : b;
 }
 
 uint64_t connections_due_ms(const struct connections *connections)
 {
-    return sooner(&connections->first_header,
-                  sooner(&connections->next_header, sooner(&connections->body, UINT64_MAX)));
+    return sooner(
+        deadlines_due_ms(&connections->first_header),
+        sooner(deadlines_due_ms(&connections->next_header), deadlines_due_ms(&connections->body)));
 }

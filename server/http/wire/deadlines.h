@@ -1,13 +1,16 @@
-/* Deadlines of connections: a list in the order in which its members are due, since all of them get
- * the same time. */
+/* Deadlines of connections: a list in the order in which its members are due, which is the order in
+ * which they were set, since all members of a list get the same time. */
 #ifndef HTTP_WIRE_DEADLINES_H
 #define HTTP_WIRE_DEADLINES_H
 
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct deadlines;
 
-/* Part of what has a deadline; all zero: none. */
+/* Part of a structure that has a deadline. All zero: none is set. */
 struct deadline {
     struct deadlines *list;
     struct deadline *before;
@@ -21,13 +24,57 @@ struct deadlines {
     struct deadline *last;
 };
 
-/* Begins the deadline anew in that list, from now; it may have been in another. */
-void deadline_set(struct deadline *deadline, struct deadlines *list, uint64_t now_ms);
+/* Harmless if none is set. */
+static inline void deadline_clear(struct deadline *deadline)
+{
+    struct deadlines *list = deadline->list;
 
-/* Harmless without a deadline. */
-void deadline_clear(struct deadline *deadline);
+    if (list == NULL)
+        return;
+    assert((deadline->before == NULL) == (list->first == deadline));
+    assert((deadline->after == NULL) == (list->last == deadline));
+    if (deadline->before != NULL)
+        deadline->before->after = deadline->after;
+    else
+        list->first = deadline->after;
+    if (deadline->after != NULL)
+        deadline->after->before = deadline->before;
+    else
+        list->last = deadline->before;
+    deadline->list = NULL;
+}
 
-/* Takes out the first one that is due; NULL when none is. */
-struct deadline *deadlines_take_due(struct deadlines *list, uint64_t now_ms);
+/* Sets the deadline in that list, from now; it may have been set in another. */
+static inline void deadline_set(struct deadline *deadline, struct deadlines *list, uint64_t now_ms)
+{
+    deadline_clear(deadline);
+    deadline->list = list;
+    deadline->due_ms = now_ms + list->time_ms;
+    deadline->before = list->last;
+    deadline->after = NULL;
+    assert(list->last == NULL || list->last->due_ms <= deadline->due_ms);
+    if (list->last != NULL)
+        list->last->after = deadline;
+    else
+        list->first = deadline;
+    list->last = deadline;
+}
+
+/* When the first one is due; UINT64_MAX if there is none. */
+static inline uint64_t deadlines_due_ms(const struct deadlines *list)
+{
+    return list->first != NULL ? list->first->due_ms : UINT64_MAX;
+}
+
+/* Removes the first one if it is due; NULL if none is. */
+static inline struct deadline *deadlines_take_due(struct deadlines *list, uint64_t now_ms)
+{
+    struct deadline *first = list->first;
+
+    if (first == NULL || first->due_ms > now_ms)
+        return NULL;
+    deadline_clear(first);
+    return first;
+}
 
 #endif

@@ -1,7 +1,8 @@
-/* An epoll set of all connections that reports nothing but the end of what the client sends: it
- * costs one call when a connection is opened and one when it is closed. */
+/* An epoll set of all connections that reports only the end of what a client sends. It costs one
+ * call when a connection is opened and one when it is closed. */
 #include "http/wire/hangups.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -11,11 +12,9 @@
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 
-/* A client may shut down its sending side and wait for its answer: it is looked at again and again.
- */
+/* How often to look at a client that hung up: it may be waiting for its answer. */
 #define LOOK_MS 250
-/* A program that was ended leaves the same trace. What takes longer to prepare is prepared for
- * nobody. */
+/* For how long it may: a program that has ended looks the same, and nobody needs its answer. */
 #define HALF_CLOSED_MS 5000
 
 #define EVENTS 64
@@ -43,7 +42,7 @@ void hangups_add(struct hangups *hangups, struct connection *connection)
 
 void hangups_remove(struct hangups *hangups, struct connection *connection)
 {
-    /* A copy of the descriptor would keep the socket in the set. */
+    /* Closing does not suffice: a duplicate of the descriptor would keep the socket in the set. */
     epoll_ctl(hangups->epoll, EPOLL_CTL_DEL, connection->descriptor, NULL);
     deadline_clear(&connection->look);
 }
@@ -53,8 +52,7 @@ void hangups_notice(void *hangups)
     ((struct hangups *)hangups)->seen = true;
 }
 
-/* The library has read every byte, and they do not make a whole request: what is missing cannot
- * come. */
+/* The library has read every byte, and they are not a whole request: the rest cannot come. */
 static bool waits_in_vain(const struct connection *connection)
 {
     int unread = 0;
@@ -63,8 +61,8 @@ static bool waits_in_vain(const struct connection *connection)
            ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
 }
 
-/* Whether the client is owed an answer of which no byte can be sent yet: else sending tells whether
- * it is there. */
+/* Whether no byte of the client's answer can be sent yet. If it can, sending tells whether the client
+ * is there. */
 static bool waits_for_answer(const struct connection *connection)
 {
     const struct request *request = connection->request;
@@ -95,7 +93,8 @@ static void look_at_new(struct hangups *hangups, uint64_t now_ms)
     struct epoll_event events[EVENTS];
     const int count = epoll_wait(hangups->epoll, events, EVENTS, 0);
 
-    /* More than fit keep the descriptor readable. */
+    /* If there are more, the descriptor stays readable. */
+    assert(count <= EVENTS);
     hangups->seen = false;
     for (int i = 0; i < count; i++)
         look(hangups, events[i].data.ptr, now_ms);
@@ -111,9 +110,4 @@ void hangups_run(struct hangups *hangups, uint64_t now_ms)
              now_ms);
     if (hangups->seen)
         look_at_new(hangups, now_ms);
-}
-
-uint64_t hangups_due_ms(const struct hangups *hangups)
-{
-    return hangups->looks.first != NULL ? hangups->looks.first->due_ms : UINT64_MAX;
 }

@@ -1,10 +1,10 @@
-/* Clients that are gone without the HTTP library noticing.
+/* Clients that have gone without the HTTP library noticing.
  *
- * It waits for edges of readiness. An end of the stream that arrives together with the last bytes
- * makes no edge of its own: the library reads the bytes, and waits for more until its timeout. And
- * while a request waits for work the library does not look at its connection: a client that ended
- * (its socket closed, so no reset comes before something is sent) looks like one that has shut down
- * its sending side and waits for its answer. That is believed for five seconds. */
+ * The library waits for edges of readiness. An end of the stream that arrives together with the last
+ * bytes makes no edge of its own: the library reads the bytes and waits for more until its timeout.
+ * And while a request waits for a worker, the library does not look at its connection. A client that
+ * has closed its socket then looks like one that has shut down its sending side and waits for its
+ * answer, until something is sent to it. It is taken for the latter for five seconds. */
 #ifndef HTTP_WIRE_HANGUPS_H
 #define HTTP_WIRE_HANGUPS_H
 
@@ -16,16 +16,17 @@
 struct connection;
 
 struct hangups {
-    int epoll; /* its descriptor becomes readable when a client of the set hangs up */
-    bool seen;
-    struct deadlines looks; /* at those that hung up while the server owed them an answer */
+    int epoll; /* becomes readable when a client of the set hangs up */
+    bool seen; /* it has become readable */
+    struct deadlines
+        looks; /* when to look again at clients that hung up while they had an answer to
+                             * come */
 };
 
 int hangups_init(struct hangups *hangups);
 void hangups_end(struct hangups *hangups);
 
-/* Without descriptors or memory to watch it, a connection ends by its timeout as it would without
- * this. */
+/* For want of memory a connection is not watched, and ends by its timeout. */
 void hangups_add(struct hangups *hangups, struct connection *connection);
 /* Before the connection's descriptor is closed or copied. */
 void hangups_remove(struct hangups *hangups, struct connection *connection);
@@ -33,12 +34,15 @@ void hangups_remove(struct hangups *hangups, struct connection *connection);
 /* For the loop: the descriptor is readable. */
 void hangups_notice(void *hangups);
 
-/* Shuts connections down whose client sends no more though the server waits for it; those whose
- * client has sent no more for long, and waits for work, are deserted. Call after the library has
- * read what there was. */
-void hangups_run(struct hangups *hangups, uint64_t now_ms);
+/* Whether hangups_run has something to do. */
+static inline bool hangups_are_due(const struct hangups *hangups, uint64_t now_ms)
+{
+    return hangups->seen || deadlines_due_ms(&hangups->looks) <= now_ms;
+}
 
-/* When hangups_run is to be called at the latest; UINT64_MAX: no need. */
-uint64_t hangups_due_ms(const struct hangups *hangups);
+/* Shuts down connections whose client sends no more although the server waits for it, and marks
+ * those as deserted whose client hung up long ago and whose request still waits for a worker. Call
+ * after the library has read what has arrived. */
+void hangups_run(struct hangups *hangups, uint64_t now_ms);
 
 #endif

@@ -1,8 +1,9 @@
-/* A ring of pieces for each body: the loop fills them, and two workers follow, each at its own
- * pace. Pieces are counted from the body's first; a count's place in the ring is its rest by
- * PIECES. */
+/* A ring of pieces for each body: the loop fills them, and two tasks on workers follow, each at its
+ * own pace. Pieces are numbered from the start of the body; number modulo PIECES is the place in the
+ * ring. */
 #include "http/wire/intake.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -11,14 +12,12 @@
 
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
-#include "http/wire/loop.h"
 
-/* Large enough that calls and jobs do not count beside hashing, which takes about 250 us for one.
- */
+/* Large enough that calls and jobs cost little beside hashing, which takes about 250 us. */
 #define PIECE_BYTES ((size_t)512 << 10)
-/* Some are worked on while others are filled. */
+/* So that some are worked on while others are filled. */
 #define PIECES 4
-/* More than that on one loop go the library's way: it bounds the memory, to 32 MiB a loop. */
+/* Further bodies of a loop go through the library. This bounds the memory to 32 MiB a loop. */
 #define INTAKES_MOST 16
 #define EVENTS       INTAKES_MOST
 
@@ -28,28 +27,28 @@ enum { STORE, DIGEST, TASKS };
 struct task {
     struct job job;
     struct intake *intake;
-    uint64_t done; /* pieces */
-    uint64_t due;  /* what the job that is queued or runs will have done; done: there is none */
+    uint64_t done; /* number of finished pieces */
+    uint64_t due;  /* what done will be after the job under way; equal to it if there is none */
 };
 
 struct intake {
     struct intake_set *set;
     struct request *request;
-    uint64_t left; /* of the body, to be read */
+    uint64_t left; /* bytes of the body still to be read */
     struct piece {
         uint8_t *bytes;
         size_t length;
         uint64_t offset;
     } pieces[PIECES];
-    uint64_t filled; /* pieces */
+    uint64_t filled; /* number of full pieces */
     struct task tasks[TASKS];
-    bool filling; /* the piece behind them is begun */
+    bool filling; /* the next piece is begun */
     bool watched;
-    bool broken; /* the client is gone, or took too long */
+    bool broken; /* the client is gone or took too long, or memory is out */
 };
 
 struct intake_set {
-    struct loop *loop;
+    struct mailbox *mailbox;
     struct intake_events events;
     unsigned count;
     int epoll;
@@ -62,7 +61,7 @@ static struct connection *connection_of(const struct intake *intake)
 
 /* --- watching --- */
 
-/* Failing, it breaks the intake. */
+/* If it fails, the intake is broken. */
 static bool watch(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;
@@ -113,7 +112,7 @@ static bool is_working(const struct intake *intake)
            intake->tasks[DIGEST].done < intake->tasks[DIGEST].due;
 }
 
-/* Pieces that both are done with. */
+/* The number of pieces that both tasks have finished. */
 static uint64_t finished(const struct intake *intake)
 {
     const uint64_t stored = intake->tasks[STORE].done;
@@ -122,9 +121,10 @@ static uint64_t finished(const struct intake *intake)
     return stored < digested ? stored : digested;
 }
 
-static void set_to_work(struct intake *intake)
+static void submit_tasks(struct intake *intake)
 {
     for (struct task *task = intake->tasks; task < intake->tasks + TASKS; task++) {
+        assert(task->done <= task->due && task->due <= intake->filled);
         if (task->done < task->due || task->due == intake->filled)
             continue;
         task->due = intake->filled;
@@ -134,6 +134,7 @@ static void set_to_work(struct intake *intake)
 
 static void free_intake(struct intake *intake)
 {
+    assert(intake->set->count > 0 && !is_working(intake));
     intake->set->count--;
     for (unsigned i = 0; i < PIECES; i++)
         free(intake->pieces[i].bytes);
@@ -155,13 +156,13 @@ static bool can_read(const struct intake *intake)
     return intake->left > 0 && !intake->broken && intake->filled - finished(intake) < PIECES;
 }
 
-/* What follows from the state, after every change of it; the intake may be gone afterwards. */
-static void go_on(struct intake *intake)
+/* Does what follows from the state, after each change of it. The intake may be freed. */
+static void advance(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;
 
     if (!intake->broken)
-        set_to_work(intake);
+        submit_tasks(intake);
     if (can_read(intake) && watch(intake))
         return;
     unwatch(intake);
@@ -176,17 +177,18 @@ static void on_task_done(struct job *job)
     struct task *task = (struct task *)job;
 
     task->done = task->due;
-    go_on(task->intake);
+    advance(task->intake);
 }
 
 /* --- reading --- */
 
-/* The piece that is being filled, in the place of one that is finished; memory comes with the first
+/* The piece that is being filled, in the place of a finished one. Its memory is allocated in the first
  * round. */
 static struct piece *piece_to_fill(struct intake *intake)
 {
     struct piece *piece = &intake->pieces[intake->filled % PIECES];
 
+    assert(intake->filled - finished(intake) < PIECES);
     if (piece->bytes == NULL)
         piece->bytes = malloc(PIECE_BYTES);
     if (piece->bytes == NULL)
@@ -210,6 +212,7 @@ static void count_in(struct intake *intake, struct piece *piece, size_t length)
 {
     const struct intake_events *events = &intake->set->events;
 
+    assert(length <= room_in(intake, piece));
     piece->length += length;
     intake->left -= length;
     request_state(intake->request)->body_received += length;
@@ -221,7 +224,7 @@ static void count_in(struct intake *intake, struct piece *piece, size_t length)
         intake->broken = true;
 }
 
-/* At most a piece at a time: others of the loop have their turns between. */
+/* At most one piece, so that other connections of the loop get their turns. */
 static void receive(struct intake *intake)
 {
     struct piece *piece = piece_to_fill(intake);
@@ -249,7 +252,7 @@ void intake_run(void *context)
         struct intake *intake = events[i].data.ptr;
 
         receive(intake);
-        go_on(intake);
+        advance(intake);
     }
 }
 
@@ -261,7 +264,7 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
         return false;
     for (int i = 0; i < TASKS; i++) {
         intake->tasks[i].job =
-            (struct job){.run = run_task, .done = on_task_done, .mailbox = loop_mailbox(set->loop)};
+            (struct job){.run = run_task, .done = on_task_done, .mailbox = set->mailbox};
         intake->tasks[i].intake = intake;
     }
     intake->set = set;
@@ -277,14 +280,14 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
 
 /* --- the set --- */
 
-struct intake_set *intake_set_new(struct loop *loop, const struct intake_events *events)
+struct intake_set *intake_set_new(struct mailbox *mailbox, const struct intake_events *events)
 {
     struct intake_set *set = calloc(1, sizeof(*set));
 
     if (set == NULL)
         return NULL;
-    *set =
-        (struct intake_set){.loop = loop, .events = *events, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    *set = (struct intake_set){
+        .mailbox = mailbox, .events = *events, .epoll = epoll_create1(EPOLL_CLOEXEC)};
     if (set->epoll >= 0)
         return set;
     free(set);
@@ -295,6 +298,7 @@ void intake_set_free(struct intake_set *set)
 {
     if (set == NULL)
         return;
+    assert(set->count == 0);
     close(set->epoll);
     free(set);
 }

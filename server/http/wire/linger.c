@@ -1,6 +1,7 @@
-/* Lingering connections: a small epoll set of their own and one list of deadlines. */
+/* An epoll set of the lingering connections, and a list of their deadlines. */
 #include "http/wire/linger.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,66 +9,46 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/wire/deadlines.h"
-
-/* A client that sends its whole body before it reads has this long. */
+/* How long a client has that sends its whole body before it reads. */
 #define LINGER_MS 30000
-/* Beyond it connections are closed at once. */
+/* More connections than this are closed at once. */
 #define LINGER_MOST 256
-/* Read and forgotten in one go. */
+/* Read at a time. */
 #define DROP_BYTES 16384
-/* Drops a turn, so that a fast sender does not keep the loop. */
-#define DROPS_A_TURN 16
+/* Reads of one connection in a row, so that a fast sender does not occupy the loop. */
+#define DROPS_MOST 16
 
 struct lingering {
-    struct deadline deadline; /* first, so that one is the other */
+    struct deadline deadline; /* first: linger_run casts */
     int descriptor;
 };
 
-struct linger_set {
-    struct deadlines due;
-    int epoll;
-    unsigned count;
-};
-
-struct linger_set *linger_new(void)
+int linger_init(struct linger_set *linger)
 {
-    struct linger_set *linger = calloc(1, sizeof(*linger));
-
-    if (linger == NULL)
-        return NULL;
-    linger->due.time_ms = LINGER_MS;
-    linger->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (linger->epoll < 0) {
-        free(linger);
-        return NULL;
-    }
-    return linger;
+    *linger =
+        (struct linger_set){.due = {.time_ms = LINGER_MS}, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    return linger->epoll < 0 ? -1 : 0;
 }
 
 static void end(struct linger_set *linger, struct lingering *one)
 {
     deadline_clear(&one->deadline);
+    assert(linger->count > 0);
     close(one->descriptor);
     free(one);
     linger->count--;
 }
 
-void linger_free(struct linger_set *linger)
+void linger_end(struct linger_set *linger)
 {
     struct deadline *due;
 
-    if (linger == NULL)
-        return;
     while ((due = deadlines_take_due(&linger->due, UINT64_MAX)) != NULL)
         end(linger, (struct lingering *)due);
-    close(linger->epoll);
-    free(linger);
-}
-
-int linger_descriptor(const struct linger_set *linger)
-{
-    return linger->epoll;
+    assert(linger->count == 0);
+    if (linger->epoll >= 0)
+        close(linger->epoll);
+    linger->epoll = -1;
 }
 
 void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms)
@@ -85,7 +66,7 @@ void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms)
         free(one);
         return;
     }
-    /* The client sees the end of the answer. */
+    /* So that the client sees the end of the answer. */
     shutdown(one->descriptor, SHUT_WR);
     linger->count++;
     deadline_set(&one->deadline, &linger->due, now_ms);
@@ -93,14 +74,15 @@ void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms)
 
 static void drop(struct linger_set *linger, struct lingering *one)
 {
-    char nothing[DROP_BYTES];
+    char dropped_bytes[DROP_BYTES];
 
-    for (unsigned i = 0; i < DROPS_A_TURN; i++) {
-        const ssize_t dropped = recv(one->descriptor, nothing, sizeof(nothing), MSG_DONTWAIT);
+    for (unsigned i = 0; i < DROPS_MOST; i++) {
+        const ssize_t length =
+            recv(one->descriptor, dropped_bytes, sizeof(dropped_bytes), MSG_DONTWAIT);
 
-        if (dropped > 0 || (dropped < 0 && errno == EINTR))
+        if (length > 0 || (length < 0 && errno == EINTR))
             continue;
-        if (dropped == 0 || errno != EAGAIN)
+        if (length == 0 || errno != EAGAIN)
             end(linger, one);
         return;
     }
@@ -112,16 +94,9 @@ void linger_run(struct linger_set *linger, uint64_t now_ms)
     struct deadline *due;
     int count;
 
-    if (linger->count == 0)
-        return;
     count = epoll_wait(linger->epoll, events, 16, 0);
     for (int i = 0; i < count; i++)
         drop(linger, events[i].data.ptr);
     while ((due = deadlines_take_due(&linger->due, now_ms)) != NULL)
         end(linger, (struct lingering *)due);
-}
-
-uint64_t linger_due_ms(const struct linger_set *linger)
-{
-    return linger->due.first != NULL ? linger->due.first->due_ms : UINT64_MAX;
 }

@@ -1,27 +1,29 @@
-/* Closing a connection whose request was refused before its body: what still comes is read and
- * dropped for a while, as a close with unread bytes would reset the connection and take the answer
- * with it (RFC 9112 section 9.6). */
+/* Closing a connection whose request was refused before its body was read: what still arrives is read
+ * and dropped for a while, since closing with unread bytes would reset the connection and destroy
+ * the answer on its way (RFC 9112 section 9.6). */
 #ifndef HTTP_WIRE_LINGER_H
 #define HTTP_WIRE_LINGER_H
 
 #include <stdint.h>
 
-struct linger_set;
+#include "http/wire/deadlines.h"
 
-/* NULL when memory or descriptors are out. */
-struct linger_set *linger_new(void);
-/* Closes what is left. Takes NULL. */
-void linger_free(struct linger_set *linger);
+struct linger_set {
+    struct deadlines due;
+    int epoll;      /* becomes readable when linger_run has something to do */
+    unsigned count; /* of lingering connections */
+};
 
-/* Readable when linger_run has something to do. */
-int linger_descriptor(const struct linger_set *linger);
+/* -1 if descriptors are out; then only linger_end may follow. */
+int linger_init(struct linger_set *linger);
+/* Closes what is left. */
+void linger_end(struct linger_set *linger);
 
-/* Takes over a copy of a connection's descriptor; the descriptor itself may be closed after it. */
+/* Lingers on a duplicate of the descriptor, which itself may then be closed. */
 void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms);
 
+/* Drops what has arrived, and closes connections that have ended or lingered long enough. Not needed
+ * while count is 0. */
 void linger_run(struct linger_set *linger, uint64_t now_ms);
-
-/* When linger_run is to be called at the latest; UINT64_MAX: no need. */
-uint64_t linger_due_ms(const struct linger_set *linger);
 
 #endif

@@ -1,8 +1,9 @@
-/* Listening sockets with SO_REUSEPORT, one a loop: the kernel spreads connections over them. */
+/* The kernel spreads connections over the sockets that share an address. */
 #include "http/wire/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 
 #include "config/config.h"
 
-/* Connections that may wait to be accepted; the kernel cuts it to net.core.somaxconn. */
+/* Connections that may wait to be accepted; the kernel limits it to net.core.somaxconn. */
 #define BACKLOG 4096
 
 struct address {
@@ -59,8 +60,7 @@ static int open_socket(const struct address *address, bool reuse_port)
 
     if (descriptor < 0)
         return -1;
-    /* Without it a server could not start again while connections of the last one are in TIME_WAIT.
-     */
+    /* Without it the server cannot start again while old connections are in TIME_WAIT. */
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if ((reuse_port && setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) != 0) ||
         bind(descriptor, (const struct sockaddr *)&address->storage, address->length) != 0) {
@@ -73,8 +73,8 @@ static int open_socket(const struct address *address, bool reuse_port)
     return descriptor;
 }
 
-/* Whether another server has the port: a bind without SO_REUSEPORT tells. With port 0 the free one
- * is taken over into address, so that all sockets get the same. */
+/* Fails if another server has the port, as binding without SO_REUSEPORT shows. Port 0 is replaced by
+ * the free one that was found, so that all sockets get the same. */
 static int probe(struct address *address)
 {
     int descriptor = open_socket(address, false);
@@ -131,4 +131,13 @@ failed:
     while (opened > 0)
         close(listener->sockets[--opened]);
     return -1;
+}
+
+/* Accepted sockets inherit it. */
+void listener_cap_send_buffer(int listen_socket, int64_t bytes)
+{
+    const int capped = bytes < INT_MAX ? (int)bytes : INT_MAX;
+
+    if (bytes > 0)
+        setsockopt(listen_socket, SOL_SOCKET, SO_SNDBUF, &capped, sizeof(capped));
 }

@@ -1,7 +1,8 @@
-/* The thread of a loop: it sleeps in one epoll set over the daemon, posts and watched descriptors,
- * and runs what is due. */
+/* The thread of a loop sleeps in one epoll set over the daemon, the mailbox and watched descriptors,
+ * and does what is due. */
 #include "http/wire/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +16,7 @@
 #include "base/thread.h"
 #include "http/wire/mhd.h"
 
-/* Descriptors of the outer set: the daemon, posts, and one or two watches. */
+/* Reported at a time: the daemon, the mailbox, and what is watched. */
 #define EVENTS 8
 
 struct watch {
@@ -36,9 +37,9 @@ struct loop {
     pthread_t thread;
 };
 
-static void run_posts(struct loop *loop)
+static void run_mail(struct loop *loop)
 {
-    struct mail *mail = mailbox_take(&loop->mailbox);
+    struct mail *mail = mailbox_is_empty(&loop->mailbox) ? NULL : mailbox_take(&loop->mailbox);
 
     while (mail != NULL) {
         struct job *job = job_of(mail);
@@ -96,7 +97,7 @@ static void wait_for_events(struct loop *loop)
     for (int i = 0; i < count; i++) {
         const struct watch *watch = events[i].data.ptr;
 
-        /* The daemon's descriptor has no watch of its own: mhd_run follows anyway. */
+        /* The daemon has no watch: mhd_run follows in any case. */
         if (watch != NULL)
             watch->ready(watch->context);
     }
@@ -114,7 +115,7 @@ static bool should_go_on(struct loop *loop)
         loop->cut = true;
         mhd_cut(loop->mhd);
     }
-    /* A worker may still write to what a waiting request owns. */
+    /* Workers may still write to what waiting requests own. */
     return mhd_waiting(loop->mhd) > 0;
 }
 
@@ -122,13 +123,14 @@ static void *loop_main(void *argument)
 {
     struct loop *loop = argument;
 
+    mhd_enter_thread(loop->mhd);
     while (should_go_on(loop)) {
         wait_for_events(loop);
-        run_posts(loop);
+        run_mail(loop);
         mhd_run(loop->mhd);
     }
     mhd_stop(loop->mhd);
-    run_posts(loop);
+    run_mail(loop);
     return NULL;
 }
 
@@ -199,6 +201,7 @@ unsigned loop_active(const struct loop *loop)
 
 void loop_stop(struct loop *loop)
 {
+    assert(pthread_equal(pthread_self(), loop->thread) == 0);
     atomic_store(&loop->stop_asked, true);
     mailbox_ring(&loop->mailbox);
     pthread_join(loop->thread, NULL);

@@ -1,6 +1,5 @@
-/* An event loop: one thread with a libmicrohttpd daemon of its own, in an outer epoll over the
- * daemon's descriptor, an eventfd for posts from other threads, and whatever descriptors are
- * watched. */
+/* An event loop: one thread with its own libmicrohttpd daemon, in an outer epoll set over the
+ * descriptors of the daemon, of a mailbox for other threads, and of whatever is watched. */
 #ifndef HTTP_WIRE_LOOP_H
 #define HTTP_WIRE_LOOP_H
 
@@ -9,25 +8,24 @@
 #include "base/server.h"
 #include "base/workers.h"
 
-/* Makes a loop over a listening socket of its own (SO_REUSEPORT; see listener.h), which it takes
- * over, and starts its thread. NULL with a line in error when the daemon cannot be started. */
+/* Starts the thread of a loop that takes over a listening socket of its own (listener.h). NULL with a
+ * line in error if it cannot be started. */
 struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size);
 
 /* For jobs whose done is to be called on the loop's thread. */
 struct mailbox *loop_mailbox(struct loop *loop);
 
-/* Watches a descriptor for reading: ready(context) is called on the loop's thread. Call before or
- * on the loop's thread. */
+/* Calls ready(context) on the loop's thread whenever a descriptor is readable. From any thread. */
 int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context);
 
-/* Stops accepting: the listening socket is closed, answers carry Connection: close. From any
+/* Stops accepting: the listening socket is closed, and answers carry Connection: close. From any
  * thread. */
 void loop_drain(struct loop *loop);
 
 /* Requests begun and not finished. From any thread. */
 unsigned loop_active(const struct loop *loop);
 
-/* Cuts what is still open, ends the thread, frees. */
+/* Cuts what is still open, ends the thread and frees. From another thread. */
 void loop_stop(struct loop *loop);
 
 #endif

@@ -1,7 +1,8 @@
 /* libmicrohttpd inside a loop: a daemon that is driven from outside, its connections and their
  * deadlines.
  *
- * mhd.c and sender.c are all that knows the library. Everything here is for the loop's thread. */
+ * mhd.c and sender.c are all that includes the library. Everything here is for the loop's thread,
+ * except where said otherwise. */
 #ifndef HTTP_WIRE_MHD_H
 #define HTTP_WIRE_MHD_H
 
@@ -10,42 +11,52 @@
 
 #include "base/server.h"
 
-/* Stays with every connection and is cleared after every request, so it is small: the longest
- * target and a header of ordinary size. The answer's head and the list of its parts, if it has
- * several, lie in it too. */
+/* Of each connection; it stays resident and is cleared after every request, so it is small. It holds
+ * the longest target and a header of ordinary size, the head of the answer, and the list of the
+ * answer's parts if there are several. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 struct connection;
 struct mhd;
 
-/* Takes the listening socket over on success. NULL with a line in error. */
+/* Takes over the listening socket on success. NULL with a line in error. On the starting thread. */
 struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socket, char *error,
                       size_t error_size);
 
-/* Becomes readable when mhd_run has something to do. */
+/* Readable when mhd_run has something to do. */
 int mhd_descriptor(const struct mhd *mhd);
 
-/* How long the loop may sleep at most. */
+/* The thread that calls this is the loop's. */
+void mhd_enter_thread(struct mhd *mhd);
+
+/* How long the loop may sleep; -1: until something happens. */
 int mhd_timeout_ms(struct mhd *mhd);
 
-/* Accepts, reads, answers, sends as far as that goes without waiting; then the deadlines. */
+/* Accepts, reads, answers and sends as far as possible without waiting; then looks at the deadlines.
+ */
 void mhd_run(struct mhd *mhd);
 
-/* Stops accepting and closes the listening socket; answers carry Connection: close from then on. */
+/* Stops accepting and closes the listening socket; from then on answers carry Connection: close. */
 void mhd_drain(struct mhd *mhd);
 
-/* Cuts every connection. Requests that wait for a worker must be woken before mhd_stop: mhd_waiting
- * counts them. */
+/* Cuts every connection. Requests that wait for a worker must have ended (mhd_waiting) before
+ * mhd_stop. */
 void mhd_cut(struct mhd *mhd);
+
+/* How many requests wait, and how much work outlives its request. */
 unsigned mhd_waiting(const struct mhd *mhd);
 
-/* Suspends a connection from a content reader; the request's resume ends it. */
+/* The library leaves the connection alone until it is resumed. From its handler or a content
+ * reader. */
 void mhd_suspend(struct connection *connection);
+void mhd_resume(struct connection *connection);
 
-/* Work that ends with a post to this loop, though nobody may be waiting for it: it counts as
- * waiting. */
+/* Work that ends with mail to this loop even if its request is over by then: it counts as waiting. */
 void mhd_work_begun(struct mhd *mhd);
 void mhd_work_ended(struct mhd *mhd);
+
+/* The reason phrase of a status. */
+const char *mhd_reason(unsigned status);
 
 /* Requests begun and not finished. From any thread. */
 unsigned mhd_active(const struct mhd *mhd);

@@ -1,10 +1,11 @@
-/* Two windows, one job: while a window is taken from, the job fills the other. A window is used
- * again as soon as its last byte is taken, so the order of the bytes is the order of the fills.
+/* Two windows and one job: while one window is sent, the job fills the other. A window is filled again
+ * as soon as its last byte is taken, so windows hold the answer's bytes in order.
  *
- * All windows of the process share one budget. Whoever comes when it is spent gets along with one
- * small window, so that clients that read slowly cannot keep others from reading. */
+ * All windows of the process share one budget. When it is spent, a new answer gets one small window,
+ * so that clients that read slowly cannot block others. */
 #include "http/wire/readahead.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,30 +13,30 @@
 #include "http/exchange/request_state.h"
 #include "http/wire/mhd.h"
 
-/* Of windows and blocks, in the whole process. */
+/* For the windows and blocks of the whole process. */
 #define BUDGET_BYTES ((size_t)64 << 20)
-/* The first window, so that the first byte is not long in coming; then each is twice the last. */
+/* The first window is small, so that the first byte comes soon; each further one is twice as large. */
 #define WINDOW_FIRST ((size_t)64 * 1024)
 #define WINDOW_MOST  ((size_t)512 * 1024)
-/* What anybody gets, budget or not. */
+/* What every answer gets, budget or not. */
 #define WINDOW_LEAST ((size_t)32 * 1024)
-/* What is handed to the sender at a time, if the budget allows: as much as a send buffer takes. */
+/* Handed to the sender at a time, if the budget allows: about what a send buffer takes. */
 #define BLOCK_MOST ((size_t)256 * 1024)
 
 struct window {
     uint8_t *bytes;
     size_t capacity;
     uint64_t start; /* in the answer */
-    size_t length;  /* 0: nothing to be taken */
+    size_t length;  /* 0: empty */
 };
 
 struct readahead {
-    struct job job; /* first, so that one is the other */
+    struct job job; /* first: casts */
     struct request *request;
     struct mhd *mhd;
     const struct answer *answer;
     struct window windows[2];
-    size_t growing; /* what the next window would have */
+    size_t growing; /* the size of the next window */
     size_t block;
 
     /* The worker's while it fills. */
@@ -45,8 +46,8 @@ struct readahead {
     uint64_t segment_taken;
     struct zt_error error;
 
-    uint64_t begun; /* bytes of the answer that windows were filled with, or are */
-    bool failed;    /* error says why; what was filled before can be taken */
+    uint64_t begun; /* bytes of the answer that were read or are being read */
+    bool failed;    /* see error; what was filled before can still be taken */
     bool awaited;   /* the connection is suspended */
     bool ended;     /* the request is over */
     atomic_bool cancelled;
@@ -57,7 +58,7 @@ static atomic_uint sharers;
 
 /* --- memory --- */
 
-/* As much as the budget and a fair share of it allow, by halves. */
+/* Halves wanted, down to least, until the budget and a fair share of it allow it. */
 static size_t budget_take(size_t wanted, size_t least)
 {
     const size_t share = BUDGET_BYTES / 2 / atomic_load_explicit(&sharers, memory_order_relaxed);
@@ -75,7 +76,10 @@ static size_t budget_take(size_t wanted, size_t least)
 
 static void budget_give(size_t bytes)
 {
-    atomic_fetch_sub(&budget_spent, bytes);
+    const size_t before = atomic_fetch_sub(&budget_spent, bytes);
+
+    assert(before >= bytes);
+    (void)before;
 }
 
 static bool budget_is_spent(void)
@@ -90,7 +94,7 @@ static void window_free(struct window *window)
     *window = (struct window){0};
 }
 
-/* A window of the size that is due, or what there is of it. False when there is no memory for any.
+/* Gives a window the size that is due, or what the budget allows. False if there is no memory at all.
  */
 static bool window_prepare(struct window *window, size_t due)
 {
@@ -122,7 +126,7 @@ static void free_all(struct readahead *ahead)
 
 /* --- filling --- */
 
-/* From one segment. 0: failed. */
+/* Reads from one segment and returns how much; 0 if it fails. */
 static size_t read_piece(struct readahead *ahead, uint8_t *to, size_t room)
 {
     const struct segment *segment = &ahead->answer->segments[ahead->segment];
@@ -159,7 +163,7 @@ static void fill(struct job *job)
     }
 }
 
-/* The window that may be filled next: none while the other is all that the budget has room for. */
+/* The window to be filled next; NULL while both are full, or the budget has room for only one. */
 static struct window *window_to_fill(struct readahead *ahead)
 {
     struct window *first = &ahead->windows[0];
@@ -185,7 +189,7 @@ static size_t due_size(struct readahead *ahead, uint64_t left)
     return due;
 }
 
-/* Begins to fill the next window, unless there is no need or it cannot be yet. */
+/* Begins to fill the next window, unless nothing is left or it has to wait. */
 static void read_on(struct readahead *ahead)
 {
     const uint64_t left = ahead->answer->content_length - ahead->begun;
@@ -199,6 +203,7 @@ static void read_on(struct readahead *ahead)
         ahead->failed = true;
         return;
     }
+    assert(window->length == 0);
     window->start = ahead->begun;
     ahead->wanted = left < window->capacity ? (size_t)left : window->capacity;
     ahead->begun += ahead->wanted;
@@ -207,7 +212,7 @@ static void read_on(struct readahead *ahead)
     workers_submit(ahead->request->server->workers, &ahead->job);
 }
 
-/* On the loop: a window is full, or never will be. */
+/* On the loop: a window is full, or reading has failed. */
 static void on_filled(struct job *job)
 {
     struct readahead *ahead = (struct readahead *)job;
@@ -220,6 +225,7 @@ static void on_filled(struct job *job)
         request_free(request);
         return;
     }
+    assert(ahead->filling != NULL);
     ahead->failed = ahead->error.status != ZT_OK;
     if (!ahead->failed)
         ahead->filling->length = ahead->wanted;
@@ -230,7 +236,7 @@ static void on_filled(struct job *job)
         request_state(request)->transport->resume(request);
 }
 
-/* --- from outside --- */
+/* --- for the sender --- */
 
 struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
 {
@@ -255,7 +261,7 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
     return ahead;
 }
 
-/* The window whose next byte is at position. */
+/* The window that holds the byte at position. */
 static struct window *window_at(struct readahead *ahead, uint64_t position)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -310,8 +316,7 @@ void readahead_cancel(struct readahead *ahead)
 
 bool readahead_end(struct readahead *ahead)
 {
-    if (ahead == NULL)
-        return true;
+    assert(!ahead->ended);
     if (ahead->filling == NULL) {
         free_all(ahead);
         return true;

@@ -1,4 +1,4 @@
-/* Which response carries which answer; measured on loopback beside nginx:
+/* Which response carries which answer. Measured on loopback beside nginx:
  *
  *   memory                                   buffer
  *   up to 64 KiB, in the page cache          buffer or vector over the mapping (sendfile costs more
@@ -6,14 +6,16 @@
  *   up to 64 KiB, not in the page cache      read by a worker, then a buffer
  *   larger, in the page cache, send buffer   buffer or vector over the mapping (uncapped, it starves
  *   capped                                   other connections)
- *   larger, one piece of a file              sendfile from a descriptor of its own
- *   all else                                 a reader that copies what workers read ahead */
+ *   larger, one part of a file               sendfile from a descriptor of its own
+ *   anything else                            a reader that copies what workers read ahead */
 #include "http/wire/sender.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -21,17 +23,94 @@
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 #include "http/wire/mhd.h"
-#include "http/wire/page_cache.h"
 #include "http/wire/readahead.h"
 
 /* Up to this an answer is copied or mapped, never sent by sendfile. */
-#define SMALL_BYTES PAGE_CACHE_EXACT_BYTES
-/* What the library keeps in a connection's memory for a header field beside its text, and for
- * itself: more than it is. */
+#define SMALL_BYTES (64u * 1024)
+/* What the library needs in a connection's memory for a header field besides its text, and for
+ * itself; rounded up. */
 #define HEADER_FIELD_BYTES 80u
 #define MEMORY_RESERVE     1024u
-/* Segments of a small answer that the loop looks at; a worker walks over more of them. */
+/* The most segments of a small answer that the loop looks at itself. */
 #define SMALL_PARTS 64
+
+#define PAGE_BYTES 4096u
+/* Places of a large answer at which the page cache is asked. */
+#define SAMPLES 16
+
+/* --- the page cache, as mincore reports it --- */
+
+/* A segment's bytes in memory, or NULL if they cannot be mapped. */
+static const uint8_t *segment_bytes(const struct segment *segment)
+{
+    const uint8_t *mapping;
+
+    if (segment->kind == SEGMENT_MEMORY)
+        return segment->bytes;
+    mapping = zt_source_map(segment->source);
+    return mapping != NULL ? mapping + segment->offset : NULL;
+}
+
+static bool pages_resident(const uint8_t *bytes, uint64_t length)
+{
+    unsigned char pages[SMALL_BYTES / PAGE_BYTES + 1];
+    const uintptr_t first = (uintptr_t)bytes & ~(uintptr_t)(PAGE_BYTES - 1);
+    const size_t span = (size_t)((uintptr_t)bytes + length - first);
+    const size_t count = (span + PAGE_BYTES - 1) / PAGE_BYTES;
+
+    assert(count <= sizeof(pages));
+    /* If the pages of the system are larger, the call fails and the pages count as absent. */
+    if (mincore((void *)first, span, pages) != 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if ((pages[i] & 1) == 0)
+            return false;
+    return true;
+}
+
+static bool all_resident(const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->segment_count; i++) {
+        const struct segment *segment = &answer->segments[i];
+
+        if (segment->kind != SEGMENT_MEMORY &&
+            !pages_resident(segment_bytes(segment), segment->length))
+            return false;
+    }
+    return true;
+}
+
+/* Walks the segments once; places is in ascending order. */
+static bool samples_resident(const struct answer *answer, const uint64_t *places, unsigned count)
+{
+    uint64_t start = 0;
+    unsigned place = 0;
+
+    for (size_t i = 0; i < answer->segment_count && place < count; i++) {
+        const struct segment *segment = &answer->segments[i];
+
+        for (; place < count && places[place] - start < segment->length; place++)
+            if (segment->kind != SEGMENT_MEMORY &&
+                !pages_resident(segment_bytes(segment) + (places[place] - start), 1))
+                return false;
+        start += segment->length;
+    }
+    return true;
+}
+
+/* Asks about every page of a small answer and about samples of a larger one, so that the work is
+ * bounded. The answer is in memory or mapped. */
+static bool page_cache_holds(const struct answer *answer)
+{
+    uint64_t places[SAMPLES + 1];
+
+    if (answer->content_length <= SMALL_BYTES)
+        return all_resident(answer);
+    for (unsigned i = 0; i < SAMPLES; i++)
+        places[i] = answer->content_length / SAMPLES * i;
+    places[SAMPLES] = answer->content_length - 1;
+    return samples_resident(answer, places, SAMPLES + 1);
+}
 
 /* --- how it is sent --- */
 
@@ -51,8 +130,8 @@ static bool answer_is_mappable(const struct answer *answer)
     return true;
 }
 
-/* Bytes of further requests that the library has read already; at most. */
-static uint64_t bytes_in_line(const struct request *request)
+/* At most how many bytes of further requests the library has read already. */
+static uint64_t pipelined_bytes(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
     const struct connection *connection = request->connection;
@@ -62,31 +141,31 @@ static uint64_t bytes_in_line(const struct request *request)
     return received >= known ? received - known : UINT64_MAX;
 }
 
-/* The library copies the list of parts into the connection's memory, beside the request, the
- * answer's head and what it has read of further requests. Where it does not fit, the library
- * unlocks a mutex that it has not locked, and aborts the program when it destroys it: nothing here
- * may be less than what is used. */
+/* The library copies the list of parts into the connection's memory, beside the request, the head of
+ * the answer and what it has read of further requests. If the list does not fit, the library unlocks
+ * a mutex that it has not locked, and aborts the program when it destroys it: no estimate here may be
+ * less than what is used. */
 static bool parts_fit(struct request *request, const struct answer *answer)
 {
     const struct request_state *state = request_state_const(request);
     uint64_t used =
         MEMORY_RESERVE + state->header_bytes + (uint64_t)state->header_count * HEADER_FIELD_BYTES;
-    const uint64_t in_line = answer->segment_count > 1 ? bytes_in_line(request) : 0;
+    const uint64_t pipelined = answer->segment_count > 1 ? pipelined_bytes(request) : 0;
 
     if (answer->segment_count <= 1)
         return true;
     for (unsigned i = 0; i < answer->field_count; i++)
         used += strlen(answer->fields[i].name) + strlen(answer->fields[i].value) + strlen(": \r\n");
-    if (in_line > CONNECTION_MEMORY || used + in_line > CONNECTION_MEMORY)
+    if (pipelined > CONNECTION_MEMORY || used + pipelined > CONNECTION_MEMORY)
         return false;
-    /* The library takes cookies apart, which takes more than they have bytes. */
+    /* Parsed cookies need more memory than their bytes. */
     return answer->segment_count <=
-               (CONNECTION_MEMORY - used - in_line) / sizeof(struct MHD_IoVec) &&
+               (CONNECTION_MEMORY - used - pipelined) / sizeof(struct MHD_IoVec) &&
            request_header(request, "Cookie") == NULL;
 }
 
-/* Whether sending from where the bytes lie keeps the loop from neither disk nor other connections.
- */
+/* Whether sending from memory or a mapping makes the loop neither wait for a disk nor starve other
+ * connections. */
 static bool mapping_is_good(struct request *request, const struct answer *answer)
 {
     const bool small = answer->content_length <= SMALL_BYTES;
@@ -105,9 +184,9 @@ static bool has_descriptor(const struct answer *answer)
            zt_source_descriptor(answer->segments[0].source) >= 0;
 }
 
-/* --- reading what is small and cold --- */
+/* --- reading what is small and not in the page cache --- */
 
-/* On a worker: touches what the waiting request owns. */
+/* On a worker; touches only what the waiting request owns. */
 static void load(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -127,7 +206,7 @@ static void load(struct request *request)
     zt_error_clear(&state->load_error);
 }
 
-static enum outcome refuse(struct request *request, const struct zt_error *error)
+static enum outcome answer_problem(struct request *request, const struct zt_error *error)
 {
     struct request_state *state = request_state(request);
 
@@ -138,12 +217,12 @@ static enum outcome refuse(struct request *request, const struct zt_error *error
     return OUTCOME_READY;
 }
 
-static enum outcome refuse_without_memory(struct request *request)
+static enum outcome answer_out_of_memory(struct request *request)
 {
     struct zt_error error;
 
     zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to read an answer");
-    return refuse(request, &error);
+    return answer_problem(request, &error);
 }
 
 static enum outcome begin_load(struct request *request)
@@ -151,7 +230,7 @@ static enum outcome begin_load(struct request *request)
     struct request_state *state = request_state(request);
 
     state->loaded = request_allocate(request, (size_t)state->answer.content_length);
-    return state->loaded != NULL ? request_work(request, load) : refuse_without_memory(request);
+    return state->loaded != NULL ? request_work(request, load) : answer_out_of_memory(request);
 }
 
 static enum outcome take_loaded(struct request *request)
@@ -160,8 +239,8 @@ static enum outcome take_loaded(struct request *request)
     struct answer *answer = &state->answer;
 
     if (state->load_error.status != ZT_OK)
-        return refuse(request, &state->load_error);
-    /* The list may be one that others read too. */
+        return answer_problem(request, &state->load_error);
+    /* Not in the list of the representation, which others may share. */
     answer->segments = state->answer_segments;
     answer->segments[0] = (struct segment){
         .kind = SEGMENT_MEMORY, .length = answer->content_length, .bytes = state->loaded};
@@ -177,18 +256,18 @@ static enum outcome begin_ahead(struct request *request)
 
     state->ahead = readahead_begin(request, request->connection->mhd);
     if (state->ahead == NULL)
-        return refuse_without_memory(request);
+        return answer_out_of_memory(request);
     state->sending = SENDING_AHEAD;
     return OUTCOME_WAITING;
 }
 
-/* The first window is full, or the client learns why not: later it is too late for a status. */
+/* The first window is full, or the client learns why not; later it is too late for a status. */
 static enum outcome take_ahead(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
     const struct zt_error *error = readahead_error(state->ahead);
 
-    return error != NULL ? refuse(request, error) : OUTCOME_READY;
+    return error != NULL ? answer_problem(request, error) : OUTCOME_READY;
 }
 
 enum outcome sender_load(struct request *request)
@@ -212,7 +291,7 @@ enum outcome sender_load(struct request *request)
 
 /* --- responses --- */
 
-static ssize_t refuse_to_read(void *context, uint64_t position, char *buffer, size_t size)
+static ssize_t read_nothing(void *context, uint64_t position, char *buffer, size_t size)
 {
     (void)context;
     (void)position;
@@ -223,30 +302,30 @@ static ssize_t refuse_to_read(void *context, uint64_t position, char *buffer, si
 
 static struct MHD_Response *buffer_response(const void *bytes, uint64_t length)
 {
-    /* The library's parameter is not const, yet it never writes to a persistent buffer. */
+    /* The parameter is not const, but the library never writes to a persistent buffer. */
     return MHD_create_response_from_buffer((size_t)length, (void *)(uintptr_t)bytes,
                                            MHD_RESPMEM_PERSISTENT);
 }
 
-/* The library tells a length, or frames a body that is not there, unless the connection ends with
- * it. */
+/* The library sends a length, or the framing of a body that is not there, unless the connection ends
+ * with the answer. */
 static struct MHD_Response *lengthless_response(void)
 {
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, refuse_to_read, NULL, NULL);
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL, NULL);
 
     if (response != NULL)
         MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
     return response;
 }
 
-/* HEAD and 304: the length that is told is of a body which is not sent. */
+/* HEAD and 304: the length is that of a body which is not sent. */
 static struct MHD_Response *bodiless_response(uint64_t length)
 {
     if (length == ANSWER_LENGTH_UNKNOWN)
         return lengthless_response();
     return length == 0 ? buffer_response("", 0)
-                       : MHD_create_response_from_callback(length, 1, refuse_to_read, NULL, NULL);
+                       : MHD_create_response_from_callback(length, 1, read_nothing, NULL, NULL);
 }
 
 static struct MHD_Response *vector_response(const struct answer *answer)
@@ -271,7 +350,7 @@ static struct MHD_Response *mapped_response(const struct answer *answer)
     return buffer_response(segment_bytes(&answer->segments[0]), answer->segments[0].length);
 }
 
-/* Of one more descriptor for each connection, at most; without it, from the mapping. */
+/* Takes one more descriptor for the connection; without it, the answer comes from the mapping. */
 static struct MHD_Response *descriptor_response(const struct answer *answer)
 {
     const struct segment *segment = &answer->segments[0];
@@ -287,7 +366,7 @@ static struct MHD_Response *descriptor_response(const struct answer *answer)
     return response;
 }
 
-/* The connection ends where the bytes do, before the length that was told. */
+/* The connection ends with the bytes, before the announced length. */
 static ssize_t cut(const struct request *request)
 {
     const struct zt_error *error = readahead_error(request_state_const(request)->ahead);
@@ -324,7 +403,7 @@ static struct MHD_Response *body_response(struct request *request)
     return mapped_response(&state->answer);
 }
 
-/* What the library puts before and behind the fields: status line, Date, Content-Length, the empty
+/* The length of what the library adds to the fields: status line, Date, Content-Length, and the empty
  * line. */
 static uint64_t frame_bytes(const struct answer *answer)
 {
@@ -337,7 +416,7 @@ static uint64_t frame_bytes(const struct answer *answer)
     return bytes;
 }
 
-/* Adds to *bytes what the fields take on the wire. */
+/* Adds the length of the fields to *bytes. */
 static bool add_fields(struct MHD_Response *response, const struct answer *answer, bool close,
                        uint64_t *bytes)
 {

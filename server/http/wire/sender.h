@@ -1,5 +1,5 @@
-/* How the segments of an answer become a response of libmicrohttpd, by size and by what the page
- * cache holds. */
+/* From the segments of an answer to a response of libmicrohttpd, by size and by what the page cache
+ * holds. */
 #ifndef HTTP_WIRE_SENDER_H
 #define HTTP_WIRE_SENDER_H
 
@@ -7,12 +7,13 @@
 
 struct MHD_Response;
 
-/* Decides how the answer is sent, and sees to it that its beginning can be without waiting for a
- * disk: WAITING while a worker reads it. When it cannot be read the answer is a problem instead. */
+/* Decides how the answer is sent and makes sure that its beginning can be sent without waiting for a
+ * disk: WAITING while a worker reads it; then it is called again. If it cannot be read, the answer
+ * becomes a problem. */
 enum outcome sender_load(struct request *request);
 
-/* The response of the request's answer, to be destroyed by the caller; NULL when memory is out.
- * close: say so. */
+/* The response for the request's answer, which the caller destroys. close: with Connection: close.
+ * NULL if memory is out. */
 struct MHD_Response *sender_response(struct request *request, bool close);
 
 #endif

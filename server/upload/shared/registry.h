@@ -8,7 +8,7 @@
 
 #include "base/json_write.h"
 #include "base/server.h"
-#include "http/wire/client.h"
+#include "http/wire/connections.h"
 #include "store/store.h"
 
 /* A file is one request's body; the others live from request to request, until they are done or

@@ -574,9 +574,9 @@ static void bodies_nobody_wants_are_dropped_up_to_a_bound(void **state)
     request_free(request);
 }
 
-static bool not_loaded(const struct server *asked)
+static bool not_loaded(const struct catalog *catalog)
 {
-    assert_ptr_equal(asked, &server);
+    (void)catalog;
     return false;
 }
 

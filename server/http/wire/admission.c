@@ -1,0 +1,145 @@
+/* One counter for the process, and a hash table of addresses under one lock: connections are opened
+ * far less often than requests are made. */
+#include "http/wire/admission.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Descriptors for everything but connections: open models, uploads, the state folder, files that
+ * are being sent, and connections over the limit. */
+#define RESERVED_DESCRIPTORS 1024u
+/* Chains stay short up to some thousand addresses. */
+#define BUCKETS 1024
+
+/* --- the process --- */
+
+static atomic_uint admitted;
+
+/* A connection needs one descriptor. The file that it is sent may take a second one out of the
+ * reserve; when there is none the file is sent from its mapping. */
+unsigned admission_limit(const struct config *config)
+{
+    uint64_t limit = (uint64_t)config->limits.connections;
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+        const uint64_t reserved =
+            files.rlim_cur > 2 * RESERVED_DESCRIPTORS ? RESERVED_DESCRIPTORS : files.rlim_cur / 2;
+        const uint64_t allowed = files.rlim_cur - reserved;
+
+        limit = limit < allowed ? limit : allowed;
+    }
+    limit = limit < UINT32_MAX / 2 ? limit : UINT32_MAX / 2;
+    return limit > 0 ? (unsigned)limit : 1;
+}
+
+bool admission_is_open(unsigned limit)
+{
+    return atomic_load_explicit(&admitted, memory_order_relaxed) < limit + ADMISSION_SURPLUS;
+}
+
+bool admission_enter(unsigned limit)
+{
+    return atomic_fetch_add_explicit(&admitted, 1, memory_order_relaxed) < limit;
+}
+
+void admission_leave(void)
+{
+    const unsigned before = atomic_fetch_sub_explicit(&admitted, 1, memory_order_relaxed);
+
+    assert(before > 0);
+    (void)before;
+}
+
+/* --- addresses --- */
+
+struct entry {
+    struct entry *next;
+    unsigned count;
+    uint8_t address[16];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *buckets[BUCKETS];
+
+/* IPv4 addresses are mapped to IPv6, so that there is one kind. */
+static void address_bytes(const struct sockaddr *address, uint8_t out_bytes[16])
+{
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+
+    memset(out_bytes, 0, 16);
+    if (address->sa_family == AF_INET6) {
+        memcpy(out_bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
+    } else if (address->sa_family == AF_INET) {
+        memcpy(out_bytes, mapped, sizeof(mapped));
+        memcpy(out_bytes + 12, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    }
+}
+
+/* The link to the entry of an address, or to the end of its chain. The hash is FNV-1a: an attacker
+ * who chooses addresses gains a longer chain, which the limit on connections bounds. */
+static struct entry **find_link(const uint8_t bytes[16])
+{
+    uint32_t hash = 2166136261u;
+    struct entry **link;
+
+    for (unsigned i = 0; i < 16; i++)
+        hash = (hash ^ bytes[i]) * 16777619u;
+    link = &buckets[hash % BUCKETS];
+    while (*link != NULL && memcmp((*link)->address, bytes, 16) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+static struct entry *add_entry(struct entry **link, const uint8_t bytes[16])
+{
+    struct entry *entry = calloc(1, sizeof(*entry));
+
+    if (entry == NULL)
+        return NULL;
+    memcpy(entry->address, bytes, 16);
+    *link = entry;
+    return entry;
+}
+
+bool admission_enter_address(const struct sockaddr *address, unsigned limit)
+{
+    uint8_t bytes[16];
+    struct entry **link;
+    struct entry *entry;
+    bool entered;
+
+    assert(limit > 0);
+    address_bytes(address, bytes);
+    pthread_mutex_lock(&lock);
+    link = find_link(bytes);
+    entry = *link != NULL ? *link : add_entry(link, bytes);
+    entered = entry != NULL && entry->count < limit;
+    if (entered)
+        entry->count++;
+    pthread_mutex_unlock(&lock);
+    return entered;
+}
+
+void admission_leave_address(const struct sockaddr *address)
+{
+    uint8_t bytes[16];
+    struct entry **link;
+    struct entry *entry;
+
+    address_bytes(address, bytes);
+    pthread_mutex_lock(&lock);
+    link = find_link(bytes);
+    entry = *link;
+    assert(entry != NULL && entry->count > 0);
+    if (--entry->count == 0) {
+        *link = entry->next;
+        free(entry);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,37 @@
+/* What goes past the HTTP library: long bodies, which it reads in small pieces, the answers to them,
+ * and problems at moments at which it takes no answer. The connection ends after each of them. */
+#ifndef HTTP_WIRE_BYPASS_H
+#define HTTP_WIRE_BYPASS_H
+
+#include <stdbool.h>
+
+#include "http/exchange/problem.h"
+
+struct connection;
+struct intake_set;
+struct mhd;
+
+/* The bodies that a loop reads by itself. NULL if memory or descriptors are out. */
+struct intake_set *bypass_intakes_new(struct mhd *mhd);
+
+/* The library has delivered the first piece of a body: reads the rest past it, if that is long and
+ * its operation takes it so; the connection is then suspended until it ends. */
+void bypass_take_body(struct connection *connection, struct request *request);
+
+/* Goes on with the request of a body that was read past the library, and sends its answer when that
+ * is decided. */
+void bypass_advance(struct connection *connection);
+
+/* A problem as it is sent without a request's reply. */
+struct bypass_problem {
+    enum problem problem;
+    const char *reason; /* the reason phrase of its status */
+    const char *fields; /* further header fields, each with its CR LF */
+    const char *detail; /* without characters that JSON escapes */
+};
+
+/* Sends a problem as far as the socket's buffer takes it. Nothing of another answer may have been
+ * sent before it, and nothing may be after it. */
+void bypass_send_problem(int descriptor, const struct bypass_problem *problem, const char *id);
+
+#endif

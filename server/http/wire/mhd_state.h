@@ -1,0 +1,45 @@
+/* The state of a loop's HTTP library, for the files of the wire that share it. */
+#ifndef HTTP_WIRE_MHD_STATE_H
+#define HTTP_WIRE_MHD_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "http/wire/connections.h"
+#include "http/wire/hangups.h"
+#include "http/wire/linger.h"
+
+struct MHD_Daemon;
+
+struct mhd {
+    struct MHD_Daemon *daemon;
+    struct server *server;
+    struct loop *loop;
+    pthread_t thread; /* the loop's, once it runs */
+    bool running;
+    struct connections connections;
+    struct hangups hangups;
+    struct linger_set linger;
+    struct intake_set *intakes;
+    uint64_t now_ms; /* as of the last mhd_update_clock */
+    unsigned connection_limit;
+    unsigned address_limit; /* 0: none */
+    unsigned waiting;       /* suspended connections, and work that outlives its request */
+    atomic_uint active;
+    bool draining;
+    bool cutting;
+};
+
+static inline void mhd_update_clock(struct mhd *mhd)
+{
+    mhd->now_ms = (uint64_t)clock_coarse_ms();
+}
+
+/* For assertions: whether this is the thread that may touch it. */
+static inline bool mhd_is_own_thread(const struct mhd *mhd)
+{
+    return !mhd->running || pthread_equal(mhd->thread, pthread_self()) != 0;
+}
+
+#endif

@@ -1,0 +1,127 @@
+"""Who may connect: the limit on the connections of the process, the limit for each address, and what the client that is
+one too many learns."""
+
+import contextlib
+import socket
+
+import pytest
+
+from wire import connect, eventually, read_head, read_until_closed
+
+LIMIT = 40
+LOOPS = 16
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def start(start_server, folder, **limits):
+    environment = {f"ZTSERVE_LIMITS_{name.upper()}": str(value) for name, value in limits.items()}
+    return start_server(folder, environment={**environment, "ZTSERVE_THREADS": str(LOOPS)})
+
+
+@pytest.fixture
+def server(start_server, tmp_path):
+    return start(start_server, tmp_path, connections=LIMIT)
+
+
+def status_of(connection):
+    connection.sendall(HEALTH)
+    return read_head(connection)[0]
+
+
+def connect_many(stack, server, count):
+    return [stack.enter_context(connect(server)) for _ in range(count)]
+
+
+def assert_overloaded(received):
+    head, _, body = received.partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    fields = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines[1:])}
+    assert lines[0] == "HTTP/1.1 503 Service Unavailable", received
+    assert int(fields["retry-after"]) > 0 and fields["connection"] == "close"
+    assert int(fields["content-length"]) == len(body)
+    assert b'"code":"overloaded"' in body and fields["x-request-id"].encode() in body
+
+
+def test_every_connection_up_to_the_limit_is_answered(server):
+    """However the kernel spreads them over the loops."""
+    with contextlib.ExitStack() as stack:
+        for connection in connect_many(stack, server, LIMIT):
+            assert status_of(connection) == 200
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_connection_over_the_limit_gets_503_and_is_closed(server, asks):
+    with contextlib.ExitStack() as stack:
+        connections = connect_many(stack, server, LIMIT)
+        assert [status_of(connection) for connection in connections] == [200] * LIMIT
+        for _ in range(3):
+            with connect(server) as surplus:
+                if asks:
+                    surplus.sendall(HEALTH)
+                assert_overloaded(read_until_closed(surplus))
+        assert [status_of(connection) for connection in connections] == [200] * LIMIT
+
+
+def is_served(server):
+    with connect(server) as connection:
+        return status_of(connection) == 200
+
+
+def test_connections_are_admitted_again_when_others_close(server):
+    for _ in range(3):
+        with contextlib.ExitStack() as stack:
+            for connection in connect_many(stack, server, LIMIT + 10):
+                connection.sendall(HEALTH)
+        eventually(lambda: is_served(server))
+
+
+def test_far_too_many_connections_are_closed(server):
+    """Those that are told so are bounded too."""
+    with contextlib.ExitStack() as stack:
+        answers = []
+        for connection in connect_many(stack, server, LIMIT + 200):
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(HEALTH)
+            try:
+                answers.append(read_head(connection)[0])
+            except (ConnectionError, ValueError, IndexError, AssertionError):
+                answers.append(None)
+        assert answers.count(200) >= LIMIT
+        assert set(answers) <= {200, 503, None} and answers.count(503) > 0
+    eventually(lambda: is_served(server))
+
+
+def test_connections_that_asked_nothing_leave_their_address(start_server, tmp_path):
+    server = start(start_server, tmp_path, connections_per_address=4)
+    for _ in range(20):
+        connect(server).close()
+
+    def four_are_served():
+        with contextlib.ExitStack() as stack:
+            try:
+                return [status_of(connection) for connection in connect_many(stack, server, 4)] == [200] * 4
+            except (ConnectionError, ValueError, IndexError, AssertionError):
+                return False
+
+    eventually(four_are_served)
+
+
+def test_one_more_connection_of_an_address_is_closed(start_server, tmp_path):
+    server = start(start_server, tmp_path, connections_per_address=4)
+    with contextlib.ExitStack() as stack:
+        for connection in connect_many(stack, server, 4):
+            assert status_of(connection) == 200
+        with connect(server) as fifth, contextlib.suppress(ConnectionError):
+            fifth.sendall(HEALTH)
+            assert fifth.recv(1) == b""
+
+
+def test_a_refusal_reaches_a_client_that_sends_its_whole_body_first(start_server, tmp_path):
+    server = start_server(tmp_path)
+    size = 16 << 20
+    with connect(server) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+        connection.sendall(f"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode())
+        connection.sendall(bytes(size))
+        status, fields, _ = read_head(connection)
+        assert status == 403 and fields["connection"] == "close"

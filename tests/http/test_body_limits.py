@@ -1,0 +1,68 @@
+"""How long a body may be: lengths that no file has, and upload.max_bytes to the byte."""
+
+import pytest
+
+from wire import assert_problem, ask, connect, model_path, read_head, read_until_closed
+
+LIMIT = 300_000
+
+
+@pytest.fixture(scope="module")
+def server(share_server, folder):
+    return share_server(folder, "--writable", environment={"ZTSERVE_UPLOAD_MAX_BYTES": str(LIMIT)})
+
+
+@pytest.mark.parametrize("length", [LIMIT + 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 2])
+@pytest.mark.parametrize("target", ["/v1/models/m", "/v1/models"])
+def test_length_that_no_body_may_have_is_413(server, length, target):
+    method = "PUT" if target.endswith("/m") else "GET"
+    length = length if method == "PUT" else max(length, 1 << 60)
+    with connect(server) as connection:
+        connection.sendall(f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        received = read_until_closed(connection)
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ") and b'"code":"too-large"' in body, received
+
+
+@pytest.mark.parametrize("length", [(1 << 64) - 1, 1 << 64, 10**30])
+def test_length_that_64_bits_do_not_hold_is_413(server, length):
+    """The HTTP library answers these by itself."""
+    with connect(server) as connection:
+        connection.sendall(f"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        assert read_until_closed(connection).startswith(b"HTTP/1.1 413 ")
+
+
+def put_chunked(server, name, length):
+    """In chunks of 64 KiB and a rest, so that the last of them alone can pass the limit."""
+    sizes = [65536] * (length // 65536) + [length % 65536]
+    body = b"".join(b"%x\r\n%b\r\n" % (size, bytes(size)) for size in sizes if size) + b"0\r\n\r\n"
+    with connect(server) as connection:
+        connection.sendall(f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        connection.sendall(body)
+        return read_head(connection)[0]
+
+
+@pytest.mark.parametrize("over, status", [(0, 422), (1, 413), (4096, 413), (65536, 413)])
+def test_chunked_body_is_limited_to_the_byte(server, name, over, status):
+    assert put_chunked(server, name, LIMIT + over) == status
+
+
+@pytest.mark.parametrize("over, status", [(0, 422), (1, 413)])
+def test_declared_body_is_limited_to_the_byte(server, name, over, status):
+    answer = ask(server, "PUT", model_path(name), body=bytes(LIMIT + over))
+    assert_problem(answer, status, "invalid-model" if status == 422 else "too-large")
+
+
+@pytest.mark.parametrize("host", ["a b", "a/b", "user@a", "a:b", "[::1", "a:80:80"])
+def test_host_that_is_none_is_400(server, host):
+    with connect(server) as connection:
+        connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        received = read_until_closed(connection)
+    assert received.startswith(b"HTTP/1.1 400 ") and b'"code":"invalid-request"' in received, received
+
+
+@pytest.mark.parametrize("host", ["", "a", "a:", "a:80", "127.0.0.1:8080", "[::1]:80", "a%20b", "my_host"])
+def test_host_of_the_grammar_is_served(server, host):
+    with connect(server) as connection:
+        connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert read_head(connection)[0] == 200
