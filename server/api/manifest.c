@@ -79,14 +79,6 @@ static struct selection *read_selection(struct request *request)
 
 /* --- the answer --- */
 
-static struct manifest_source source_of(const struct generation *generation)
-{
-    return (struct manifest_source){.name = generation_name(generation),
-                                    .path = generation->path,
-                                    .etag = generation->etag,
-                                    .modified_ns = generation->identity.modified_ns};
-}
-
 /* Every text follows its length, so that different selections have different descriptions. */
 static void describe(FILE *stream, const struct selection *selection, const char *what)
 {
@@ -184,7 +176,7 @@ static bool is_long_work(const struct zt_model *model, const struct manifest_sel
 static void write_selection(struct request *request)
 {
     struct selection *selection = request->context;
-    const struct manifest_source source = source_of(request->generation);
+    const struct manifest_source source = manifest_source_of(request->generation);
 
     manifest_write(selection->reply.json, request->generation->model, &source,
                    &selection->manifest);
@@ -230,7 +222,7 @@ static void write_object(struct request *request)
 {
     struct selection *selection = request->context;
     const struct zt_model *model = request->generation->model;
-    const struct manifest_source source = source_of(request->generation);
+    const struct manifest_source source = manifest_source_of(request->generation);
     const struct zt_object *object = zt_model_find(model, request->names[1]);
 
     manifest_write_object(selection->reply.json, model, object, &source,

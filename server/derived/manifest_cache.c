@@ -1,26 +1,28 @@
-/* The whole manifest's JSON and its compressed forms, each made once for each generation: a small
- * text at once, all else by a worker while all who asked wait for the one result.
+/* The JSON of a whole manifest, plain and in each content coding, made once for each generation.
+ * Small texts are written at once; a worker makes the others, and all who ask wait for the one
+ * result.
  *
- * They stay as long as the generation: the text, which cannot be many times as long as the manifest
- * in the file, and a tenth or so of it for each coding that somebody asked for. */
+ * The texts live as long as the generation. The length of the JSON is bounded by that of the
+ * manifest, and a coded text is about a tenth of it. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "derived/manifest_json.h"
 #include "zt/coding.h"
 
-/* Manifests up to this size are written within about 100 µs, so the loop does it itself. */
+/* Manifests up to this size take about 100 µs at most, so the loop writes them itself. */
 #define INLINE_MANIFEST_BYTES 16384
-/* Larger ones take longer than about 10 ms to write or to compress. */
+/* Larger ones take more than about 10 ms to write or to compress. */
 #define LONG_MANIFEST_BYTES 262144
-/* CODING_IDENTITY, CODING_ZSTD, CODING_GZIP. */
-#define FORMS CODING_NONE
+/* CODING_IDENTITY, CODING_ZSTD, CODING_GZIP */
+#define CODINGS CODING_NONE
 
-enum form_state { FORM_EMPTY, FORM_WORKING, FORM_DONE, FORM_TOO_LONG, FORM_FAILED };
+enum text_state { TEXT_EMPTY, TEXT_WORKING, TEXT_DONE, TEXT_TOO_LONG, TEXT_FAILED };
 
-/* One form of it: constant from FORM_DONE on. */
-struct form {
-    enum form_state state;
+/* The text in one coding; constant from TEXT_DONE on. */
+struct coded_text {
+    enum text_state state;
     char *bytes;
     size_t length;
 };
@@ -29,8 +31,8 @@ struct form {
 struct manifest_cache {
     struct side_table base;
     pthread_mutex_t lock;
-    struct form forms[FORMS];
-    struct waiter *waiters[FORMS];
+    struct coded_text texts[CODINGS];
+    struct waiter *waiters[CODINGS];
 };
 
 struct making {
@@ -44,13 +46,13 @@ static void free_cache(struct side_table *table, const struct generation *genera
     struct manifest_cache *cache = (struct manifest_cache *)table;
 
     (void)generation;
-    for (unsigned i = 0; i < FORMS; i++)
-        free(cache->forms[i].bytes);
+    for (unsigned i = 0; i < CODINGS; i++)
+        free(cache->texts[i].bytes);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
 
-/* Made if need be; NULL when memory is out. */
+/* The table, made if necessary; NULL if memory is out. */
 static struct manifest_cache *cache_of(struct generation *generation)
 {
     struct side_table *table = generation_side_table(generation, SIDE_TABLE_MANIFEST);
@@ -67,13 +69,17 @@ static struct manifest_cache *cache_of(struct generation *generation)
                                                       &cache->base);
 }
 
-/* Gives back what the growing of the text took too much. */
-static struct form write_whole(const struct generation *generation)
+struct manifest_source manifest_source_of(const struct generation *generation)
 {
-    const struct manifest_source source = {.name = generation_name(generation),
-                                           .path = generation->path,
-                                           .etag = generation->etag,
-                                           .modified_ns = generation->identity.modified_ns};
+    return (struct manifest_source){.name = generation_name(generation),
+                                    .path = generation->path,
+                                    .etag = generation->etag,
+                                    .modified_ns = generation->identity.modified_ns};
+}
+
+static struct coded_text write_whole(const struct generation *generation)
+{
+    const struct manifest_source source = manifest_source_of(generation);
     struct json json;
     char *fitted;
 
@@ -81,40 +87,43 @@ static struct form write_whole(const struct generation *generation)
     manifest_write(&json, generation->model, &source, NULL);
     if (json.failed) {
         json_free(&json);
-        return (struct form){.state = json.too_long ? FORM_TOO_LONG : FORM_FAILED};
+        return (struct coded_text){.state = json.too_long ? TEXT_TOO_LONG : TEXT_FAILED};
     }
+    /* Returns the memory that growth left over. */
     fitted = realloc(json.text, json.length);
-    return (struct form){FORM_DONE, fitted != NULL ? fitted : json.text, json.length};
+    return (struct coded_text){TEXT_DONE, fitted != NULL ? fitted : json.text, json.length};
 }
 
-static struct form compress(enum coding coding, const struct form *whole)
+static struct coded_text compress(enum coding coding, const struct coded_text *whole)
 {
     enum zt_coding means = coding == CODING_ZSTD ? ZT_CODING_ZSTD : ZT_CODING_GZIP;
     uint8_t *bytes;
     size_t length;
 
+    assert(whole->state == TEXT_DONE);
     if (zt_coding_encode(means, whole->bytes, whole->length, &bytes, &length, NULL) != ZT_OK)
-        return (struct form){.state = FORM_FAILED};
-    return (struct form){FORM_DONE, (char *)bytes, length};
+        return (struct coded_text){.state = TEXT_FAILED};
+    return (struct coded_text){TEXT_DONE, (char *)bytes, length};
 }
 
-/* What is compressed is there: it is asked for first. */
-static struct form make(struct generation *generation, enum coding coding)
+/* The plain text is made before the others. */
+static struct coded_text make(struct generation *generation, enum coding coding)
 {
     if (coding == CODING_IDENTITY)
         return write_whole(generation);
-    return compress(coding, &cache_of(generation)->forms[CODING_IDENTITY]);
+    return compress(coding, &cache_of(generation)->texts[CODING_IDENTITY]);
 }
 
 static void run_making(struct job *job)
 {
     struct making *making = (struct making *)job;
     struct manifest_cache *cache = cache_of(making->generation);
-    struct form made = make(making->generation, making->coding);
+    struct coded_text made = make(making->generation, making->coding);
     struct waiter *waiter;
 
     pthread_mutex_lock(&cache->lock);
-    cache->forms[making->coding] = made;
+    assert(cache->texts[making->coding].state == TEXT_WORKING && made.state > TEXT_WORKING);
+    cache->texts[making->coding] = made;
     waiter = cache->waiters[making->coding];
     cache->waiters[making->coding] = NULL;
     pthread_mutex_unlock(&cache->lock);
@@ -123,41 +132,42 @@ static void run_making(struct job *job)
     free(making);
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static void begin(struct workers *workers, struct generation *generation, enum coding coding)
 {
-    struct form *form = &cache_of(generation)->forms[coding];
+    struct coded_text *text = &cache_of(generation)->texts[coding];
     struct making *making = NULL;
 
+    assert(text->state == TEXT_EMPTY);
     if (coding != CODING_IDENTITY || generation->model->manifest_length > INLINE_MANIFEST_BYTES)
         making = calloc(1, sizeof(*making));
     if (making == NULL) {
-        *form = make(generation, coding);
+        *text = make(generation, coding);
         return;
     }
     making->job.run = run_making;
     making->generation = generation_hold(generation);
     making->coding = coding;
-    form->state = FORM_WORKING;
+    text->state = TEXT_WORKING;
     if (generation->model->manifest_length > LONG_MANIFEST_BYTES)
         workers_submit_long(workers, &making->job);
     else
         workers_submit(workers, &making->job);
 }
 
-static enum manifest_answer answer(struct form *form, struct zt_text *out_text)
+static enum manifest_answer answer(struct coded_text *text, struct zt_text *out_text)
 {
-    switch (form->state) {
-    case FORM_WORKING:
+    switch (text->state) {
+    case TEXT_WORKING:
         return MANIFEST_PENDING;
-    case FORM_DONE:
-        *out_text = (struct zt_text){form->bytes, form->length};
+    case TEXT_DONE:
+        *out_text = (struct zt_text){text->bytes, text->length};
         return MANIFEST_READY;
-    case FORM_TOO_LONG:
+    case TEXT_TOO_LONG:
         return MANIFEST_TOO_LONG;
     default:
-        /* Memory may be there the next time. */
-        form->state = FORM_EMPTY;
+        /* The next request tries again: there may be memory then. */
+        text->state = TEXT_EMPTY;
         return MANIFEST_FAILED;
     }
 }
@@ -166,16 +176,16 @@ static enum manifest_answer ask(struct workers *workers, struct generation *gene
                                 enum coding coding, struct waiter *waiter, struct zt_text *out_text)
 {
     struct manifest_cache *cache = cache_of(generation);
-    struct form *form;
+    struct coded_text *text;
     enum manifest_answer given;
 
     if (cache == NULL)
         return MANIFEST_FAILED;
-    form = &cache->forms[coding];
+    text = &cache->texts[coding];
     pthread_mutex_lock(&cache->lock);
-    if (form->state == FORM_EMPTY)
+    if (text->state == TEXT_EMPTY)
         begin(workers, generation, coding);
-    given = answer(form, out_text);
+    given = answer(text, out_text);
     if (given == MANIFEST_PENDING) {
         waiter->next = cache->waiters[coding];
         cache->waiters[coding] = waiter;

@@ -1,38 +1,32 @@
-/* Manifests as JSON (http-api, section 3), written in one pass without a tree: a hundred thousand
- * objects are ordinary. */
+/* Writes manifests as JSON (http-api, section 3) in one pass, without a tree: models of a hundred
+ * thousand objects are ordinary. */
 #include "derived/manifest_json.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/buffer.h"
 #include "base/glob.h"
 #include "http/fields/href.h"
 #include "zt/attributes.h"
 
-/* One object's name is repeated in the hrefs of all its components, so a hostile manifest could be
- * shown as a text many times its size. Real ones grow by less than 20 times beside their fixed
- * part. */
+/* The hrefs of all its components repeat an object's name, so the JSON of a hostile manifest
+ * could be many times as long as the manifest. Besides a fixed part, real ones grow less than 20
+ * times. */
 #define GROWTH_LIMIT     64
 #define TEXT_SLACK_BYTES (UINT64_C(4) << 20)
 #define NS_PER_SECOND    INT64_C(1000000000)
 
-/* Attributes as JSON, gathered before they go into the text as one value. */
-struct gathered {
-    char *text;
-    size_t length;
-    size_t capacity;
-    bool failed;
-};
-
+/* What one call writes, and with what. */
 struct scribe {
     struct json *json;
     const struct zt_model *model;
     const struct manifest_source *source;
     struct href href;
-    size_t objects_length; /* of "/v1/models/<name>/objects/" in href */
-    struct gathered attributes;
-    struct glob_set *globs; /* NULL: all objects */
+    size_t objects_length;       /* of "/v1/models/<name>/objects/" in href */
+    struct zt_buffer attributes; /* as JSON, before they become a value of the text */
+    struct glob_set *globs;      /* NULL: all objects */
     unsigned fields;
     uint64_t limit_bytes;
 };
@@ -57,30 +51,14 @@ static void scribe_end(struct scribe *scribe)
         scribe->json->failed = true;
     href_free(&scribe->href);
     glob_set_free(scribe->globs);
-    free(scribe->attributes.text);
+    zt_buffer_free(&scribe->attributes);
 }
 
 /* --- attributes --- */
 
-static void gather(void *context, const char *text, size_t length)
+static void append(void *buffer, const char *text, size_t length)
 {
-    struct gathered *gathered = context;
-
-    if (!gathered->failed && length > gathered->capacity - gathered->length) {
-        size_t capacity = 2 * (gathered->length + length) + 256;
-        char *grown = realloc(gathered->text, capacity);
-
-        if (grown == NULL) {
-            gathered->failed = true;
-        } else {
-            gathered->text = grown;
-            gathered->capacity = capacity;
-        }
-    }
-    if (!gathered->failed) {
-        memcpy(gathered->text + gathered->length, text, length);
-        gathered->length += length;
-    }
+    zt_buffer_append(buffer, text, length);
 }
 
 static void write_attributes(struct scribe *scribe, const void *bytes, size_t length)
@@ -93,11 +71,11 @@ static void write_attributes(struct scribe *scribe, const void *bytes, size_t le
         return;
     }
     scribe->attributes.length = 0;
-    if (zt_attributes_write_json((struct zt_text){bytes, length}, gather, &scribe->attributes,
+    if (zt_attributes_write_json((struct zt_text){bytes, length}, append, &scribe->attributes,
                                  &error) != ZT_OK)
         scribe->attributes.failed = true;
     if (!scribe->attributes.failed)
-        json_raw(scribe->json, scribe->attributes.text, scribe->attributes.length);
+        json_raw(scribe->json, (const char *)scribe->attributes.bytes, scribe->attributes.length);
 }
 
 /* --- components --- */
@@ -121,6 +99,7 @@ static void write_component_href(struct scribe *scribe, const struct zt_object *
 
     if (!href_can_hold(zt_object_name(object)) || !href_can_hold(zt_component_name(component)))
         return;
+    assert(href->failed || href->length >= scribe->objects_length);
     href_cut(href, scribe->objects_length);
     href_segment(href, zt_object_name(object));
     href_plain(href, "/");
@@ -157,6 +136,7 @@ static void write_component(struct scribe *scribe, const struct zt_object *objec
     if (component->shard != 0) {
         const struct zt_shard *shard = &scribe->model->shards[component->shard - 1];
 
+        assert(component->shard <= scribe->model->shard_count);
         write_text(json, "shard", shard->name, shard->name_length);
     }
     if (scribe->source->path != NULL)
@@ -220,8 +200,7 @@ bool manifest_fields_parse(struct zt_text text, unsigned *out_fields)
         unsigned bit = 0;
 
         for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-            if (strlen(names[i]) == end - begin &&
-                memcmp(names[i], text.bytes + begin, end - begin) == 0)
+            if (zt_text_is((struct zt_text){text.bytes + begin, end - begin}, names[i]))
                 bit = 1U << i;
         if (bit == 0)
             return false;
@@ -232,23 +211,9 @@ bool manifest_fields_parse(struct zt_text text, unsigned *out_fields)
     return true;
 }
 
-static bool has_prefix(struct zt_text name, struct zt_text prefix)
-{
-    return name.length >= prefix.length &&
-           (prefix.length == 0 || memcmp(name.bytes, prefix.bytes, prefix.length) == 0);
-}
-
-static bool is_before(struct zt_text name, struct zt_text prefix)
-{
-    size_t shared = name.length < prefix.length ? name.length : prefix.length;
-    int order = shared > 0 ? memcmp(name.bytes, prefix.bytes, shared) : 0;
-
-    return order != 0 ? order < 0 : name.length < prefix.length;
-}
-
-/* The first object that is not before the prefix: objects are sorted, so those that have it follow
- * one another. */
-static uint32_t first_with(const struct zt_model *model, struct zt_text prefix)
+/* The first object whose name does not sort before the prefix. Objects are sorted, so those whose
+ * names start with it follow. */
+static uint32_t find_first(const struct zt_model *model, struct zt_text prefix)
 {
     uint32_t low = 0;
     uint32_t high = model->object_count;
@@ -256,7 +221,7 @@ static uint32_t first_with(const struct zt_model *model, struct zt_text prefix)
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (is_before(zt_object_name(&model->objects[middle]), prefix))
+        if (zt_text_compare(zt_object_name(&model->objects[middle]), prefix) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -270,11 +235,11 @@ static void write_objects(struct scribe *scribe, const struct manifest_selection
 
     json_key_string(scribe->json, "objects");
     json_object_begin(scribe->json);
-    for (uint32_t i = first_with(model, selection->prefix);
+    for (uint32_t i = find_first(model, selection->prefix);
          i < model->object_count && !scribe->json->failed; i++) {
         struct zt_text name = zt_object_name(&model->objects[i]);
 
-        if (!has_prefix(name, selection->prefix))
+        if (!zt_text_starts_with(name, selection->prefix))
             break;
         if (scribe->globs == NULL || glob_set_matches(scribe->globs, name)) {
             json_key(scribe->json, name);

@@ -1,6 +1,7 @@
-/* Verdicts about stored frames: a byte a component, there from the first one on. */
+/* Keeps one verdict a component in a side table that the first verdict creates. */
 #include "derived/passthrough.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "verify/verifier.h"
@@ -16,7 +17,7 @@ struct passthrough {
 
 bool passthrough_is_possible(const struct zt_component *component)
 {
-    /* What is swapped or turned once it is decompressed is not what a client would find. */
+    /* Such components are converted after decompression, which a client would not do. */
     if (component->big_endian || component->arrangement != NULL)
         return false;
     return component->encoding == ZT_ENCODING_ZSTD ||
@@ -46,7 +47,7 @@ bool passthrough_is_known(struct generation *generation, uint32_t component, boo
     return true;
 }
 
-/* NULL when memory is out: then the next request walks again. */
+/* NULL if memory is out: then the next request reads the frames again. */
 static struct passthrough *attach(struct generation *generation)
 {
     struct passthrough *table = passthrough_of(generation);
@@ -69,6 +70,7 @@ bool passthrough_find(struct generation *generation, uint32_t component)
     struct passthrough *table;
     bool fit;
 
+    assert(component < generation->model->component_count && passthrough_is_possible(stored));
     if (zt_zstd_fits_all(zt_files_source(&files, stored), stored, &fit, NULL) != ZT_OK)
         return false;
     table = attach(generation);

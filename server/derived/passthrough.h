@@ -1,20 +1,20 @@
-/* Which components may go out as they are stored, as the content coding zstd: those whose frames
- * every decoder takes (RFC 9659). Found by walking over the frames once for each version of a file.
- */
+/* Which components may be sent as they are stored, as the content coding zstd: those whose frames
+ * every decoder accepts (RFC 9659). The frames are read once for each version of a file. */
 #ifndef DERIVED_PASSTHROUGH_H
 #define DERIVED_PASSTHROUGH_H
 
 #include "catalog/generation.h"
 
-/* Whether decompressing its zstd frames is all that gives a component's bytes, so that there is
- * something to find out. */
+/* Whether a component's bytes are just what its zstd frames decompress to, so that the frames
+ * decide. */
 bool passthrough_is_possible(const struct zt_component *component);
 
-/* False: nobody has found out yet. Never waits. */
+/* False: not known yet. Never waits. */
 bool passthrough_is_known(struct generation *generation, uint32_t component, bool *out_fit);
 
-/* Finds out and remembers; several may do so at once. Reads the headers of all blocks: on a worker.
- * Bytes that cannot be read are told as unfit, and not remembered. */
+/* Finds out and remembers, for a passthrough_is_possible component; from any thread. Reads the
+ * headers of all blocks, so call it on a worker. Bytes that cannot be read are unfit, but not
+ * remembered as such. */
 bool passthrough_find(struct generation *generation, uint32_t component);
 
 #endif
