@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "cbor/cbor_read.h"
 
 /* As zt_names_sort wants it. */
 struct zt_attribute_key {
     const char *bytes;
     uint32_t length;
-    size_t pair_at; /* in the list's pairs */
-    size_t pair_length;
+    uint32_t pair_at; /* in the list's pairs */
 };
 
 static enum zt_status fail_memory(struct zt_error *error)
@@ -20,29 +20,16 @@ static enum zt_status fail_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* The pair added last ends where the pairs do. */
-static void end_pair(struct zt_attribute_list *list)
-{
-    struct zt_attribute_key *last;
-
-    if (list->key_count == 0)
-        return;
-    last = &list->keys[list->key_count - 1];
-    assert(last->pair_at <= list->pairs.length);
-    last->pair_length = list->pairs.length - last->pair_at;
-}
-
 enum zt_status zt_attribute_list_key(struct zt_attribute_list *list, struct zt_text key,
                                      struct zt_error *error)
 {
     assert(key.length <= UINT32_MAX);
-    assert(list->key_count == list->count);
+    assert(list->key_count == list->count && list->pairs.length <= UINT32_MAX);
     if (zt_array_reserve(&list->keys, &list->key_capacity, list->key_count + 1, sizeof(*list->keys),
                          UINT32_MAX) != ZT_OK)
         return fail_memory(error);
-    end_pair(list);
-    list->keys[list->key_count++] = (struct zt_attribute_key){
-        .bytes = key.bytes, .length = (uint32_t)key.length, .pair_at = list->pairs.length};
+    list->keys[list->key_count++] =
+        (struct zt_attribute_key){key.bytes, (uint32_t)key.length, (uint32_t)list->pairs.length};
     list->count++;
     zt_cbor_put_text(&list->pairs, key);
     return list->pairs.failed ? fail_memory(error) : ZT_OK;
@@ -68,7 +55,6 @@ enum zt_status zt_attribute_list_check(struct zt_attribute_list *list,
 
     if (list->key_count == 0)
         return ZT_OK;
-    end_pair(list);
     status = zt_names_sort(&keys, error);
     second = status == ZT_OK ? zt_names_duplicate(&keys) : 0;
     if (second == 0)
@@ -79,15 +65,29 @@ enum zt_status zt_attribute_list_check(struct zt_attribute_list *list,
                    zt_builder_offset_of(builder, one > other ? one : other), "a key occurs twice");
 }
 
+/* The pair that begins at a position of the list's pairs. */
+static struct zt_text pair_at(const struct zt_attribute_list *list, uint32_t at)
+{
+    struct zt_cbor_reader reader;
+    struct zt_text span;
+
+    zt_cbor_reader_init(&reader, list->pairs.bytes + at, list->pairs.length - at, 0, ZT_CBOR_ZT1,
+                        NULL);
+    for (unsigned i = 0; i < 2; i++)
+        if (zt_cbor_pass_span(&reader, &span, NULL) != ZT_OK)
+            assert(!"pairs that were written here can be read");
+    return (struct zt_text){(const char *)reader.bytes, reader.position};
+}
+
 static void copy_pairs(const struct zt_attribute_list *list, uint8_t *to)
 {
-    const uint8_t *pairs = list->pairs.bytes;
-
     if (!list->is_by_name && list->count > 0)
-        memcpy(to, pairs, list->pairs.length);
+        memcpy(to, list->pairs.bytes, list->pairs.length);
     for (size_t i = 0; list->is_by_name && i < list->key_count; i++) {
-        memcpy(to, pairs + list->keys[i].pair_at, list->keys[i].pair_length);
-        to += list->keys[i].pair_length;
+        struct zt_text pair = pair_at(list, list->keys[i].pair_at);
+
+        memcpy(to, pair.bytes, pair.length);
+        to += pair.length;
     }
 }
 
