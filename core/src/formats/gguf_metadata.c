@@ -311,7 +311,7 @@ static enum zt_status encode_value(struct zt_cursor *cursor, enum gguf_value typ
 
 /* --- pairs --- */
 
-/* Reads the alignment without moving the cursor, which stands at the value. */
+/* Reads the alignment, which is at the cursor, without moving it. */
 static enum zt_status peek_alignment(struct gguf_reading *reading, enum gguf_value type,
                                      struct zt_error *error)
 {

@@ -86,7 +86,7 @@ struct member {
     bool is_required;
 };
 
-/* Reads an object whose bracket was read; keys that are not known are passed over. */
+/* Reads the rest of an object whose bracket has been read; unknown keys are passed over. */
 static enum zt_status read_members(struct reading *reading, const struct member *members,
                                    unsigned count, void *context, struct zt_error *error)
 {

@@ -31,7 +31,8 @@ struct snapshot {
     uint32_t checksum;
     uint32_t tensor_count;
     uint32_t string_count;
-    uint64_t pool_at;     /* the strings' characters */
+    uint64_t pool_at; /* the strings' characters */
+    uint32_t pool_length;
     uint64_t tensors_at;  /* the first record */
     uint64_t data_tag_at; /* "BUF!", where the checksum's cover ends */
 };
@@ -41,7 +42,10 @@ bool mag_is_snapshot(const uint8_t *head)
     return memcmp(head + HEADER_BYTES, "SRP!", 4) == 0;
 }
 
-/* --- where things lie --- */
+/* --- where the sections are ---
+ *
+ * The survey goes over the file, what follows reads the manifest's bytes. A file that is changed
+ * meanwhile breaks no bounds: they are checked again. */
 
 static enum zt_status take_tag(struct zt_cursor *cursor, const char *tag, struct zt_error *error)
 {
@@ -76,18 +80,17 @@ static enum zt_status read_header(struct zt_cursor *cursor, struct snapshot *sna
 static enum zt_status pass_strings(struct zt_cursor *cursor, struct snapshot *snapshot,
                                    struct zt_error *error)
 {
-    uint32_t length = 0;
     enum zt_status status = zt_cursor_u32(cursor, &snapshot->string_count, error);
 
     if (status == ZT_OK)
         status = zt_cursor_skip(cursor, 4 * (uint64_t)snapshot->string_count, error);
     if (status == ZT_OK)
-        status = zt_cursor_u32(cursor, &length, error);
+        status = zt_cursor_u32(cursor, &snapshot->pool_length, error);
     snapshot->pool_at = cursor->position;
-    if (status == ZT_OK && length > POOL_MAX)
+    if (status == ZT_OK && snapshot->pool_length > POOL_MAX)
         return zt_fail(error, ZT_INVALID, "mag §Snapshot Strings", cursor->position - 4,
-                       "strings of %" PRIu32 " bytes, more than 128 MiB", length);
-    return status == ZT_OK ? zt_cursor_skip(cursor, length, error) : status;
+                       "strings of %" PRIu32 " bytes, more than 128 MiB", snapshot->pool_length);
+    return status == ZT_OK ? zt_cursor_skip(cursor, snapshot->pool_length, error) : status;
 }
 
 static enum zt_status pass_tensors(struct zt_cursor *cursor, const struct snapshot *snapshot,
@@ -108,7 +111,7 @@ static enum zt_status pass_tensors(struct zt_cursor *cursor, const struct snapsh
     return status;
 }
 
-/* Finds the sections; what is in them is read when the manifest is at hand. */
+/* Finds the sections; what is in them is read once the manifest is in memory. */
 static enum zt_status survey(struct zt_cursor *cursor, struct snapshot *snapshot,
                              struct zt_error *error)
 {
@@ -136,7 +139,7 @@ static uint32_t string_offset(const struct zt_model *model, uint32_t number)
     return zt_load_le32(model->storage->manifest + OFFSETS_AT + 4 * (size_t)number);
 }
 
-/* One pass before any name is looked up: offsets begin with 0 and do not fall. */
+/* Checks, before any name is looked up, that offsets begin with 0 and never decrease. */
 static enum zt_status check_strings(const struct zt_model *model, const struct snapshot *snapshot,
                                     struct zt_error *error)
 {
@@ -146,11 +149,15 @@ static enum zt_status check_strings(const struct zt_model *model, const struct s
         uint32_t offset = string_offset(model, i);
 
         if (offset < previous || (i == 0 && offset != 0) || offset - previous > MAG_KEY_MAX)
-            return zt_fail(
-                error, ZT_INVALID, "mag §Snapshot Strings", OFFSETS_AT + 4 * (uint64_t)i,
-                "the offsets of strings do not begin with 0 or do not rise by 65535 at most");
+            return zt_fail(error, ZT_INVALID, "mag §Snapshot Strings", OFFSETS_AT + 4 * (uint64_t)i,
+                           "an offset of a string decreases, or rises by more than 65535, or the "
+                           "first one is not 0");
         previous = offset;
     }
+    if (previous != snapshot->pool_length)
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot Strings",
+                       OFFSETS_AT + 4 * (uint64_t)snapshot->string_count,
+                       "the last offset of a string is not the length of all strings");
     return ZT_OK;
 }
 
@@ -197,11 +204,16 @@ static enum zt_status read_tensor(const struct zt_model *model, const struct sna
                                   uint64_t at, struct zt_tensor *tensor, struct zt_error *error)
 {
     const uint8_t *record = model->storage->manifest + at;
-    uint32_t packed = zt_load_le32(record);
+    uint64_t room = snapshot->data_tag_at - at;
+    uint32_t packed = room >= RECORD_MIN ? zt_load_le32(record) : 0;
     unsigned dtype = packed >> 8 & 0xFF;
     enum zt_status status;
 
+    assert(at <= snapshot->data_tag_at);
     tensor->rank = (uint8_t)(packed & 0xFF);
+    if (room < RECORD_MIN + 8 * (uint64_t)tensor->rank)
+        return zt_fail(error, ZT_INVALID, "mag §Snapshot Section", at,
+                       "the record does not end before the data");
     if (packed >> 16 != 0)
         return zt_fail(error, ZT_INVALID, "mag §Tensors Reserved", at,
                        "the upper bytes of a record's first word are not 0");
@@ -233,12 +245,13 @@ static enum zt_status add_tensors(struct zt_builder *builder, const struct snaps
             tensor.length > model->file_size - data - sum)
             return zt_fail(
                 error, ZT_INVALID, "mag §Tensors DataBounds", at + 16,
-                "a tensor's data do not follow those before them, or do not lie in the file");
+                "a tensor's data do not follow the previous ones, or do not lie in the file");
         tensor.offset = data + sum;
         status = zt_tensor_add(builder, &tensor, error);
         if (status != ZT_OK)
             return status;
         sum += tensor.length;
+        assert(data + sum <= model->file_size);
         at += RECORD_MIN + 8 * (uint64_t)tensor.rank;
     }
     if (sum != model->file_size - data)

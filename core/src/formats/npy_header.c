@@ -1,4 +1,4 @@
-/* NPY headers: a parser of the one kind of Python literal that they are. */
+/* NPY headers: a parser for the one kind of Python literal that they are. */
 #include "formats/npy_header.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ struct parser {
     const char *text;
     size_t length;
     size_t position;
-    size_t text_at; /* of the text in the header */
+    size_t text_at; /* where the text begins in the header */
     const struct npy_place *place;
     struct zt_error *error;
 };
@@ -30,11 +30,16 @@ static uint64_t place_at(const struct npy_place *place, size_t position)
 
 /* --- before the text --- */
 
+/* Bytes of the header's length, by the version. */
+static unsigned length_width(const uint8_t *bytes)
+{
+    return bytes[VERSION_AT] == 1 ? 2 : 4;
+}
+
 enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes,
                                   const struct npy_place *place, uint32_t *out_length,
                                   struct zt_error *error)
 {
-    unsigned width;
     uint64_t length;
 
     if (available_bytes < LENGTH_AT || memcmp(bytes, magic, sizeof(magic)) != 0)
@@ -44,12 +49,12 @@ enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes
         return zt_fail(error, ZT_INVALID, "npy §Header Version", place_at(place, VERSION_AT),
                        "NPY version %u.%u, known are 1.0, 2.0 and 3.0", bytes[VERSION_AT],
                        bytes[VERSION_AT + 1]);
-    width = bytes[VERSION_AT] == 1 ? 2 : 4;
-    length = LENGTH_AT + width;
+    length = LENGTH_AT + length_width(bytes);
     if (available_bytes < length)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
                        "the header ends before its length");
-    length += width == 2 ? zt_load_le16(bytes + LENGTH_AT) : zt_load_le32(bytes + LENGTH_AT);
+    length += length_width(bytes) == 2 ? zt_load_le16(bytes + LENGTH_AT)
+                                       : zt_load_le32(bytes + LENGTH_AT);
     if (length > available_bytes)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
                        "a header of %" PRIu64 " bytes where there are %" PRIu64, length,
@@ -105,15 +110,15 @@ static enum zt_status read_text(struct parser *parser, struct zt_text *out_text)
     size_t end;
 
     if (quote != '\'' && quote != '"')
-        return fail_syntax(parser, "a text is wanted here");
+        return fail_syntax(parser, "a string is missing here");
     end = begin;
     while (end < parser->length && parser->text[end] != quote) {
         if (parser->text[end] == '\\' || parser->text[end] == '\n')
-            return fail_syntax(parser, "a text with escapes or line ends");
+            return fail_syntax(parser, "a string with escapes or line ends");
         end++;
     }
     if (end == parser->length)
-        return fail_syntax(parser, "a text does not end");
+        return fail_syntax(parser, "a string does not end");
     *out_text = (struct zt_text){parser->text + begin, end - begin};
     parser->position = end + 1;
     return ZT_OK;
@@ -149,7 +154,8 @@ static enum zt_status read_whole_number(struct parser *parser, uint64_t *out_val
 
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, digit, &value))
-            return fail_at(parser, "npy §Header Shape", begin, "a dimension past 64 bits");
+            return fail_at(parser, "npy §Header Shape", begin,
+                           "a dimension does not fit in 64 bits");
     }
     if (first == '0' && parser->position - begin > 1)
         return fail_at(parser, "npy §Header Syntax", begin, "a number with leading zeros");
@@ -189,8 +195,8 @@ static enum zt_status fail_dtype(const struct parser *parser, size_t position, s
                    is_plain ? descr.bytes : "of the array");
 }
 
-/* "<f4": a byte order, which may be missing, a kind and its size. A bar says that there is none:
- * single bytes only. */
+/* "<f4": a byte order, which may be missing, a kind and its size. The order | means "does not
+ * apply" and is for single bytes only. */
 static enum zt_status read_descr(struct parser *parser, struct npy_header *header)
 {
     struct zt_text descr = {NULL, 0};
@@ -248,7 +254,7 @@ static enum zt_status read_shape(struct parser *parser, struct npy_header *heade
         enum zt_status status;
 
         if (!has_comma)
-            return fail_syntax(parser, "a comma or ) is wanted here");
+            return fail_syntax(parser, "a comma or ) is missing here");
         if (header->rank == ZT_RANK_MAX)
             return fail_at(parser, "npy §Header Shape", parser->position,
                            "more than 64 dimensions");
@@ -292,7 +298,7 @@ static enum zt_status read_field(struct parser *parser, struct npy_header *heade
         return fail_field(parser, begin, "a key occurs twice");
     *seen |= 1u << number;
     if (!take(parser, ':'))
-        return fail_syntax(parser, "a colon is wanted here");
+        return fail_syntax(parser, "a colon is missing here");
     return fields[number].read(parser, header);
 }
 
@@ -302,12 +308,12 @@ static enum zt_status read_dict(struct parser *parser, struct npy_header *header
     unsigned seen = 0;
 
     if (!take(parser, '{'))
-        return fail_syntax(parser, "the header is not a dict");
+        return fail_syntax(parser, "the header is not a dictionary");
     while (!take(parser, '}')) {
         enum zt_status status;
 
         if (!has_comma)
-            return fail_syntax(parser, "a comma or } is wanted here");
+            return fail_syntax(parser, "a comma or } is missing here");
         status = read_field(parser, header, &seen);
         if (status != ZT_OK)
             return status;
@@ -317,14 +323,14 @@ static enum zt_status read_dict(struct parser *parser, struct npy_header *header
         return fail_field(parser, 0, "descr, fortran_order or shape is missing");
     peek(parser);
     if (parser->position < parser->length)
-        return fail_syntax(parser, "something follows the dict");
+        return fail_syntax(parser, "something follows the dictionary");
     return ZT_OK;
 }
 
 enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const struct npy_place *place,
                                struct npy_header *out_header, struct zt_error *error)
 {
-    size_t text_at = bytes[VERSION_AT] == 1 ? LENGTH_AT + 2 : LENGTH_AT + 4;
+    size_t text_at = LENGTH_AT + length_width(bytes);
     struct parser parser = {.text = (const char *)bytes + text_at,
                             .length = length - text_at,
                             .text_at = text_at,
@@ -332,14 +338,21 @@ enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const stru
                             .error = error};
     struct npy_header header = {.length_bytes = length};
     uint64_t elements;
-    enum zt_status status = read_dict(&parser, &header);
+    enum zt_status status;
 
+    assert(length >= NPY_PREAMBLE_MIN && length <= NPY_HEADER_MAX);
+    /* Bytes that were measured before may have changed. */
+    if (length < text_at)
+        return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
+                       "the header ends before its length");
+    status = read_dict(&parser, &header);
+    assert(parser.position <= parser.length && header.rank <= ZT_RANK_MAX);
     if (status != ZT_OK)
         return status;
     if (!zt_shape_product(header.shape, header.rank, &elements) ||
         zt_element_bytes(header.dtype, header.logical, elements, &header.data_bytes) != ZT_OK ||
         header.data_bytes > UINT64_MAX - length)
-        return fail_at(&parser, "npy §Header Shape", 0, "the array's size is past 64 bits");
+        return fail_at(&parser, "npy §Header Shape", 0, "the array's size does not fit in 64 bits");
     *out_header = header;
     return ZT_OK;
 }

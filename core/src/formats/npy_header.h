@@ -1,9 +1,9 @@
 /* The header of an NPY array (NumPy's format 1.0, 2.0 and 3.0): magic, version, length, and a
  * Python dict literal.
  *
- * Only what NumPy writes for arrays of numbers is read, nothing is evaluated: the three keys in any
- * order, texts without escapes, True and False, a tuple of whole numbers (Python 2's "3L" too).
- * Rules: "npy §Header …". */
+ * Only what NumPy writes for arrays of numbers is read, and nothing is evaluated: the three keys in
+ * any order, strings without escapes, True and False, a tuple of whole numbers (also Python 2's
+ * "3L"). Rules: "npy §Header …". */
 #ifndef ZT_FORMATS_NPY_HEADER_H
 #define ZT_FORMATS_NPY_HEADER_H
 
@@ -12,13 +12,14 @@
 #include "model/model_build.h"
 #include "zt/dtype.h"
 
-/* Magic, version, and the wider of the two lengths. */
+/* Magic, version, and the narrower or the wider of the two lengths. */
+#define NPY_PREAMBLE_MIN 10
 #define NPY_PREAMBLE_MAX 12
 /* Of the whole header. NumPy's own need a few hundred bytes, and it refuses to read texts above
  * 10000. */
 #define NPY_HEADER_MAX ((uint32_t)64 << 10)
 
-/* Where a header lies, for errors: its first byte, or, inside a deflated stream, the stream's. */
+/* Where a header is, for errors: its first byte or, inside a deflated stream, the stream's. */
 struct npy_place {
     uint64_t offset;
     bool is_inflated;
@@ -35,14 +36,14 @@ struct npy_header {
     enum zt_logical logical; /* complex numbers, or ZT_LOGICAL_NONE */
 };
 
-/* Tells the header's length from its first bytes: NPY_PREAMBLE_MAX of them, or all available_bytes
+/* Reads the header's length from its first bytes: NPY_PREAMBLE_MAX of them, or all available_bytes
  * if those are fewer. Rules Magic, Version, HeaderBounds (it does not fit into available_bytes),
  * HeaderTooLarge. */
 enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes,
                                   const struct npy_place *place, uint32_t *out_length,
                                   struct zt_error *error);
 
-/* Reads a whole header. ZT_UNSUPPORTED for a dtype that is not numbers or bool (objects, texts,
+/* Reads a whole header, of the length that npy_header_measure gave. ZT_UNSUPPORTED for a dtype that is not numbers or bool (objects, texts,
  * times, structures). */
 enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const struct npy_place *place,
                                struct npy_header *out_header, struct zt_error *error);

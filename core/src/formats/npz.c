@@ -1,8 +1,8 @@
 /* Archives of NumPy arrays (.npz): one object for each entry that ends in .npy; other entries are
  * passed over.
  *
- * The central directory is the manifest. Of an entry only its headers are read, of a deflated one
- * as much as gives the array's header. Names are labels and never paths. */
+ * The central directory is the manifest. Only the headers of an entry are read; a deflated entry is
+ * inflated as far as the array's header. Names are labels and never paths. */
 #include "formats/formats.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 #include "model/extents.h"
 #include "zt/utf8.h"
 
-/* Read at first of an entry: a header of NumPy's, and as much for the ZIP archive's. */
+/* The first read of an entry: room for NumPy's header and for the ZIP archive's. */
 #define GLANCE_BYTES 512
 #define SCRATCH_SIZE (ZIP_LOCAL_MAX + NPY_HEADER_MAX)
 /* "crc32:" and eight digits. */
@@ -30,9 +30,9 @@ struct reading {
     struct zip_directory directory;
     struct zt_builder *builder;
     struct zt_inflate_stream *stream; /* made for the first deflated entry */
-    /* By component: from the entry's local header to its component's first byte. */
+    /* For each component: bytes from the entry's local header to the component's first byte. */
     uint32_t *lead_lengths;
-    /* The entry in hand, from its local header on, as far as it was read. */
+    /* The current entry from its local header on, as far as it has been read. */
     uint8_t *scratch;
     size_t scratch_length;
 };
@@ -44,7 +44,7 @@ struct array {
     struct npy_header header;
 };
 
-/* --- names: without ".npy", and what a writer had to percent-encode decoded again --- */
+/* --- names: without ".npy", percent-encoding undone --- */
 
 static bool name_ends(const struct zip_entry *entry, const char *suffix)
 {
@@ -62,8 +62,9 @@ static int hex_value(char digit)
     return at != NULL ? (int)((at - digits) % 16) : -1;
 }
 
-/* The character that %XX at bytes (left of them remain) stands for, or -1 when it stands for
- * itself. */
+/* The character that %XX at bytes encodes (left bytes remain), or -1 if that is no such sequence.
+ * Only the characters that writers of archives encode are decoded: a name that NumPy wrote and that
+ * happens to hold another percent sign stays as it is. */
 static int decoded_at(const char *bytes, size_t left)
 {
     int high = left >= 3 && bytes[0] == '%' ? hex_value(bytes[1]) : -1;
@@ -126,14 +127,16 @@ static enum zt_status read_name(const struct zip_entry *entry, struct zt_arena *
 
 /* --- an entry's bytes --- */
 
-/* Reads on until length bytes of the entry are there. */
-static enum zt_status look_ahead(struct reading *reading, const struct zip_entry *entry,
+/* Reads on until the scratch holds length bytes of the entry. */
+static enum zt_status read_ahead(struct reading *reading, const struct zip_entry *entry,
                                  size_t length, struct zt_error *error)
 {
     size_t held = reading->scratch_length;
     uint64_t limit = reading->directory.offset - entry->header_offset;
     enum zt_status status;
 
+    assert(entry->header_offset <= reading->directory.offset);
+    assert(length <= SCRATCH_SIZE);
     if (held >= length)
         return ZT_OK;
     if (length > limit)
@@ -156,11 +159,11 @@ static enum zt_status read_local_header(struct reading *reading, struct array *a
     enum zt_status status;
 
     reading->scratch_length = 0;
-    status = look_ahead(reading, entry, ZIP_LOCAL_MIN, error);
+    status = read_ahead(reading, entry, ZIP_LOCAL_MIN, error);
     if (status == ZT_OK)
         status = zip_local_measure(entry, reading->scratch, &length, error);
     if (status == ZT_OK)
-        status = look_ahead(reading, entry, length, error);
+        status = read_ahead(reading, entry, length, error);
     if (status == ZT_OK)
         status = zip_local_check(entry, reading->scratch, error);
     if (status != ZT_OK)
@@ -188,19 +191,18 @@ static enum zt_status read_stored_header(struct reading *reading, struct array *
         return zt_fail(error, ZT_INVALID, "npz §Entry Size", entry->offset,
                        "a stored entry has %" PRIu64 " bytes and takes %" PRIu64, entry->length,
                        entry->stored_length);
-    status = look_ahead(reading, entry, before + first, error);
+    status = read_ahead(reading, entry, before + first, error);
     if (status == ZT_OK)
         status =
             npy_header_measure(reading->scratch + before, entry->length, &place, &length, error);
     if (status == ZT_OK)
-        status = look_ahead(reading, entry, before + length, error);
+        status = read_ahead(reading, entry, before + length, error);
     if (status == ZT_OK)
         status = npy_header_read(reading->scratch + before, length, &place, &array->header, error);
     return status;
 }
 
-/* Inflates to the scratch's front, from its position `from` on. A stream that breaks here breaks a
- * rule of the file. */
+/* Inflates into the scratch, which holds from bytes of the stream, until it holds length. */
 static enum zt_status inflate_to(struct reading *reading, size_t from, size_t length,
                                  struct zt_error *error)
 {
@@ -238,6 +240,7 @@ static enum zt_status read_inflated_header(struct reading *reading, struct array
         status = inflate_to(reading, first, length, error);
     if (status == ZT_OK)
         status = npy_header_read(reading->scratch, length, &place, &array->header, error);
+    /* A stream that breaks this early breaks a rule of the file. */
     if (status == ZT_CORRUPT && error != NULL)
         error->status = ZT_INVALID;
     return status == ZT_CORRUPT ? ZT_INVALID : status;
@@ -386,8 +389,8 @@ static enum zt_status locate(void *state, struct zt_source *source,
     return status;
 }
 
-/* Leaves in each component its own bytes alone. Components stand in the order of the directory, so
- * the lengths beside them still fit. */
+/* Reduces each component to its own bytes. Each object has one component, so components are still in
+ * the order of the directory, as the lengths are. */
 static void drop_leads(struct zt_model *model, const uint32_t *lead_lengths)
 {
     /* Nobody has seen the model yet. */

@@ -17,7 +17,7 @@ struct tensor_type {
     enum zt_dtype dtype;
     enum zt_logical logical;
     unsigned bits;        /* of one element */
-    const char *own_type; /* of ZT_LOGICAL_UNKNOWN: no zTensor type says this */
+    const char *own_type; /* if zTensor has no such type: the type's text, logical is UNKNOWN */
 };
 
 static const struct tensor_type types[] = {
@@ -55,8 +55,8 @@ static const struct tensor_type *find_type(struct zt_text name)
 
 /* --- one entry --- */
 
-/* An entry as far as it was read. Positions are those of the fields' values, 0 where a field has
- * not come yet. */
+/* An entry as far as it has been read. Positions are those of the fields' values, 0 for a field that
+ * has not come yet. */
 struct entry {
     struct safetensors_reading *reading;
     const struct tensor_type *type;
@@ -215,7 +215,7 @@ static enum zt_status read_fields(struct entry *entry, struct zt_error *error)
     }
 }
 
-/* --- what the fields say together --- */
+/* --- rules on the fields together --- */
 
 static enum zt_status check_size(const struct entry *entry, struct zt_error *error)
 {
@@ -238,7 +238,7 @@ static enum zt_status check_size(const struct entry *entry, struct zt_error *err
     }
     if (entry->end - entry->begin != bits / 8) {
         return zt_fail(error, ZT_INVALID, "safetensors §Header BlobSize", entry->offsets_at,
-                       "%" PRIu64 " bytes where shape and dtype want %" PRIu64,
+                       "%" PRIu64 " bytes where shape and dtype take %" PRIu64,
                        entry->end - entry->begin, bits / 8);
     }
     return ZT_OK;
@@ -294,9 +294,9 @@ enum zt_status safetensors_tensor_read(struct safetensors_reading *reading,
     return status;
 }
 
-/* --- all of them together --- */
+/* --- rules on the tensors together --- */
 
-/* Whether components, as they stand, cover the data one after another. */
+/* Whether the components, in the order they are in, cover the data one after another. */
 static bool tiles_in_order(const struct zt_model *model, uint64_t data_offset)
 {
     uint64_t at = data_offset;

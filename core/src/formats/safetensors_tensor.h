@@ -21,7 +21,7 @@ struct safetensors_reading {
 enum zt_status safetensors_tensor_read(struct safetensors_reading *reading,
                                        const struct zt_json_item *key, struct zt_error *error);
 
-/* Refuses data that the tensors do not cover from end to end, each byte once. */
+/* Rejects data that the tensors do not cover from end to end, each byte once. */
 enum zt_status safetensors_tiling_check(const struct zt_model *model, uint64_t data_offset,
                                         struct zt_error *error);
 

@@ -2,6 +2,7 @@
  * 4.3.12 to 4.3.16). */
 #include "formats/zip.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,7 @@
 
 /* --- the end records --- */
 
-/* The end record as the directory is told by it; numbers of 16 and 32 bits may be all ones, and
- * stand for zip64's. */
+/* The end record. Numbers of 16 and 32 bits that are all ones stand for those of zip64. */
 struct end {
     uint64_t offset; /* absolute: where the directory must end */
     uint64_t disks;  /* numbers of disks, or'ed: 0 in an archive of one volume */
@@ -41,8 +41,8 @@ struct end {
     struct zip_directory directory;
 };
 
-/* The last place in the bytes where an end record fits whose comment is the rest of them; SIZE_MAX
- * when there is none. */
+/* The last position of an end record whose comment reaches exactly to the end of the bytes; SIZE_MAX
+ * if there is none. */
 static size_t find_end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = length - END_BYTES + 1; at-- > 0;)
@@ -89,7 +89,7 @@ out:
     return status;
 }
 
-/* A number of the end record must be that of zip64, or all ones. */
+/* A number of the end record must be the same as in zip64's, or all ones. */
 static bool agrees(uint64_t narrow, uint64_t ones, uint64_t wide)
 {
     return narrow == ones || narrow == wide;
@@ -110,12 +110,12 @@ static enum zt_status take_end64(const uint8_t *record, uint64_t record_at, stru
         !agrees(end->directory.length, UINT32_MAX, wide.directory.length) ||
         !agrees(end->directory.offset, UINT32_MAX, wide.directory.offset))
         return zt_fail(error, ZT_INVALID, "npz §Directory EndRecord", record_at,
-                       "the two end records do not say the same");
+                       "the two end records contradict each other");
     *end = wide;
     return ZT_OK;
 }
 
-/* Where a locator stands before the end record, the zip64 end record counts. */
+/* If a locator precedes the end record, the zip64 end record counts. */
 static enum zt_status read_end64(struct zt_source *source, struct end *end, struct zt_error *error)
 {
     uint8_t locator[LOCATOR_BYTES];
@@ -176,8 +176,8 @@ enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory
 
 /* --- extra fields --- */
 
-/* Puts the numbers of the zip64 extra field in the place of those that are all ones, which is the
- * order they stand in. False when the fields are malformed or a number is missing. */
+/* Replaces numbers that are all ones by those of the zip64 extra field, which holds only them, in
+ * the same order. False if the fields are malformed or a number is missing. */
 static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[], size_t count)
 {
     const uint8_t *field = NULL;
@@ -185,15 +185,16 @@ static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[]
 
     /* Fewer than four bytes at the end are padding. */
     for (size_t at = 0; length - at >= 4;) {
-        size_t part = zt_load_le16(extra + at + 2);
+        size_t size = zt_load_le16(extra + at + 2);
 
-        if (part > length - at - 4)
+        if (size > length - at - 4)
             return false;
         if (zt_load_le16(extra + at) == EXTRA_ZIP64 && field == NULL) {
             field = extra + at + 4;
-            field_length = part;
+            field_length = size;
         }
-        at += 4 + part;
+        at += 4 + size;
+        assert(at <= length);
     }
     for (size_t i = 0; i < count; i++) {
         if (*numbers[i] != UINT32_MAX)
@@ -222,6 +223,7 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
     struct zip_entry entry;
     uint64_t *const numbers[] = {&entry.length, &entry.stored_length, &entry.header_offset};
 
+    assert(*position <= directory->length);
     if (left < ENTRY_BYTES || zt_load_le32(record) != ENTRY_MAGIC)
         return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
                        "no record of an entry begins here");
@@ -238,7 +240,7 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
                                .offset = at};
     if (length > left)
         return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
-                       "the record of an entry is longer than what is left");
+                       "the record of an entry is longer than the rest of the directory");
     if (!widen(record + ENTRY_BYTES + name, extra, numbers, 3))
         return zt_fail(error, ZT_INVALID, "npz §Directory Entry", at,
                        "the extra fields of an entry are malformed");
@@ -253,6 +255,7 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
                        " does not lie before the directory",
                        entry.stored_length, entry.header_offset);
     *position += length;
+    assert(*position <= directory->length);
     *out_entry = entry;
     return ZT_OK;
 }
@@ -304,7 +307,7 @@ enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *hea
     if (!widen(header + ZIP_LOCAL_MIN + name, zt_load_le16(header + 28), numbers, 2))
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the extra fields of the entry's own header are malformed");
-    /* Written before they were known, they stand behind the data, and in the directory. */
+    /* A writer that did not know them yet put them after the data, and into the directory. */
     if ((flags & FLAG_DESCRIPTOR) != 0 && crc32 == 0 && stored_length == 0 && length == 0)
         return ZT_OK;
     if (stored_length != entry->stored_length || length != entry->length || crc32 != entry->crc32)

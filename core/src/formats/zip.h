@@ -1,8 +1,8 @@
 /* ZIP archives as NumPy writes and reads them (APPNOTE.TXT sections 4.3 to 4.5): directory and
  * local headers, with zip64.
  *
- * One volume, whose central directory ends where the end record begins, which ends the file. Rules:
- * "npz §Directory …" for the directory, "npz §Entry …" for what lies elsewhere. */
+ * One volume: entries, the central directory, and the end record right after it, which ends the
+ * file. Rules: "npz §Directory …" for the directory, "npz §Entry …" for the rest. */
 #ifndef ZT_FORMATS_ZIP_H
 #define ZT_FORMATS_ZIP_H
 
@@ -44,15 +44,16 @@ enum zt_status zip_entry_read(const struct zip_directory *directory, const uint8
                               uint64_t *position, struct zip_entry *out_entry,
                               struct zt_error *error);
 
-/* Refuses what the entry's flags or method ask for and is not done here: encryption, patches, other
- * compressions. */
+/* Rejects entries that are encrypted, patches, or compressed by another method than deflate.
+ * ZT_UNSUPPORTED. */
 enum zt_status zip_entry_check_kind(const struct zip_entry *entry, struct zt_error *error);
 
-/* Bytes of the local header: the first ZIP_LOCAL_MIN of it tell, and that it is one. */
+/* Reads the length of the local header from its first ZIP_LOCAL_MIN bytes, and checks that it is
+ * one. */
 enum zt_status zip_local_measure(const struct zip_entry *entry, const uint8_t *header,
                                  size_t *out_length, struct zt_error *error);
 
-/* Refuses a whole local header that does not say what the directory says. */
+/* Rejects a local header, which is there whole, that contradicts the directory. */
 enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *header,
                                struct zt_error *error);
 

@@ -89,7 +89,7 @@ static const struct zt_map_schema tensor_schema = {
     .pass = keep_field,
 };
 
-/* --- what they mean together --- */
+/* --- the tensor --- */
 
 static enum zt_status set_attributes(struct tensor_fields *fields, struct zt_error *error)
 {
@@ -107,7 +107,7 @@ static enum zt_status set_attributes(struct tensor_fields *fields, struct zt_err
     return status;
 }
 
-/* Both spellings of sparse are read: the released writers' sparsecoo and sparsecsr, whose blobs are
+/* Two spellings of sparse occur: the released writers' sparsecoo and sparsecsr, whose blobs are
  * known, and the specification's sparse, whose blobs nothing describes. */
 static void set_layout(struct tensor_fields *fields)
 {

@@ -1,9 +1,8 @@
 /* zTensor 1.0, 1.1 and 1.2: the container and the manifest's root (zTensor 1.2 sections 1, 4 and
  * 5).
  *
- * 1.0 has the same head but no magic at its end, and names its objects "tensors"; 1.1 and 1.2
- * differ only in fields that are optional, so they are told apart by what is there. Objects are
- * read in zt1_object.c. */
+ * 1.0 has the same head but no magic at its end, and calls its objects "tensors"; 1.1 and 1.2 differ
+ * in optional fields only. Objects are read in zt1_object.c. */
 #include "formats/formats.h"
 
 #include <inttypes.h>
@@ -27,7 +26,7 @@ struct frame {
     bool is_1_0;
     uint64_t manifest_offset;
     uint64_t manifest_length;
-    uint64_t length_offset; /* where manifest_length stands in the file */
+    uint64_t length_offset; /* of manifest_length in the file */
 };
 
 static enum zt_status check_frame(const struct frame *frame, uint64_t size, struct zt_error *error)
@@ -70,7 +69,7 @@ static enum zt_status read_frame(struct zt_source *source, struct frame *out_fra
     }
     if (frame.is_1_0 && frame.manifest_length > size - 16) {
         return zt_fail(error, ZT_INVALID, "zt1 §4 FooterMagic", size - 8,
-                       "the file does not end in the magic, nor in the size of a manifest");
+                       "the file ends neither in the magic nor in the size of a manifest");
     }
     status = check_frame(&frame, size, error);
     if (status == ZT_OK) {
@@ -149,7 +148,7 @@ static const struct zt_map_schema root_schema = {
     .count = sizeof(root_fields) / sizeof(*root_fields),
 };
 
-/* zTensor 1.2 closed the set of dtypes. Files say 1.1 also when a later writer appended to them. */
+/* zTensor 1.2 closed the set of dtypes. A file may say 1.1 although a later writer appended to it. */
 static enum zt_status check_dtypes_1_1(const struct zt1_reading *reading, struct zt_error *error)
 {
     struct zt_text version = reading->builder->model->version;

@@ -1,7 +1,6 @@
 /* zTensor 1.x objects and components (zTensor 1.2 sections 1 and 2; 1.0's tensors).
  *
- * Fields may stand in any order, so a map's fields are gathered first and judged together when it
- * ends. */
+ * Fields come in any order, so those of a map are read first and judged together when it ends. */
 #include "formats/zt1_object.h"
 
 #include <assert.h>

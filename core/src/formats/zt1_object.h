@@ -9,7 +9,7 @@ extern const struct zt_family_rules zt1_rules;
 struct zt1_reading {
     struct zt_builder *builder;
     struct zt_cbor_reader reader;
-    /* zTensor 1.0: the dtype stands on the tensor, under its long name. */
+    /* zTensor 1.0: the dtype is the tensor's, under its long name. */
     bool is_1_0;
     /* Where a dtype that only zTensor 1.1 has (complex64, ...) was first seen, or ZT_NO_OFFSET. */
     uint64_t dtype_1_1_offset;

@@ -1,8 +1,8 @@
 /* zTensor 2 (footer version 2): the container, and the rules that need the model as a whole.
  *
  * The order of checks is the format's own: sizes and magics, the footer's numbers, the manifest's
- * hash before any of its bytes is believed, CBOR and schema, shards, then each object by name, and
- * overlap last. */
+ * hash before its bytes are parsed, CBOR and schema, shards, then each object by name, and overlap
+ * last. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ struct footer {
     uint32_t version;
 };
 
-/* A run of bytes that ends at or before limit, without sums that could overflow. */
+/* Whether a run of bytes ends at or before limit, without sums that could overflow. */
 static bool fits(uint64_t offset, uint64_t length, uint64_t limit)
 {
     return offset <= limit && length <= limit - offset;
@@ -80,7 +80,7 @@ static enum zt_status check_footer(const struct footer *footer, uint64_t size,
         if (footer->manifest_offset != 0 || footer->manifest_hash != 0)
             return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestBounds",
                            footer->manifest_offset != 0 ? at : at + 16,
-                           "no manifest, yet an offset or a hash of one");
+                           "an offset or a hash of a manifest that is not there");
         return zt_fail(error, ZT_DATA_SHARD, NULL, ZT_NO_OFFSET,
                        "a data shard: it has no manifest");
     }
@@ -120,9 +120,10 @@ static enum zt_status check_shards(const struct zt_model *model, struct zt_error
         uint64_t at = zt_manifest_position(model, shard->name);
 
         if (!is_shard_name(shard))
-            return zt_fail(error, ZT_INVALID, "zt2 §9 ShardName", at,
-                           "a shard's name is 1 to %d of A-Z a-z 0-9 . _ - and begins with no dot",
-                           SHARD_NAME_MAX);
+            return zt_fail(
+                error, ZT_INVALID, "zt2 §9 ShardName", at,
+                "a shard's name is 1 to %d of A-Z a-z 0-9 . _ - and does not begin with a dot",
+                SHARD_NAME_MAX);
         if (shard->size_bytes < SIZE_MIN)
             return zt_fail(error, ZT_INVALID, "zt2 §3 Schema", at,
                            "a shard of %" PRIu64 " bytes: fewer than %d", shard->size_bytes,
@@ -162,7 +163,7 @@ static enum zt_status check_part(const struct zt_model *model, const struct zt_o
         zt_logical_storage((enum zt_logical)part->logical) != part->dtype)
         status =
             zt_fail(error, ZT_INVALID, "zt2 §3 Schema", zt_manifest_position(model, part->name),
-                    "type %s does not lie on %s", zt_logical_name((enum zt_logical)part->logical),
+                    "type %s is not stored as %s", zt_logical_name((enum zt_logical)part->logical),
                     zt_dtype_name((enum zt_dtype)part->dtype));
     if (status != ZT_OK)
         zt_error_at(error, zt_object_name(object), zt_component_name(part));

@@ -157,7 +157,7 @@ static int compare_shards(const void *a, const void *b)
                            (struct zt_text){right->name, right->name_length});
 }
 
-/* Shards stand before objects in deterministic CBOR, so their table is complete by now. */
+/* Shards come before objects in deterministic CBOR, so their table is complete by now. */
 static uint32_t find_shard(const struct zt_builder *builder, struct zt_text name)
 {
     struct zt_shard wanted = {.name = name.bytes, .name_length = (uint32_t)name.length};
