@@ -1,17 +1,19 @@
-/* Attributes encoded anew: values one by one, the entries of each map sorted once it is whole. */
+/* Encoding attributes: value by value; the entries of a map are sorted when it is complete. */
 #include "cbor/attributes_encode.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/name.h"
 #include "cbor/cbor_read.h"
 
-/* zTensor 2's bound on names, which the keys at the top are. */
+/* zTensor 2's bound on names, which top keys are. */
 #define KEY_MAX_BYTES 1024
 #define TAG_MAJOR     0xC0
 #define SIMPLE        0xE0
-/* Values from here on stand in a byte after the head. */
+/* Simple values from here on take a second byte. */
 #define SIMPLE_FOLLOWS 24
 #define UNDEFINED      0xF7
 
@@ -25,13 +27,13 @@ struct encoder {
     struct zt_error *error;
 };
 
-/* One entry of a map, in the buffer: key and value stand together. */
+/* One entry of a map in the buffer: the key, and right after it the value. */
 struct entry {
     size_t at;
     size_t key_length;
     size_t length;
     bool is_text;
-    size_t text_at; /* where the characters begin */
+    size_t text_at; /* if it is a text: its first character */
 };
 
 struct entries {
@@ -47,7 +49,7 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for attributes");
 }
 
-static enum zt_status refuse(const struct encoder *encoder, const char *what)
+static enum zt_status fail_unsupported(const struct encoder *encoder, const char *what)
 {
     return zt_fail(encoder->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                    "attributes hold %s, which %s cannot", what,
@@ -61,29 +63,25 @@ struct sorting {
     bool shorter_first;
 };
 
-static int compare_bytes(const uint8_t *a, size_t a_length, const uint8_t *b, size_t b_length)
+static struct zt_text key_from(const struct sorting *sorting, const struct entry *entry, size_t at)
 {
-    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
-
-    return order != 0 ? order : (a_length > b_length) - (a_length < b_length);
+    return (struct zt_text){(const char *)sorting->bytes + at, entry->at + entry->key_length - at};
 }
 
-/* Encoded keys: as heads are the shortest, the shorter of two texts comes first. zTensor 1.2 orders
- * texts by content. */
+/* Encoded keys are compared: heads are shortest, so the shorter of two texts comes first. zTensor
+ * 1.2 orders texts by content. */
 static int compare_entries(const void *a, const void *b, void *context)
 {
     const struct sorting *sorting = context;
     const struct entry *x = a;
     const struct entry *y = b;
     bool by_content = !sorting->shorter_first && x->is_text && y->is_text;
-    size_t x_at = by_content ? x->text_at : x->at;
-    size_t y_at = by_content ? y->text_at : y->at;
 
-    return compare_bytes(sorting->bytes + x_at, x->at + x->key_length - x_at, sorting->bytes + y_at,
-                         y->at + y->key_length - y_at);
+    return zt_text_compare(key_from(sorting, x, by_content ? x->text_at : x->at),
+                           key_from(sorting, y, by_content ? y->text_at : y->at));
 }
 
-/* Puts the entries, which stand at the buffer's end, into order. */
+/* Sorts the entries of a map, which are the last bytes of the buffer. */
 static enum zt_status sort_entries(const struct encoder *encoder, struct entries *entries)
 {
     struct zt_buffer *buffer = encoder->buffer;
@@ -110,21 +108,15 @@ static enum zt_status sort_entries(const struct encoder *encoder, struct entries
     free(sorted);
     for (size_t i = 1; i < entries->count; i++)
         if (compare_entries(&entries->list[i - 1], &entries->list[i], &sorting) == 0)
-            return refuse(encoder, "two keys that become the same");
+            return fail_unsupported(encoder, "two keys that become the same");
     return ZT_OK;
 }
 
 static struct entry *add_entry(struct entries *entries)
 {
-    if (entries->count == entries->capacity) {
-        size_t capacity = entries->capacity == 0 ? 8 : entries->capacity * 2;
-        struct entry *list = realloc(entries->list, capacity * sizeof(*list));
-
-        if (list == NULL)
-            return NULL;
-        entries->list = list;
-        entries->capacity = capacity;
-    }
+    if (zt_array_reserve(&entries->list, &entries->capacity, entries->count + 1,
+                         sizeof(*entries->list), SIZE_MAX) != ZT_OK)
+        return NULL;
     memset(&entries->list[entries->count], 0, sizeof(*entries->list));
     return &entries->list[entries->count++];
 }
@@ -141,14 +133,14 @@ static enum zt_status put_composed(struct encoder *encoder, struct zt_text name)
         return no_memory(encoder->error);
     if (composed.length > KEY_MAX_BYTES) {
         free(owned);
-        return refuse(encoder, "a key of more than 1024 bytes");
+        return fail_unsupported(encoder, "a key of more than 1024 bytes");
     }
     zt_cbor_put_text(encoder->buffer, composed);
     free(owned);
     return ZT_OK;
 }
 
-/* A key at the top is a text (every reader has checked that), and in zTensor 2 a name. */
+/* A top key is a text, as every reader has checked, and in zTensor 2 a name. */
 static enum zt_status put_top_key(struct encoder *encoder, struct zt_text name)
 {
     if (encoder->form == ZT_ATTRIBUTES_ZT1) {
@@ -156,16 +148,16 @@ static enum zt_status put_top_key(struct encoder *encoder, struct zt_text name)
         return ZT_OK;
     }
     if (name.length == 0 || name.length > KEY_MAX_BYTES)
-        return refuse(encoder, "a key that is not 1 to 1024 bytes long");
+        return fail_unsupported(encoder, "a key that is not 1 to 1024 bytes long");
     if (memchr(name.bytes, 0, name.length) != NULL)
-        return refuse(encoder, "a key with a NUL character");
+        return fail_unsupported(encoder, "a key with a NUL character");
     if (encoder->form == ZT_ATTRIBUTES_ZT2_CANONICAL)
         return put_composed(encoder, name);
     zt_cbor_put_text(encoder->buffer, name);
     return ZT_OK;
 }
 
-/* Encodes the key that stands next, which may be any value. */
+/* Encodes the next key, which may be any value. */
 static enum zt_status put_key(struct encoder *encoder, struct zt_cbor_walk *walk,
                               struct entry *entry)
 {
@@ -185,11 +177,12 @@ static enum zt_status put_key(struct encoder *encoder, struct zt_cbor_walk *walk
         else
             zt_cbor_put_text(encoder->buffer, name);
     } else {
-        /* The reader checks keys as wholes: go back and encode it as the value it is. */
+        /* The key has been read whole: go back and encode it as a value. */
         size_t end = encoder->reader.position;
 
         encoder->reader.position = begin;
         status = put_value(encoder);
+        assert(status != ZT_OK || encoder->reader.position == end);
         encoder->reader.position = end;
     }
     entry->key_length = encoder->buffer->length - entry->at;
@@ -225,11 +218,11 @@ static enum zt_status put_entry(struct encoder *encoder, struct zt_cbor_walk *wa
     return status;
 }
 
-/* Counts the items of an indefinite array or map, whose head has been read. */
-static enum zt_status count_items(struct encoder *encoder, const struct zt_cbor_item *head,
-                                  uint64_t *out_count)
+/* Counts the items of an array or the pairs of a map of indefinite length. The reader is behind its
+ * head. */
+static enum zt_status count_items(struct zt_cbor_reader ahead, const struct zt_cbor_item *head,
+                                  uint64_t *out_count, struct zt_error *error)
 {
-    struct zt_cbor_reader ahead = encoder->reader;
     struct zt_cbor_walk walk = zt_cbor_enter(&ahead, head);
     struct zt_cbor_item key;
     uint64_t count = 0;
@@ -238,9 +231,9 @@ static enum zt_status count_items(struct encoder *encoder, const struct zt_cbor_
     while (status == ZT_OK && zt_cbor_more(&ahead, &walk)) {
         count++;
         if (head->kind == ZT_CBOR_MAP)
-            status = zt_cbor_key(&ahead, &walk, &key, encoder->error);
+            status = zt_cbor_key(&ahead, &walk, &key, error);
         if (status == ZT_OK)
-            status = zt_cbor_skip(&ahead, encoder->error);
+            status = zt_cbor_skip(&ahead, error);
     }
     *out_count = count;
     return status;
@@ -251,7 +244,8 @@ static enum zt_status put_container(struct encoder *encoder, const struct zt_cbo
     struct entries entries = {0};
     struct zt_cbor_walk walk;
     uint64_t count = head->value;
-    enum zt_status status = head->indefinite ? count_items(encoder, head, &count) : ZT_OK;
+    enum zt_status status =
+        head->indefinite ? count_items(encoder->reader, head, &count, encoder->error) : ZT_OK;
 
     if (status != ZT_OK)
         return status;
@@ -265,6 +259,7 @@ static enum zt_status put_container(struct encoder *encoder, const struct zt_cbo
         status =
             head->kind == ZT_CBOR_MAP ? put_entry(encoder, &walk, &entries) : put_value(encoder);
     encoder->level--;
+    assert(status != ZT_OK || head->kind != ZT_CBOR_MAP || entries.count == count);
     if (status == ZT_OK && head->kind == ZT_CBOR_MAP)
         status = sort_entries(encoder, &entries);
     free(entries.list);
@@ -277,12 +272,12 @@ static enum zt_status put_tag(struct encoder *encoder, uint64_t tag)
     enum zt_status status;
 
     if (encoder->form != ZT_ATTRIBUTES_ZT1)
-        return refuse(encoder, "a tagged value");
+        return fail_unsupported(encoder, "a tagged value");
     zt_cbor_put_uint(encoder->buffer, tag);
     if (encoder->buffer->failed)
         return no_memory(encoder->error);
     encoder->buffer->bytes[at] |= TAG_MAJOR;
-    /* A level of its own, as it is to the reader. */
+    /* A level of its own, as for the reader. */
     encoder->level++;
     status = put_value(encoder);
     encoder->level--;
@@ -292,7 +287,7 @@ static enum zt_status put_tag(struct encoder *encoder, uint64_t tag)
 static enum zt_status put_undefined(struct encoder *encoder)
 {
     if (encoder->form != ZT_ATTRIBUTES_ZT1)
-        return refuse(encoder, "an undefined value");
+        return fail_unsupported(encoder, "an undefined value");
     zt_buffer_append(encoder->buffer, &(uint8_t){UNDEFINED}, 1);
     return ZT_OK;
 }
@@ -303,7 +298,7 @@ static enum zt_status put_simple(struct encoder *encoder, uint64_t value)
     const uint8_t wide[2] = {SIMPLE | SIMPLE_FOLLOWS, (uint8_t)value};
 
     if (encoder->form != ZT_ATTRIBUTES_ZT1)
-        return refuse(encoder, "a simple value");
+        return fail_unsupported(encoder, "a simple value");
     if (value < SIMPLE_FOLLOWS)
         zt_buffer_append(encoder->buffer, &(uint8_t){SIMPLE | (uint8_t)value}, 1);
     else
@@ -363,7 +358,7 @@ static enum zt_status put_value(struct encoder *encoder)
     if (status != ZT_OK)
         return status;
     if (encoder->level > encoder->levels)
-        return refuse(encoder, "values nested so deep");
+        return fail_unsupported(encoder, "values nested so deep");
     status = put_item(encoder, &item);
     return status == ZT_OK && encoder->buffer->failed ? no_memory(encoder->error) : status;
 }
@@ -375,7 +370,7 @@ enum zt_status zt_attributes_encode(struct zt_text map, enum zt_attributes_form 
     struct encoder encoder = {.form = form, .levels = levels, .buffer = buffer, .error = error};
     enum zt_status status;
 
-    /* What it joins is bounded by the map itself. */
+    /* Joined texts are not longer than the map. */
     zt_arena_init(&encoder.arena, SIZE_MAX / 2);
     zt_cbor_reader_init(&encoder.reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, &encoder.arena);
     status = put_value(&encoder);
@@ -385,20 +380,20 @@ enum zt_status zt_attributes_encode(struct zt_text map, enum zt_attributes_form 
 
 uint64_t zt_attributes_count(struct zt_text map)
 {
-    struct zt_buffer ignored = {0};
-    struct encoder encoder = {.buffer = &ignored, .error = NULL};
+    struct zt_arena arena;
+    struct zt_cbor_reader reader;
     struct zt_cbor_item head;
     uint64_t count = 0;
 
     if (map.length == 0)
         return 0;
-    zt_arena_init(&encoder.arena, SIZE_MAX / 2);
-    zt_cbor_reader_init(&encoder.reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, &encoder.arena);
-    if (zt_cbor_next(&encoder.reader, &head, NULL) == ZT_OK && head.kind == ZT_CBOR_MAP) {
+    zt_arena_init(&arena, SIZE_MAX / 2);
+    zt_cbor_reader_init(&reader, map.bytes, map.length, 0, ZT_CBOR_ZT1, &arena);
+    if (zt_cbor_next(&reader, &head, NULL) == ZT_OK && head.kind == ZT_CBOR_MAP) {
         count = head.value;
-        if (head.indefinite && count_items(&encoder, &head, &count) != ZT_OK)
+        if (head.indefinite && count_items(reader, &head, &count, NULL) != ZT_OK)
             count = 0;
     }
-    zt_arena_free(&encoder.arena);
+    zt_arena_free(&arena);
     return count;
 }

@@ -1,7 +1,7 @@
-/* Attributes encoded anew, so that equal ones are equal bytes wherever they came from.
+/* Encoding attributes again, so that equal ones are equal bytes whatever file they come from.
  *
- * zTensor 2 wants deterministic CBOR (shorter keys first); in zTensor 1.2 keys ascend bytewise, as
- * its reference writes every map. Both have the shortest heads, definite lengths and the narrowest
+ * zTensor 2 requires deterministic CBOR (shorter keys first). In zTensor 1.2 keys ascend bytewise,
+ * as in the maps of its reference writer. Both have shortest heads, definite lengths and shortest
  * floats. */
 #ifndef ZT_CBOR_ATTRIBUTES_ENCODE_H
 #define ZT_CBOR_ATTRIBUTES_ENCODE_H
@@ -12,15 +12,16 @@
 
 enum zt_attributes_form { ZT_ATTRIBUTES_ZT1, ZT_ATTRIBUTES_ZT2, ZT_ATTRIBUTES_ZT2_CANONICAL };
 
-/* Appends the map that the bytes of a model's attributes encode. levels: how deep values may lie in
- * it (the map itself is level 0). ZT_UNSUPPORTED with a message for what the form cannot hold: in
- * zTensor 2 tags, undefined, deeper levels, and keys at the top that are not 1 to 1024 bytes
- * without NUL. Its canonical form also composes those keys (NFC). ZT_NO_MEMORY. */
+/* Appends a model's attributes, the bytes of a CBOR map, in a form. Values may be nested levels
+ * deep; the map itself is level 0. The canonical form also composes the top keys (NFC).
+ * ZT_UNSUPPORTED with a message for what the form cannot hold: deeper levels, and in zTensor 2
+ * tags, undefined, simple values, and top keys that are not 1 to 1024 bytes without NUL.
+ * ZT_NO_MEMORY. */
 enum zt_status zt_attributes_encode(struct zt_text map, enum zt_attributes_form form,
                                     unsigned levels, struct zt_buffer *buffer,
                                     struct zt_error *error);
 
-/* How many entries a map of a model's attributes has; 0 for no bytes. */
+/* The number of a model's attributes; 0 for no bytes. */
 uint64_t zt_attributes_count(struct zt_text map);
 
 #endif

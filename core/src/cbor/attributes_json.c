@@ -1,10 +1,11 @@
-/* CBOR to JSON: the advice of RFC 8949 section 6.1, and diagnostic notation (section 8) where a key
- * is not text.
+/* CBOR to JSON as RFC 8949 section 6.1 advises; keys that are not text in diagnostic notation
+ * (section 8).
  *
- * Nothing is held but pieces of strings of indefinite length: what is read goes out at once. The
- * depth of nesting is bounded by the CBOR reader. */
+ * Everything is emitted as it is read, except that the chunks of a string of indefinite length are
+ * joined. The CBOR reader bounds the depth of nesting. */
 #include "zt/attributes.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,15 +14,15 @@
 
 #include "cbor/cbor_read.h"
 
-/* Tags of RFC 8949 section 3.4: what a byte string inside is. */
+/* Tags of RFC 8949 section 3.4 for byte strings. */
 #define TAG_BIGNUM_POSITIVE 2
 #define TAG_BIGNUM_NEGATIVE 3
 #define TAG_BASE64URL       21
 #define TAG_BASE64          22
 #define TAG_BASE16          23
-/* Enough for every number: "%.17g" needs 24 characters. */
+/* Room for any number: "%.17g" takes up to 24 characters. */
 #define NUMBER_SIZE 40
-/* Joined pieces of strings are never longer than the value; blocks of the arena have heads. */
+/* Joined strings are not longer than the value; this is for the heads of the arena's blocks. */
 #define ARENA_SLACK_BYTES 65536
 
 struct writer {
@@ -29,8 +30,7 @@ struct writer {
     void (*emit)(void *context, const char *text, size_t length);
     void *context;
     struct zt_error *error;
-    /* How many strings around this place are being written: each escapes what goes through it once.
-     */
+    /* How many JSON strings are open: each escapes what is written inside it. */
     unsigned quoting;
 };
 
@@ -104,7 +104,7 @@ static void put_uint(struct writer *writer, uint64_t value)
     put(writer, text);
 }
 
-/* The number -1 - value, which may lie below what 64 bits hold. */
+/* The number -1 - value, which may be too small for 64 bits. */
 static void put_nint(struct writer *writer, uint64_t value)
 {
     if (value == UINT64_MAX) {
@@ -115,8 +115,8 @@ static void put_nint(struct writer *writer, uint64_t value)
     put_uint(writer, value + 1);
 }
 
-/* The fewest digits that give the same double again; always with a point or exponent, so that it
- * stays a float. */
+/* The fewest digits that read back as the same double, always with a point or exponent, so that it
+ * remains a float. */
 static void put_finite(struct writer *writer, double number)
 {
     char text[NUMBER_SIZE];
@@ -229,6 +229,7 @@ static enum zt_status write_key(struct writer *writer, enum notation notation)
     put(writer, "\"");
     writer->quoting++;
     status = write_value(writer, NOTATION_DIAGNOSTIC, 0);
+    assert(writer->quoting > 0);
     writer->quoting--;
     put(writer, "\"");
     return status;
@@ -260,8 +261,7 @@ static enum zt_status write_container(struct writer *writer, const struct zt_cbo
     return status;
 }
 
-/* A tag counts as a level, so that a value of nothing but tags is bounded like one of nothing but
- * arrays. */
+/* A tag is a level of its own, so that nested tags are bounded like nested arrays. */
 static enum zt_status write_tagged(struct writer *writer, uint64_t tag, enum notation notation,
                                    uint64_t hint)
 {
@@ -281,7 +281,7 @@ static enum zt_status write_tagged(struct writer *writer, uint64_t tag, enum not
     return status;
 }
 
-/* hint: the tag around this value that says how byte strings are shown; 0 for none. */
+/* hint: the tag around this value that says how to write byte strings; 0 for none. */
 static enum zt_status write_value(struct writer *writer, enum notation notation, uint64_t hint)
 {
     struct zt_cbor_item item;
@@ -344,7 +344,7 @@ enum zt_status zt_attributes_write_json(struct zt_text value,
         return ZT_OK;
     }
     zt_arena_init(&arena, 2 * value.length + ARENA_SLACK_BYTES);
-    /* The lenient profile reads every value that any of the formats lets through. */
+    /* The lenient profile reads the attributes of every format. */
     zt_cbor_reader_init(&writer.reader, value.bytes, value.length, 0, ZT_CBOR_ZT1, &arena);
     status = write_value(&writer, NOTATION_JSON, 0);
     zt_arena_free(&arena);

@@ -1,4 +1,4 @@
-/* JSON values as CBOR. Recursion is bounded by the JSON reader's depth. */
+/* JSON values as CBOR. The JSON reader's depth bounds the recursion. */
 #include "cbor/json_cbor.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* Digits alone. */
+/* Whether it is written in digits alone. */
 static bool is_whole(const struct zt_json_item *item)
 {
     for (size_t i = 0; i < item->text.length; i++)
@@ -59,7 +59,7 @@ static enum zt_status put_number(const struct zt_json_reader *reader,
     return ZT_OK;
 }
 
-/* Entries go to a buffer of their own first: the head in front of them says how many they are. */
+/* Entries go to a buffer of their own first: the head before them needs their number. */
 static enum zt_status put_entries(struct zt_json_reader *reader, bool is_map, struct zt_buffer *out,
                                   struct zt_error *error)
 {
@@ -125,7 +125,7 @@ static enum zt_status put_value(struct zt_json_reader *reader, struct zt_buffer 
     return ZT_OK;
 }
 
-/* The CBOR reader finds keys that occur twice, at any depth. */
+/* Lets the CBOR reader find keys that occur twice, at any depth. */
 static enum zt_status check_keys(const struct zt_json_reader *reader, const struct zt_buffer *value,
                                  uint64_t at, struct zt_error *error)
 {

@@ -6,17 +6,17 @@
 
 #include "zt/utf8.h"
 
-/* "\uXXXX": four hexadecimal digits after two characters. */
+/* "\uXXXX" */
 #define UNICODE_ESCAPE_BYTES 6
 
-static enum zt_status refuse(const struct zt_json_reader *reader, size_t position,
-                             const char *message, struct zt_error *error)
+static enum zt_status fail_syntax(const struct zt_json_reader *reader, size_t position,
+                                  const char *message, struct zt_error *error)
 {
     return zt_fail(error, ZT_INVALID, reader->rules->syntax, reader->base_offset + position, "%s",
                    message);
 }
 
-/* The byte at the position, or 0 at the end: no JSON value or separator is a NUL. */
+/* The next byte; at the end NUL, with which no JSON value or separator begins. */
 static char peek(const struct zt_json_reader *reader)
 {
     return reader->position < reader->length ? reader->bytes[reader->position] : '\0';
@@ -53,7 +53,7 @@ static bool read_hex4(const char *digits, unsigned *out_value)
     return true;
 }
 
-/* Reads \uXXXX, or the two of a surrogate pair, at from; *out_length is how many bytes they are. */
+/* Reads \uXXXX, or the two of a surrogate pair. *out_length: how many bytes they take. */
 static bool read_unicode(const char *from, const char *end, unsigned *out_character,
                          size_t *out_length)
 {
@@ -99,8 +99,8 @@ static size_t put_utf8(char *to, unsigned character)
     return 4;
 }
 
-/* Writes the character of the escape at from; *out_length is how many bytes the escape is. 0 when
- * it is none. */
+/* Writes the character of the escape at from and returns its length; 0 if it is no escape.
+ * *out_length: how many bytes the escape takes. */
 static size_t put_escaped(char *to, const char *from, const char *end, size_t *out_length)
 {
     static const char letters[] = "\"\\/bfnrt";
@@ -118,8 +118,7 @@ static size_t put_escaped(char *to, const char *from, const char *end, size_t *o
     return 1;
 }
 
-/* Turns escapes into what they stand for, in place. An escape is never shorter than its character.
- */
+/* Replaces escapes by their characters, in place: an escape is never shorter than its character. */
 static enum zt_status unescape(const struct zt_json_reader *reader, struct zt_text *text,
                                struct zt_error *error)
 {
@@ -138,9 +137,10 @@ static enum zt_status unescape(const struct zt_json_reader *reader, struct zt_te
         }
         written = put_escaped(to, from, end, &length);
         if (written == 0) {
-            return refuse(reader, (size_t)(from - reader->bytes),
-                          "an escape that JSON does not have", error);
+            return fail_syntax(reader, (size_t)(from - reader->bytes),
+                               "an escape that JSON does not have", error);
         }
+        assert(written <= length && length <= (size_t)(end - from));
         to += written;
         from += length;
     }
@@ -148,8 +148,8 @@ static enum zt_status unescape(const struct zt_json_reader *reader, struct zt_te
     return ZT_OK;
 }
 
-/* Finds the closing quote of the text that begins at the position; all that needs a second look is
- * gathered. */
+/* Moves the position to the closing quote of a text. *out_escaped and *out_high_bits: whether it
+ * has escapes, and bytes that are not ASCII. */
 static enum zt_status scan_text(struct zt_json_reader *reader, bool *out_escaped,
                                 unsigned char *out_high_bits, struct zt_error *error)
 {
@@ -161,7 +161,7 @@ static enum zt_status scan_text(struct zt_json_reader *reader, bool *out_escaped
         unsigned char byte = (unsigned char)reader->bytes[at];
 
         if (byte < 0x20)
-            return refuse(reader, at, "a control character in a text", error);
+            return fail_syntax(reader, at, "a control character in a text", error);
         *out_high_bits |= byte & 0x80;
         if (byte == '\\') {
             *out_escaped = true;
@@ -169,12 +169,12 @@ static enum zt_status scan_text(struct zt_json_reader *reader, bool *out_escaped
         }
     }
     if (at >= reader->length)
-        return refuse(reader, reader->length, "the header ends inside a text", error);
+        return fail_syntax(reader, reader->length, "the header ends inside a text", error);
     reader->position = at;
     return ZT_OK;
 }
 
-/* The opening quote is at the position. */
+/* The position is at the opening quote. */
 static enum zt_status read_text(struct zt_json_reader *reader, struct zt_json_item *item,
                                 struct zt_error *error)
 {
@@ -189,13 +189,13 @@ static enum zt_status read_text(struct zt_json_reader *reader, struct zt_json_it
     item->text = (struct zt_text){reader->bytes + begin, reader->position - begin};
     reader->position++;
     if (high_bits != 0 && !zt_utf8_valid(item->text.bytes, item->text.length))
-        return refuse(reader, begin, "a text that is not UTF-8", error);
+        return fail_syntax(reader, begin, "a text that is not UTF-8", error);
     return escaped ? unescape(reader, &item->text, error) : ZT_OK;
 }
 
 /* --- numbers and words --- */
 
-/* Passes over digits; false when there is none. */
+/* Skips digits; false if there is none. */
 static bool skip_digits(struct zt_json_reader *reader)
 {
     size_t begin = reader->position;
@@ -226,8 +226,7 @@ static bool skip_number(struct zt_json_reader *reader)
     return skip_digits(reader);
 }
 
-/* Passes over a word that stands for a number; false, and nothing passed over, when there is none.
- */
+/* Skips NaN or an infinity; false if there is none. */
 static bool skip_non_finite(struct zt_json_reader *reader)
 {
     static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
@@ -250,7 +249,8 @@ static enum zt_status read_number(struct zt_json_reader *reader, struct zt_json_
     size_t begin = reader->position;
 
     if (!(reader->takes_non_finite && skip_non_finite(reader)) && !skip_number(reader))
-        return refuse(reader, reader->position, "no value, or a number that is not JSON", error);
+        return fail_syntax(reader, reader->position, "no value, or a number that is not JSON",
+                           error);
     item->kind = ZT_JSON_NUMBER;
     item->text = (struct zt_text){reader->bytes + begin, reader->position - begin};
     return ZT_OK;
@@ -263,7 +263,7 @@ static enum zt_status read_word(struct zt_json_reader *reader, struct zt_json_it
 
     if (reader->length - reader->position < length ||
         memcmp(reader->bytes + reader->position, word, length) != 0)
-        return refuse(reader, reader->position, "a word that JSON does not have", error);
+        return fail_syntax(reader, reader->position, "a word that JSON does not have", error);
     item->kind = *word == 't' ? ZT_JSON_TRUE : *word == 'f' ? ZT_JSON_FALSE : ZT_JSON_NULL;
     reader->position += length;
     return ZT_OK;
@@ -295,6 +295,7 @@ static enum zt_status enter(struct zt_json_reader *reader, struct zt_json_item *
         return zt_fail(error, ZT_INVALID, reader->rules->depth, item->offset,
                        "more than %d levels of arrays and objects", ZT_JSON_DEPTH_MAX);
     }
+    assert(reader->depth < ZT_JSON_DEPTH_MAX);
     item->kind = kind;
     reader->depth++;
     reader->position++;
@@ -337,7 +338,7 @@ enum zt_status zt_json_next(struct zt_json_reader *reader, struct zt_json_item *
     return status;
 }
 
-/* Before an element or member: the end, or the comma after the one before. */
+/* Reads what comes before an element or member: the end, or the comma after the one before. */
 static enum zt_status step(struct zt_json_reader *reader, struct zt_json_walk *walk, char closing,
                            bool *out_more, struct zt_error *error)
 {
@@ -351,8 +352,8 @@ static enum zt_status step(struct zt_json_reader *reader, struct zt_json_walk *w
     }
     if (walk->begun) {
         if (peek(reader) != ',') {
-            return refuse(reader, reader->position,
-                          "neither a comma nor the end of the array or object", error);
+            return fail_syntax(reader, reader->position,
+                               "neither a comma nor the end of the array or object", error);
         }
         reader->position++;
     }
@@ -376,57 +377,36 @@ enum zt_status zt_json_member(struct zt_json_reader *reader, struct zt_json_walk
         return status;
     skip_space(reader);
     if (peek(reader) != '"')
-        return refuse(reader, reader->position, "a member's name is a text", error);
+        return fail_syntax(reader, reader->position, "a member's name is a text", error);
     status = zt_json_next(reader, out_key, error);
     if (status != ZT_OK)
         return status;
     skip_space(reader);
     if (peek(reader) != ':')
-        return refuse(reader, reader->position, "no colon after a member's name", error);
+        return fail_syntax(reader, reader->position, "no colon after a member's name", error);
     reader->position++;
     return ZT_OK;
 }
 
-static enum zt_status skip_members(struct zt_json_reader *reader, struct zt_error *error)
-{
-    struct zt_json_walk walk = {0};
-    struct zt_json_item key;
-    enum zt_status status = ZT_OK;
-    bool more = true;
-
-    while (status == ZT_OK && more) {
-        status = zt_json_member(reader, &walk, &more, &key, error);
-        if (status == ZT_OK && more)
-            status = zt_json_skip(reader, error);
-    }
-    return status;
-}
-
-static enum zt_status skip_elements(struct zt_json_reader *reader, struct zt_error *error)
-{
-    struct zt_json_walk walk = {0};
-    enum zt_status status = ZT_OK;
-    bool more = true;
-
-    while (status == ZT_OK && more) {
-        status = zt_json_element(reader, &walk, &more, error);
-        if (status == ZT_OK && more)
-            status = zt_json_skip(reader, error);
-    }
-    return status;
-}
-
-/* Calls itself for what is inside: as deep as the reader lets it. */
+/* Recurses at most ZT_JSON_DEPTH_MAX deep. */
 enum zt_status zt_json_skip(struct zt_json_reader *reader, struct zt_error *error)
 {
-    struct zt_json_item item;
+    struct zt_json_walk walk = {0};
+    struct zt_json_item item, key;
     enum zt_status status = zt_json_next(reader, &item, error);
+    bool more;
 
     if (status != ZT_OK)
         return status;
-    if (item.kind == ZT_JSON_OBJECT)
-        return skip_members(reader, error);
-    return item.kind == ZT_JSON_ARRAY ? skip_elements(reader, error) : ZT_OK;
+    more = item.kind == ZT_JSON_OBJECT || item.kind == ZT_JSON_ARRAY;
+
+    while (status == ZT_OK && more) {
+        status = item.kind == ZT_JSON_OBJECT ? zt_json_member(reader, &walk, &more, &key, error)
+                                             : zt_json_element(reader, &walk, &more, error);
+        if (status == ZT_OK && more)
+            status = zt_json_skip(reader, error);
+    }
+    return status;
 }
 
 enum zt_status zt_json_end(struct zt_json_reader *reader, struct zt_error *error)
@@ -434,8 +414,8 @@ enum zt_status zt_json_end(struct zt_json_reader *reader, struct zt_error *error
     while (peek(reader) == ' ')
         reader->position++;
     if (reader->position < reader->length) {
-        return refuse(reader, reader->position, "something other than spaces after the last value",
-                      error);
+        return fail_syntax(reader, reader->position,
+                           "something other than spaces after the last value", error);
     }
     return ZT_OK;
 }

@@ -1,11 +1,9 @@
-/* JSON, value by value (RFC 8259): a strict reader for the headers of formats that are written in
- * it.
+/* Reading JSON value by value (RFC 8259), strictly: for the headers of formats and for requests.
  *
- * It makes no tree and holds no memory, so that a header of a million entries costs what its caller
- * keeps. The bytes are the caller's to give away: texts with escapes are turned into UTF-8 where
- * they stand, which never makes them longer, so every text is borrowed from them and its address
- * tells its position. Whether a key occurs twice is the caller's to find, among the keys it keeps.
- */
+ * The reader makes no tree and takes no memory, so that a header of a million entries takes only
+ * what its caller keeps. It changes the bytes: escapes are replaced in place, which never makes a
+ * text longer. So every text is borrowed from the bytes, and its address is its position. The
+ * caller must check for keys that occur twice. */
 #ifndef ZT_CBOR_JSON_READ_H
 #define ZT_CBOR_JSON_READ_H
 
@@ -13,14 +11,14 @@
 
 #include "zt/status.h"
 
-/* Arrays and objects inside one another; the outermost is the first level. */
+/* The most arrays and objects inside one another. */
 #define ZT_JSON_DEPTH_MAX 64
 
 enum zt_json_kind {
     ZT_JSON_OBJECT,
     ZT_JSON_ARRAY,
     ZT_JSON_TEXT, /* text: its characters */
-    /* text: as it is written; also NaN, Infinity and -Infinity where the reader takes them */
+    /* text: as written; also NaN, Infinity and -Infinity if the reader takes them */
     ZT_JSON_NUMBER,
     ZT_JSON_TRUE,
     ZT_JSON_FALSE,
@@ -33,7 +31,7 @@ struct zt_json_item {
     uint64_t offset; /* absolute: of the value's first byte */
 };
 
-/* What a format calls the rules that this file applies. */
+/* What the format calls the rules of JSON. */
 struct zt_json_rules {
     const char *syntax;
     const char *depth;
@@ -45,42 +43,43 @@ struct zt_json_reader {
     size_t position;
     uint64_t base_offset; /* absolute file position of bytes[0] */
     unsigned depth;
-    bool
-        /* NaN, Infinity and -Infinity are numbers: not JSON, but what some writers make */
-        takes_non_finite;
-    bool wants_exact; /* for zt_json_to_cbor: a number that would become another is refused */
+    /* Take NaN, Infinity and -Infinity as numbers: they are not JSON, but some writers make them.
+     */
+    bool takes_non_finite;
+    /* zt_json_to_cbor refuses numbers that it would change. */
+    bool wants_exact;
     const struct zt_json_rules *rules;
 };
 
-/* An object or array being walked; begin with a cleared one. */
+/* An object or array being walked. Begins cleared. */
 struct zt_json_walk {
     bool begun;
 };
 
-/* Reads one value: texts, numbers and words whole, of an object or array the bracket. Texts are
- * valid UTF-8 (no lone surrogates). ZT_INVALID with the rule syntax or depth and the offset of the
- * byte at fault. */
+/* Reads one value whole, or the opening bracket of an object or array. Texts are valid UTF-8 (no
+ * lone surrogates). ZT_INVALID with the rule syntax or depth and the offset of the byte at fault.
+ */
 enum zt_status zt_json_next(struct zt_json_reader *reader, struct zt_json_item *out_item,
                             struct zt_error *error);
 
-/* *out_more: another element follows, to be read by zt_json_next or zt_json_skip. At the end leaves
- * the array. */
+/* *out_more: another element follows, which zt_json_next or zt_json_skip must read. At the end it
+ * leaves the array. */
 enum zt_status zt_json_element(struct zt_json_reader *reader, struct zt_json_walk *walk,
                                bool *out_more, struct zt_error *error);
 
-/* *out_more: another member follows: *out_key is its name, a text, and its value is to be read. At
- * the end leaves the object. */
+/* *out_more: another member follows. *out_key is its name, a text; its value must be read next. At
+ * the end it leaves the object. */
 enum zt_status zt_json_member(struct zt_json_reader *reader, struct zt_json_walk *walk,
                               bool *out_more, struct zt_json_item *out_key, struct zt_error *error);
 
-/* Passes over one whole value, checking its syntax. */
+/* Skips one whole value and checks its syntax. */
 enum zt_status zt_json_skip(struct zt_json_reader *reader, struct zt_error *error);
 
-/* A whole number, exactly: digits alone, no sign, fraction or exponent, below 2^64. False for any
+/* The value of a whole number below 2^64 written without sign, fraction and exponent; false for any
  * other item. */
 bool zt_json_uint(const struct zt_json_item *item, uint64_t *out_value);
 
-/* Refuses anything but spaces (0x20) after the outermost value. */
+/* Refuses anything but spaces (U+0020) after the outermost value. */
 enum zt_status zt_json_end(struct zt_json_reader *reader, struct zt_error *error);
 
 #endif

@@ -110,6 +110,7 @@ static enum zt_status read_fields(struct map_state *map, struct zt_cbor_walk *wa
         struct zt_cbor_item key;
         unsigned number;
         enum zt_status status = zt_cbor_key(map->reader, walk, &key, error);
+
         if (status != ZT_OK)
             return status;
         /* In zTensor 2 such a key is one more that is not known. */
