@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds, runs the unit tests (ctest) and the tests from outside (pytest); ends with the
+# Installs what the tests need, builds, runs the unit tests (ctest) and the tests from outside (pytest), and ends with the
 # summary line of each. Arguments are passed on to pytest.
 #
 #   CC=clang                          another compiler
 #   ZT_SANITIZE=address,undefined     sanitizers to build with
 #   ZT_WERROR=ON                      warnings are errors
 #   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop)
-#   ZT_CORPUS=DIR                     files with known outcomes; tests that want them are skipped without
+#   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
+#   ZT_JOBS=N                         how many test files pytest runs at a time (default: one per processor, at most 4)
 #   ZT_BUILD_DIR=DIR                  where to build (default: build, or a folder named after the options above)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,7 +21,11 @@ build=${ZT_BUILD_DIR:-build$suffix}
 venv=$PWD/.venv
 # A test that hangs is a failure, not an endless run; sanitized builds on two busy cores still fit.
 test_timeout_s=300
-# What a test wrote goes when it has passed: all of it would be gigabytes, and /tmp may be memory.
+# Tests wait more than they compute. Each file has servers of its own on free ports, in folders of its own; the order of
+# the files is kept, since the longest are not those with most tests.
+jobs=${ZT_JOBS:-$(($(nproc) < 4 ? $(nproc) : 4))}
+side_by_side=(-n "$jobs" --dist loadfile --no-loadscope-reorder)
+# The files of passed tests are removed at once: together they would be gigabytes, and /tmp may be in memory.
 keep_failed=(-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1)
 
 install_tools()
@@ -30,7 +35,7 @@ install_tools()
     packages_install "${groups[@]}"
 }
 
-# The virtual environment, made anew when the requirements or the Python change.
+# The virtual environment; made again when the requirements or the Python change.
 make_venv()
 {
     local wanted
@@ -39,7 +44,7 @@ make_venv()
     echo "==> making $venv"
     python3 -m venv --clear "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt || {
-        echo "error: pip could not install tests/requirements.txt (its own words are above)" >&2
+        echo "error: pip could not install tests/requirements.txt (see its message above)" >&2
         return 1
     }
     echo "$wanted" >"$venv/complete"
@@ -52,7 +57,7 @@ run_unit_tests()
         tee "$build/ctest.log"
 }
 
-# The suites that exist and have a test; pytest takes an empty list for "everything".
+# The suites that exist and have a test: given an empty list, pytest would run everything.
 outside_suites()
 {
     local suite
@@ -72,7 +77,7 @@ run_outside_tests()
     echo "==> tests from outside"
     ZTSERVE=$(realpath "$build/ztserve") ZT_BUILD_DIR=$(realpath "$build") \
         "$venv/bin/python" -m pytest --timeout "$test_timeout_s" -p no:cacheprovider -rs "${keep_failed[@]}" \
-        "${suites[@]}" "$@" 2>&1 |
+        "${side_by_side[@]}" "${suites[@]}" "$@" 2>&1 |
         tee "$build/pytest.log"
 }
 

@@ -1,9 +1,10 @@
-"""The virtual environments of the real packages: one for each release, made when it is first asked for.
+"""The virtual environments of the real packages: one for each release, made when a test first needs it.
 
-They are made with the Python that runs the tests. All releases below have wheels for CPython 3.11 and 3.13 (and 3.12), and
-so have numpy and ml_dtypes at these versions.
+They are made with the Python that runs the tests. All releases below, and numpy and ml_dtypes at these versions, have
+wheels for CPython 3.11 to 3.13.
 """
 
+import fcntl
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = Path(os.environ.get("ZT_INTEROP_VENVS", HERE.parent.parent / "build" / "interop"))
 ARRAYS = ["numpy==2.2.6", "ml_dtypes==0.5.1"]
 
-# What is installed, by the name that the tests give it, and the script that writes and reads its files.
+# By the name that the tests use: the packages, and the script that writes and reads their files.
 CLIENTS = {
     "0.1.4": ("ztensor==0.1.4", "client_0_1.py"),
     "1.0.1": ("ztensor==1.0.1", "client_1_0.py"),
@@ -25,9 +26,9 @@ CLIENTS = {
     "gguf": ("gguf==0.19.0", "client_gguf.py"),
     # Clients over HTTP.
     "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
-    # It reads zstd where that package is.
+    # It decodes zstd if that package is installed.
     "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
-    # No package beside numpy itself.
+    # No package besides numpy itself.
     "numpy": (None, "client_numpy.py"),
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),
     "magnetron-0.1.6": ("magnetron==0.1.6", "client_magnetron.py"),
@@ -35,7 +36,7 @@ CLIENTS = {
 }
 
 
-# Built for fewer machines than the others: where they cannot be had, their tests are skipped.
+# Built for fewer platforms than the others: where they are not available, their tests are skipped.
 OPTIONAL = {name for name in CLIENTS if name.startswith("magnetron")}
 
 
@@ -45,14 +46,22 @@ def requirements_of(name):
 
 
 def python_of(name):
-    """The interpreter of the environment that has this release, made if need be."""
-    # Written into each environment once it is complete; another text there makes it anew.
+    """The interpreter of the environment that has this release; makes the environment if necessary."""
+    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+    # Tests that run at the same time may need the same environment.
+    with (ENVIRONMENTS / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return make_environment(name)
+
+
+def make_environment(name):
+    # Written into each environment once it is complete; if its text differs, the environment is made again.
     wanted = " ".join([*requirements_of(name), sys.version.split()[0]])
     folder = ENVIRONMENTS / name
     marker = folder / "complete"
     python = folder / "bin" / "python"
     if not marker.is_file() or marker.read_text() != wanted:
-        # --clear would empty what a link leads to.
+        # --clear would empty the folder that a link leads to.
         assert not folder.is_symlink(), f"{folder} leads elsewhere"
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -62,7 +71,7 @@ def python_of(name):
 
 
 def is_available(name):
-    """Whether tests of an optional package can run; any other package that cannot be had is a failure."""
+    """Whether tests of an optional package can run. Packages that are not optional must be available."""
     if name not in OPTIONAL:
         return True
     try:
