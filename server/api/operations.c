@@ -21,7 +21,7 @@ static enum outcome report(struct request *request, unsigned status)
     if (json == NULL)
         return OUTCOME_READY;
     assert(request->generation != NULL);
-    verifier_report(request->server->verifier, request->generation, json);
+    verifier_report(request->generation, json);
     json_reply_send(request, json);
     if (!json->failed) {
         request->reply.status = status;

@@ -224,11 +224,6 @@ void json_uint(struct json *json, uint64_t number)
     value(json, digits + at, sizeof(digits) - at);
 }
 
-void json_bool(struct json *json, bool truth)
-{
-    value(json, truth ? "true" : "false", truth ? 4 : 5);
-}
-
 void json_put_null(struct json *json)
 {
     value(json, "null", 4);

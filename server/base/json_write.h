@@ -39,7 +39,6 @@ void json_text(struct json *json, struct zt_text text);
 void json_put_string(struct json *json, const char *text);
 void json_put_null(struct json *json);
 void json_uint(struct json *json, uint64_t value);
-void json_bool(struct json *json, bool value);
 /* A value that is JSON already. */
 void json_raw(struct json *json, const char *text, size_t length);
 

@@ -1,6 +1,6 @@
-/* Names of models, and the paths that stand for them (http-api, section 1): parts of
+/* Names of models, and the paths of their files (http-api, section 1): parts of
  * [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', and the extensions in their order of precedence. Since
- * no part begins with a dot, no valid name holds "." or "..". */
+ * no part begins with a dot, no valid name contains "." or "..". */
 #include <string.h>
 #include <strings.h>
 
@@ -15,7 +15,7 @@ const char *model_extension(unsigned rank)
     return rank < EXTENSION_COUNT ? extensions[rank] : NULL;
 }
 
-/* Not isalnum: that asks the locale. */
+/* Not isalnum, which depends on the locale. */
 static bool is_alphanumeric(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

@@ -1,6 +1,5 @@
-/* Where models are kept: list, open, create, publish, delete. A folder today (store_local.c), an
- * S3-compatible store later; nothing above this interface may assume a local file but through a
- * source.
+/* Where models are kept: list, open, create, publish, delete. Today a folder (store_local.c). Nothing
+ * above this interface may assume that bytes are in a local file, except through a source.
  *
  * Paths are relative to the store's root, with '/' between parts, never starting with '/', never
  * with "." or "..". */
@@ -13,8 +12,8 @@
 
 #include "zt/source.h"
 
-/* Tells one version of a stored file from another. Two equal identities are the same bytes, as far
- * as the file system can tell without reading them. */
+/* Distinguishes one version of a stored file from another. Two files with equal identities have the
+ * same bytes, as far as can be known without reading them. */
 struct file_identity {
     uint64_t device;
     uint64_t inode;
@@ -27,8 +26,8 @@ struct store;
 struct stored_upload;
 
 struct store_ops {
-    /* Calls visit for every regular file whose path may name a model (extension, characters; hidden
-     * ones and links out of the root left out), in no order. False from visit stops. */
+    /* Calls visit for every regular file whose path may name a model (extension, characters; neither
+     * hidden files nor links out of the root), in no order, until visit returns false. */
     enum zt_status (*list)(struct store *store,
                            bool (*visit)(void *context, const char *path,
                                          const struct file_identity *identity),
@@ -36,72 +35,71 @@ struct store_ops {
     /* Opens one file. ZT_NOT_FOUND, ZT_IO. */
     enum zt_status (*open)(struct store *store, const char *path, struct zt_source **out_source,
                            struct file_identity *out_identity, struct zt_error *error);
-    /* An unnamed file in the store's own file system. ZT_LIMIT when the free space less the reserve
-     * does not hold expected_bytes (UINT64_MAX: not known). */
+    /* Begins an unnamed file in the store's own file system. ZT_LIMIT if expected_bytes (UINT64_MAX:
+     * not known) do not fit into the free space less the reserve. */
     enum zt_status (*create)(struct store *store, uint64_t expected_bytes,
                              struct stored_upload **out_upload, struct zt_error *error);
     enum zt_status (*write_at)(struct stored_upload *upload, uint64_t offset, const void *bytes,
                                size_t length, struct zt_error *error);
-    /* What was written so far, to read back (hashing, validation). Borrowed from the upload; its
-     * size is that at the call of this function. A further call ends the source of the one before.
-     */
+    /* A source of what was written so far, for hashing and validation. Borrowed from the upload; its
+     * size is that at the time of the call. A further call closes the source of the one before. */
     enum zt_status (*read_back)(struct stored_upload *upload, struct zt_source **out_source,
                                 struct zt_error *error);
-    /* Durably gives the file its name (fsync, link or rename, fsync of the folder; folders are
-     * made). With replace false ZT_ARGUMENT when the name is taken: atomic against any other
-     * writer; with replace true only when something other than a file stands in its way. Ends the
-     * upload on success only. */
+    /* Gives the file its name durably: fsync, link or rename, fsync of the folder; folders are made.
+     * ZT_ARGUMENT if the name is taken, atomically against any other writer; with replace only if
+     * something other than a file has the name. Ends the upload on success only. */
     enum zt_status (*publish)(struct stored_upload *upload, const char *path, bool replace,
                               struct zt_error *error);
     /* Ends an upload without a trace. Takes NULL. */
     void (*abandon)(struct stored_upload *upload);
     /* Durable. ZT_NOT_FOUND. */
     enum zt_status (*remove)(struct store *store, const char *path, struct zt_error *error);
-    /* How many files the last list left out that are like models in all but their names. From any
-     * thread. */
+    /* How many files the last list left out that have a model's extension but an unusable name. From
+     * any thread. */
     size_t (*misfits)(const struct store *store);
 
-    /* Kept uploads: files on their way that outlive their request, and the process. Each kept
-     * upload is a hidden place of its own (a folder), called by an id of 32 hex digits, in the
-     * store's own file system, so that publish is atomic; the files in it have names of [a-z0-9.-],
-     * 64 bytes at most, and live until they are published or the place is dropped. write_at,
-     * read_back, publish and sync work on them as on any other upload; abandon closes such a file
-     * and leaves it where it is. */
+    /* Kept uploads: unpublished files that outlive their request and the process. Each kept upload
+     * is a hidden place (a folder) in the store's own file system, so that publish is atomic, and is
+     * named by an id of 32 hex digits. The files in it have names of [a-z0-9.-], of 64 bytes at
+     * most, and live until they are published or the place is dropped. write_at, read_back, publish
+     * and sync work on them as on any other upload; abandon closes such a file and leaves it where
+     * it is. */
     /* Makes the place; durable with the first sync of a file in it. */
     enum zt_status (*keep)(struct store *store, const char *id, struct zt_error *error);
-    /* Makes a new, empty file (in the place of an older one of that name). ZT_LIMIT as create. */
+    /* Makes a new, empty file, which replaces an older one of that name. ZT_LIMIT as create. */
     enum zt_status (*kept_create)(struct store *store, const char *id, const char *name,
                                   uint64_t expected_bytes, struct stored_upload **out_upload,
                                   struct zt_error *error);
-    /* Opens one as an earlier process left it. ZT_NOT_FOUND. */
+    /* Opens a file as an earlier process left it. ZT_NOT_FOUND; ZT_ARGUMENT if another process has
+     * the place. */
     enum zt_status (*kept_open)(struct store *store, const char *id, const char *name,
                                 struct stored_upload **out_upload, struct zt_error *error);
     enum zt_status (*kept_remove)(struct store *store, const char *id, const char *name,
                                   struct zt_error *error);
-    /* Removes the place with all that is in it. ZT_NOT_FOUND. May take long. */
+    /* Removes the place with all its files. ZT_NOT_FOUND. May take long. */
     enum zt_status (*kept_drop)(struct store *store, const char *id, struct zt_error *error);
-    /* At start: the ids of all places; what is no place, or nobody can finish, is removed. */
+    /* At start: takes over and visits all places that no process has; removes the rests of dropped
+     * ones. */
     enum zt_status (*kept_list)(struct store *store, bool (*visit)(void *context, const char *id),
                                 void *context, struct zt_error *error);
-    /* Makes what was written to an upload durable (fdatasync), and a kept one's name. */
+    /* Makes durable what was written to an upload (fdatasync), and the names of a kept one. */
     enum zt_status (*sync)(struct stored_upload *upload, struct zt_error *error);
     /* Cuts an upload's file. */
     enum zt_status (*truncate)(struct stored_upload *upload, uint64_t length,
                                struct zt_error *error);
-    /* Copies bytes from one upload into another inside the file system (copy_file_range where it
-     * can). */
+    /* Copies bytes from one upload into another, inside the file system if it can. */
     enum zt_status (*copy)(struct stored_upload *from, uint64_t from_offset,
                            struct stored_upload *to, uint64_t to_offset, uint64_t length,
                            struct zt_error *error);
-    /* Frees the space of bytes inside an upload's file, which read as zeros then. False where the
-     * file system cannot: they are as they were. */
+    /* Frees the disk space of bytes inside an upload's file, which then read as zeros. False if the
+     * file system cannot: the bytes stay. */
     bool (*discard)(struct stored_upload *upload, uint64_t offset, uint64_t length);
     /* Current length of an upload's file. */
     uint64_t (*length)(struct stored_upload *upload);
 
-    /* A descriptor that becomes readable when something below the root may have changed, or -1;
-     * borrowed from the store. changed() empties it and says whether to list anew; what is watched
-     * follows from the last list. */
+    /* A descriptor that becomes readable when something may have changed, or -1; borrowed from the
+     * store. changed empties it and returns whether to list again. What is watched follows from the
+     * last list. */
     int (*watch)(struct store *store);
     bool (*changed)(struct store *store);
     void (*close)(struct store *store);
@@ -111,14 +109,14 @@ struct store {
     const struct store_ops *ops;
 };
 
-/* Opens a folder. ZT_NOT_FOUND or ZT_IO with one clear line. reserve_bytes: free space that uploads
- * leave alone. */
+/* Opens a folder as a store. reserve_bytes: free space that uploads leave alone. ZT_NOT_FOUND or
+ * ZT_IO, with a message for the person who starts the program. */
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);
 
 bool store_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
-/* The identity that an open file of a store has now. False for a source that is no file. */
+/* The identity that an open file of a store has now. False for a source that is not a local file. */
 bool store_identity_of(struct zt_source *source, struct file_identity *out_identity);
 
 /* --- names --- */
@@ -133,8 +131,8 @@ bool model_name_is_valid(struct zt_text name);
  * for ".zt", …). False when it cannot be a model: unknown extension, or an invalid name. */
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank);
 
-/* Whether a path has an extension of ours, in whatever case, and still cannot be a model: somebody
- * means it to be one. */
+/* Whether a path has a model's extension, in any case, but cannot name a model: its owner probably
+ * expects it to be served. */
 bool model_path_is_misfit(const char *path);
 
 /* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy"; NULL

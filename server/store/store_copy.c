@@ -1,12 +1,13 @@
-/* Bytes from one upload into another: inside the file system where it can (copy_file_range, which
- * shares blocks where there is sharing), else through memory. */
+/* Copying bytes from one upload into another: inside the file system if it can (copy_file_range, which
+ * shares blocks on some file systems), else through memory. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "store/store_local.h"
 
-/* One call's worth: the free space is looked at between them. */
+/* Copied by one call; the free space is looked at between calls. */
 #define STEP_BYTES   ((uint64_t)64 << 20)
 #define BUFFER_BYTES ((size_t)256 << 10)
 
@@ -20,6 +21,7 @@ struct copy {
 
 static void advance(struct copy *copy, uint64_t length)
 {
+    assert(length <= copy->left);
     copy->from_offset += length;
     copy->to_offset += length;
     copy->left -= length;
@@ -27,17 +29,17 @@ static void advance(struct copy *copy, uint64_t length)
 
 static enum zt_status fail_short(const struct copy *copy, struct zt_error *error)
 {
-    return zt_fail(error, ZT_IO, NULL, copy->from_offset, "cannot copy: the file ends before");
+    return zt_fail(error, ZT_IO, NULL, copy->from_offset, "cannot copy: the file is too short");
 }
 
-/* How file systems and sandboxes say that they do not copy. */
+/* The errors of file systems and sandboxes that do not copy. */
 static bool is_refused(int os_error)
 {
     return os_error == EXDEV || os_error == EINVAL || os_error == ENOSYS ||
            os_error == EOPNOTSUPP || os_error == EPERM || os_error == ETXTBSY;
 }
 
-/* *out_refused: what is left is for another way. */
+/* *out_refused: the rest must be copied in another way. */
 static enum zt_status copy_inside(struct copy *copy, bool *out_refused, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;

@@ -1,9 +1,9 @@
-/* Kept uploads: a folder each in a hidden folder of the root, so that they outlive their request
- * and the process.
+/* Kept uploads: one folder for each, in a hidden folder of the root, so that they outlive their
+ * request and the process.
  *
- * Whoever works on a place holds a lock on its folder; the lock ends with the process. So of two
- * servers on one root (a rolling restart) neither takes, nor sweeps away, what the other is still
- * busy with. */
+ * A process that works on a place holds a lock on its folder, which ends with the process. So of two
+ * servers on one root (a rolling restart) neither takes nor removes what the other still works on. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,13 +13,14 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "store/store_local.h"
 
 #define FILE_MODE    0644
 #define FOLDER_MODE  0755
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-/* Behind the id of a place that is being removed: no id any more, so that another start ends what
- * this one began. */
+/* Appended to the id of a place that is being removed. The name is then not an id, so that the next
+ * start finishes what a crash interrupted. */
 #define GONE_SUFFIX ".gone"
 
 static bool id_is_valid(const char *id)
@@ -48,9 +49,9 @@ static enum zt_status fail_open(int os_error, const char *what, struct zt_error 
                : store_fail_errno(error, os_error, what);
 }
 
-/* --- the places this process has --- */
+/* --- the places of this process --- */
 
-/* -1 when it is none of ours. With the lock held. */
+/* With the lock held. -1 if this process does not have the place. */
 static int find_place(const struct local_store *local, const char *id)
 {
     const struct kept_place *place = local->places;
@@ -60,7 +61,7 @@ static int find_place(const struct local_store *local, const char *id)
     return place != NULL ? place->folder : -1;
 }
 
-/* With the lock held. Owns the descriptor from then on; closes it on failure. */
+/* With the lock held. Takes over the descriptor, which is closed on failure. */
 static enum zt_status add_place(struct local_store *local, const char *id, int folder,
                                 struct zt_error *error)
 {
@@ -70,6 +71,7 @@ static enum zt_status add_place(struct local_store *local, const char *id, int f
         close(folder);
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
     }
+    assert(find_place(local, id) < 0);
     place->folder = folder;
     snprintf(place->id, sizeof(place->id), "%s", id);
     place->next = local->places;
@@ -100,14 +102,14 @@ void store_kept_close(struct local_store *local)
     pthread_mutex_destroy(&local->places_lock);
 }
 
-/* Whether the lock of an open folder is ours now. Where locks are not to be had nobody else has
- * one. */
+/* Whether the lock of an open folder is ours now. If locks do not work here, no other process has one
+ * either. */
 static bool take_lock(int folder)
 {
     return flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-/* Takes over a place that an earlier process left. With the lock held. */
+/* With the lock held. Takes over a place that an earlier process left. */
 static enum zt_status adopt_place(struct local_store *local, const char *id, struct zt_error *error)
 {
     char path[sizeof(STORE_KEPT_FOLDER) + STORE_KEPT_ID_SIZE];
@@ -123,7 +125,7 @@ static enum zt_status adopt_place(struct local_store *local, const char *id, str
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "another server on this folder has the upload");
     }
-    /* Its owner may have removed it between the two. */
+    /* Its owner may have removed it before the lock was taken. */
     if (fstat(folder, &facts) != 0 || facts.st_nlink == 0) {
         close(folder);
         return not_found(error);
@@ -131,8 +133,8 @@ static enum zt_status adopt_place(struct local_store *local, const char *id, str
     return add_place(local, id, folder, error);
 }
 
-/* A descriptor of a place's folder for the caller to close; of one that nobody has, after taking it
- * over. ZT_NOT_FOUND; ZT_ARGUMENT when another process has it. */
+/* A descriptor of a place's folder, for the caller to close. Takes over a place that no process has.
+ * ZT_NOT_FOUND; ZT_ARGUMENT if another process has it. */
 static enum zt_status enter_place(struct local_store *local, const char *id, int *out_folder,
                                   struct zt_error *error)
 {
@@ -154,8 +156,8 @@ static enum zt_status enter_place(struct local_store *local, const char *id, int
     return status;
 }
 
-/* The folder of all places, locked: while one makes a place nobody lists, and the other way round.
- * -1 with errno. */
+/* The folder of all places, locked, so that nobody lists it while a place is made, nor the other way
+ * round. -1 with errno. */
 static int open_folder(int root)
 {
     int folder = openat(root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
@@ -200,17 +202,17 @@ enum zt_status store_local_keep(struct store *store, const char *id, struct zt_e
     return status;
 }
 
-/* From the file's name up to the root: nobody synced any of them before. */
+/* Syncs the folders from the place up to the root: none of them was synced before. */
 enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error)
 {
     int root = upload->store->root;
     int above = openat(root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
     bool synced = above >= 0 && fsync(upload->folder) == 0 && fsync(above) == 0 && fsync(root) == 0;
-    int kept = errno;
+    int os_error = errno;
 
     if (above >= 0)
         close(above);
-    return synced ? ZT_OK : store_fail_errno(error, kept, "cannot sync the folder");
+    return synced ? ZT_OK : store_fail_errno(error, os_error, "cannot sync the folder");
 }
 
 struct kept_name {
@@ -218,7 +220,8 @@ struct kept_name {
     const char *name;
 };
 
-/* Gives an open file of a place to the caller, with the folder; closes both on failure. */
+/* Makes an upload of an open file of a place and takes over its descriptors, which are closed on
+ * failure. */
 static enum zt_status hand_out(struct local_store *local, struct kept_name where, int descriptor,
                                struct stored_upload **out_upload, struct zt_error *error)
 {
@@ -249,7 +252,7 @@ enum zt_status store_local_kept_create(struct store *store, const char *id, cons
         status = enter_place(local, id, &folder, error);
     if (status != ZT_OK)
         return status;
-    /* The old one may still be written to by whoever has it open. */
+    /* A request may still be writing to the older file. */
     unlinkat(folder, name, 0);
     descriptor =
         openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
@@ -316,7 +319,7 @@ enum zt_status store_local_kept_remove(struct store *store, const char *id, cons
 
 /* --- removing --- */
 
-/* Files only: nobody makes folders in a place. Closes the descriptor. */
+/* Removes the files of a place, which has no folders. Closes the descriptor. */
 static void empty_folder(int folder)
 {
     DIR *stream = fdopendir(folder);
@@ -360,7 +363,7 @@ out:
     return status;
 }
 
-/* What is no place: the rest of one that was being removed, or nothing of ours. */
+/* Removes something that is not a place: the rest of one that was being removed, or a stray file. */
 static void remove_rest(int above, const char *name)
 {
     int folder = openat(above, name, FOLDER_FLAGS);
@@ -377,7 +380,7 @@ static void remove_rest(int above, const char *name)
     unlinkat(above, name, AT_REMOVEDIR);
 }
 
-/* --- what is there at start --- */
+/* --- at start --- */
 
 struct ids {
     char (*items)[STORE_KEPT_ID_SIZE];
@@ -387,20 +390,14 @@ struct ids {
 
 static bool add_id(struct ids *ids, const char *id)
 {
-    if (ids->count == ids->capacity) {
-        size_t capacity = ids->capacity * 2 + 16;
-        void *items = realloc(ids->items, capacity * sizeof(ids->items[0]));
-
-        if (items == NULL)
-            return false;
-        ids->items = items;
-        ids->capacity = capacity;
-    }
+    if (zt_array_reserve(&ids->items, &ids->capacity, ids->count + 1, sizeof(ids->items[0]),
+                         SIZE_MAX) != ZT_OK)
+        return false;
     snprintf(ids->items[ids->count++], STORE_KEPT_ID_SIZE, "%s", id);
     return true;
 }
 
-/* Takes over every place that nobody has; false when memory is out. */
+/* Takes over every place that no process has. False when memory is out. */
 static bool take_places(struct local_store *local, DIR *stream, struct ids *ids)
 {
     const struct dirent *entry;

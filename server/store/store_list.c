@@ -1,6 +1,7 @@
-/* Walking the store: every regular file below the root whose path can name a model. Without
- * recursion, through links that stay below the root, each folder at most once on its own path,
- * whatever a hostile tree looks like. */
+/* Walking the store: every regular file below the root whose path can name a model. Without recursion,
+ * through links that stay below the root, and never into a folder below itself, whatever a hostile
+ * tree looks like. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,28 +10,29 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "store/store_local.h"
 #include "zt/digest.h"
 
-/* Folders reached through links, in one walk: links that fan out from level to level multiply. */
+/* Folders that one walk reaches through links: links that fan out at each level multiply. */
 #define LINKED_FOLDERS_MAX 10000
 /* Folders in all. */
 #define FOLDERS_MAX 1000000
 
-/* Names that do not fit, told one by one; the rest is counted. */
-#define MISFITS_TOLD_MAX 20
+/* Unusable names that are logged one by one; the rest is counted. */
+#define MISFITS_LOGGED_MAX 20
 
-/* What cannot be a model because of its name: the first of them, and a sum over all that tells
- * whether they are the same as the last time, in whatever order they come. */
+/* Files and folders with unusable names: log lines for the first of them, and a sum over all names
+ * that does not depend on their order, to see whether they are the same as last time. */
 struct misfits {
-    char *lines[MISFITS_TOLD_MAX];
+    char *lines[MISFITS_LOGGED_MAX];
     size_t count;
     size_t files;
     uint64_t sum;
 };
 
-/* A folder that is known and read, or still to be read. */
+/* A folder that was found, and perhaps not read yet. */
 struct folder {
     char *path;    /* "" for the root */
     size_t parent; /* index; the root's is its own */
@@ -61,9 +63,9 @@ static bool is_ancestor(const struct walk *walk, size_t at, const struct stat *f
     }
 }
 
-static void tell_crowded(struct walk *walk)
+static void log_crowded(struct walk *walk)
 {
-    if (!atomic_exchange(&walk->store->told_crowded, true))
+    if (!atomic_exchange(&walk->store->logged_crowded, true))
         log_write(
             LOG_LEVEL_WARN,
             "too many folders: models past the first %d folders (%d through links) are not listed",
@@ -74,16 +76,9 @@ static void add_folder(struct walk *walk, const char *path, size_t parent)
 {
     struct folder folder = {.path = strdup(path), .parent = parent};
 
-    if (walk->count == walk->capacity) {
-        size_t capacity = walk->capacity == 0 ? 64 : walk->capacity * 2;
-        struct folder *folders = realloc(walk->folders, capacity * sizeof(*folders));
-
-        if (folders != NULL) {
-            walk->folders = folders;
-            walk->capacity = capacity;
-        }
-    }
-    if (folder.path == NULL || walk->count == walk->capacity) {
+    assert(parent <= walk->count);
+    if (folder.path == NULL || zt_array_reserve(&walk->folders, &walk->capacity, walk->count + 1,
+                                                sizeof(folder), FOLDERS_MAX) != ZT_OK) {
         free(folder.path);
         walk->out_of_memory = true;
         return;
@@ -93,45 +88,44 @@ static void add_folder(struct walk *walk, const char *path, size_t parent)
 
 static void note_misfit(struct misfits *misfits, const char *path, bool is_folder)
 {
-    char **line = misfits->count < MISFITS_TOLD_MAX ? &misfits->lines[misfits->count] : NULL;
+    char **line = misfits->count < MISFITS_LOGGED_MAX ? &misfits->lines[misfits->count] : NULL;
 
     misfits->count++;
     misfits->files += !is_folder;
     misfits->sum += zt_xxh3(path, strlen(path));
     if (line != NULL &&
-        asprintf(line, is_folder ? "folder %s is not looked into" : "%s is not served", path) < 0)
+        asprintf(line, is_folder ? "folder %s is not searched" : "%s is not served", path) < 0)
         *line = NULL;
 }
 
-/* Once for what is there: a scan every other second does not fill the log. Ends what was noted. */
-static void tell_misfits(struct local_store *local, struct misfits *misfits)
+/* Logs the names once, not after every scan, and frees the lines. */
+static void log_misfits(struct local_store *local, struct misfits *misfits)
 {
-    bool is_new = misfits->sum != local->told_misfits;
+    bool is_new = misfits->sum != local->logged_misfits;
 
-    for (size_t i = 0; i < misfits->count && i < MISFITS_TOLD_MAX; i++) {
+    for (size_t i = 0; i < misfits->count && i < MISFITS_LOGGED_MAX; i++) {
         if (is_new && misfits->lines[i] != NULL)
             log_write(LOG_LEVEL_INFO,
-                      "%s: no model has such a name (parts of A-Z a-z 0-9 . _ - that begin with a "
-                      "letter or digit, at "
-                      "most %d bytes, and an extension in small letters)",
+                      "%s: a model's name consists of parts of A-Z a-z 0-9 . _ - that begin with a "
+                      "letter or digit, has at most %d bytes and an extension in small letters",
                       misfits->lines[i], MODEL_NAME_MAX);
         free(misfits->lines[i]);
     }
-    if (is_new && misfits->count > MISFITS_TOLD_MAX)
-        log_write(LOG_LEVEL_INFO, "%zu more with such names", misfits->count - MISFITS_TOLD_MAX);
-    local->told_misfits = misfits->sum;
+    if (is_new && misfits->count > MISFITS_LOGGED_MAX)
+        log_write(LOG_LEVEL_INFO, "%zu more with such names", misfits->count - MISFITS_LOGGED_MAX);
+    local->logged_misfits = misfits->sum;
     atomic_store(&local->misfits, misfits->files);
 }
 
 static void see_folder(struct walk *walk, size_t parent, const char *path, bool linked)
 {
-    /* A name that is too long here only gets longer below. */
+    /* If the folder's path cannot begin a name, no path below it can. */
     if (!model_name_is_valid((struct zt_text){path, strlen(path)})) {
         note_misfit(&walk->misfits, path, true);
         return;
     }
     if (walk->count >= FOLDERS_MAX || (linked && walk->linked >= LINKED_FOLDERS_MAX)) {
-        tell_crowded(walk);
+        log_crowded(walk);
         return;
     }
     walk->linked += linked;
@@ -150,7 +144,7 @@ static void see_file(struct walk *walk, const char *path, const struct stat *fac
         note_misfit(&walk->misfits, path, false);
 }
 
-/* What a symbolic link leads to, if that lies below the root. */
+/* What a symbolic link leads to, if that is below the root. */
 static bool follow_link(const struct walk *walk, const char *path, struct stat *out_facts)
 {
     int place = store_path_open(walk->store->root, path, O_PATH);
@@ -225,13 +219,13 @@ static void walk_folder(struct walk *walk, size_t at)
     }
     walk->folders[at].device = facts.st_dev;
     walk->folders[at].inode = facts.st_ino;
-    /* Before it is read, so that nothing can come in between unseen. */
+    /* Before it is read, so that no change in between is missed. */
     store_watch_add(&walk->store->watch, descriptor);
     read_folder(walk, at, descriptor);
 }
 
-/* Puts the folder that has the root's name now in the place of the one that was opened, if they are
- * not the same. False when there is none. */
+/* If another folder has the root's name now, replaces the one that was opened. False if there is
+ * none. */
 static bool follow_root(struct local_store *local)
 {
     struct stat opened;
@@ -247,8 +241,8 @@ static bool follow_root(struct local_store *local)
     return true;
 }
 
-/* A root that is gone has no models; any other trouble with it (a server of files that does not
- * answer) says nothing about what is in it. */
+/* A root that is gone has no models. Any other error (a file server that does not answer) says nothing
+ * about the files in it. */
 static enum zt_status check_root(struct local_store *local, bool *out_present,
                                  struct zt_error *error)
 {
@@ -258,10 +252,10 @@ static enum zt_status check_root(struct local_store *local, bool *out_present,
     if (!present && os_error != ENOENT && os_error != ENOTDIR)
         return store_fail_errno(error, os_error, "cannot read the folder of models");
     if (present)
-        atomic_store(&local->told_missing, false);
-    else if (!atomic_exchange(&local->told_missing, true))
+        atomic_store(&local->logged_missing, false);
+    else if (!atomic_exchange(&local->logged_missing, true))
         log_write(LOG_LEVEL_WARN,
-                  "the folder of models is gone; it is looked for every few seconds");
+                  "the folder of models is gone; it is searched for every few seconds");
     *out_present = present;
     return ZT_OK;
 }
@@ -283,7 +277,7 @@ enum zt_status store_local_list(struct store *store,
     for (size_t at = 0; at < walk.count && !walk.stopped && !walk.out_of_memory; at++)
         walk_folder(&walk, at);
     store_watch_end(&local->watch);
-    tell_misfits(local, &walk.misfits);
+    log_misfits(local, &walk.misfits);
     for (size_t at = 0; at < walk.count; at++)
         free(walk.folders[at].path);
     free(walk.folders);

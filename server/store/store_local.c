@@ -1,12 +1,16 @@
-/* The store that is a folder: opening it, opening and removing files in it. Listing, uploads, kept
- * uploads, watching and the opening of paths stand in files of their own. */
+/* The store that is a folder: opening the folder, removing what crashes left in it, opening and
+ * removing files. Listing, uploads, kept uploads, watching and the opening of paths have files of
+ * their own. */
 #include "store/store_local.h"
 
+#include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static enum zt_status not_found(struct zt_error *error)
@@ -25,7 +29,7 @@ static enum zt_status local_open(struct store *store, const char *path,
 
     if (!store_path_is_clean(path))
         return not_found(error);
-    /* O_NONBLOCK: a FIFO is refused instead of waited for. */
+    /* O_NONBLOCK: a FIFO is refused rather than waited for. */
     descriptor = store_path_open(local->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
         return errno == ENOENT || errno == ENXIO ? not_found(error)
@@ -48,7 +52,7 @@ out:
     return status;
 }
 
-/* A folder is no file of the store, and no file has a name that is too long. */
+/* Folders are not files of the store, and no file has a name that is too long. */
 static bool is_absent(int os_error)
 {
     return os_error == ENOENT || os_error == EISDIR || os_error == ENAMETOOLONG;
@@ -95,6 +99,7 @@ static void local_close(struct store *store)
 {
     struct local_store *local = (struct local_store *)store;
 
+    assert(local->root >= 0);
     store_watch_close(&local->watch);
     store_kept_close(local);
     close(local->root);
@@ -128,11 +133,46 @@ static const struct store_ops local_ops = {
     .close = local_close,
 };
 
+static bool is_leftover(const char *name)
+{
+    return strncmp(name, STORE_UPLOAD_PREFIX, strlen(STORE_UPLOAD_PREFIX)) == 0 ||
+           strncmp(name, STORE_PUBLISH_PREFIX, strlen(STORE_PUBLISH_PREFIX)) == 0;
+}
+
+static void remove_leftover(int root, const char *name)
+{
+    int descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (descriptor < 0)
+        return;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(root, name, 0);
+    close(descriptor);
+}
+
+/* Removes what crashes left in the root and no living process has locked. */
+static void sweep_root(int root)
+{
+    int descriptor = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
+    const struct dirent *entry;
+
+    if (stream == NULL) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    while ((entry = readdir(stream)) != NULL)
+        if (is_leftover(entry->d_name))
+            remove_leftover(root, entry->d_name);
+    closedir(stream);
+}
+
 static enum zt_status fail_root(const char *root, int os_error, struct zt_error *error)
 {
     enum zt_status status = os_error == ENOENT ? ZT_NOT_FOUND : ZT_IO;
 
-    /* The one message with a path: it is for whoever starts the program. */
+    /* The only message with a path: it is for the person who starts the program. */
     zt_fail(error, status, NULL, ZT_NO_OFFSET, "cannot open the folder %.180s: %s", root,
             strerrordesc_np(os_error));
     if (error != NULL)
@@ -140,7 +180,7 @@ static enum zt_status fail_root(const char *root, int os_error, struct zt_error 
     return status;
 }
 
-/* Absolute, so that it can be found again when it is replaced. */
+/* Absolute, so that the folder can be found again when it is replaced. */
 static char *absolute_path(const char *path)
 {
     char *resolved = realpath(path, NULL);
@@ -169,12 +209,12 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
 
     if (descriptor < 0)
         return fail_root(root, errno, error);
-    /* A folder that can be opened but not entered would show every file as missing. */
+    /* In a folder that can be opened but not entered every file would seem to be missing. */
     if (faccessat(descriptor, ".", R_OK | X_OK, AT_EACCESS) != 0) {
-        int kept = errno;
+        int os_error = errno;
 
         close(descriptor);
-        return fail_root(root, kept, error);
+        return fail_root(root, os_error, error);
     }
     local = calloc(1, sizeof(*local));
     if (local != NULL)
@@ -189,7 +229,7 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
     local->reserve_bytes = reserve_bytes;
     store_watch_init(&local->watch);
     pthread_mutex_init(&local->places_lock, NULL);
-    store_local_sweep(descriptor);
+    sweep_root(descriptor);
     *out_store = &local->base;
     return ZT_OK;
 }

@@ -1,4 +1,4 @@
-/* What the files of the local store share: the structure, and opening paths without leaving the
+/* What the files of the local store share: its structures, and opening paths without leaving the
  * root. */
 #ifndef STORE_STORE_LOCAL_H
 #define STORE_STORE_LOCAL_H
@@ -10,22 +10,22 @@
 #include "store/store.h"
 #include "store/store_watch.h"
 
-/* Hidden files in the root while an upload lives; what a crash left of them is removed when the
- * store is opened. */
+/* Hidden files in the root while an upload lives. Those that a crash left are removed when the store
+ * is opened. */
 #define STORE_UPLOAD_PREFIX  ".ztserve-upload-"
 #define STORE_PUBLISH_PREFIX ".ztserve-publish-"
 /* Either prefix, 16 hex digits, NUL. */
 #define STORE_HIDDEN_NAME_SIZE 40
-/* The hidden folder of kept uploads: a folder each, named by its id (32 hex digits), locked as long
- * as its process lives. What has another name in here is on its way out. */
+/* The hidden folder of kept uploads: a folder for each, named by its id (32 hex digits), locked as
+ * long as its process lives. Anything with another name is being removed. */
 #define STORE_KEPT_FOLDER   ".ztserve-uploads"
 #define STORE_KEPT_ID_SIZE  33
 #define STORE_KEPT_NAME_MAX 64
 
-/* A part of a path is copied out to open it. */
+/* Longer paths are not opened. */
 #define STORE_PATH_SIZE 1024
 
-/* A kept upload's place that this process has: the descriptor holds the lock. */
+/* The place of a kept upload that belongs to this process: the descriptor holds the lock. */
 struct kept_place {
     struct kept_place *next;
     int folder;
@@ -35,54 +35,53 @@ struct kept_place {
 struct local_store {
     struct store base;
     char *root_path;
-    /* The folder's descriptor. Its number never changes: when the folder was replaced, the new one
-     * is put in its place. */
+    /* The folder's descriptor. Its number never changes: if the folder is replaced, the new one gets
+     * the same number. */
     int root;
     uint64_t reserve_bytes;
     struct store_watch watch;
-    /* Told once each, so that a scan every other second does not fill the log. */
-    atomic_bool told_missing;
-    atomic_bool told_crowded;
-    /* store_list.c's: files of the last list whose names do not fit, and which names were told. */
+    /* Each is logged once, so that scans every other second do not fill the log. */
+    atomic_bool logged_missing;
+    atomic_bool logged_crowded;
+    /* store_list.c's: how many files of the last list have unusable names, and a sum over those
+     * logged last. */
     atomic_size_t misfits;
-    uint64_t told_misfits;
+    uint64_t logged_misfits;
     pthread_mutex_t places_lock;
     struct kept_place *places;
 };
 
-/* A file on its way: unnamed, hidden in the root, or in a kept upload's place. */
+/* A file that is not published yet: unnamed, hidden in the root, or in the place of a kept upload. */
 struct stored_upload {
     struct local_store *store;
     int descriptor;
-    int folder;                           /* of a kept one's place, its own descriptor; else -1 */
+    int folder;                           /* a descriptor of a kept upload's place; else -1 */
     char hidden[STORE_KEPT_NAME_MAX + 1]; /* in the root or the place; empty for an unnamed file */
-    bool is_named_durably;                /* a kept one's: the place was synced since */
-    atomic_bool is_doubtful; /* a sync failed: what a later one says is worth nothing */
+    bool is_named_durably;                /* of a kept upload: the place has been synced */
+    atomic_bool is_doubtful;              /* a sync failed: later ones are not believed */
     struct zt_source *read_back;
     atomic_uint_fast64_t written;
     atomic_uint_fast64_t next_look;
 };
 
-/* A path of this store: relative, clean, short enough. */
+/* Whether a text can be a path of this store: relative, without empty, "." and ".." parts, and not
+ * too long. */
 bool store_path_is_clean(const char *path);
 
-/* Opens a path below the root, with open's flags; symbolic links are followed as long as they stay
- * below it. -1 with errno: ENOENT for what leads out too. */
+/* Opens a path below the root, with open's flags. Symbolic links are followed as long as they stay
+ * below it. -1 with errno: ENOENT also for links that leave it. */
 int store_path_open(int root, const char *path, int flags);
 
-/* Opens the folder a path lies in; *out_base is its last part (within path). With make, folders
- * that are missing are made durably. -1 with errno. */
+/* Opens the folder that a path is in; *out_base is the path's last part. With make, missing folders
+ * are made durably. -1 with errno. */
 int store_path_open_parent(int root, const char *path, bool make, const char **out_base);
-
-/* For tests: behaves as on a kernel, or in a sandbox, without openat2. */
-void store_path_forbid_openat2(bool forbidden);
 
 /* "<prefix>0123456789abcdef", from random bytes. */
 void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]);
 
 struct file_identity store_identity_from(const struct stat *facts);
 
-/* Fails with errno's words behind what was attempted; ENOSPC and EDQUOT are ZT_LIMIT. */
+/* Fails with what was attempted and errno's text; ENOSPC, EDQUOT and EFBIG are ZT_LIMIT. */
 enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char *what);
 
 /* store_list.c */
@@ -105,7 +104,6 @@ enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *e
 enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t length,
                                     struct zt_error *error);
 uint64_t store_local_length(struct stored_upload *upload);
-/* store_discard.c */
 bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
@@ -114,9 +112,9 @@ enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset
 /* Whether expected_bytes (UINT64_MAX: not known) fit. ZT_LIMIT, ZT_IO. */
 enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
                                  struct zt_error *error);
-/* Counts what was written, and looks at the free space now and then. */
+/* Counts bytes that were written, and looks at the free space now and then. */
 enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error);
-/* An upload of an open file, which it owns then. On failure the descriptor is closed. */
+/* Makes an upload of an open file and takes over the descriptor, which is closed on failure. */
 enum zt_status store_upload_new(struct local_store *local, int descriptor,
                                 struct stored_upload **out_upload, struct zt_error *error);
 
@@ -135,9 +133,7 @@ enum zt_status store_local_kept_list(struct store *store,
                                      struct zt_error *error);
 /* Makes the place of an upload, and the upload's name in it, durable. */
 enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error);
-/* Lets go of the places, which stay. */
+/* Gives up the places, which stay in the file system. */
 void store_kept_close(struct local_store *local);
-/* Removes what crashes left in the root and no living process holds. */
-void store_local_sweep(int root);
 
 #endif

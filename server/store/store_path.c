@@ -1,5 +1,6 @@
-/* Opening what lies below the root and nothing else: openat2 with RESOLVE_BENEATH, or, where the
- * kernel or a sandbox refuses that call, part by part without following any symbolic link. */
+/* Opening files below the root and no others: with openat2 and RESOLVE_BENEATH, or, if the kernel or
+ * a sandbox refuses that call, part by part without following any symbolic link. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,23 +10,16 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/store_local.h"
 
-/* A rename elsewhere during a lookup with ".." makes the kernel say EAGAIN; more often than this it
- * is an attack. */
+/* A rename elsewhere during a lookup with ".." makes the kernel answer EAGAIN; more often than this
+ * it is an attack. */
 #define RETRIES_MAX 8
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-
-static atomic_bool openat2_forbidden;
-
-void store_path_forbid_openat2(bool forbidden)
-{
-    atomic_store(&openat2_forbidden, forbidden);
-}
 
 bool store_path_is_clean(const char *path)
 {
@@ -59,8 +53,7 @@ static int try_openat2(int root, const char *path, int flags, uint64_t resolve)
     return descriptor;
 }
 
-/* Folder by folder; a symbolic link anywhere is refused (ELOOP, or ENOTDIR before the last part).
- */
+/* Folder by folder. Any symbolic link is refused (ELOOP, or ENOTDIR before the last part). */
 static int open_by_parts(int root, const char *path, int flags)
 {
     char parts[STORE_PATH_SIZE];
@@ -68,6 +61,7 @@ static int open_by_parts(int root, const char *path, int flags)
     int folder = root;
     int next = -1;
 
+    assert(strlen(path) < sizeof(parts));
     snprintf(parts, sizeof(parts), "%s", path);
     for (char *slash; (slash = strchr(part, '/')) != NULL; part = slash + 1) {
         *slash = '\0';
@@ -82,15 +76,15 @@ static int open_by_parts(int root, const char *path, int flags)
         next = openat(folder, part, flags | O_NOFOLLOW | O_CLOEXEC);
     } while (next < 0 && errno == EINTR);
     if (folder != root) {
-        int kept = errno;
+        int os_error = errno;
 
         close(folder);
-        errno = kept;
+        errno = os_error;
     }
     return next;
 }
 
-/* Where an open descriptor lies, by the kernel's own word. */
+/* The path of an open descriptor, as the kernel knows it. */
 static bool path_of_descriptor(int descriptor, char out_path[PATH_MAX])
 {
     char link[64];
@@ -104,9 +98,9 @@ static bool path_of_descriptor(int descriptor, char out_path[PATH_MAX])
     return true;
 }
 
-/* An absolute symbolic link may still lead to a place below the root; the place is found by
- * following it with O_PATH, which opens nothing, and then opened beneath the root under its real
- * path, in which no link is left. */
+/* An absolute symbolic link may still lead to a file below the root. The file is found by following
+ * the link with O_PATH, which opens nothing, and then opened beneath the root under its real path,
+ * which has no links. */
 static int open_absolute_link(int root, const char *path, int flags)
 {
     char root_path[PATH_MAX];
@@ -129,18 +123,13 @@ static int open_absolute_link(int root, const char *path, int flags)
 
 int store_path_open(int root, const char *path, int flags)
 {
-    int descriptor = -1;
-    bool refused = atomic_load(&openat2_forbidden);
+    int descriptor = try_openat2(root, path, flags, RESOLVE_BENEATH);
 
-    if (!refused) {
-        descriptor = try_openat2(root, path, flags, RESOLVE_BENEATH);
-        if (descriptor < 0 && errno == EXDEV)
-            descriptor = open_absolute_link(root, path, flags);
-        /* EPERM is how older sandboxes refuse a call that they do not know; the other way tells
-         * which it was. */
-        refused = descriptor < 0 && (errno == ENOSYS || errno == EPERM);
-    }
-    if (refused)
+    if (descriptor < 0 && errno == EXDEV)
+        descriptor = open_absolute_link(root, path, flags);
+    /* EPERM is the answer of older sandboxes to a call that they do not know. If it was about the
+     * file, the other way fails with it too. */
+    if (descriptor < 0 && (errno == ENOSYS || errno == EPERM))
         descriptor = open_by_parts(root, path, flags);
     if (descriptor < 0 &&
         (errno == EXDEV || errno == ELOOP || errno == ENOTDIR || errno == ENAMETOOLONG))
@@ -148,20 +137,20 @@ int store_path_open(int root, const char *path, int flags)
     return descriptor;
 }
 
-/* Makes one folder, unless it is there already, and makes its name last. */
+/* Makes one folder durably, unless there is one already. */
 static bool make_folder(int root, const char *path)
 {
     const char *base;
     int above = store_path_open_parent(root, path, false, &base);
     bool made;
-    int kept;
+    int os_error;
 
     if (above < 0)
         return false;
     made = mkdirat(above, base, 0755) == 0 ? fsync(above) == 0 : errno == EEXIST;
-    kept = errno;
+    os_error = errno;
     close(above);
-    errno = kept;
+    errno = os_error;
     return made;
 }
 
@@ -197,8 +186,8 @@ int store_path_open_parent(int root, const char *path, bool make, const char **o
     if (!make_folders(root, parent))
         return -1;
     folder = store_path_open(root, parent, FOLDER_FLAGS);
-    /* All parts have their names, and still it is no folder of ours: a file, or a link out, stands
-     * in the way. */
+    /* All parts exist, and still there is no such folder: a file, or a link out of the root, is in
+     * the way. */
     if (folder < 0 && errno == ENOENT)
         errno = ENOTDIR;
     return folder;
@@ -208,17 +197,14 @@ void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]
 {
     uint64_t random = 0;
 
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-        struct timespec now;
-
-        /* Uniqueness is O_EXCL's business; this only makes a second try rare. */
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        random = (uint64_t)now.tv_nsec * 0x9E3779B97F4A7C15U ^ (uint64_t)getpid();
-    }
+    /* O_EXCL makes names unique; randomness only makes a second try rare. */
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        random = (uint64_t)clock_ns() * 0x9E3779B97F4A7C15U ^ (uint64_t)getpid();
+    assert(strlen(prefix) + 2 * sizeof(random) < STORE_HIDDEN_NAME_SIZE);
     snprintf(out_name, STORE_HIDDEN_NAME_SIZE, "%s%016" PRIx64, prefix, random);
 }
 
-/* File systems know times that 64 bits of nanoseconds do not hold. */
+/* File systems know times that do not fit into 64 bits of nanoseconds. */
 static int64_t nanoseconds(const struct timespec *time)
 {
     int64_t all;

@@ -1,9 +1,10 @@
-/* Files on their way into the store: written without a name, published with one step that is atomic
- * and durable.
+/* Files on their way into the store: written without a name, then published in one step that is
+ * atomic and durable.
  *
- * The file is unnamed (O_TMPFILE) where the file system can do that, and hidden in the root where
- * not; a hidden one is locked as long as its process lives, so that another start can tell what a
- * crash left behind. */
+ * The file is unnamed (O_TMPFILE) if the file system supports that, else hidden in the root. A hidden
+ * file is locked as long as its process lives, so that another process can recognise what a crash
+ * left behind. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,17 +15,15 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <dirent.h>
-
 #include "store/store_local.h"
 
 #define FILE_MODE 0644
-/* Names are random: more collisions than that are no accident. */
+/* Names are random: more collisions than this are no accident. */
 #define NAME_TRIES_MAX 16
-/* How much may be written between two looks at the free space. */
+/* So much may be written between two looks at the free space. */
 #define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
-/* Pieces from here on come from workers, which may wait for the disk; smaller ones may come from a
- * loop. */
+/* Pieces of this size and more are written by workers, which may wait for the disk; smaller ones
+ * perhaps by a loop. */
 #define WRITE_OUT_BYTES ((size_t)256 << 10)
 
 enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
@@ -36,7 +35,7 @@ enum zt_status store_check_space(const struct local_store *local, uint64_t expec
     uint64_t free_bytes;
 
     if (fstatvfs(local->root, &disk) != 0)
-        return store_fail_errno(error, errno, "cannot tell the free space");
+        return store_fail_errno(error, errno, "cannot find the free space");
     free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes < reserve || free_bytes - reserve < wanted_bytes)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
@@ -44,8 +43,8 @@ enum zt_status store_check_space(const struct local_store *local, uint64_t expec
     return ZT_OK;
 }
 
-/* A hidden file of our own, locked. Between making and locking it another start may have swept it
- * away: then once more. */
+/* A hidden file, locked. If another process removes it as a leftover before it is locked, tries
+ * again. */
 static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
 {
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
@@ -59,8 +58,7 @@ static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
             return -1;
         if (descriptor < 0)
             continue;
-        /* Where locks are not to be had, a sweep does not get one either and leaves the file alone.
-         */
+        /* If locks do not work here, a sweep does not get one either, and leaves the file alone. */
         (void)flock(descriptor, LOCK_EX | LOCK_NB);
         if (fstat(descriptor, &facts) == 0 && facts.st_nlink > 0)
             return descriptor;
@@ -80,7 +78,7 @@ static int create_file(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
     } while (descriptor < 0 && errno == EINTR);
     if (descriptor >= 0)
         return descriptor;
-    /* How kernels and file systems say that they have no unnamed files. */
+    /* The errors of kernels and file systems without unnamed files. */
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
         return -1;
     return create_hidden(root, out_name);
@@ -95,6 +93,7 @@ enum zt_status store_upload_new(struct local_store *local, int descriptor,
         close(descriptor);
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
     }
+    assert(descriptor >= 0);
     upload->store = local;
     upload->descriptor = descriptor;
     upload->folder = -1;
@@ -124,7 +123,8 @@ enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
     return status;
 }
 
-/* Free space is looked at now and then: a body of unknown length must not eat the reserve. */
+/* A body of unknown length must not use up the reserve, so the free space is looked at now and then.
+ */
 enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error)
 {
     uint64_t written = atomic_fetch_add(&upload->written, length) + length;
@@ -135,8 +135,8 @@ enum zt_status store_account(struct stored_upload *upload, uint64_t length, stru
     return store_check_space(upload->store, 0, error);
 }
 
-/* So that the sync at the end has little to wait for. An error that this takes from the sync is
- * told here. */
+/* Starts writing to disk, so that the sync at the end has little to wait for. An error reported here
+ * may not be reported again by the sync. */
 static bool begin_write_out(struct stored_upload *upload, uint64_t offset, size_t length)
 {
     if (sync_file_range(upload->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE) ==
@@ -191,7 +191,7 @@ enum zt_status store_local_read_back(struct stored_upload *upload, struct zt_sou
     return ZT_OK;
 }
 
-/* Gives the unnamed file a name. False with errno. */
+/* Gives an unnamed file a name. False with errno. */
 static bool link_unnamed(int descriptor, int folder, const char *name)
 {
     char path[64];
@@ -199,14 +199,14 @@ static bool link_unnamed(int descriptor, int folder, const char *name)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
     if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
         return true;
-    /* Without /proc; needs a capability. */
+    /* For systems without /proc; needs a capability. */
     return errno == ENOENT && linkat(descriptor, "", folder, name, AT_EMPTY_PATH) == 0;
 }
 
-/* Replacing takes a name to rename from: hidden, in the root. */
+/* To replace a file, the new one needs a name to be renamed from: hidden, in the root. */
 static bool hide_unnamed(const struct stored_upload *upload, char out_name[STORE_HIDDEN_NAME_SIZE])
 {
-    /* The lock that tells a sweep to leave the hidden name alone. */
+    /* The lock tells sweeps to leave the hidden name alone. */
     (void)flock(upload->descriptor, LOCK_EX | LOCK_NB);
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
         store_hidden_name(STORE_PUBLISH_PREFIX, out_name);
@@ -218,7 +218,7 @@ static bool hide_unnamed(const struct stored_upload *upload, char out_name[STORE
     return false;
 }
 
-/* rename that replaces nothing, also on file systems without RENAME_NOREPLACE. */
+/* A rename that replaces nothing, also on file systems without RENAME_NOREPLACE. */
 static bool rename_new(int root, const char *hidden, int folder, const char *name)
 {
     if (renameat2(root, hidden, folder, name, RENAME_NOREPLACE) == 0)
@@ -228,8 +228,8 @@ static bool rename_new(int root, const char *hidden, int folder, const char *nam
     return linkat(root, hidden, folder, name, 0) == 0 && unlinkat(root, hidden, 0) == 0;
 }
 
-/* Where a named upload lies. */
-static int home(const struct stored_upload *upload)
+/* The folder that a named upload is in. */
+static int folder_of(const struct stored_upload *upload)
 {
     return upload->folder >= 0 ? upload->folder : upload->store->root;
 }
@@ -242,8 +242,8 @@ static bool give_name(const struct stored_upload *upload, int folder, const char
     int kept;
 
     if (upload->hidden[0] != '\0')
-        return replace ? renameat(home(upload), upload->hidden, folder, name) == 0
-                       : rename_new(home(upload), upload->hidden, folder, name);
+        return replace ? renameat(folder_of(upload), upload->hidden, folder, name) == 0
+                       : rename_new(folder_of(upload), upload->hidden, folder, name);
     if (!replace)
         return link_unnamed(upload->descriptor, folder, name);
     if (!hide_unnamed(upload, hidden))
@@ -256,11 +256,12 @@ static bool give_name(const struct stored_upload *upload, int folder, const char
     return false;
 }
 
-/* What is not known to last is not shown; a file that had a name before has it again. */
+/* A file whose name may not survive a power cut is not shown. One that had a name before gets it
+ * back. */
 static void take_name_back(const struct stored_upload *upload, int folder, const char *name)
 {
     if (upload->hidden[0] != '\0')
-        renameat(folder, name, home(upload), upload->hidden);
+        renameat(folder, name, folder_of(upload), upload->hidden);
     else
         unlinkat(folder, name, 0);
 }
@@ -285,6 +286,7 @@ static enum zt_status fail_publish(int os_error, struct zt_error *error)
 
 static void end_upload(struct stored_upload *upload)
 {
+    assert(upload->descriptor >= 0);
     zt_source_close(upload->read_back);
     close(upload->descriptor);
     if (upload->folder >= 0)
@@ -292,8 +294,8 @@ static void end_upload(struct stored_upload *upload)
     free(upload);
 }
 
-/* A kernel tells of a failed write once, and takes the page for clean then: after a failure nothing
- * is believed. */
+/* The kernel reports a failed write once and then takes the page for clean: after a failure no later
+ * sync is believed. */
 static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor),
                                 struct zt_error *error)
 {
@@ -354,7 +356,7 @@ enum zt_status store_local_publish(struct stored_upload *upload, const char *pat
     }
     if (fsync(folder) != 0) {
         status = store_fail_errno(error, errno, "cannot sync the folder");
-        /* What a replacement stood in for is lost already. */
+        /* A file that was replaced cannot be brought back. */
         if (!replace)
             take_name_back(upload, folder, base);
         goto out;
@@ -374,36 +376,17 @@ void store_local_abandon(struct stored_upload *upload)
     end_upload(upload);
 }
 
-static bool is_leftover(const char *name)
+bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length)
 {
-    return strncmp(name, STORE_UPLOAD_PREFIX, strlen(STORE_UPLOAD_PREFIX)) == 0 ||
-           strncmp(name, STORE_PUBLISH_PREFIX, strlen(STORE_PUBLISH_PREFIX)) == 0;
-}
+    int done;
 
-static void remove_leftover(int root, const char *name)
-{
-    int descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-    if (descriptor < 0)
-        return;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-        unlinkat(root, name, 0);
-    close(descriptor);
-}
-
-void store_local_sweep(int root)
-{
-    int descriptor = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
-    const struct dirent *entry;
-
-    if (stream == NULL) {
-        if (descriptor >= 0)
-            close(descriptor);
-        return;
-    }
-    while ((entry = readdir(stream)) != NULL)
-        if (is_leftover(entry->d_name))
-            remove_leftover(root, entry->d_name);
-    closedir(stream);
+    if (length == 0)
+        return true;
+    if (offset > INT64_MAX || length > INT64_MAX - offset)
+        return false;
+    do {
+        done = fallocate(upload->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                         (off_t)offset, (off_t)length);
+    } while (done != 0 && errno == EINTR);
+    return done == 0;
 }

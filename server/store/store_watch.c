@@ -1,8 +1,9 @@
-/* inotify and a timer in one epoll descriptor. The timer is set by the end of each scan, the later
- * the longer the scan took, so that looking at a large tree never takes more than a small share of
- * a processor. */
+/* inotify and a timer in one epoll descriptor. The end of each scan sets the timer, the later the
+ * longer the scan took, so that scanning a large tree never takes more than a small share of a
+ * processor. */
 #include "store/store_watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,16 +12,16 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/store.h"
 
-/* With a scan's own time this stays below the 3 s in which a change is promised to be seen. */
-#define POLL_NS ((int64_t)2000000000)
-/* A scan may take 2 % of the time where inotify sees what happens, 20 % where it is all there is.
- */
+/* Together with the scan itself less than the 3 s in which a change must be noticed. */
+#define POLL_NS (2 * CLOCK_NS_PER_S)
+/* Scans may take 2 % of the time if inotify reports changes, 20 % if nothing else does. */
 #define SCAN_SHARE_WATCHED   50
 #define SCAN_SHARE_UNWATCHED 5
 
@@ -28,21 +29,13 @@
     (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB | \
      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 
-/* Read at once; a flood is told by one scan anyway. */
+/* Read at once; one scan is enough for a flood of events. */
 #define EVENT_BUFFER_BYTES 16384
 #define DRAIN_READS_MAX    256
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void set_timer(const struct store_watch *watch, int64_t delay_ns)
 {
-    struct itimerspec when = {.it_value = {delay_ns / 1000000000, delay_ns % 1000000000}};
+    struct itimerspec when = {.it_value = {delay_ns / CLOCK_NS_PER_S, delay_ns % CLOCK_NS_PER_S}};
 
     if (watch->timer >= 0)
         timerfd_settime(watch->timer, 0, &when, NULL);
@@ -99,15 +92,15 @@ int store_watch_descriptor(struct store_watch *watch)
         watch->timer = -1;
         return -1;
     }
-    /* No folder is watched before a scan went through it. */
+    /* Due at once: no folder is watched before a scan has read it. */
     set_timer(watch, 1);
     atomic_store(&watch->poll, poll);
     return poll;
 }
 
-/* Whether an event can change what a scan finds. A link to a folder has any name, so only what
- * concerns the bytes of a file alone is judged by its extension; files that others are still
- * writing tell more when they are closed. */
+/* Whether an event can change what a scan finds. A link to a folder may have any name, so only events
+ * about a file's bytes are judged by its extension. A file that is being written to is read when it
+ * is closed. */
 static bool matters(const struct inotify_event *event)
 {
     size_t name_length;
@@ -165,20 +158,14 @@ void store_watch_begin(struct store_watch *watch)
 {
     watch->seen.count = 0;
     watch->incomplete = false;
-    watch->begun_ns = now_ns();
+    watch->begun_ns = clock_ns();
 }
 
 static bool remember(struct watch_set *set, int item)
 {
-    if (set->count == set->capacity) {
-        size_t capacity = set->capacity == 0 ? 64 : set->capacity * 2;
-        int *items = realloc(set->items, capacity * sizeof(*items));
-
-        if (items == NULL)
-            return false;
-        set->items = items;
-        set->capacity = capacity;
-    }
+    if (zt_array_reserve(&set->items, &set->capacity, set->count + 1, sizeof(item), SIZE_MAX) !=
+        ZT_OK)
+        return false;
     set->items[set->count++] = item;
     return true;
 }
@@ -196,12 +183,12 @@ void store_watch_add(struct store_watch *watch, int folder)
     if (item >= 0 && remember(&watch->seen, item))
         return;
     watch->incomplete = true;
-    if (!watch->told)
+    if (!watch->logged)
         log_write(
             LOG_LEVEL_WARN,
-            "not every folder can be watched (%s): changes are found by looking every few seconds",
+            "not every folder can be watched (%s): changes are found by scanning every few seconds",
             strerror(errno));
-    watch->told = true;
+    watch->logged = true;
 }
 
 static int compare_items(const void *a, const void *b)
@@ -212,8 +199,8 @@ static int compare_items(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-/* Lets go of folders that are no longer below the root; those that are gone altogether lost their
- * watch by themselves. */
+/* Stops watching folders that are no longer below the root; removed ones have lost their watch
+ * already. */
 static void drop_unseen(struct store_watch *watch)
 {
     struct watch_set old = watch->kept;
@@ -230,7 +217,7 @@ static void drop_unseen(struct store_watch *watch)
 
 void store_watch_end(struct store_watch *watch)
 {
-    int64_t took_ns = now_ns() - watch->begun_ns;
+    int64_t took_ns = clock_ns() - watch->begun_ns;
     int64_t delay_ns = took_ns * (watch->incomplete ? SCAN_SHARE_UNWATCHED : SCAN_SHARE_WATCHED);
 
     if (atomic_load(&watch->poll) < 0)

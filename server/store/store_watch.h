@@ -1,9 +1,9 @@
-/* Noticing changes below a folder: inotify on every folder that a scan went through, and a slow
- * timer for what inotify cannot see (network file systems, more folders than there are watches).
+/* Noticing changes below a folder: inotify on every folder that a scan has read, and a slow timer for
+ * what inotify does not see (network file systems, more folders than there are watches).
  *
- * A scan calls begin, add for each folder before it reads it, and end; so what appears after the
- * folder was read is told, and what appeared before was read. One scan at a time; descriptor and
- * drain are for another thread. */
+ * A scan calls begin, add for each folder before it reads it, and end. So a file that appears after
+ * its folder was read is reported, and one that appeared before was read. One scan at a time;
+ * descriptor and drain are for another thread. */
 #ifndef STORE_STORE_WATCH_H
 #define STORE_STORE_WATCH_H
 
@@ -26,17 +26,16 @@ struct store_watch {
     struct watch_set kept;
     struct watch_set seen;
     bool incomplete; /* the running scan could not watch every folder */
-    bool told;
+    bool logged;
     int64_t begun_ns;
 };
 
 void store_watch_init(struct store_watch *watch);
 void store_watch_close(struct store_watch *watch);
 
-/* The descriptor to wait for; made, and due at once, when first asked for. -1 when the system
- * refuses. */
+/* The descriptor to wait for, which the first call makes, due at once. -1 if the system refuses. */
 int store_watch_descriptor(struct store_watch *watch);
-/* Takes what is there; whether any of it calls for a scan. */
+/* Reads all events. Whether any of them calls for a scan. */
 bool store_watch_drain(struct store_watch *watch);
 
 void store_watch_begin(struct store_watch *watch);

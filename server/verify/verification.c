@@ -325,13 +325,12 @@ static void write_counts(struct json *json, const struct verification *verificat
     json_object_end(json);
 }
 
-void verifier_report(struct verifier *verifier, struct generation *generation, struct json *json)
+void verifier_report(struct generation *generation, struct json *json)
 {
     static const struct verification nothing = {.counts = {0}};
     struct verification *verification = verification_of(generation);
     const struct verification *known = verification != NULL ? verification : &nothing;
 
-    (void)verifier;
     if (verification != NULL)
         pthread_mutex_lock(&verification->lock);
     json_object_begin(json);

@@ -51,7 +51,7 @@ void verifier_start(struct verifier *verifier, struct generation *generation);
 bool verifier_breaks_rule(struct generation *generation, uint32_t component);
 
 /* Writes the object of GET …/verification (http-api, section 2). */
-void verifier_report(struct verifier *verifier, struct generation *generation, struct json *json);
+void verifier_report(struct generation *generation, struct json *json);
 
 /* With verify: eager: whether every generation of the first scan has been hashed; stays true from
  * then on. Otherwise true. */

@@ -113,6 +113,23 @@ static inline void world_write(const struct world *world, const char *path, cons
     close(descriptor);
 }
 
+/* Overwrites one byte of a file in place, late enough for another time of modification. */
+static inline void world_overwrite(const struct world *world, const char *path, off_t offset)
+{
+    char whole[256];
+    char byte;
+    int descriptor;
+
+    snprintf(whole, sizeof(whole), "%s/%s", world->root, path);
+    descriptor = open(whole, O_RDWR);
+    assert_true(descriptor >= 0);
+    assert_int_equal(pread(descriptor, &byte, 1, offset), 1);
+    byte ^= 1;
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    assert_int_equal(pwrite(descriptor, &byte, 1, offset), 1);
+    close(descriptor);
+}
+
 /* The digest of the 16 bytes at offset 64 of every file made here. */
 static inline void world_digest(const uint8_t *bytes, size_t length,
                                 char out_text[ZT_DIGEST_TEXT_SIZE])

@@ -450,6 +450,24 @@ static void corrupt_candidates_are_passed_over(void **state)
     generation_release(generation);
 }
 
+/* As if the file had been written to while it was read. */
+static void digests_of_bytes_that_changed_are_not_kept(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    uint8_t sha256[SHA256_BYTES];
+
+    world_model(world, "m.zt", true);
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    generation = world_find(world, "m");
+    world_overwrite(world, "m.zt", 192);
+    stored_digest_want(&world->server, generation, C);
+    wait_until_idle(world);
+    assert_null(digest_block(generation, C));
+    assert_false(stored_digest_whole(generation, C, sha256));
+    generation_release(generation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +488,7 @@ int main(void)
         WORLD_TEST(what_is_removed_or_replaced_leaves_the_index),
         WORLD_TEST(the_index_is_made_anew_when_much_of_it_is_gone),
         WORLD_TEST(corrupt_candidates_are_passed_over),
+        WORLD_TEST(digests_of_bytes_that_changed_are_not_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

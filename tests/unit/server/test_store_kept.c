@@ -1,7 +1,8 @@
-/* Kept uploads: what outlives a process, what another process may not have, and publication out of
- * a place. */
+/* Kept uploads: what outlives a process, what another process cannot take, and publication from a
+ * place. */
 #include "support.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,41 @@ static void kept_files_are_there_after_a_restart(void **state)
     command(world, "test -f .ztserve-uploads/" ID "/data");
 }
 
+static unsigned open_descriptors(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(stream);
+    while (readdir(stream) != NULL)
+        count++;
+    closedir(stream);
+    return count;
+}
+
+/* Each place that is taken over has one descriptor, which holds its lock. */
+static void taking_uploads_over_leaks_no_descriptor(void **state)
+{
+    struct world *world = *state;
+    struct stored_upload *upload = NULL;
+    unsigned before;
+
+    assert_int_equal(world->store->ops->keep(world->store, ID, NULL), ZT_OK);
+    world->store->ops->abandon(begin(world, "data", "content"));
+    reopen(world);
+    before = open_descriptors();
+    assert_kept(world->store, ID " ");
+    assert_int_equal(open_descriptors(), before + 1);
+    assert_kept(world->store, ID " ");
+    assert_int_equal(world->store->ops->kept_open(world->store, ID, "data", &upload, NULL), ZT_OK);
+    world->store->ops->abandon(upload);
+    assert_int_equal(world->store->ops->kept_open(world->store, ID, "none", &upload, NULL),
+                     ZT_NOT_FOUND);
+    assert_int_equal(open_descriptors(), before + 1);
+    assert_int_equal(world->store->ops->kept_drop(world->store, ID, NULL), ZT_OK);
+    assert_int_equal(open_descriptors(), before);
+}
+
 static void a_kept_file_is_published_out_of_its_place(void **state)
 {
     struct world *world = *state;
@@ -134,7 +170,7 @@ static void a_kept_file_is_published_out_of_its_place(void **state)
     command(world, "test -z \"$(ls -A .ztserve-uploads)\"");
 }
 
-static void an_older_file_makes_way_and_stays_with_who_has_it_open(void **state)
+static void an_older_file_is_replaced_and_stays_readable_while_it_is_open(void **state)
 {
     struct world *world = *state;
     struct stored_upload *older;
@@ -151,7 +187,7 @@ static void an_older_file_makes_way_and_stays_with_who_has_it_open(void **state)
     assert_int_equal(world->store->ops->kept_remove(world->store, ID, "data", NULL), ZT_NOT_FOUND);
 }
 
-static void another_server_neither_has_nor_sweeps_a_live_upload(void **state)
+static void another_server_neither_takes_nor_removes_a_live_upload(void **state)
 {
     struct world *world = *state;
     struct stored_upload *upload;
@@ -174,7 +210,7 @@ static void another_server_neither_has_nor_sweeps_a_live_upload(void **state)
     other->ops->abandon(theirs);
 }
 
-static void a_killed_server_lets_go_of_its_uploads(void **state)
+static void a_killed_server_frees_its_uploads(void **state)
 {
     struct world *world = *state;
     struct stored_upload *upload = NULL;
@@ -196,7 +232,7 @@ static void a_killed_server_lets_go_of_its_uploads(void **state)
     world->store->ops->abandon(upload);
 }
 
-static void what_is_no_place_is_removed_at_start(void **state)
+static void strays_among_the_places_are_removed_at_start(void **state)
 {
     struct world *world = *state;
 
@@ -207,7 +243,7 @@ static void what_is_no_place_is_removed_at_start(void **state)
     command(world, "test \"$(ls -A .ztserve-uploads)\" = " ID "; test -d /tmp");
 }
 
-static void ids_and_names_that_are_none_are_refused(void **state)
+static void invalid_ids_and_names_are_refused(void **state)
 {
     static const char *const ids[] = {"",     "..",
                                       "0123", "0123456789ABCDEF0123456789ABCDEF",
@@ -234,7 +270,7 @@ static void ids_and_names_that_are_none_are_refused(void **state)
     assert_null(upload);
 }
 
-static void what_is_no_file_of_ours_is_not_opened(void **state)
+static void only_regular_files_of_a_place_are_opened(void **state)
 {
     struct world *world = *state;
     struct stored_upload *upload = NULL;
@@ -292,13 +328,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(kept_files_are_there_after_a_restart),
+        TEST(taking_uploads_over_leaks_no_descriptor),
         TEST(a_kept_file_is_published_out_of_its_place),
-        TEST(an_older_file_makes_way_and_stays_with_who_has_it_open),
-        TEST(another_server_neither_has_nor_sweeps_a_live_upload),
-        TEST(a_killed_server_lets_go_of_its_uploads),
-        TEST(what_is_no_place_is_removed_at_start),
-        TEST(ids_and_names_that_are_none_are_refused),
-        TEST(what_is_no_file_of_ours_is_not_opened),
+        TEST(an_older_file_is_replaced_and_stays_readable_while_it_is_open),
+        TEST(another_server_neither_takes_nor_removes_a_live_upload),
+        TEST(a_killed_server_frees_its_uploads),
+        TEST(strays_among_the_places_are_removed_at_start),
+        TEST(invalid_ids_and_names_are_refused),
+        TEST(only_regular_files_of_a_place_are_opened),
         TEST(create_refuses_what_the_disk_does_not_hold),
         TEST(copies_go_to_their_places),
     };
