@@ -1,5 +1,5 @@
-/* Assembling a zTensor file whose data was put in its places by others, in any order, before its
- * manifest is known.
+/* Assembling a zTensor file: encoding the manifest of data that the caller has already put in
+ * place, in any order.
  *
  *     zt_assembly_new(target, attributes, &assembly, &error);
  *     zt_assembly_object(assembly, &object, &error);          by name, bytewise
@@ -8,9 +8,9 @@
  *     zt_assembly_end(assembly, offset, &bytes, &length, &error);
  *     zt_assembly_free(assembly);
  *
- * The file: the head of zt_target_places at 0, each component at a multiple of its alignment with
- * zeros before it, then what zt_assembly_end gives. All texts are borrowed until zt_assembly_free.
- */
+ * The file is the head of zt_target_places at 0, each component at a multiple of the data alignment
+ * with zeros before it, then the bytes of zt_assembly_end. All texts are borrowed until
+ * zt_assembly_free. */
 #ifndef ZT_ASSEMBLE_H
 #define ZT_ASSEMBLE_H
 
@@ -22,19 +22,19 @@
 extern "C" {
 #endif
 
-/* How a version of zTensor lies in a file. */
+/* How a version of zTensor is laid out in a file. */
 struct zt_places {
     uint8_t head[8];
     uint64_t data_alignment;
     uint64_t manifest_alignment;
-    /* What the manifest states of a component, over its stored bytes or its decoded ones. */
+    /* Of each component, over its stored or its decoded bytes. */
     enum zt_digest_algorithm digest;
     bool digest_covers_stored;
     /* Of compressed components. */
     enum zt_encoding encoding;
 };
 
-/* Of ZT_TARGET_ZT1 and ZT_TARGET_ZT2. */
+/* target: ZT_TARGET_ZT1 or ZT_TARGET_ZT2, here and below. */
 struct zt_places zt_target_places(enum zt_target target);
 
 struct zt_assembly_object {
@@ -56,9 +56,8 @@ struct zt_assembly_component {
     struct zt_digest digest; /* as zt_target_places says */
 };
 
-/* Whether a component can be one of an object of that format and shape, as far as that can be told
- * without the others: its name, type and decoded length; offset, length and digest are not looked
- * at. ZT_INVALID with the layout's rule. */
+/* Checks what can be known about a component without the others of its object: name, type and
+ * decoded length; offset, length and digest are ignored. ZT_INVALID with the layout's rule. */
 enum zt_status zt_assembly_check_component(enum zt_target target,
                                            const struct zt_assembly_object *object,
                                            const struct zt_assembly_component *component,
@@ -69,19 +68,19 @@ struct zt_assembly;
 enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes,
                                struct zt_assembly **out_assembly, struct zt_error *error);
 
-/* ZT_ARGUMENT for names that do not ascend, ZT_INVALID for one that the version does not have. */
+/* ZT_ARGUMENT for names that do not ascend, ZT_INVALID for one that the version does not allow. */
 enum zt_status zt_assembly_object(struct zt_assembly *assembly,
                                   const struct zt_assembly_object *object, struct zt_error *error);
 enum zt_status zt_assembly_component(struct zt_assembly *assembly,
                                      const struct zt_assembly_component *component,
                                      struct zt_error *error);
 
-/* ZT_INVALID with rule, object and component: a component that an object's layout needs is missing,
- * or of another type or size. */
+/* ZT_INVALID with rule, object and component if a component that an object's layout needs is
+ * missing or has the wrong type or size. */
 enum zt_status zt_assembly_check(const struct zt_assembly *assembly, struct zt_error *error);
 
-/* Manifest and footer, to be written at offset, a multiple of manifest_alignment behind all data.
- * ZT_UNSUPPORTED for a manifest of more than 1 GiB. Freed with free(). */
+/* Manifest and footer, to be written at offset, which is a multiple of manifest_alignment after all
+ * data. ZT_UNSUPPORTED for a manifest of more than 1 GiB. *out_bytes is freed with free(). */
 enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, uint8_t **out_bytes,
                                size_t *out_length, struct zt_error *error);
 

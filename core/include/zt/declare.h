@@ -1,9 +1,8 @@
-/* Declarations: what a client says in JSON of a zTensor file that is to be assembled
- * (zt/assemble.h) before its data is there: the file as a whole, an object, the type of a
- * component.
+/* Declarations: what a client states in JSON about a zTensor file to be assembled (zt/assemble.h)
+ * before its data arrives: the file as a whole, an object, the type of a component.
  *
- * Strict: members that are not known, or occur twice, are refused. Attributes become the CBOR that
- * the manifest will hold. */
+ * Strict: unknown and repeated members are rejected. Attributes become the CBOR that the manifest
+ * will hold. */
 #ifndef ZT_DECLARE_H
 #define ZT_DECLARE_H
 
@@ -14,7 +13,7 @@
 extern "C" {
 #endif
 
-/* zTensor 2's bound on the number of dimensions, and this library's for 1.2. */
+/* zTensor 2's bound on the number of dimensions, and this library's bound for 1.2. */
 #define ZT_DECLARED_RANK_MAX 64
 
 struct zt_shape {
@@ -26,26 +25,26 @@ struct zt_shape {
 struct zt_declaration {
     /* ZT_TARGET_ZT1 or ZT_TARGET_ZT2. */
     enum zt_target target;
-    /* Of an object: "dense" where nothing is said. */
+    /* Of an object; "dense" by default. */
     struct zt_text format;
     struct zt_shape shape;
-    /* One CBOR map; empty where nothing is said. */
+    /* One CBOR map; empty by default. */
     struct zt_text attributes;
-    /* What format and attributes lie in; private. */
+    /* Owns format and attributes; private. */
     void *held;
 };
 
-/* {"version": "1.2.0" or "2", "attributes": {…}}, both optional; an empty text is {}. ZT_ARGUMENT
- * with a message for anything else, ZT_NO_MEMORY. Freed with zt_declaration_free. */
+/* {"version": "1.2.0" or "2", "attributes": {…}}, both optional; an empty text means {}.
+ * ZT_ARGUMENT with a message for anything else; ZT_NO_MEMORY. Freed with zt_declaration_free. */
 enum zt_status zt_declare_file(struct zt_text json, struct zt_declaration *out_declaration,
                                struct zt_error *error);
 
-/* {"shape": […], "format": "…", "attributes": {…}}, all optional where the format is dense; others
- * need a shape. */
+/* {"shape": […], "format": "…", "attributes": {…}}, all optional, except that a format other than
+ * dense requires a shape. Errors as zt_declare_file. */
 enum zt_status zt_declare_object(enum zt_target target, struct zt_text json,
                                  struct zt_declaration *out_declaration, struct zt_error *error);
 
-/* Frees what it holds. Of a cleared one, too. */
+/* Frees what it holds; a cleared one holds nothing. */
 void zt_declaration_free(struct zt_declaration *declaration);
 
 /* "768,768"; an empty text is the shape of a scalar. ZT_ARGUMENT: malformed, too many dimensions,
@@ -53,14 +52,14 @@ void zt_declaration_free(struct zt_declaration *declaration);
 enum zt_status zt_declare_shape(struct zt_text text, struct zt_shape *out_shape,
                                 struct zt_error *error);
 
-/* A component's dtype and, unless type is empty, its logical type, as the target has them: a
- * boolean is a dtype in 1.2, and u8 with a logical type in 2. ZT_UNSUPPORTED: one of them is not
- * known, or the type does not lie on the dtype. */
+/* A component's dtype and, unless type is empty, its logical type, as the target spells them: a
+ * boolean is a dtype in 1.2, and u8 with a logical type in 2. ZT_UNSUPPORTED if one of them is
+ * unknown or the type is not stored as the dtype. */
 enum zt_status zt_declare_type(enum zt_target target, struct zt_text dtype, struct zt_text type,
                                enum zt_dtype *out_dtype, enum zt_logical *out_logical,
                                struct zt_error *error);
 
-/* Bytes of a component of that shape. ZT_LIMIT. */
+/* The length of a component of that shape. ZT_LIMIT if it does not fit in 64 bits. */
 enum zt_status zt_declared_bytes(const struct zt_shape *shape, enum zt_dtype dtype,
                                  enum zt_logical logical, uint64_t *out_bytes,
                                  struct zt_error *error);

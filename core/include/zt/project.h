@@ -1,9 +1,9 @@
 /* Projecting: a model in the terms of another format.
  *
- * A projection is an outline of the file to be: names, shapes, layouts, types and attributes as the
- * target writes them, and for each component the one of the source that its bytes come from.
- * Nothing is read but the source's model. What the target cannot hold is refused
- * (docs/converting.md lists what maps to what). */
+ * A projection outlines the new file: names, shapes, layouts, types and attributes as the target
+ * writes them, and for each component the source's component that its bytes come from. Only the
+ * source's model is read. What the target cannot hold is rejected (docs/converting.md lists what
+ * maps to what). */
 #ifndef ZT_PROJECT_H
 #define ZT_PROJECT_H
 
@@ -18,7 +18,8 @@ extern "C" {
 enum zt_target {
     /* zTensor 1.2. */
     ZT_TARGET_ZT1,
-    /* zTensor 2 in canonical form; and without its rules on names, sharing and encodings. */
+    /* zTensor 2 in canonical form, and without that form's rules on names, sharing and
+     * encodings. */
     ZT_TARGET_ZT2_CANONICAL,
     ZT_TARGET_ZT2,
     /* .mag as its specification lays it out. */
@@ -31,8 +32,8 @@ enum zt_target {
 
 enum zt_change {
     ZT_CHANGE_NONE,
-    /* Integers of the source's dtype become unsigned ones of the target's; a negative one is
-     * refused when it is met. */
+    /* Integers of the source's dtype become unsigned ones of the target's dtype; a negative one
+     * fails the conversion that reads it. */
     ZT_CHANGE_INDEX
 };
 
@@ -44,17 +45,17 @@ struct zt_origin {
 
 struct zt_projection {
     enum zt_target target;
-    /* All components are raw; lengths are decoded ones, or ZT_LENGTH_UNKNOWN where the source does
-     * not tell; offsets and digests are not set. Objects and components are sorted as in every
-     * model, but an object's components need not stand where those of the object before it end. */
+    /* All components are raw. Lengths are decoded ones, or ZT_LENGTH_UNKNOWN if the source does not
+     * state them; offsets and digests are not set. Objects and components are sorted as in every
+     * model, but an object's components need not follow those of the object before it. */
     struct zt_model *model;
     struct zt_origin *origins; /* one for each of model->components */
     /* Attributes that the target has no place for. */
     uint64_t left_out;
 };
 
-/* The source must outlive the projection, which borrows its texts. ZT_UNSUPPORTED names the object,
- * and component, that the target cannot hold, and says why; ZT_NO_MEMORY. Freed with
+/* The source must outlive the projection, which borrows its texts. ZT_UNSUPPORTED names the object
+ * and component that the target cannot hold and says why; ZT_NO_MEMORY. Freed with
  * zt_projection_free. */
 enum zt_status zt_model_project(const struct zt_model *source, enum zt_target target,
                                 struct zt_projection **out_projection, struct zt_error *error);
