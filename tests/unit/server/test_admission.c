@@ -1,0 +1,181 @@
+/* Limits on connections: of the process, by descriptors, and for each address. */
+#include "support.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "http/wire/admission.h"
+
+static void set_descriptors(rlim_t count)
+{
+    struct rlimit files;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = count < files.rlim_max ? count : files.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
+static unsigned limit_of(int64_t connections)
+{
+    struct config config;
+
+    config_defaults(&config);
+    config.limits.connections = connections;
+    return admission_limit(&config);
+}
+
+static void a_connection_takes_one_descriptor(void **state)
+{
+    (void)state;
+    set_descriptors(4096);
+    assert_int_equal(limit_of(200), 200);
+    assert_int_equal(limit_of(3072), 3072);
+    assert_int_equal(limit_of(3073), 3072);
+    assert_int_equal(limit_of(INT64_MAX), 3072);
+}
+
+static void few_descriptors_leave_half_to_connections(void **state)
+{
+    (void)state;
+    set_descriptors(100);
+    assert_int_equal(limit_of(1000), 50);
+    assert_int_equal(limit_of(7), 7);
+    set_descriptors(4096);
+}
+
+static void there_is_room_for_one(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_of(0), 1);
+}
+
+static void connections_over_the_limit_are_counted_too(void **state)
+{
+    (void)state;
+    assert_true(admission_enter(2));
+    assert_true(admission_enter(2));
+    assert_false(admission_enter(2));
+    assert_true(admission_is_open(2));
+    /* The third is still there when one of the others has left. */
+    admission_leave();
+    assert_false(admission_enter(2));
+    for (unsigned i = 0; i < 3; i++)
+        admission_leave();
+    assert_true(admission_enter(1));
+    admission_leave();
+}
+
+static void the_surplus_is_bounded(void **state)
+{
+    unsigned count = 0;
+
+    (void)state;
+    for (; admission_is_open(2); count++)
+        admission_enter(2);
+    assert_int_equal(count, 2 + ADMISSION_SURPLUS);
+    admission_leave();
+    assert_true(admission_is_open(2));
+    while (--count > 0)
+        admission_leave();
+}
+
+static struct sockaddr_storage address_of(const char *text)
+{
+    struct sockaddr_storage storage = {0};
+    struct sockaddr_in *four = (struct sockaddr_in *)&storage;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)&storage;
+
+    if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+    } else {
+        assert_int_equal(inet_pton(AF_INET6, text, &six->sin6_addr), 1);
+        six->sin6_family = AF_INET6;
+    }
+    return storage;
+}
+
+static bool enter(const char *text, unsigned limit)
+{
+    const struct sockaddr_storage address = address_of(text);
+
+    return admission_enter_address((const struct sockaddr *)&address, limit);
+}
+
+static void leave(const char *text)
+{
+    const struct sockaddr_storage address = address_of(text);
+
+    admission_leave_address((const struct sockaddr *)&address);
+}
+
+static void each_address_has_its_own_count(void **state)
+{
+    (void)state;
+    assert_true(enter("192.0.2.1", 2));
+    assert_true(enter("192.0.2.1", 2));
+    assert_false(enter("192.0.2.1", 2));
+    assert_true(enter("192.0.2.2", 2));
+    assert_true(enter("2001:db8::1", 2));
+    leave("192.0.2.1");
+    assert_true(enter("192.0.2.1", 2));
+    assert_false(enter("192.0.2.1", 2));
+    leave("192.0.2.1");
+    leave("192.0.2.1");
+    leave("192.0.2.2");
+    leave("2001:db8::1");
+}
+
+static void an_address_that_left_begins_again(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        assert_true(enter("192.0.2.7", 1));
+        assert_false(enter("192.0.2.7", 1));
+        leave("192.0.2.7");
+    }
+}
+
+static void a_mapped_address_is_the_address(void **state)
+{
+    (void)state;
+    assert_true(enter("192.0.2.9", 1));
+    assert_false(enter("::ffff:192.0.2.9", 1));
+    leave("::ffff:192.0.2.9");
+    assert_true(enter("192.0.2.9", 1));
+    leave("192.0.2.9");
+}
+
+static void many_addresses_share_the_table(void **state)
+{
+    char text[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 5000; i++) {
+        snprintf(text, sizeof(text), "10.0.%u.%u", i / 250, i % 250);
+        assert_true(enter(text, 1));
+    }
+    for (unsigned i = 0; i < 5000; i++) {
+        snprintf(text, sizeof(text), "10.0.%u.%u", i / 250, i % 250);
+        assert_false(enter(text, 1));
+        leave(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_connection_takes_one_descriptor),
+        cmocka_unit_test(few_descriptors_leave_half_to_connections),
+        cmocka_unit_test(there_is_room_for_one),
+        cmocka_unit_test(connections_over_the_limit_are_counted_too),
+        cmocka_unit_test(the_surplus_is_bounded),
+        cmocka_unit_test(each_address_has_its_own_count),
+        cmocka_unit_test(an_address_that_left_begins_again),
+        cmocka_unit_test(a_mapped_address_is_the_address),
+        cmocka_unit_test(many_addresses_share_the_table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

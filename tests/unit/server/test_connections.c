@@ -1,0 +1,288 @@
+/* The connections of a loop and their deadlines, with clocks of the test's own and a pair of
+ * sockets in the place of a client. */
+#include "support.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/wire/connections.h"
+
+#define START_MS 100000u
+
+static struct config config;
+static struct connections connections;
+static struct connection *connection;
+static struct request request = {.id = "the-id"};
+static int client;
+
+static int open_connection(void **state)
+{
+    int pair[2];
+
+    (void)state;
+    config_defaults(&config);
+    config.limits.header_timeout_s = 10;
+    config.limits.idle_timeout_s = 60;
+    config.limits.rate_grace_s = 5;
+    config.limits.body_min_bytes_per_s = 1000;
+    config.upload.body_timeout_s = 600;
+    connections = (struct connections){0};
+    connections_init(&connections, &config);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    client = pair[1];
+    connection = connections_add(&connections, pair[0], START_MS);
+    assert_non_null(connection);
+    return 0;
+}
+
+static int close_connection(void **state)
+{
+    const int descriptor = connection->descriptor;
+
+    (void)state;
+    connection->request = NULL;
+    connections_remove(&connections, connection);
+    assert_null(connections.first);
+    close(descriptor);
+    close(client);
+    return 0;
+}
+
+/* What the client has received; empty at the end of the stream, NULL while it is open and silent. */
+static const char *received(void)
+{
+    static char text[4096];
+    const ssize_t length = recv(client, text, sizeof(text) - 1, MSG_DONTWAIT);
+
+    if (length < 0)
+        return NULL;
+    text[length] = '\0';
+    return text;
+}
+
+static void begin_body(void)
+{
+    connection->request = &request;
+    connections_body_begin(&connections, connection, START_MS);
+}
+
+static bool piece(uint64_t total, uint64_t after_ms)
+{
+    return connections_body_piece(&connections, connection, total, START_MS + after_ms);
+}
+
+static void assert_told_408(void)
+{
+    const char *text = received();
+
+    assert_non_null(text);
+    assert_int_equal(strncmp(text, "HTTP/1.1 408 Request Timeout\r\n", 30), 0);
+    assert_non_null(strstr(text, "\r\nConnection: close\r\n"));
+    assert_non_null(strstr(text, "\r\nX-Request-Id: the-id\r\n"));
+    assert_non_null(strstr(text, "\"code\":\"timeout\""));
+    assert_true(connection->timed_out);
+}
+
+static void a_header_that_takes_too_long_ends_the_connection(void **state)
+{
+    (void)state;
+    assert_true(connection_awaits_client(connection));
+    assert_true(connections_due_ms(&connections) == START_MS + 10000);
+    connections_cut_due(&connections, START_MS + 9999);
+    assert_null(received());
+    connections_cut_due(&connections, START_MS + 10000);
+    assert_string_equal(received(), "");
+    assert_true(connection->timed_out);
+    assert_true(connections_due_ms(&connections) == UINT64_MAX);
+}
+
+static void the_least_rate_holds_after_the_grace(void **state)
+{
+    (void)state;
+    begin_body();
+    assert_true(piece(1, 5000));
+    assert_true(piece(6000, 6000));
+    assert_true(piece(19999, 19999));
+    assert_false(piece(19999, 20000));
+    assert_told_408();
+}
+
+/* A rate that is a thousand times too small would pass. */
+static void a_body_just_below_the_least_rate_is_cut(void **state)
+{
+    (void)state;
+    begin_body();
+    assert_false(piece(9990, 10000));
+    assert_told_408();
+}
+
+static void a_cut_body_is_told_once(void **state)
+{
+    (void)state;
+    begin_body();
+    assert_false(piece(10, 10000));
+    assert_told_408();
+    assert_false(piece(100000, 10001));
+    assert_null(received());
+    connections_cut_due(&connections, START_MS + 1000000);
+    assert_null(received());
+}
+
+static void a_body_that_stops_is_told_408_before_the_library_closes_it(void **state)
+{
+    (void)state;
+    begin_body();
+    assert_in_range(connections_due_ms(&connections), START_MS + 59000, START_MS + 59999);
+    connections_cut_due(&connections, START_MS + 60000);
+    assert_told_408();
+    assert_string_equal(received(), "");
+    assert_true(connection_has_unread(connection));
+}
+
+static void a_whole_body_has_its_own_limit(void **state)
+{
+    (void)state;
+    begin_body();
+    assert_true(piece(1 << 30, 600000));
+    assert_false(piece(1 << 30, 600001));
+    assert_told_408();
+}
+
+static void time_stands_still_while_a_body_is_paused(void **state)
+{
+    (void)state;
+    begin_body();
+    connections_body_pause(connection, START_MS + 1000);
+    connections_body_pause(connection, START_MS + 50000);
+    assert_true(connections_due_ms(&connections) == UINT64_MAX);
+    connections_body_resume(&connections, connection, START_MS + 101000);
+    connections_body_resume(&connections, connection, START_MS + 101000);
+    /* Ten seconds of the client's own. */
+    assert_true(piece(10000, 110000));
+    assert_false(piece(10000, 111000));
+}
+
+static void what_a_client_sent_is_unread(void **state)
+{
+    (void)state;
+    assert_false(connection_has_unread(connection));
+    assert_int_equal(send(client, "x", 1, 0), 1);
+    assert_true(connection_has_unread(connection));
+}
+
+static void a_connection_is_gone_when_its_client_is(void **state)
+{
+    (void)state;
+    assert_false(connection_is_gone(connection));
+    shutdown(client, SHUT_RDWR);
+    assert_true(connection_is_gone(connection));
+}
+
+static void a_deserted_connection_counts_as_gone(void **state)
+{
+    (void)state;
+    atomic_store(&connection->deserted, true);
+    assert_true(connection_is_gone(connection));
+}
+
+static void sockets_that_are_not_tcp_have_no_counts(void **state)
+{
+    char text[CLIENT_SIZE] = "x";
+
+    (void)state;
+    assert_int_equal(connection_sent(connection), 0);
+    assert_int_equal(connection_received(connection), 0);
+    assert_false(connection_is_established(connection));
+    request.connection = connection;
+    request_client(&request, text);
+    assert_string_equal(text, "");
+    request.connection = NULL;
+    request_client(&request, text);
+    assert_string_equal(text, "");
+}
+
+static void one_too_many_is_told_503_and_no_more(void **state)
+{
+    const char *text;
+
+    (void)state;
+    connection_turn_away(connection);
+    assert_true(connection->surplus);
+    text = received();
+    assert_non_null(text);
+    assert_int_equal(strncmp(text, "HTTP/1.1 503 Service Unavailable\r\n", 34), 0);
+    assert_non_null(strstr(text, "\r\nRetry-After: 1\r\n"));
+    assert_non_null(strstr(text, "\"code\":\"overloaded\""));
+    assert_string_equal(received(), "");
+    /* Its request can still be sent, so that no reset destroys the answer. */
+    assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
+}
+
+static void connections_leave_the_list_in_any_order(void **state)
+{
+    struct connection *more[4];
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++)
+        more[i] = connections_add(&connections, -1, START_MS + i);
+    connections_remove(&connections, more[1]);
+    connections_remove(&connections, more[3]);
+    assert_ptr_equal(connections.first, more[2]);
+    assert_ptr_equal(more[2]->after, more[0]);
+    assert_ptr_equal(more[0]->before, more[2]);
+    assert_ptr_equal(more[0]->after, connection);
+    connections_remove(&connections, more[0]);
+    connections_remove(&connections, more[2]);
+    connections_remove(&connections, NULL);
+    assert_ptr_equal(connections.first, connection);
+    assert_true(connections_due_ms(&connections) == START_MS + 10000);
+}
+
+static void deadlines_are_taken_in_order_and_can_move(void **state)
+{
+    struct deadlines fast = {.time_ms = 10};
+    struct deadlines slow = {.time_ms = 1000};
+    struct deadline a = {0};
+    struct deadline b = {0};
+    struct deadline c = {0};
+
+    (void)state;
+    deadline_clear(&a);
+    deadline_set(&a, &fast, 0);
+    deadline_set(&b, &fast, 5);
+    deadline_set(&c, &fast, 5);
+    deadline_set(&a, &fast, 7);
+    deadline_set(&c, &slow, 7);
+    assert_true(deadlines_due_ms(&fast) == 15);
+    assert_null(deadlines_take_due(&fast, 14));
+    assert_ptr_equal(deadlines_take_due(&fast, 20), &b);
+    assert_ptr_equal(deadlines_take_due(&fast, 20), &a);
+    assert_null(deadlines_take_due(&fast, UINT64_MAX));
+    assert_ptr_equal(deadlines_take_due(&slow, 1007), &c);
+    assert_true(deadlines_due_ms(&slow) == UINT64_MAX);
+}
+
+#define CONNECTED(test) cmocka_unit_test_setup_teardown(test, open_connection, close_connection)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONNECTED(a_header_that_takes_too_long_ends_the_connection),
+        CONNECTED(the_least_rate_holds_after_the_grace),
+        CONNECTED(a_body_just_below_the_least_rate_is_cut),
+        CONNECTED(a_cut_body_is_told_once),
+        CONNECTED(a_body_that_stops_is_told_408_before_the_library_closes_it),
+        CONNECTED(a_whole_body_has_its_own_limit),
+        CONNECTED(time_stands_still_while_a_body_is_paused),
+        CONNECTED(what_a_client_sent_is_unread),
+        CONNECTED(a_connection_is_gone_when_its_client_is),
+        CONNECTED(a_deserted_connection_counts_as_gone),
+        CONNECTED(sockets_that_are_not_tcp_have_no_counts),
+        CONNECTED(one_too_many_is_told_503_and_no_more),
+        CONNECTED(connections_leave_the_list_in_any_order),
+        cmocka_unit_test(deadlines_are_taken_in_order_and_can_move),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
