@@ -1,0 +1,177 @@
+/* Answers that workers read ahead, for many clients and for those that leave. */
+#include "sender_world.h"
+
+static void clients_that_leave_free_everything(void **state)
+{
+    int clients[CLIENTS];
+
+    (void)state;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        clients[i] = ask("/fake", "");
+    wait_until_held(CLIENTS);
+    sleep_ms(200);
+    /* Nobody reads: what fits into windows and buffers was read, and no more. */
+    assert_true(atomic_load(&reads) < CLIENTS * 8);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        close(clients[i]);
+    assert_true(becomes_free(10000));
+}
+
+static void clients_that_leave_in_a_read_are_freed_after_it(void **state)
+{
+    int clients[CLIENTS];
+
+    (void)state;
+    atomic_store(&delay_ms, 30);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        clients[i] = ask("/fake", "");
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        sleep_ms(5);
+        if (i % 2 == 0)
+            recv(clients[i], reply, 10000, 0);
+        close(clients[i]);
+    }
+    assert_true(becomes_free(10000));
+    assert_fetched("/fake", "Range: bytes=0-99999\r\n", 0, 100000);
+}
+
+struct reader {
+    int client;
+    size_t first;
+    size_t seen;
+    bool in_body;
+};
+
+/* One piece. False at the end. */
+static bool read_some(struct reader *reader)
+{
+    const ssize_t got = recv(reader->client, reply, 30000, 0);
+    const char *body = reply;
+
+    assert_true(got >= 0);
+    reply[got] = '\0';
+    if (!reader->in_body && got > 0) {
+        /* The head comes in one piece. */
+        body = strstr(reply, "\r\n\r\n") + 4;
+        reader->in_body = true;
+    }
+    assert_memory_equal(body, expected + reader->first + reader->seen,
+                        (size_t)(reply + got - body));
+    reader->seen += (size_t)(reply + got - body);
+    return got > 0;
+}
+
+static void many_clients_get_their_own_bytes(void **state)
+{
+    struct reader readers[CLIENTS] = {0};
+    unsigned open = CLIENTS;
+
+    (void)state;
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        char range[80];
+
+        readers[i].first = i * 1000;
+        snprintf(range, sizeof(range), "Connection: close\r\nRange: bytes=%u-%u\r\n", i * 1000,
+                 i * 1000 + 2999999);
+        readers[i].client = ask(i % 2 == 0 ? "/fake" : "/mixed", range);
+    }
+    for (unsigned i = 0; open > 0; i = (i + 1) % CLIENTS) {
+        if (readers[i].client < 0 || read_some(&readers[i]))
+            continue;
+        assert_int_equal(readers[i].seen, 3000000);
+        close(readers[i].client);
+        readers[i].client = -1;
+        open--;
+    }
+}
+
+/* They hold the whole budget of windows. */
+static void stalled_clients_do_not_hold_up_others(void **state)
+{
+    int clients[4 * CLIENTS];
+
+    (void)state;
+    for (unsigned i = 0; i < 4 * CLIENTS; i++)
+        clients[i] = ask("/fake", "");
+    wait_until_held(4 * CLIENTS);
+    sleep_ms(300);
+    assert_fetched("/fake", "", 0, BYTES);
+    for (unsigned i = 0; i < 4 * CLIENTS; i++)
+        close(clients[i]);
+    assert_true(becomes_free(10000));
+}
+
+static void stopping_in_the_middle_frees_everything(void **state)
+{
+    int clients[CLIENTS];
+    struct timespec before;
+    struct timespec after;
+
+    (void)state;
+    for (unsigned round = 0; round < 4; round++) {
+        assert_int_equal(start(NULL), 0);
+        atomic_store(&delay_ms, round * 10);
+        for (unsigned i = 0; i < CLIENTS; i++)
+            clients[i] = ask(i % 2 == 0 ? "/fake" : "/mixed", "");
+        sleep_ms(100);
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        stop_loops();
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        assert_in_range(after.tv_sec - before.tv_sec, 0, 2);
+        for (unsigned i = 0; i < CLIENTS; i++)
+            close(clients[i]);
+    }
+}
+
+/* A window of them would take seconds. */
+static void stopping_ends_a_fill_between_two_reads(void **state)
+{
+    struct timespec before;
+    struct timespec after;
+    int client;
+
+    (void)state;
+    assert_int_equal(start(NULL), 0);
+    atomic_store(&delay_ms, 200);
+    client = ask("/fake-parts?n=1000", "");
+    sleep_ms(100);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    stop_loops();
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_in_range(after.tv_sec - before.tv_sec, 0, 1);
+    assert_true(atomic_load(&reads) < 5);
+    close(client);
+}
+
+static void slow_clients_are_cut_and_slow_disks_are_not(void **state)
+{
+    int client;
+
+    (void)state;
+    config.limits.idle_timeout_s = 1;
+    assert_int_equal(start(NULL), 0);
+    client = ask("/fake", "");
+    wait_until_held(1);
+    assert_true(becomes_free(4000));
+    close(client);
+    atomic_store(&delay_ms, 1500);
+    assert_fetched("/fake", "Range: bytes=0-149999\r\n", 0, 150000);
+    stop_loops();
+    config_defaults(&config);
+    config.threads = LOOPS;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_A_LOOP(clients_that_leave_free_everything),
+        ON_A_LOOP(clients_that_leave_in_a_read_are_freed_after_it),
+        ON_A_LOOP(many_clients_get_their_own_bytes),
+        cmocka_unit_test(stopping_in_the_middle_frees_everything),
+        ON_A_LOOP(stalled_clients_do_not_hold_up_others),
+        cmocka_unit_test(stopping_ends_a_fill_between_two_reads),
+        cmocka_unit_test(slow_clients_are_cut_and_slow_disks_are_not),
+    };
+
+    return cmocka_run_group_tests(tests, make_bytes, free_bytes);
+}
