@@ -1,19 +1,18 @@
-/* Digests: their text and their comparison (zTensor 1.2 section 1, zTensor 2 parts). The hashing is
- * in hasher.c. */
+/* Digests: their text and their comparison (zTensor 1.2 section 1, zTensor 2 parts). hasher.c
+ * computes them. */
 #include "zt/digest.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
-/* Algorithms that files state. SHA-512 belongs to requests, and CRC-32 to the entries of ZIP
- * archives: in any other file they are not known. */
+/* The algorithms of digests in files. SHA-512 and SHA-1 are for requests, CRC-32 for the entries of
+ * ZIP archives: in any other file they are unknown. */
 struct spelling {
     const char *prefix;
     enum zt_digest_algorithm algorithm;
     uint8_t length_bytes;
-    /* A number: an 0x may stand before it and leading zeros may be left out. */
+    /* A number: it may begin with 0x, and leading zeros may be missing. */
     bool is_number;
 };
 
@@ -47,10 +46,11 @@ static const struct spelling *find_spelling(struct zt_text text)
     return NULL;
 }
 
-/* Fills bytes from the right, so that a shorter number keeps its value. False for anything but hex
- * digits. */
+/* Fills bytes from the right, so that a number with fewer digits keeps its value. False for
+ * anything but hex digits. */
 static bool read_hex(const char *hex, size_t digits, uint8_t *bytes, size_t length_bytes)
 {
+    assert(digits <= 2 * length_bytes);
     memset(bytes, 0, length_bytes);
     for (size_t i = 0; i < digits; i++) {
         int value = hex_value(hex[digits - 1 - i]);
@@ -112,9 +112,7 @@ bool zt_digest_algorithm(struct zt_text text, enum zt_digest_algorithm *out_algo
 enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest,
                                    struct zt_error *error)
 {
-    size_t prefix = strlen(zip_spelling.prefix);
-
-    if (text.length < prefix || memcmp(text.bytes, zip_spelling.prefix, prefix) != 0)
+    if (!zt_text_starts_with(text, zt_text_from(zip_spelling.prefix)))
         return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                        "the digest's algorithm is not known");
     return parse_hex(text, &zip_spelling, out_digest, error);
@@ -151,9 +149,11 @@ void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TE
     const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
     char *at = stpcpy(out_text, format_prefix(digest->algorithm));
 
+    assert(digest->length_bytes <= ZT_DIGEST_MAX_BYTES);
     for (size_t i = 0; i < digest->length_bytes; i++) {
         *at++ = digits[digest->bytes[i] >> 4];
         *at++ = digits[digest->bytes[i] & 15];
     }
+    assert(at < out_text + ZT_DIGEST_TEXT_SIZE);
     *at = '\0';
 }

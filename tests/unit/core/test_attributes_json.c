@@ -1,5 +1,4 @@
-/* CBOR values as JSON: each line of RFC 8949 section 6.1's advice, and diagnostic notation in
- * keys. */
+/* CBOR values as JSON: every point of RFC 8949 section 6.1, and diagnostic notation in keys. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,10 +30,10 @@ static void check(const char *cbor, size_t length, const char *json)
     assert_string_equal(output.text, json);
 }
 
-/* Bytes as a literal, without its NUL. */
+/* The bytes of a literal, without its NUL. */
 #define CHECK(cbor, json) check(cbor, sizeof(cbor) - 1, json)
 
-static void nothing_is_an_empty_map(void **state)
+static void no_bytes_are_an_empty_map(void **state)
 {
     (void)state;
     check(NULL, 0, "{}");
@@ -63,7 +62,7 @@ static void floats_are_the_shortest_that_read_back_equal(void **state)
     CHECK("\xFB\x7E\x37\xE4\x3C\x88\x00\x75\x9C", "1e+300");
 }
 
-static void floats_that_are_no_numbers_are_null(void **state)
+static void nan_and_infinities_are_null(void **state)
 {
     (void)state;
     CHECK("\x83\xF9\x7E\x00\xF9\x7C\x00\xF9\xFC\x00", "[null,null,null]");
@@ -103,7 +102,7 @@ static void tags_say_how_byte_strings_are_shown(void **state)
     CHECK("\xC0\x61z", "\"z\"");
 }
 
-static void strings_in_pieces_are_joined(void **state)
+static void chunked_strings_are_joined(void **state)
 {
     (void)state;
     CHECK("\x7F\x61"
@@ -122,7 +121,7 @@ static void containers_nest(void **state)
           "{\"a\":[1,{}],\"b\":[2,[]]}");
 }
 
-static void keys_that_are_no_text_are_diagnostic_notation(void **state)
+static void keys_other_than_text_are_diagnostic_notation(void **state)
 {
     (void)state;
     CHECK("\xA1\x01\x02", "{\"1\":2}");
@@ -154,17 +153,17 @@ static void nesting_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_an_empty_map),
+        cmocka_unit_test(no_bytes_are_an_empty_map),
         cmocka_unit_test(integers_are_exact_beyond_what_a_double_holds),
         cmocka_unit_test(floats_are_the_shortest_that_read_back_equal),
-        cmocka_unit_test(floats_that_are_no_numbers_are_null),
+        cmocka_unit_test(nan_and_infinities_are_null),
         cmocka_unit_test(simple_values_keep_their_meaning),
         cmocka_unit_test(texts_are_escaped),
         cmocka_unit_test(byte_strings_are_base64url_without_padding),
         cmocka_unit_test(tags_say_how_byte_strings_are_shown),
-        cmocka_unit_test(strings_in_pieces_are_joined),
+        cmocka_unit_test(chunked_strings_are_joined),
         cmocka_unit_test(containers_nest),
-        cmocka_unit_test(keys_that_are_no_text_are_diagnostic_notation),
+        cmocka_unit_test(keys_other_than_text_are_diagnostic_notation),
         cmocka_unit_test(nesting_is_bounded),
     };
 

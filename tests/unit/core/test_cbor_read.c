@@ -1,4 +1,4 @@
-/* CBOR item by item: what each profile takes and refuses, and skipping. */
+/* Reading CBOR: what each profile accepts and refuses, and skipping. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ static void zt2_accepts_deterministic_items(void **state)
     }
 }
 
-static void zt2_refuses_what_is_not_deterministic(void **state)
+static void zt2_refuses_nondeterministic_items(void **state)
 {
     static const char determinism[] = "zt2 §2 CborDeterminism";
     const struct refused list[] = {
@@ -309,7 +309,7 @@ static void depth_is_counted_for_keys_and_values(void **state)
     assert_failure(&error, ZT_INVALID, "zt2 §2 CborDepth", BASE + 33);
 }
 
-static void next_joins_a_text_in_pieces(void **state)
+static void next_joins_a_chunked_text(void **state)
 {
     static const uint8_t bytes[] = "\x7F\x62ze\x60\x63nso\xFF\x01";
     struct zt_cbor_reader reader;
@@ -395,13 +395,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zt2_accepts_deterministic_items),
-        cmocka_unit_test(zt2_refuses_what_is_not_deterministic),
+        cmocka_unit_test(zt2_refuses_nondeterministic_items),
         cmocka_unit_test(zt2_refuses_items_outside_its_set),
         cmocka_unit_test(lenient_profiles_accept_any_encoding),
         cmocka_unit_test(lenient_profiles_refuse_broken_items),
         cmocka_unit_test(equal_keys_are_found_in_any_order),
         cmocka_unit_test(depth_is_counted_for_keys_and_values),
-        cmocka_unit_test(next_joins_a_text_in_pieces),
+        cmocka_unit_test(next_joins_a_chunked_text),
         cmocka_unit_test(next_untagged_counts_tags_as_levels),
         cmocka_unit_test(map_find_gives_the_value_of_a_text_key),
         cmocka_unit_test(key_of_items_is_read_whole),

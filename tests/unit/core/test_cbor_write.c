@@ -1,4 +1,4 @@
-/* Writing CBOR: the shortest heads and floats, and failing once for all. */
+/* Writing CBOR: shortest heads and floats, and failures that stay. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Digests: published vectors, the spellings of each format, and what can never be called
- * verified. */
+/* Digests: published vectors, the spellings of each format, unknown algorithms, impossible digests.
+ */
 #include "support.h"
 
 #include <stdio.h>
@@ -133,7 +133,7 @@ static void parse_calls_unknown_algorithms_unsupported(void **state)
         assert_parse_fails(texts[i], ZT_UNSUPPORTED);
 }
 
-static void parse_calls_what_no_bytes_can_have_corrupt(void **state)
+static void parse_calls_impossible_digests_corrupt(void **state)
 {
     static const char *const texts[] = {
         "sha256:",
@@ -193,7 +193,7 @@ int main(void)
         cmocka_unit_test(parse_takes_every_spelling_of_crc32c),
         cmocka_unit_test(parse_takes_hex_of_any_case),
         cmocka_unit_test(parse_calls_unknown_algorithms_unsupported),
-        cmocka_unit_test(parse_calls_what_no_bytes_can_have_corrupt),
+        cmocka_unit_test(parse_calls_impossible_digests_corrupt),
         cmocka_unit_test(equal_compares_algorithm_and_bytes),
     };
 

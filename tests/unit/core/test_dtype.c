@@ -21,7 +21,7 @@ static void every_dtype_is_found_by_its_own_name(void **state)
     }
 }
 
-static void long_names_are_those_of_0_1_alone(void **state)
+static void long_names_are_those_of_0_1(void **state)
 {
     static const char *const names[ZT_DTYPE_COUNT] = {
         "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16",
@@ -118,7 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dtype_is_found_by_its_own_name),
-        cmocka_unit_test(long_names_are_those_of_0_1_alone),
+        cmocka_unit_test(long_names_are_those_of_0_1),
         cmocka_unit_test(names_that_only_begin_like_a_dtype_are_unknown),
         cmocka_unit_test(widths_follow_the_names),
         cmocka_unit_test(logical_types_are_found_and_others_are_unknown),

@@ -1,4 +1,4 @@
-/* Overlap of components' ranges, on models made by hand. */
+/* Overlapping ranges of components, in models made by hand. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct range {
     uint32_t shard;
 };
 
-/* One object for each range, named after its place. */
+/* One object for each range, named after its number. */
 struct fixture {
     struct zt_model model;
     struct zt_object objects[16];
@@ -159,11 +159,10 @@ static void ends_past_64_bits_do_not_wrap(void **state)
     assert_failure(&error, ZT_INVALID, RULE, UINT64_MAX - 1);
 }
 
-/* A million ranges in the order of a multiplicative shuffle; with one made longer, that one is
- * found. */
+/* A million ranges, shuffled by multiplication. If one is made longer, that one is found. */
 static void sorts_a_million_shuffled_ranges(void **state)
 {
-    enum { COUNT = 1000003 }; /* prime, so that every place is met once */
+    enum { COUNT = 1000003 }; /* prime, so that each occurs once */
     struct zt_component *components = calloc(COUNT, sizeof(*components));
     struct zt_model model = {.components = components, .component_count = COUNT};
     struct zt_error error;

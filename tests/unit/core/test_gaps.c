@@ -1,5 +1,5 @@
-/* What nothing in a file claims: which ranges are told, which of them are padding, and what padding
- * holds. */
+/* Gaps: which ranges are reported, which of them are padding, and bytes of padding that are not
+ * zero. */
 #include "support.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static void walk_zt2(const char *manifest, uint64_t dirty_at)
 #define OF_EIGHT "\"shape\":[8],\"layout\":\"dense\"}"
 #define OF_4096  "\"shape\":[4096],\"layout\":\"dense\"}"
 
-static void walk_tells_padding_before_aligned_ranges(void **state)
+static void walk_reports_padding_before_aligned_ranges(void **state)
 {
     (void)state;
     walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]")
@@ -97,7 +97,7 @@ static void walk_finds_the_first_byte_of_padding_that_is_not_zero(void **state)
     assert_gap(1, 12296, 4088, true, ZT2_MANIFEST_AT - 1);
 }
 
-static void walk_tells_what_no_object_refers_to(void **state)
+static void walk_reports_bytes_that_no_object_refers_to(void **state)
 {
     (void)state;
     walk_zt2("{\"objects\":{" PLACED("a", "[4096,8]") OF_EIGHT "}}", 8192);
@@ -105,7 +105,7 @@ static void walk_tells_what_no_object_refers_to(void **state)
     assert_gap(1, 4104, ZT2_MANIFEST_AT - 4104, false, ZT_NO_OFFSET);
 }
 
-static void walk_takes_a_blob_of_two_objects_once(void **state)
+static void walk_takes_a_shared_blob_once(void **state)
 {
     (void)state;
     walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[12288,8]")
@@ -116,7 +116,7 @@ static void walk_takes_a_blob_of_two_objects_once(void **state)
     assert_gap(1, 12296, 4088, true, ZT_NO_OFFSET);
 }
 
-static void walk_does_not_take_a_shard_s_ranges_for_the_file_s(void **state)
+static void walk_ignores_ranges_in_shards(void **state)
 {
     (void)state;
     walk_zt2("{\"shards\":{\"s\":{\"size\":9000,\"digest\":\"sha256:00\"}},\"objects\":{\"a\":{"
@@ -152,7 +152,7 @@ static void walk_container(const struct container *container)
     zt_model_free(model);
 }
 
-static void walk_tells_what_lies_before_a_manifest_of_version_1(void **state)
+static void walk_reports_bytes_before_a_version_1_manifest(void **state)
 {
     static const char manifest[] =
         "{\"version\":\"1.2.0\",\"objects\":{\"a\":{\"shape\":[8],\"format\":\"dense\","
@@ -173,7 +173,7 @@ static void walk_tells_what_lies_before_a_manifest_of_version_1(void **state)
     container_free(&container);
 }
 
-/* One tensor of 24 bytes, and data_length of them in the file. */
+/* A tensor of 24 bytes, of which data_length are in the file. */
 static void walk_gguf(unsigned alignment, size_t data_length)
 {
     struct gguf_file made = {0};
@@ -191,7 +191,7 @@ static void walk_gguf(unsigned alignment, size_t data_length)
     container_free(&container);
 }
 
-static void walk_takes_gguf_s_own_alignment(void **state)
+static void walk_uses_the_alignment_of_a_gguf_file(void **state)
 {
     (void)state;
     walk_gguf(32, 24);
@@ -211,14 +211,14 @@ static void walk_takes_gguf_s_own_alignment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(walk_tells_padding_before_aligned_ranges),
+        cmocka_unit_test(walk_reports_padding_before_aligned_ranges),
         cmocka_unit_test(walk_finds_the_first_byte_of_padding_that_is_not_zero),
-        cmocka_unit_test(walk_tells_what_no_object_refers_to),
-        cmocka_unit_test(walk_takes_a_blob_of_two_objects_once),
-        cmocka_unit_test(walk_does_not_take_a_shard_s_ranges_for_the_file_s),
+        cmocka_unit_test(walk_reports_bytes_that_no_object_refers_to),
+        cmocka_unit_test(walk_takes_a_shared_blob_once),
+        cmocka_unit_test(walk_ignores_ranges_in_shards),
         cmocka_unit_test(walk_reports_padding_that_cannot_be_read),
-        cmocka_unit_test(walk_tells_what_lies_before_a_manifest_of_version_1),
-        cmocka_unit_test(walk_takes_gguf_s_own_alignment),
+        cmocka_unit_test(walk_reports_bytes_before_a_version_1_manifest),
+        cmocka_unit_test(walk_uses_the_alignment_of_a_gguf_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

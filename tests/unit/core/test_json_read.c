@@ -1,4 +1,4 @@
-/* The JSON reader: what is JSON, what is not, and where it stops being it. */
+/* The JSON reader: what is JSON, what is not, and the offset of the error. */
 #include "cbor/json_read.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 static const struct zt_json_rules rules = {"json Syntax", "json Depth"};
 
-/* Skips the one value in a copy of the text and what may follow it. */
+/* Skips a value, and the end after it, in a copy of the text. */
 static enum zt_status read_whole(const char *text, size_t length, struct zt_error *error)
 {
     char *bytes = malloc(length > 0 ? length : 1);
@@ -31,7 +31,7 @@ static enum zt_status read_whole(const char *text, size_t length, struct zt_erro
     return status;
 }
 
-static void skip_passes_over_json(void **state)
+static void skip_accepts_json(void **state)
 {
     static const char *const texts[] = {
         "0",
@@ -138,7 +138,7 @@ static void skip_refuses_what_is_not_json(void **state)
 static enum zt_status read_non_finite(const char *text, struct zt_json_item *item,
                                       struct zt_error *error)
 {
-    /* Outlives the call, since the item's text points into it. */
+    /* The item's text points into it after the call. */
     static char bytes[32];
     size_t length = strlen(text);
     struct zt_json_reader reader;
@@ -155,7 +155,7 @@ static enum zt_status read_non_finite(const char *text, struct zt_json_item *ite
     return status == ZT_OK ? zt_json_end(&reader, error) : status;
 }
 
-static void next_takes_non_finite_numbers_where_it_is_told_to(void **state)
+static void next_takes_non_finite_numbers_if_asked(void **state)
 {
     static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
     struct zt_json_item item;
@@ -178,7 +178,7 @@ static void next_takes_non_finite_numbers_where_it_is_told_to(void **state)
     }
 }
 
-static void next_takes_no_other_spelling_of_them(void **state)
+static void next_refuses_other_spellings_of_them(void **state)
 {
     static const struct {
         const char *text;
@@ -226,7 +226,7 @@ static void skip_refuses_more_than_64_levels(void **state)
     assert_failure(&error, ZT_INVALID, "json Depth", BASE + ZT_JSON_DEPTH_MAX);
 }
 
-static void next_turns_escapes_into_characters(void **state)
+static void next_replaces_escapes_by_characters(void **state)
 {
     static const struct {
         const char *json;
@@ -260,7 +260,7 @@ static void next_turns_escapes_into_characters(void **state)
     }
 }
 
-static void uint_takes_whole_numbers_alone(void **state)
+static void uint_takes_only_whole_numbers(void **state)
 {
     static const struct {
         const char *text;
@@ -298,14 +298,14 @@ static void uint_takes_whole_numbers_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(skip_passes_over_json),
+        cmocka_unit_test(skip_accepts_json),
         cmocka_unit_test(skip_refuses_what_is_not_json),
-        cmocka_unit_test(next_takes_non_finite_numbers_where_it_is_told_to),
-        cmocka_unit_test(next_takes_no_other_spelling_of_them),
+        cmocka_unit_test(next_takes_non_finite_numbers_if_asked),
+        cmocka_unit_test(next_refuses_other_spellings_of_them),
         cmocka_unit_test(skip_refuses_every_prefix),
         cmocka_unit_test(skip_refuses_more_than_64_levels),
-        cmocka_unit_test(next_turns_escapes_into_characters),
-        cmocka_unit_test(uint_takes_whole_numbers_alone),
+        cmocka_unit_test(next_replaces_escapes_by_characters),
+        cmocka_unit_test(uint_takes_only_whole_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 static struct zt_error error;
 
-/* A manifest of object "a". The mark is the object's name, unless a part bears one: "@" P(…). */
+/* A manifest of object "a". The mark is at the object's name, unless a part has one: "@" P(…). */
 static const char *object(const char *parts, const char *shape, const char *layout,
                           const char *attributes)
 {
@@ -126,7 +126,7 @@ static void csr_has_parts_that_fit_together(void **state)
     refused(object(csr(values, indptr, indices), "[2,3,1]", CSR, ""), LAYOUT);
 }
 
-static void csr_refuses_parts_that_do_not(void **state)
+static void csr_refuses_parts_that_do_not_fit_together(void **state)
 {
     const char *values = P("values", "4096", "12", "f32");
     const char *indptr = P("indptr", "8192", "24", "u64");
@@ -254,7 +254,7 @@ static void gguf_blocks_have_the_bytes_their_attributes_say(void **state)
 
 #define QUANT "zt.quant_group/1"
 
-/* Attributes in deterministic order, each as the test wants it. */
+/* Attributes in deterministic order. */
 static const char *quant(const char *axis_bits, const char *packing, const char *scale_form_group,
                          const char *zero)
 {
@@ -368,8 +368,7 @@ static void quant_groups_refuse_attributes_that_do_not_fit(void **state)
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
         const char *const *a = attributes[i];
 
-        /* packing and data faults of bits are told at the data, for it is the word that does not
-         * fit */
+        /* wrong bits are reported at the data, because it is the word that does not fit */
         refused(
             object(i == 0 ? "@" QPARTS : QPARTS, "[16,8]", QUANT, quant(a[0], a[1], a[2], a[3])),
             LAYOUT);
@@ -411,7 +410,7 @@ int main(void)
         cmocka_unit_test(names_of_layouts_belong_to_their_family),
         cmocka_unit_test(dense_is_exactly_one_part_of_the_shapes_size),
         cmocka_unit_test(csr_has_parts_that_fit_together),
-        cmocka_unit_test(csr_refuses_parts_that_do_not),
+        cmocka_unit_test(csr_refuses_parts_that_do_not_fit_together),
         cmocka_unit_test(coo_has_a_coordinate_for_each_dimension_and_value),
         cmocka_unit_test(mx_has_a_scale_for_each_block),
         cmocka_unit_test(mx_refuses_attributes_that_do_not_fit),

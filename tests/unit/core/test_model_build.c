@@ -1,4 +1,4 @@
-/* Building models: arrays that grow within a budget, names sorted and found, errors told. */
+/* Building models: arrays that grow within a budget, names that are sorted and found, errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,7 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
     for (unsigned i = 0; i < COUNT; i++) {
         struct zt_component *component;
 
-        /* Neither ascending nor descending, names of several lengths, and a dimension to know each
-         * one by. */
+        /* In no order, with names of several lengths; the dimension identifies each. */
         snprintf(names[i], sizeof(names[i]), "%u", i * 7919u % COUNT);
         add_object(&builder, names[i]);
         assert_int_equal(zt_builder_dimension(&builder, i * 7919u % COUNT, NULL), ZT_OK);
@@ -69,7 +68,7 @@ static void finish_sorts_any_order_and_finds_every_name(void **state)
     free(names);
 }
 
-static void finish_refuses_a_name_twice_at_the_second(void **state)
+static void finish_refuses_the_second_of_two_equal_names(void **state)
 {
     struct zt_builder builder;
     struct zt_source *source;
@@ -138,7 +137,7 @@ static void offset_of_knows_only_the_manifest(void **state)
     zt_source_close(source);
 }
 
-static void init_tells_a_source_that_cannot_be_read(void **state)
+static void init_reports_an_unreadable_source(void **state)
 {
     struct zt_builder builder;
     struct zt_source *source;
@@ -223,7 +222,7 @@ static void texts_of_errors_are_cut_between_characters(void **state)
     assert_int_equal(strlen(error.component), ZT_ERROR_NAME_MAX);
 }
 
-static void every_status_has_a_word(void **state)
+static void every_status_has_a_name(void **state)
 {
     (void)state;
     assert_string_equal(zt_status_name(ZT_OK), "ok");
@@ -238,15 +237,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finish_sorts_any_order_and_finds_every_name),
-        cmocka_unit_test(finish_refuses_a_name_twice_at_the_second),
+        cmocka_unit_test(finish_refuses_the_second_of_two_equal_names),
         cmocka_unit_test(growing_past_the_budget_is_a_limit),
         cmocka_unit_test(offset_of_knows_only_the_manifest),
-        cmocka_unit_test(init_tells_a_source_that_cannot_be_read),
+        cmocka_unit_test(init_reports_an_unreadable_source),
         cmocka_unit_test(arena_keeps_its_budget),
         cmocka_unit_test(fail_fills_the_whole_error),
         cmocka_unit_test(fail_may_quote_the_error_that_it_replaces),
         cmocka_unit_test(texts_of_errors_are_cut_between_characters),
-        cmocka_unit_test(every_status_has_a_word),
+        cmocka_unit_test(every_status_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

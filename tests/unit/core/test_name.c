@@ -13,7 +13,7 @@ static bool is_nfc(const char *name)
     return composed;
 }
 
-static void composed_and_plain_names_are(void **state)
+static void composed_and_plain_names_are_nfc(void **state)
 {
     (void)state;
     assert_true(is_nfc(""));
@@ -24,7 +24,7 @@ static void composed_and_plain_names_are(void **state)
     assert_true(is_nfc("\xf0\x9f\x98\x80")); /* beyond 16 bits */
 }
 
-static void decomposed_names_are_not(void **state)
+static void decomposed_names_are_not_nfc(void **state)
 {
     (void)state;
     assert_false(is_nfc("e\xcc\x81"));
@@ -36,8 +36,8 @@ static void decomposed_names_are_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(composed_and_plain_names_are),
-        cmocka_unit_test(decomposed_names_are_not),
+        cmocka_unit_test(composed_and_plain_names_are_nfc),
+        cmocka_unit_test(decomposed_names_are_not_nfc),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

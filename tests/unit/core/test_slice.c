@@ -1,4 +1,5 @@
-/* Slices: every text over small shapes beside a naive reading of it, in bytes and in half bytes. */
+/* Slices: every text for small shapes, compared with a naive implementation, for bytes and half
+ * bytes. */
 #include "support.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #define ITEM_LENGTH   16
 #define BOUND_MISSING INT64_MAX
 
-/* --- the oracle: which elements a slice has, one by one --- */
+/* --- the oracle: the elements of a slice, one by one --- */
 
 struct chosen {
     size_t count;
@@ -21,7 +22,7 @@ struct chosen {
     uint64_t shape[RANK_TRIED];
 };
 
-/* What one item takes of a dimension: its indices in order. */
+/* The indices that one item takes of a dimension, in order. */
 struct taken {
     bool is_index;
     unsigned count;
@@ -58,7 +59,7 @@ static void choose(const uint64_t *shape, unsigned rank, const struct choice *co
     }
 }
 
-/* Where Python's rule puts a bound. */
+/* A bound, clipped by Python's rule. */
 static int64_t place(int64_t bound, int64_t otherwise, int64_t extent)
 {
     if (bound == BOUND_MISSING)
@@ -81,8 +82,8 @@ static void add_span(struct choice *choice, int64_t first, int64_t end, int64_t 
         choice->taken.indices[choice->taken.count++] = (unsigned)i;
 }
 
-/* All there is to say of a dimension: each index twice, each pair of bounds from before it to after
- * it. */
+/* Every item for a dimension: each index in both spellings, and each pair of bounds from before its
+ * start to after its end. */
 static unsigned list_choices(uint64_t extent, struct choice *choices)
 {
     int64_t length = (int64_t)extent;
@@ -103,7 +104,7 @@ static unsigned list_choices(uint64_t extent, struct choice *choices)
     return count;
 }
 
-/* --- what a slice says it is --- */
+/* --- checking slices --- */
 
 struct laid_out {
     size_t count;
@@ -126,7 +127,7 @@ static struct zt_text text_of(const char *text)
     return (struct zt_text){text, strlen(text)};
 }
 
-/* Runs as long as they can be: the elements that follow one another. Returns how many. */
+/* The number of runs if each is as long as possible: elements that are contiguous. */
 static unsigned count_runs(const struct chosen *chosen)
 {
     unsigned runs = chosen->count > 0;
@@ -136,8 +137,7 @@ static unsigned count_runs(const struct chosen *chosen)
     return runs;
 }
 
-/* The bytes of runs are those of the elements, in order, and there are no more runs than there must
- * be. */
+/* The runs have the bytes of the elements, in order, and there are as few of them as possible. */
 static void assert_bytes(const struct zt_slice *slice, const struct chosen *chosen, unsigned width)
 {
     struct laid_out laid = {.count = 0};
@@ -161,7 +161,7 @@ static void assert_bytes(const struct zt_slice *slice, const struct chosen *chos
     assert_int_equal(at, chosen->count);
 }
 
-/* A loop that its neighbour could take up, or that turns once only, is one too many. */
+/* No loop could be merged into its neighbour, and none counts 1. */
 static void assert_merged(const struct zt_slice *slice)
 {
     for (unsigned i = 0; i < slice->loop_count; i++) {
@@ -172,8 +172,7 @@ static void assert_merged(const struct zt_slice *slice)
     }
 }
 
-/* Of f4_e2m1: whether the first and last half byte of each run are a byte's first and last, or the
- * data's end. */
+/* For f4_e2m1: whether each run begins and ends at a byte boundary, or ends with the data. */
 static bool is_aligned(const struct chosen *chosen, unsigned elements)
 {
     for (size_t i = 0; i < chosen->count; i++) {
@@ -262,21 +261,21 @@ static void check_all_choices(const uint64_t *shape, unsigned rank)
     }
 }
 
-static void every_slice_of_small_tensors_is_that_of_the_oracle(void **state)
+static void every_slice_of_small_tensors_matches_the_oracle(void **state)
 {
     static const uint64_t shapes[][RANK_TRIED] = {{4, 3, 2}, {2, 3, 2}, {3, 1, 3},
                                                   {1, 2, 1}, {2, 0, 3}, {2, 2, 2}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-        /* The whole product of the largest shape would take a minute; its rank 2 is tried whole. */
+        /* All combinations for the largest shape would take a minute; at rank 2 all are tried. */
         for (unsigned rank = 1; rank <= (i == 0 ? 2 : 3); rank++)
             check_all_choices(shapes[i], rank);
     }
 }
 
-/* Every start:stop of three dimensions, and every integer, without the ways to say the same. */
-static void every_box_of_the_largest_small_tensor_is_that_of_the_oracle(void **state)
+/* Every start:stop and every index in three dimensions, each in one spelling. */
+static void every_box_of_the_largest_small_tensor_matches_the_oracle(void **state)
 {
     static const uint64_t shape[] = {4, 3, 2};
     static struct choice choices[RANK_TRIED][ITEMS_MAX];
@@ -310,8 +309,8 @@ static void every_box_of_the_largest_small_tensor_is_that_of_the_oracle(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_slice_of_small_tensors_is_that_of_the_oracle),
-        cmocka_unit_test(every_box_of_the_largest_small_tensor_is_that_of_the_oracle),
+        cmocka_unit_test(every_slice_of_small_tensors_matches_the_oracle),
+        cmocka_unit_test(every_box_of_the_largest_small_tensor_matches_the_oracle),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Slices as sources: every position and length of small ones, large ones across windows, and what
- * goes wrong. */
+/* Slices as sources: small ones at every position and length, large ones across windows, failures.
+ */
 #include "support.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "zt/slice.h"
 
-/* The tensor's bytes begin here, in sources that have more. */
+/* Where the tensor's bytes begin in its source. */
 #define BASE 24
 
 static void parse(const struct zt_slice_tensor *tensor, const char *text,
@@ -28,7 +28,7 @@ static uint8_t *make_bytes(size_t length)
     return bytes;
 }
 
-/* The slice's bytes, run after run. */
+/* Copies the slice's bytes run by run. */
 static void copy_loops(const struct zt_slice *slice, unsigned loop, const uint8_t *from,
                        uint8_t **to)
 {
@@ -55,7 +55,7 @@ static uint8_t *expect(const struct zt_slice *slice, const uint8_t *tensor)
 static void assert_reads(struct zt_source *source, const uint8_t *expected, uint64_t offset,
                          size_t length)
 {
-    /* Of the exact size, so that a sanitizer sees a byte too many. */
+    /* Of the exact size, so that a sanitizer detects one byte too many. */
     uint8_t *got = malloc(length + 1);
 
     assert_non_null(got);
@@ -66,7 +66,7 @@ static void assert_reads(struct zt_source *source, const uint8_t *expected, uint
     free(got);
 }
 
-/* --- small slices, read in every way --- */
+/* --- small slices --- */
 
 static void assert_every_read(const struct zt_slice_tensor *tensor, const char *text,
                               struct zt_source *whole, const uint8_t *bytes)
@@ -88,7 +88,7 @@ static void assert_every_read(const struct zt_slice_tensor *tensor, const char *
     free(expected);
 }
 
-static void every_position_and_length_reads_right(void **state)
+static void reads_are_right_at_every_position_and_length(void **state)
 {
     static const uint64_t shape[] = {4, 3, 2, 4};
     static const struct {
@@ -111,7 +111,7 @@ static void every_position_and_length_reads_right(void **state)
         uint64_t length;
 
         assert_int_equal(zt_element_bytes(tensor.dtype, tensor.logical, 96, &length), ZT_OK);
-        /* Not a byte more than the tensor has: reading ahead must stop at its end. */
+        /* Exactly as long as the tensor: reading ahead must stop at its end. */
         assert_int_equal(zt_source_from_memory(bytes, BASE + (size_t)length, &whole, NULL), ZT_OK);
         for (size_t j = 0; j < sizeof(texts) / sizeof(*texts); j++)
             assert_every_read(&tensor, texts[j], whole, bytes);
@@ -124,7 +124,7 @@ static void every_position_and_length_reads_right(void **state)
 
 /* --- slices larger than a window, with near and far neighbours --- */
 
-/* Reads the whole in steps, as a sender does. */
+/* Reads everything in steps, as a sender does. */
 static void assert_steps(struct zt_source *source, const uint8_t *expected, size_t step)
 {
     uint64_t length = zt_source_size(source);
@@ -259,13 +259,13 @@ static void near_runs_are_read_together_and_far_ones_alone(void **state)
                           large[] = {4, 200000, 1}, clusters[] = {4, 400, 512};
 
     (void)state;
-    /* A window at a time, to the last run and no further. */
+    /* A window at a time, and nothing after the last run. */
     assert_cost(near, ":,:4", 800000 / 65536 + 1, 800000 + 13 * 8);
     assert_cost(near, ":10,:4", 1, 76);
     assert_cost(far, ":,:16", 100, 1600);
     assert_cost(large, ":,:150000", 4, 600000);
     assert_cost(large, "1:3", 1, 400000);
-    /* What lies between two passes over the near ones is left out. */
+    /* The bytes between two passes over near runs are not read. */
     assert_cost(clusters, ":,:150,:16", 8, (uint64_t)4 * (149 * 512 + 16));
 }
 
@@ -289,7 +289,7 @@ static void reading_past_the_end_fails(void **state)
     assert_int_equal(zt_source_read_at(source, UINT64_MAX, got, 2, &error), ZT_IO);
     assert_int_equal(zt_source_read_at(source, 8, got, 0, &error), ZT_OK);
     assert_int_equal(counting.reads, 0);
-    /* What the tensor's source says goes through, from a window and from a run. */
+    /* Errors of the tensor's source are passed on, from windows and from single runs. */
     counting.failing_from = 8;
     assert_int_equal(zt_source_read_at(source, 0, got, 8, &error), ZT_IO);
     assert_string_equal(error.message, "no more");
@@ -300,7 +300,7 @@ static void reading_past_the_end_fails(void **state)
     free(bytes);
 }
 
-/* The file was mapped when it was whole; touching that mapping now would end the process. */
+/* The file was mapped when it was complete: touching the mapping now would end the process. */
 static void file_cut_short_fails_without_a_signal(void **state)
 {
     static const uint64_t shape[] = {1000, 1000};
@@ -332,7 +332,7 @@ static void file_cut_short_fails_without_a_signal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_position_and_length_reads_right),
+        cmocka_unit_test(reads_are_right_at_every_position_and_length),
         cmocka_unit_test(slices_across_windows_read_right),
         cmocka_unit_test(near_runs_are_read_together_and_far_ones_alone),
         cmocka_unit_test(reading_past_the_end_fails),

@@ -1,5 +1,4 @@
-/* Slices and shards in words: ways to say the same, and what is refused with which verdict. NPY
- * heads beside them. */
+/* Slices and shards: equivalent spellings, and the verdict of each that is refused. NPY heads. */
 #include "support.h"
 
 #include <inttypes.h>
@@ -14,7 +13,7 @@ static struct zt_text text_of(const char *text)
     return (struct zt_text){text, strlen(text)};
 }
 
-/* --- ways to say the same --- */
+/* --- equivalent spellings --- */
 
 static void assert_same(const struct zt_slice_tensor *tensor, const char *text, const char *other)
 {
@@ -25,7 +24,7 @@ static void assert_same(const struct zt_slice_tensor *tensor, const char *text, 
     assert_memory_equal(&first, &second, sizeof(first));
 }
 
-static void what_is_left_out_is_whole(void **state)
+static void omitted_dimensions_are_whole(void **state)
 {
     static const uint64_t shape[] = {4, 3, 5, 2};
     const struct zt_slice_tensor tensor = {shape, 4, ZT_F32, ZT_LOGICAL_NONE};
@@ -63,7 +62,7 @@ static void bounds_of_any_size_are_clipped(void **state)
     assert_same(&tensor, "3:1", "0:0");
 }
 
-/* --- what is refused; the slice stays as it was --- */
+/* --- refused texts: the slice is not changed --- */
 
 static void assert_refused(const struct zt_slice_tensor *tensor, const char *text,
                            enum zt_slice_verdict verdict)
@@ -82,7 +81,7 @@ static void assert_refused(const struct zt_slice_tensor *tensor, const char *tex
     assert_true(error.message[0] != '\0');
 }
 
-static void malformed_texts_are_told(void **state)
+static void malformed_texts_are_reported(void **state)
 {
     static const uint64_t shape[] = {40, 30, 20};
     const struct zt_slice_tensor tensor = {shape, 3, ZT_F32, ZT_LOGICAL_NONE};
@@ -105,12 +104,12 @@ static void malformed_texts_are_told(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_refused(&tensor, texts[i], ZT_SLICE_MALFORMED);
-    /* A NUL ends nothing. */
+    /* A NUL does not end the text. */
     assert_int_equal(zt_slice_parse(&tensor, (struct zt_text){"1\0", 2}, NULL, NULL),
                      ZT_SLICE_MALFORMED);
 }
 
-static void integers_outside_are_told(void **state)
+static void indices_outside_are_reported(void **state)
 {
     static const uint64_t shape[] = {4, 0, UINT64_MAX};
     const struct zt_slice_tensor tensor = {shape, 3, ZT_F32, ZT_LOGICAL_NONE};
@@ -134,7 +133,7 @@ static void integers_outside_are_told(void **state)
         assert_refused(&tensor, texts[i], ZT_SLICE_OUT_OF_RANGE);
 }
 
-static void tensors_past_64_bits_are_told(void **state)
+static void tensors_past_64_bits_are_out_of_range(void **state)
 {
     static const uint64_t shape[] = {UINT64_C(1) << 40, UINT64_C(1) << 40};
     static const uint64_t wide[] = {UINT64_C(1) << 62};
@@ -146,7 +145,7 @@ static void tensors_past_64_bits_are_told(void **state)
     assert_refused(&words, "0", ZT_SLICE_OUT_OF_RANGE);
 }
 
-/* Only one dimension need be 0 for the others to be as they like. */
+/* If one dimension is 0, the others may be of any size. */
 static void empty_tensors_of_any_shape_are_sliced(void **state)
 {
     static const uint64_t shape[] = {UINT64_MAX, 0, UINT64_MAX - 1};
@@ -188,7 +187,7 @@ static void tensors_of_64_dimensions_are_sliced(void **state)
 
 /* --- shards --- */
 
-static void shards_are_the_slices_they_stand_for(void **state)
+static void shards_equal_their_slices(void **state)
 {
     static const uint64_t shape[] = {4, 6, 2};
     const struct zt_slice_tensor tensor = {shape, 3, ZT_F32, ZT_LOGICAL_NONE};
@@ -234,7 +233,7 @@ static void assert_no_shard(const struct zt_slice_tensor *tensor, uint64_t part,
     assert_true(error.offset == ZT_NO_OFFSET);
 }
 
-static void shards_that_cannot_be_are_told(void **state)
+static void impossible_shards_are_reported(void **state)
 {
     static const uint64_t shape[] = {6, 4, 0};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_F32, ZT_LOGICAL_NONE};
@@ -315,15 +314,15 @@ static void npy_heads_name_type_and_shape(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_out_is_whole),
+        cmocka_unit_test(omitted_dimensions_are_whole),
         cmocka_unit_test(bounds_of_any_size_are_clipped),
-        cmocka_unit_test(malformed_texts_are_told),
-        cmocka_unit_test(integers_outside_are_told),
-        cmocka_unit_test(tensors_past_64_bits_are_told),
+        cmocka_unit_test(malformed_texts_are_reported),
+        cmocka_unit_test(indices_outside_are_reported),
+        cmocka_unit_test(tensors_past_64_bits_are_out_of_range),
         cmocka_unit_test(empty_tensors_of_any_shape_are_sliced),
         cmocka_unit_test(tensors_of_64_dimensions_are_sliced),
-        cmocka_unit_test(shards_are_the_slices_they_stand_for),
-        cmocka_unit_test(shards_that_cannot_be_are_told),
+        cmocka_unit_test(shards_equal_their_slices),
+        cmocka_unit_test(impossible_shards_are_reported),
         cmocka_unit_test(npy_heads_name_type_and_shape),
     };
 

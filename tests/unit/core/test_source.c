@@ -1,4 +1,4 @@
-/* Sources: whole reads or ZT_IO, regular files only, one mapping whoever asks. */
+/* Sources: whole reads or ZT_IO, regular files only, one mapping for all threads. */
 #include "support.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void assert_refuses(struct zt_source *source, uint64_t offset, size_t len
     assert_true(error.offset == offset);
 }
 
-static void memory_source_reads_and_refuses_what_is_not_there(void **state)
+static void memory_source_fails_past_its_end(void **state)
 {
     struct zt_source *source = NULL;
 
@@ -66,7 +66,7 @@ static void memory_source_reads_and_refuses_what_is_not_there(void **state)
     zt_source_close(NULL);
 }
 
-static void file_source_reads_and_refuses_what_is_not_there(void **state)
+static void file_source_fails_past_its_end(void **state)
 {
     char path[64];
     struct zt_source *source = NULL;
@@ -84,7 +84,7 @@ static void file_source_reads_and_refuses_what_is_not_there(void **state)
     zt_source_close(source);
 }
 
-static void file_source_tells_a_file_cut_short(void **state)
+static void file_source_reports_a_file_cut_short(void **state)
 {
     char path[64];
     struct zt_source *source = NULL;
@@ -130,7 +130,7 @@ static void assert_not_opened(const char *path, int os_error)
     assert_null(source);
 }
 
-static void open_refuses_what_is_not_a_regular_file(void **state)
+static void open_refuses_anything_but_regular_files(void **state)
 {
     char path[64];
 
@@ -187,11 +187,11 @@ static void threads_that_map_at_once_get_one_mapping(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_source_reads_and_refuses_what_is_not_there),
-        cmocka_unit_test(file_source_reads_and_refuses_what_is_not_there),
-        cmocka_unit_test(file_source_tells_a_file_cut_short),
+        cmocka_unit_test(memory_source_fails_past_its_end),
+        cmocka_unit_test(file_source_fails_past_its_end),
+        cmocka_unit_test(file_source_reports_a_file_cut_short),
         cmocka_unit_test(empty_file_has_size_zero_and_no_map),
-        cmocka_unit_test(open_refuses_what_is_not_a_regular_file),
+        cmocka_unit_test(open_refuses_anything_but_regular_files),
         cmocka_unit_test(refused_descriptor_stays_open),
         cmocka_unit_test(threads_that_map_at_once_get_one_mapping),
     };

@@ -357,7 +357,7 @@ static void crc32_of_a_deflated_entry_is_compared(void **state)
     zip_file_free(&zip);
 }
 
-static void digests_that_no_bytes_can_have_fail_with_what_the_bytes_give(void **state)
+static void impossible_digests_fail_and_report_the_actual_one(void **state)
 {
     static const enum zt_format formats[] = {ZT_FORMAT_ZT01, ZT_FORMAT_ZT1, ZT_FORMAT_ZT2};
     static const struct {
@@ -470,7 +470,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_judged_is_not_read),
         cmocka_unit_test(digest_that_is_wrong_in_one_byte_fails),
         cmocka_unit_test(crc32_of_a_deflated_entry_is_compared),
-        cmocka_unit_test(digests_that_no_bytes_can_have_fail_with_what_the_bytes_give),
+        cmocka_unit_test(impossible_digests_fail_and_report_the_actual_one),
         cmocka_unit_test(long_digest_texts_are_cut_between_characters),
         cmocka_unit_test(progress_adds_up_and_can_stop),
         cmocka_unit_test(source_that_ends_early_is_an_error_not_a_verdict),
