@@ -1,5 +1,4 @@
-/* Telling options and files apart, as POSIX has it (Utility Syntax Guideline 10), but in any order.
- */
+/* Separates options from files, as POSIX does (Utility Syntax Guideline 10), but in any order. */
 #include "commands/arguments.h"
 
 #include <string.h>

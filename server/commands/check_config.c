@@ -1,4 +1,4 @@
-/* ztserve check-config: what a configuration file, with the environment over it, comes to. */
+/* ztserve check-config: prints the configuration that a file and the environment make. */
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
@@ -13,7 +13,7 @@ int command_check_config(int argc, char **argv)
     struct config_message message;
 
     if (path == NULL || is_option || arguments_next(&arguments, &more_is_option) != NULL)
-        return command_refuse("check-config takes one configuration file");
+        return command_usage("check-config takes one configuration file");
     if (!settings_load_file(path, &config, &message)) {
         command_complain("%s", message.text);
         return EXIT_USAGE;

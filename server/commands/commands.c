@@ -1,4 +1,4 @@
-/* Which command runs, the help, and how all commands speak. */
+/* Chooses the command, prints the help, and formats messages for all commands. */
 #include "commands/commands.h"
 
 #include <errno.h>
@@ -17,23 +17,24 @@ static const char help[] =
     "Usage:\n"
     "  ztserve serve --root DIR [options]     serve every model below DIR\n"
     "  ztserve ls FILE [--json]               show a file's manifest: a table, or JSON\n"
-    "  ztserve verify FILE... [--canonical]   check every rule and every digest; one line a file\n"
-    "  ztserve convert IN OUT [options]       make a file of another format; without --to by OUT's "
-    "extension\n"
-    "  ztserve check-config FILE              check a configuration file and print what is in "
-    "force\n"
+    "  ztserve verify FILE... [--canonical]   check every rule and digest; one line per file\n"
+    "  ztserve convert IN OUT [options]       convert to another format, by OUT's extension unless "
+    "--to is given\n"
+    "  ztserve check-config FILE              check a configuration file and print the resulting "
+    "configuration\n"
     "  ztserve --help | --version\n"
     "\n"
     "Options of serve:\n"
     "  --root DIR                  folder of the models to serve\n"
-    "  --listen ADDRESS:PORT       default 127.0.0.1:8080; port 0 takes a free one\n"
-    "  --writable                  take uploads; on loopback addresses only\n"
-    "  --config FILE               JSON file, read before the environment and the arguments\n"
-    "  --verify lazy|eager|off     check digests before the first byte is sent (lazy), from load "
-    "on (eager), or never\n"
-    "  --threads N                 event loops; 0, the default, takes as many as there are cores\n"
-    "  --log-format text|json\n"
+    "  --listen ADDRESS:PORT       default 127.0.0.1:8080; port 0 picks a free one\n"
+    "  --writable                  accept uploads; only on loopback addresses\n"
+    "  --config FILE               JSON file; the environment and arguments override it\n"
+    "  --verify lazy|eager|off     check digests before a component is first sent (lazy), when a "
+    "model is loaded (eager), or never\n"
+    "  --threads N                 event loops; 0, the default, starts one per processor\n"
+    "  --log-format text|json      default text\n"
     "  --log-level error|warn|info|debug\n"
+    "                              default info\n"
     "\n"
     "Option of verify:\n"
     "  --canonical                 also require the canonical form of zTensor 2\n"
@@ -41,12 +42,12 @@ static const char help[] =
     "Options of convert:\n"
     "  --to FORMAT                 zt (zTensor 1.2), zt2 (zTensor 2, canonical), mag, safetensors, "
     "npz or npy\n"
-    "  --zstd[=LEVEL]              compress: zt and zt2 (then not canonical); level 1 to 22, "
+    "  --zstd[=LEVEL]              compress; for zt and zt2 (then not canonical), level 1 to 22, "
     "default 3\n"
     "\n"
-    "Every key of the configuration can be set by a variable as well: ZTSERVE_LISTEN, "
+    "An environment variable can set any key of the configuration: ZTSERVE_LISTEN, "
     "ZTSERVE_UPLOAD_MAX_BYTES.\n"
-    "Exit status: 0 done; 1 a file is bad or an operation failed; 2 wrong usage or "
+    "Exit status: 0 success; 1 a file is bad or an operation failed; 2 wrong usage or "
     "configuration.\n";
 
 struct command {
@@ -75,7 +76,7 @@ void command_complain(const char *format, ...)
     fputc('\n', stderr);
 }
 
-int command_refuse(const char *format, ...)
+int command_usage(const char *format, ...)
 {
     char line[LINE_SIZE];
     va_list arguments;
@@ -83,7 +84,7 @@ int command_refuse(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    command_complain("%s (ztserve --help tells what there is)", line);
+    command_complain("%s (see ztserve --help)", line);
     return EXIT_USAGE;
 }
 
@@ -117,7 +118,7 @@ static int asks_for_help(int argc, char **argv)
 int commands_run(int argc, char **argv)
 {
     if (argc < 2)
-        return command_refuse("no command is given");
+        return command_usage("a command is missing");
     if (is_help(argv[1]))
         return print(help);
     if (strcmp(argv[1], "--version") == 0)
@@ -128,5 +129,5 @@ int commands_run(int argc, char **argv)
                                                      : commands[i].run(argc - 1, argv + 1);
         }
     }
-    return command_refuse("there is no command \"%s\"", argv[1]);
+    return command_usage("there is no command \"%s\"", argv[1]);
 }

@@ -1,5 +1,5 @@
-/* The program's commands (http-api, section 9). Each takes its own arguments, argv[0] being the
- * command's name, and returns the program's exit status. */
+/* The commands of the program (http-api, section 9). Each receives its own arguments, argv[0] being
+ * its name, and returns the exit status. */
 #ifndef COMMANDS_COMMANDS_H
 #define COMMANDS_COMMANDS_H
 
@@ -9,7 +9,7 @@ enum exit_status {
     EXIT_USAGE, /* 2: wrong usage or configuration */
 };
 
-/* Runs the command that the program's arguments name. */
+/* Runs the command that the arguments of the program name. */
 int commands_run(int argc, char **argv);
 
 int command_serve(int argc, char **argv);
@@ -18,15 +18,15 @@ int command_verify(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_check_config(int argc, char **argv);
 
-/* One line "ztserve: …" on standard error. Control characters in it are escaped: names of files may
- * hold any. */
+/* Prints a line "ztserve: …" on standard error. Escapes control characters, which names of files
+ * may contain. */
 void command_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same for wrong usage, with a hint where to read; returns EXIT_USAGE. */
-int command_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for wrong usage, with a hint at --help; returns EXIT_USAGE. */
+int command_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Flushes standard output; when it could not be written (a full disk) complains and returns
- * EXIT_BAD, else status. */
+/* Flushes standard output and returns status, or EXIT_BAD if it could not be written (a full
+ * disk). */
 int command_finish(int status);
 
 #endif

@@ -1,5 +1,5 @@
-/* ztserve convert: a file of one format from a file of another. Its bytes are checked while they
- * are read; of a damaged one nothing is made. */
+/* ztserve convert: converts a file to another format. Checks the bytes while it reads them; a
+ * damaged file yields no output. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -18,8 +18,7 @@
 /* Characters of a name in a line. */
 #define NAME_CHARACTERS_MAX ((size_t)200)
 
-/* What is asked for. */
-struct request {
+struct conversion_request {
     const char *in;
     const char *out;
     const char *to; /* NULL: by the extension of out */
@@ -28,9 +27,8 @@ struct request {
     enum zt_target target;
 };
 
-/* What is being done. */
-struct work {
-    const struct request *request;
+struct conversion {
+    const struct conversion_request *request;
     struct opened_file file;
     struct zt_source **files;
     struct zt_projection *projection;
@@ -64,7 +62,7 @@ static bool ends_in(const char *path, const char *extension)
     return length > extension_length && strcmp(path + length - extension_length, extension) == 0;
 }
 
-static bool find_target(struct request *request)
+static bool find_target(struct conversion_request *request)
 {
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
         bool found = request->to != NULL ? strcmp(request->to, targets[i].name) == 0
@@ -79,8 +77,8 @@ static bool find_target(struct request *request)
     return false;
 }
 
-/* Takes "--zstd=LEVEL". */
-static bool read_level(struct request *request, const char *text)
+/* Reads the level of "--zstd=LEVEL". */
+static bool read_level(struct conversion_request *request, const char *text)
 {
     char *end;
     long level;
@@ -93,44 +91,44 @@ static bool read_level(struct request *request, const char *text)
     return true;
 }
 
-static int choose_target(struct request *request)
+static int choose_target(struct conversion_request *request)
 {
     if (request->in == NULL || request->out == NULL)
-        return command_refuse("convert needs two files: the one to read and the one to write");
+        return command_usage("convert needs two files: one to read and one to write");
     if (!find_target(request)) {
         return request->to != NULL
-                   ? command_refuse("--to %s: zt, zt2, mag, safetensors, npz or npy", request->to)
-                   : command_refuse("%s: no format has such an extension; name one with --to",
-                                    request->out);
+                   ? command_usage(
+                         "--to %s: the format must be zt, zt2, mag, safetensors, npz or npy",
+                         request->to)
+                   : command_usage("%s: the extension belongs to no format; choose one with --to",
+                                   request->out);
     }
     if (request->zstd && request->target == ZT_TARGET_ZT2_CANONICAL)
         request->target = ZT_TARGET_ZT2;
-    if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1) {
-        return command_refuse("--zstd: %s has no compression with zstd",
-                              zt_target_name(request->target));
-    }
+    if (request->zstd && request->target != ZT_TARGET_ZT2 && request->target != ZT_TARGET_ZT1)
+        return command_usage("--zstd: %s has no zstd compression", zt_target_name(request->target));
     return EXIT_DONE;
 }
 
-static int take_path(struct request *request, const char *path)
+static int take_path(struct conversion_request *request, const char *path)
 {
     if (request->in == NULL)
         request->in = path;
     else if (request->out == NULL)
         request->out = path;
     else
-        return command_refuse("convert takes two files");
+        return command_usage("convert takes only two files");
     return EXIT_DONE;
 }
 
-static int read_arguments(int argc, char **argv, struct request *request)
+static int read_arguments(int argc, char **argv, struct conversion_request *request)
 {
     int status = EXIT_DONE;
 
     for (int i = 1; i < argc && status == EXIT_DONE; i++) {
         if (strcmp(argv[i], "--to") == 0) {
             if (++i == argc)
-                return command_refuse("--to needs a format");
+                return command_usage("--to needs a format");
             request->to = argv[i];
         } else if (strncmp(argv[i], "--to=", 5) == 0) {
             request->to = argv[i] + 5;
@@ -139,9 +137,9 @@ static int read_arguments(int argc, char **argv, struct request *request)
         } else if (strncmp(argv[i], "--zstd=", 7) == 0) {
             request->zstd = true;
             if (!read_level(request, argv[i] + 7))
-                return command_refuse("%s: levels are 1 to 22", argv[i]);
+                return command_usage("%s: the level must be 1 to 22", argv[i]);
         } else if (argv[i][0] == '-') {
-            return command_refuse("%s: unknown argument", argv[i]);
+            return command_usage("%s: unknown argument", argv[i]);
         } else {
             status = take_path(request, argv[i]);
         }
@@ -151,8 +149,8 @@ static int read_arguments(int argc, char **argv, struct request *request)
 
 /* --- reading --- */
 
-/* files[0] is the model's own, the others are its shards. */
-static enum zt_status open_shards(struct work *work, struct zt_error *error)
+/* files[0] is the file of the model, the others are its shards. */
+static enum zt_status open_shards(struct conversion *work, struct zt_error *error)
 {
     const struct zt_model *model = work->file.model;
     enum zt_status status;
@@ -167,7 +165,7 @@ static enum zt_status open_shards(struct work *work, struct zt_error *error)
     return status;
 }
 
-static enum zt_status open_work(struct work *work, struct zt_error *error)
+static enum zt_status open_work(struct conversion *work, struct zt_error *error)
 {
     enum zt_status status = opened_file_open(work->request->in, &work->file, error);
 
@@ -180,7 +178,7 @@ static enum zt_status open_work(struct work *work, struct zt_error *error)
     return status;
 }
 
-static void close_work(struct work *work)
+static void close_work(struct conversion *work)
 {
     zt_projection_free(work->projection);
     for (uint32_t i = 0; work->files != NULL && i < work->file.model->shard_count; i++)
@@ -193,13 +191,13 @@ static void close_work(struct work *work)
 
 static bool advance(void *context, uint64_t bytes)
 {
-    struct work *work = context;
+    struct conversion *work = context;
 
     progress_line_advance(&work->line, bytes);
     return stop_signal == 0;
 }
 
-/* What was written is opened as anybody would: a file that its own reader refuses is never
+/* Opens the written file like any other, so that a file that our own reader rejects is never
  * published. */
 static enum zt_status open_again(struct output_file *output, struct zt_error *error)
 {
@@ -209,7 +207,7 @@ static enum zt_status open_again(struct output_file *output, struct zt_error *er
     enum zt_status status;
 
     if (descriptor < 0) {
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read it again: %s",
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "cannot read the written file: %s",
                        strerrordesc_np(errno));
     }
     status = zt_source_from_descriptor(descriptor, &source, error);
@@ -223,11 +221,11 @@ static enum zt_status open_again(struct output_file *output, struct zt_error *er
     return status;
 }
 
-static enum zt_status write_output(struct work *work, struct output_file *output,
+static enum zt_status write_output(struct conversion *work, struct output_file *output,
                                    struct zt_error *error)
 {
     struct zt_progress progress = {advance, work};
-    struct zt_conversion conversion = {
+    struct zt_conversion how = {
         .projection = work->projection,
         .source = work->file.model,
         .files = work->files,
@@ -237,8 +235,8 @@ static enum zt_status write_output(struct work *work, struct output_file *output
     struct zt_sink sink = {output_file_write, output};
     enum zt_status status;
 
-    progress_line_start(&work->line, "converting", zt_conversion_work(&conversion));
-    status = zt_model_convert(&conversion, &sink, error);
+    progress_line_start(&work->line, "converting", zt_conversion_work(&how));
+    status = zt_model_convert(&how, &sink, error);
     if (status == ZT_OK)
         status = output_file_flush(output, error);
     if (status == ZT_OK) {
@@ -249,7 +247,7 @@ static enum zt_status write_output(struct work *work, struct output_file *output
     return status;
 }
 
-static int make_output(struct work *work)
+static int make_output(struct conversion *work)
 {
     struct output_file output;
     struct zt_error error;
@@ -270,8 +268,8 @@ static int make_output(struct work *work)
     return EXIT_DONE;
 }
 
-/* NPY is the one target without names: its reader says "data". */
-static void tell_lost_name(const struct work *work)
+/* NPY is the only target without names; its reader calls the object "data". */
+static void report_lost_name(const struct conversion *work)
 {
     const struct zt_object *object = work->file.model->objects;
 
@@ -279,23 +277,24 @@ static void tell_lost_name(const struct work *work)
         (object->name_length == 4 && memcmp(object->name, "data", 4) == 0))
         return;
     plain_text_write(stdout, work->request->out, strlen(work->request->out));
-    fputs(": the object's name, \"", stdout);
+    fputs(": the name of the object, \"", stdout);
     plain_text_write_short(stdout, object->name, object->name_length, NAME_CHARACTERS_MAX);
-    printf("\", left out, for which %s has no place\n", zt_target_name(work->request->target));
+    printf("\", is lost, since %s cannot hold it\n", zt_target_name(work->request->target));
 }
 
-static void tell_left_out(const struct work *work)
+static void report_lost_attributes(const struct conversion *work)
 {
     uint64_t count = work->projection->left_out;
 
     if (count == 0)
         return;
     plain_text_write(stdout, work->request->out, strlen(work->request->out));
-    printf(": %" PRIu64 " attribute%s left out, for which %s has no place\n", count,
-           count == 1 ? "" : "s", zt_target_name(work->request->target));
+    printf(": %" PRIu64 " attribute%s lost, since %s cannot hold %s\n", count,
+           count == 1 ? " is" : "s are", zt_target_name(work->request->target),
+           count == 1 ? "it" : "them");
 }
 
-/* Signals that ask to end stop the work, so that nothing is left behind. */
+/* Signals that end the program stop the work first, so that it leaves nothing behind. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = note_signal};
@@ -304,14 +303,14 @@ static void catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    /* A limit on sizes of files is a failure to write like any other. */
+    /* Writing past a limit on file sizes then fails like any other write. */
     signal(SIGXFSZ, SIG_IGN);
 }
 
 int command_convert(int argc, char **argv)
 {
-    struct request request = {0};
-    struct work work = {.request = &request};
+    struct conversion_request request = {0};
+    struct conversion work = {.request = &request};
     struct zt_error error;
     int status = read_arguments(argc, argv, &request);
 
@@ -322,8 +321,8 @@ int command_convert(int argc, char **argv)
     status = open_work(&work, &error) == ZT_OK ? make_output(&work)
                                                : failure_complain(request.in, &error);
     if (status == EXIT_DONE) {
-        tell_lost_name(&work);
-        tell_left_out(&work);
+        report_lost_name(&work);
+        report_lost_attributes(&work);
     }
     close_work(&work);
     return command_finish(status);

@@ -1,6 +1,6 @@
-/* Judging a model: reads all of its bytes once, and what is compressed a second time where its
- * digest does not tell that it decodes. A failure makes the file bad; what cannot be judged is
- * noted apart. */
+/* Judges a model: reads all of its bytes once, and compressed ones a second time if their digest
+ * does not prove that they decode. A failure makes the file bad; what cannot be judged is counted
+ * separately. */
 #include "commands/judgement.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void note_unsupported(struct judgement *judgement, const struct zt_error 
         judgement->first_unsupported = *error;
 }
 
-/* Files a failure under what it means for the file. */
+/* Records a status as bad or unsupported. */
 static void note(struct judgement *judgement, enum zt_status status, const struct zt_error *error)
 {
     if (status == ZT_UNSUPPORTED || status == ZT_NOT_FOUND)
@@ -37,7 +37,7 @@ static struct zt_files files_of(const struct judgement *judgement)
     return (struct zt_files){judgement->file.source, judgement->shards};
 }
 
-/* Notes a digest that nobody here can compare: the shard was taken by its size alone. */
+/* Notes a digest that cannot be checked: then the shard was accepted by its size alone. */
 static void judge_shard_digest(struct judgement *judgement, const struct zt_shard *shard)
 {
     struct zt_digest digest;
@@ -73,43 +73,43 @@ static bool open_shards(struct judgement *judgement)
     return true;
 }
 
-/* One component, and the file that it lies in. */
-struct part {
+/* A component, and the file that contains it. */
+struct subject {
     const struct zt_object *object;
     const struct zt_component *component;
     struct zt_source *source;
 };
 
-static void note_part(struct judgement *judgement, const struct part *part, enum zt_status status,
-                      struct zt_error *error)
+static void note_about(struct judgement *judgement, const struct subject *subject,
+                       enum zt_status status, struct zt_error *error)
 {
-    zt_error_at(error, zt_object_name(part->object), zt_component_name(part->component));
+    zt_error_at(error, zt_object_name(subject->object), zt_component_name(subject->component));
     note(judgement, status, error);
 }
 
-/* A digest that is wrong, or whose bytes do not decode; then error has the reason already. */
-static void note_wrong_digest(struct judgement *judgement, const struct part *part,
+/* The digest is wrong, or the bytes do not decode; in that case error already says so. */
+static void note_wrong_digest(struct judgement *judgement, const struct subject *subject,
                               const struct zt_component_check *check, struct zt_error *error)
 {
     if (error->status != ZT_CORRUPT) {
-        zt_fail(error, ZT_CORRUPT, NULL, part->component->offset,
+        zt_fail(error, ZT_CORRUPT, NULL, subject->component->offset,
                 "digest is %.100s, the file states %.100s", check->actual, check->expected);
     }
-    note_part(judgement, part, ZT_CORRUPT, error);
+    note_about(judgement, subject, ZT_CORRUPT, error);
 }
 
-/* False when nothing more need be asked of its bytes. */
-static bool judge_digest(struct judgement *judgement, const struct part *part)
+/* False if the bytes need no further checks. */
+static bool judge_digest(struct judgement *judgement, const struct subject *subject)
 {
     struct zt_component_check check;
     struct zt_error error;
     enum zt_status status;
 
     zt_error_clear(&error);
-    status = zt_component_check(judgement->file.model, part->component, part->source, NULL, &check,
-                                &error);
+    status = zt_component_check(judgement->file.model, subject->component, subject->source, NULL,
+                                &check, &error);
     if (status != ZT_OK) {
-        note_part(judgement, part, status, &error);
+        note_about(judgement, subject, status, &error);
         return false;
     }
     switch (check.verdict) {
@@ -122,35 +122,35 @@ static bool judge_digest(struct judgement *judgement, const struct part *part)
     case ZT_VERDICT_UNSUPPORTED:
         zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "digest %.100s cannot be checked",
                 check.expected);
-        note_part(judgement, part, ZT_UNSUPPORTED, &error);
+        note_about(judgement, subject, ZT_UNSUPPORTED, &error);
         break;
     case ZT_VERDICT_FAILED:
-        note_wrong_digest(judgement, part, &check, &error);
+        note_wrong_digest(judgement, subject, &check, &error);
         return false;
     }
     return true;
 }
 
-/* Says what of a component is of a kind that nobody here knows. */
-static void judge_kind(struct judgement *judgement, const struct part *part)
+/* Notes an unknown encoding or type. */
+static void judge_kind(struct judgement *judgement, const struct subject *subject)
 {
-    const struct zt_component *component = part->component;
+    const struct zt_component *component = subject->component;
     struct zt_error error;
 
     if (component->encoding == ZT_ENCODING_UNKNOWN) {
         zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "encoding %.*s is not known",
                 (int)component->encoding_length, component->encoding_name);
-        note_part(judgement, part, ZT_UNSUPPORTED, &error);
+        note_about(judgement, subject, ZT_UNSUPPORTED, &error);
     }
     if (component->logical == ZT_LOGICAL_UNKNOWN) {
         zt_fail(&error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "type %.*s is not known",
                 (int)component->type_length, component->type);
-        note_part(judgement, part, ZT_UNSUPPORTED, &error);
+        note_about(judgement, subject, ZT_UNSUPPORTED, &error);
     }
 }
 
-/* Decodes to the end: exactly the declared bytes must come out. */
-static enum zt_status decode_all(const struct part *part, struct zt_error *error)
+/* Decodes everything: the result must have exactly the declared length. */
+static enum zt_status decode_all(const struct subject *subject, struct zt_error *error)
 {
     struct zt_decoder *decoder = NULL;
     size_t length = 1;
@@ -159,7 +159,7 @@ static enum zt_status decode_all(const struct part *part, struct zt_error *error
 
     if (block == NULL)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to decode with");
-    status = zt_decoder_open(part->component, part->source, &decoder, error);
+    status = zt_decoder_open(subject->component, subject->source, &decoder, error);
     while (status == ZT_OK && length > 0)
         status = zt_decoder_read(decoder, block, BLOCK_BYTES, &length, error);
     zt_decoder_close(decoder);
@@ -167,36 +167,36 @@ static enum zt_status decode_all(const struct part *part, struct zt_error *error
     return status;
 }
 
-/* verified: the part's digest was, which for a digest over decoded bytes says that it decodes. */
-static bool judge_decoding(struct judgement *judgement, const struct part *part, bool verified)
+/* verified: the digest was. A digest over decoded bytes proves that they decode. */
+static bool judge_decoding(struct judgement *judgement, const struct subject *subject,
+                           bool verified)
 {
-    const uint8_t encoding = part->component->encoding;
+    const uint8_t encoding = subject->component->encoding;
     bool compressed = encoding != ZT_ENCODING_RAW && encoding != ZT_ENCODING_UNKNOWN;
     struct zt_error error;
     enum zt_status status;
 
     if (!compressed || (verified && !zt_digest_covers_stored(judgement->file.model)))
         return true;
-    status = decode_all(part, &error);
+    status = decode_all(subject, &error);
     if (status != ZT_OK)
-        note_part(judgement, part, status, &error);
+        note_about(judgement, subject, status, &error);
     return status == ZT_OK;
 }
 
-/* False when its bytes are not to be trusted, or not to be had, so that their content need not be
- * looked at. */
+/* False if the bytes are wrong or missing, so that their content need not be checked. */
 static bool judge_component(struct judgement *judgement, const struct zt_object *object,
                             const struct zt_component *component)
 {
     const struct zt_files files = files_of(judgement);
-    struct part part = {
+    struct subject subject = {
         .object = object, .component = component, .source = zt_files_source(&files, component)};
     uint32_t verified;
 
-    judge_kind(judgement, &part);
+    judge_kind(judgement, &subject);
     verified = judgement->verified;
-    return part.source != NULL && judge_digest(judgement, &part) &&
-           judge_decoding(judgement, &part, judgement->verified > verified);
+    return subject.source != NULL && judge_digest(judgement, &subject) &&
+           judge_decoding(judgement, &subject, judgement->verified > verified);
 }
 
 static void judge_object(struct judgement *judgement, const struct zt_object *object)
@@ -216,7 +216,7 @@ static void judge_object(struct judgement *judgement, const struct zt_object *ob
         return;
     files = files_of(judgement);
     status = zt_object_check(model, object, &files, &error);
-    /* The same encoding need not be named twice. */
+    /* An unknown encoding has been noted already. */
     if (status != ZT_UNSUPPORTED || judgement->unsupported == unsupported)
         note(judgement, status, &error);
 }

@@ -1,5 +1,5 @@
-/* The table of `ls`. Every cell is made twice, once to be measured and once to be shown, so that a
- * model of a million objects needs no memory for its table. */
+/* The table of `ls`. Every cell is written twice, first to measure it and then to show it, so that
+ * the table of a million objects needs no memory. */
 #include "commands/listing.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "commands/opened_file.h"
 #include "commands/plain_text.h"
 
-/* Longer names than this are cut; longer shapes are shown whole, but move only their own line. */
+/* Longer names are cut. Longer shapes are shown whole and shift only their own line. */
 #define WIDTH_MAX 60
 /* 255 dimensions of 20 digits, commas and brackets. */
 #define SHAPE_SIZE (255 * 21 + 8)
@@ -21,7 +21,7 @@ static const char *const titles[COLUMNS] = {"OBJECT", "COMPONENT", "FORMAT",   "
 struct row {
     const struct zt_model *model;
     const struct zt_object *object;
-    const struct zt_component *component; /* NULL: an object without any */
+    const struct zt_component *component; /* NULL: an object without components */
 };
 
 static size_t write_string(FILE *stream, const char *text)
@@ -29,7 +29,7 @@ static size_t write_string(FILE *stream, const char *text)
     return plain_text_write(stream, text, strlen(text));
 }
 
-/* A text of the file's own. */
+/* Text that comes from the file. */
 static size_t write_name(FILE *stream, const char *text, size_t length)
 {
     return plain_text_write_short(stream, text, length, WIDTH_MAX);
@@ -49,7 +49,7 @@ static size_t write_shape(FILE *stream, const struct row *row)
     return plain_text_write(stream, text, used);
 }
 
-/* The storage type, and the logical one where the file gives another. */
+/* The storage type, and the logical one if it differs. */
 static size_t write_dtype(FILE *stream, const struct zt_component *component)
 {
     size_t width = write_string(stream, zt_dtype_name((enum zt_dtype)component->dtype));
@@ -69,7 +69,7 @@ static size_t write_number(FILE *stream, uint64_t number)
     return write_string(stream, text);
 }
 
-/* A digest's algorithm: what stands before the colon. */
+/* The algorithm of a digest: the text before the colon. */
 static size_t write_algorithm(FILE *stream, const struct zt_component *component)
 {
     const char *colon;
@@ -99,7 +99,7 @@ static size_t write_component_cell(FILE *stream, const struct zt_component *comp
     }
 }
 
-/* Writes a cell, or with stream NULL only measures it. Returns its width. */
+/* Writes a cell, or only measures it if stream is NULL. Returns its width. */
 static size_t write_cell(FILE *stream, const struct row *row, enum column column)
 {
     switch (column) {
@@ -156,7 +156,7 @@ static void pad(const struct table *table, int column, size_t written)
     fprintf(table->stream, "%*s", (int)(written < width ? width - written : 0), "");
 }
 
-/* What separates a column from the one before it, and numbers from the left edge of theirs. */
+/* Separates a column from the previous one, and aligns numbers to the right. */
 static void begin_cell(const struct table *table, int column, size_t width)
 {
     if (column > 0)

@@ -1,4 +1,4 @@
-/* A model as a table: one line a component, and a line of totals. */
+/* A model as a table: one line per component, and a line of totals. */
 #ifndef COMMANDS_LISTING_H
 #define COMMANDS_LISTING_H
 
@@ -6,7 +6,7 @@
 
 #include "zt/model.h"
 
-/* Columns are as wide as their contents; nothing of a name can move the terminal's cursor. */
+/* Columns fit their contents. Control characters in names are escaped. */
 void listing_print(const struct zt_model *model, FILE *stream);
 
 #endif

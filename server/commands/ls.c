@@ -1,8 +1,10 @@
-/* ztserve ls: what a file holds, as JSON (the manifest that the server shows) or as a table. */
+/* ztserve ls: shows the contents of a file as a table, or as the JSON manifest that the server
+ * sends. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/listing.h"
@@ -10,7 +12,7 @@
 #include "derived/manifest_json.h"
 #include "store/store.h"
 
-/* The model's name that a file at this path would have: without folders and the extension. */
+/* The name that a model at this path would have: without folders and extension. */
 static struct zt_text name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -28,11 +30,11 @@ static struct zt_text name_of(const char *path)
 
 static int64_t modified_ns(const struct zt_source *source)
 {
-    struct stat facts;
+    struct stat status;
 
-    if (fstat(zt_source_descriptor(source), &facts) != 0)
+    if (fstat(zt_source_descriptor(source), &status) != 0)
         return 0;
-    return (int64_t)facts.st_mtim.tv_sec * 1000000000 + facts.st_mtim.tv_nsec;
+    return (int64_t)status.st_mtim.tv_sec * CLOCK_NS_PER_S + status.st_mtim.tv_nsec;
 }
 
 static int print_json(const struct opened_file *file, const char *path)
@@ -82,10 +84,10 @@ int command_ls(int argc, char **argv)
         if (is_option && strcmp(argument, "--json") == 0)
             as_json = true;
         else if (is_option)
-            return command_refuse("%s: unknown argument", argument);
+            return command_usage("%s: unknown argument", argument);
         else if (path != NULL)
-            return command_refuse("ls takes one file");
+            return command_usage("ls takes one file");
         else
             path = argument;
-    return path != NULL ? list(path, as_json) : command_refuse("ls needs a file");
+    return path != NULL ? list(path, as_json) : command_usage("ls needs a file");
 }

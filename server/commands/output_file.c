@@ -1,7 +1,8 @@
-/* Writing a file that appears at once: unnamed until it is whole, then linked, renamed, and its
- * folder synchronised. */
+/* Writes a file that appears only when it is complete: it has no name at first, then is linked and
+ * renamed, and its folder is synced. */
 #include "commands/output_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static char *folder_of(const char *path)
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* Nobody else's, also where processes of several machines or containers share the folder. */
+/* Unique even if processes of several machines or containers share the folder. */
 static char *temporary_in(const char *folder)
 {
     uint64_t number = (uint64_t)getpid();
@@ -53,16 +54,16 @@ static char *temporary_in(const char *folder)
     return asprintf(&path, "%s/.ztserve-%016" PRIx64 ".partial", folder, number) < 0 ? NULL : path;
 }
 
-/* A path that is a link stands for what it leads to, where that is there. */
+/* A path that is a link means its target if that exists. */
 static enum zt_status resolve(struct output_file *file, const char *path, struct zt_error *error)
 {
-    struct stat facts;
-    bool exists = stat(path, &facts) == 0;
+    struct stat status;
+    bool exists = stat(path, &status) == 0;
 
-    if (exists && !S_ISREG(facts.st_mode)) {
+    if (exists && !S_ISREG(status.st_mode)) {
         file->failed = true;
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "it is there and is not a regular file");
+                       "it exists and is not a regular file");
     }
     file->target = exists ? realpath(path, NULL) : strdup(path);
     file->folder = file->target != NULL ? folder_of(file->target) : NULL;
@@ -136,6 +137,7 @@ enum zt_status output_file_write(void *context, const void *bytes, size_t length
     struct output_file *file = context;
     enum zt_status status = ZT_OK;
 
+    assert(file->filled <= BUFFER_BYTES);
     if (length > BUFFER_BYTES - file->filled)
         status = output_file_flush(file, error);
     if (status == ZT_OK && length >= BUFFER_BYTES)
@@ -153,6 +155,7 @@ static enum zt_status give_name(struct output_file *file, struct zt_error *error
 {
     char unnamed[64];
 
+    assert(file->descriptor >= 0 && file->filled == 0);
     if (file->is_named)
         return ZT_OK;
     snprintf(unnamed, sizeof(unnamed), "/proc/self/fd/%d", file->descriptor);
@@ -165,10 +168,9 @@ static enum zt_status give_name(struct output_file *file, struct zt_error *error
 static enum zt_status sync_folder(struct output_file *file, struct zt_error *error)
 {
     int folder = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems cannot synchronise a folder, and say so by EINVAL. */
-    bool synchronised = folder >= 0 && (fsync(folder) == 0 || errno == EINVAL);
-    enum zt_status status =
-        synchronised ? ZT_OK : fail_io(file, error, "cannot synchronise the folder");
+    /* EINVAL: the file system cannot sync folders. */
+    bool synced = folder >= 0 && (fsync(folder) == 0 || errno == EINVAL);
+    enum zt_status status = synced ? ZT_OK : fail_io(file, error, "cannot sync the folder");
 
     if (folder >= 0)
         close(folder);

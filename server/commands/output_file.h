@@ -1,7 +1,7 @@
-/* A file that a command makes: it is there whole, and on the disk, or not at all.
+/* The output of a command: complete and on the disk, or not there at all.
  *
- * Data goes to a file without a name in the target's folder (where the file system has none, to a
- * hidden one), which takes the target's name when all is written. */
+ * Data goes to an unnamed file in the target's folder (to a hidden one if the file system has no
+ * unnamed files), which gets the target's name when everything has been written. */
 #ifndef COMMANDS_OUTPUT_FILE_H
 #define COMMANDS_OUTPUT_FILE_H
 
@@ -10,35 +10,33 @@
 #include "zt/writer.h"
 
 struct output_file {
-    char *target;    /* the path that it will have; a link was followed */
-    char *folder;    /* where that lies */
-    char *temporary; /* the name that it has meanwhile, or will have for a moment */
-    bool is_named;
+    char *target;    /* the final path, links resolved */
+    char *folder;    /* of the target */
+    char *temporary; /* the path until it is renamed */
+    bool is_named;   /* temporary exists */
     int descriptor;
     uint8_t *buffer;
     size_t filled;
-    /* Whether the last failure was the output's own. */
-    bool failed;
+    bool failed; /* the last failure was the output's, not the input's */
 };
 
-/* ZT_IO when the folder cannot be written to, ZT_ARGUMENT when the target is there and is not a
- * regular file; ZT_NO_MEMORY. On success to be ended by output_file_publish or output_file_discard.
- */
+/* ZT_IO if the folder cannot be written, ZT_ARGUMENT if the target exists and is not a regular
+ * file, ZT_NO_MEMORY. After success, call output_file_publish or output_file_discard. */
 enum zt_status output_file_open(const char *path, struct output_file *out_file,
                                 struct zt_error *error);
 
-/* Appends; a sink's function with the file as context. */
+/* Appends: the function of a sink, with the file as context. */
 enum zt_status output_file_write(void *file, const void *bytes, size_t length,
                                  struct zt_error *error);
 
-/* Writes what is buffered. */
+/* Writes the buffer. */
 enum zt_status output_file_flush(struct output_file *file, struct zt_error *error);
 
-/* Puts the file on the disk and gives it its name, in place of what had it. Discards it on failure.
- */
+/* Syncs the file and gives it the target's name, replacing a file that has it. On failure discards
+ * it. */
 enum zt_status output_file_publish(struct output_file *file, struct zt_error *error);
 
-/* Leaves nothing. */
+/* Leaves nothing behind. */
 void output_file_discard(struct output_file *file);
 
 #endif

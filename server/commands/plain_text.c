@@ -1,4 +1,4 @@
-/* Escaping what a terminal would obey instead of show. */
+/* Escapes what a terminal would interpret instead of showing. */
 #include "commands/plain_text.h"
 
 #include <stdint.h>
@@ -20,8 +20,8 @@ static uint32_t code_point(const char *text, size_t size)
     return code;
 }
 
-/* Controls of the terminal, of lines (U+2028, U+2029) and of direction (U+200E, U+202A to U+202E,
- * U+2066 to U+2069). */
+/* Control characters of the terminal, of lines (U+2028, U+2029) and of writing direction (U+200E,
+ * U+202A to U+202E, U+2066 to U+2069). */
 static int is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200E && code <= 0x200F) ||
@@ -35,8 +35,8 @@ static size_t put(FILE *stream, const char *text, size_t length)
     return length;
 }
 
-/* Writes one character, or the escape in its place; *out_width gets how many characters stand there
- * then. Returns how many bytes of text it was. */
+/* Writes one character, or its escape; *out_width: the number of characters written. Returns the
+ * number of bytes of text that it used. */
 static size_t put_character(FILE *stream, const char *text, size_t length, size_t *out_width)
 {
     size_t size = zt_utf8_character(text, length);
@@ -72,7 +72,7 @@ size_t plain_text_write_short(FILE *stream, const char *text, size_t length, siz
 {
     size_t shown;
 
-    /* A character has at most four bytes: what is longer need not be measured. */
+    /* A character has at most four bytes, so longer texts need not be measured. */
     if (length <= limit * 4 && plain_text_write(NULL, text, length) <= limit)
         return plain_text_write(stream, text, length);
     shown = 0;

@@ -1,32 +1,26 @@
-/* A line of progress: at most five times a second, and gone when the work is done. */
+/* A progress line: drawn at most five times a second, and erased at the end. */
 #include "commands/progress_line.h"
 
+#include <assert.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define FIRST_MS    500
 #define INTERVAL_MS 200
 #define MIB         (1024.0 * 1024.0)
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void progress_line_start(struct progress_line *line, const char *verb, uint64_t total_bytes)
 {
     *line = (struct progress_line){
         .is_shown = isatty(STDERR_FILENO) == 1, .verb = verb, .total_bytes = total_bytes};
-    line->next_ms = line->is_shown ? now_ms() + FIRST_MS : 0;
+    line->next_ms = line->is_shown ? clock_ms() + FIRST_MS : 0;
 }
 
 static void draw(struct progress_line *line)
 {
-    /* The total is an estimate where a file does not tell its lengths. */
+    /* The total is an estimate for files that do not state all lengths. */
     double part = line->total_bytes > 0 ? (double)line->done_bytes / (double)line->total_bytes : 1;
 
     fprintf(stderr, "\r%s: %3.0f %%, %.0f of %.0f MiB\033[K", line->verb,
@@ -43,7 +37,7 @@ void progress_line_advance(struct progress_line *line, uint64_t bytes)
     line->done_bytes += bytes;
     if (!line->is_shown)
         return;
-    now = now_ms();
+    now = clock_ms();
     if (now >= line->next_ms) {
         line->next_ms = now + INTERVAL_MS;
         draw(line);

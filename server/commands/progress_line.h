@@ -1,5 +1,5 @@
-/* How far a long operation is, as one line on standard error that is written over again: on
- * terminals only. */
+/* The progress of a long operation, as a line on standard error that is overwritten. Only on
+ * terminals. */
 #ifndef COMMANDS_PROGRESS_LINE_H
 #define COMMANDS_PROGRESS_LINE_H
 
@@ -12,13 +12,13 @@ struct progress_line {
     const char *verb;
     uint64_t total_bytes;
     uint64_t done_bytes;
-    int64_t next_ms; /* when to draw it next */
+    int64_t next_ms; /* when to draw it again */
 };
 
-/* Nothing is drawn before half a second has passed. */
+/* Draws nothing during the first half second. */
 void progress_line_start(struct progress_line *line, const char *verb, uint64_t total_bytes);
 void progress_line_advance(struct progress_line *line, uint64_t bytes);
-/* Takes the line away. */
+/* Erases the line. */
 void progress_line_end(struct progress_line *line);
 
 #endif

@@ -1,14 +1,14 @@
-/* ztserve serve: starts a server, says where it is, and obeys signals until it ends.
+/* ztserve serve: starts a server, prints its address, and handles signals until it ends.
  *
- * SIGTERM and SIGINT drain, a second one cuts at once; SIGHUP reads the configuration and the
- * folder again. */
+ * SIGTERM and SIGINT drain; a second one cuts open connections at once. SIGHUP reloads the
+ * configuration and the folder. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "commands/commands.h"
@@ -18,13 +18,13 @@
 #include "serve/instance.h"
 
 #define LINE_SIZE 1024
-/* How often the end of something is looked for while signals are waited for. */
+/* How often to check for the end of loading or draining while waiting for signals. */
 #define LOADING_POLL_MS  2
 #define DRAINING_POLL_MS 20
-/* What is on its way to an open connection when the signal comes is answered still. */
+/* Requests that are on their way when the signal arrives are still answered. */
 #define DRAIN_GRACE_MS 250
-/* Cutting takes no longer than a step of some job; a job that hangs in the system must not keep the
- * process. */
+/* Stopping takes as long as one step of a job. A job that hangs in a system call must not keep the
+ * process alive. */
 #define CUT_LIMIT_S 10
 
 struct serving {
@@ -66,15 +66,15 @@ static bool values_differ(const struct config_key *key, const struct config *a,
     return strcmp(left != NULL ? left : "", right != NULL ? right : "") != 0;
 }
 
-/* Says which keys have a value that only a new start can put in force. */
-static void tell_what_waits(const struct config *in_force, const struct config *wanted)
+/* Warns about changed keys that take effect only after a restart. */
+static void warn_of_pending(const struct config *in_force, const struct config *wanted)
 {
     for (size_t i = 0; i < config_keys_count; i++) {
         const struct config_key *key = &config_keys[i];
 
         if (strncmp(key->name, "log.", 4) != 0 && values_differ(key, in_force, wanted)) {
             log_write(LOG_LEVEL_WARN,
-                      "%s was changed: that takes effect when the server is started anew",
+                      "%s was changed; the change takes effect when the server is restarted",
                       key->name);
         }
     }
@@ -87,15 +87,15 @@ static void reload(const struct serving *serving)
 
     instance_refresh(serving->instance);
     if (!settings_load(serving->argc, serving->argv, &config, &message)) {
-        log_write(LOG_LEVEL_ERROR, "the configuration stays as it was: %s", message.text);
+        log_write(LOG_LEVEL_ERROR, "the configuration is unchanged: %s", message.text);
         return;
     }
     configure_log(&config);
-    tell_what_waits(instance_config(serving->instance), &config);
-    log_write(LOG_LEVEL_INFO, "configuration and folder are read again");
+    warn_of_pending(instance_config(serving->instance), &config);
+    log_write(LOG_LEVEL_INFO, "reloaded the configuration and the folder");
 }
 
-/* The next signal that ends the server, or 0 after timeout_ms; SIGHUP is obeyed on the way. */
+/* Waits for a signal that ends the server; 0 after timeout_ms. Handles SIGHUP. */
 static int wait_for_end(const struct serving *serving, int timeout_ms)
 {
     int number = signals_wait(serving->signals, timeout_ms);
@@ -107,17 +107,17 @@ static int wait_for_end(const struct serving *serving, int timeout_ms)
     return number;
 }
 
-static void tell_empty(const struct config *config, const char *address, size_t misfits)
+static void log_empty(const struct config *config, const char *address, size_t misfits)
 {
     char names[64] = "";
 
     if (misfits > 0) {
         snprintf(names, sizeof(names),
-                 misfits == 1 ? " (%zu file has a name that does not fit)"
-                              : " (%zu files have names that do not fit)",
+                 misfits == 1 ? " (%zu file is not served because of its name)"
+                              : " (%zu files are not served because of their names)",
                  misfits);
     }
-    log_write(LOG_LEVEL_INFO, "%s holds no models yet%s: put files into it%s%s%s", config->root,
+    log_write(LOG_LEVEL_INFO, "%s contains no models yet%s: put files into it%s%s%s", config->root,
               names, config->writable ? ", or upload one: curl -T model.zt http://" : "",
               config->writable ? address : "", config->writable ? "/v1/models/model" : "");
 }
@@ -130,15 +130,7 @@ static void announce(const struct serving *serving)
     printf("ztserve: serving %s on http://%s\n", config->root, address);
     fflush(stdout);
     if (!instance_has_models(serving->instance))
-        tell_empty(config, address, instance_misfits(serving->instance));
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        log_empty(config, address, instance_misfits(serving->instance));
 }
 
 /* "1 request is", "2 requests are" */
@@ -147,10 +139,10 @@ static const char *requests_are(unsigned count)
     return count == 1 ? "request is" : "requests are";
 }
 
-/* Open requests may end within drain_s, unless a second signal comes. */
+/* Waits up to drain_s for open requests to end, or for a second signal. */
 static void drain(const struct serving *serving)
 {
-    int64_t begun = now_ms();
+    int64_t begun_ms = clock_ms();
     int64_t limit_ms = instance_config(serving->instance)->drain_s * 1000;
     const char *reason = NULL;
     unsigned open;
@@ -160,23 +152,23 @@ static void drain(const struct serving *serving)
     open = instance_active(serving->instance);
     log_write(LOG_LEVEL_INFO, "draining: %u %s open", open, requests_are(open));
     while (reason == NULL &&
-           (instance_active(serving->instance) > 0 || now_ms() - begun < DRAIN_GRACE_MS))
+           (instance_active(serving->instance) > 0 || clock_ms() - begun_ms < DRAIN_GRACE_MS))
         if (wait_for_end(serving, DRAINING_POLL_MS) != 0)
-            reason = "a second signal came";
-        else if (now_ms() - begun >= limit_ms)
-            reason = "the time to drain is over";
+            reason = "a second signal arrived";
+        else if (clock_ms() - begun_ms >= limit_ms)
+            reason = "drain_s has passed";
     left = instance_active(serving->instance);
     if (left > 0) {
         log_write(LOG_LEVEL_WARN, "%u %s cut: %s", left, requests_are(left),
-                  reason != NULL ? reason : "they came too late");
+                  reason != NULL ? reason : "they arrived too late");
     }
 }
 
-/* Uploads would fail one by one where this can be said at once. */
+/* Reports once what would make every upload fail. */
 static void warn_if_not_writable(const struct config *config)
 {
     if (config->writable && access(config->root, W_OK) != 0)
-        log_write(LOG_LEVEL_WARN, "uploads will fail: %s cannot be written", config->root);
+        log_write(LOG_LEVEL_WARN, "uploads will fail: %s is not writable", config->root);
 }
 
 static int run(struct serving *serving, const struct config *config)
@@ -213,13 +205,13 @@ int command_serve(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (config.root[0] == '\0')
-        return command_refuse("serve needs the folder to serve: --root DIR");
+        return command_usage("serve needs a folder: --root DIR");
     configure_log(&config);
     raise_descriptor_limit();
     warn_if_not_writable(&config);
     serving.signals = signals_open();
     if (serving.signals < 0) {
-        command_complain("cannot take signals");
+        command_complain("cannot handle signals");
         return EXIT_BAD;
     }
     status = run(&serving, &config);

@@ -1,19 +1,20 @@
-/* Reading arguments ("--name value", "--name=value") and laying the sources of configuration over
- * each other. */
+/* Reads the arguments ("--name value", "--name=value") and merges the sources of the
+ * configuration. */
 #include "commands/settings.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "config/value.h"
 
-/* Longer than any name of an argument. */
+/* Longer than the name of any argument. */
 #define NAME_SIZE 64
 
-/* Named in the documentation of the program, and not there yet. */
+/* Documented, but not implemented yet. */
 static const char *const later[] = {"--tokens", "--tls-cert", "--tls-key", "--tls-client-ca"};
 
-/* Goes through the arguments one by one. */
+/* Iterates over the arguments. */
 struct walk {
     int argc;
     char **argv;
@@ -33,10 +34,9 @@ static bool is_later(const char *name)
     return false;
 }
 
-static bool refuse(struct config_message *message, const char *name, const char *reason)
+static bool fail(struct config_message *message, const char *name, const char *reason)
 {
-    snprintf(message->text, sizeof(message->text), "%.200s: %s", name, reason);
-    return false;
+    return config_fail(message, "%.200s: %s", name, reason);
 }
 
 static enum config_argument kind_of(const char *name)
@@ -44,7 +44,7 @@ static enum config_argument kind_of(const char *name)
     return strcmp(name, "--config") == 0 ? CONFIG_ARGUMENT_VALUE : config_argument_kind(name);
 }
 
-/* Takes the next argument, with its value. */
+/* Reads the next argument and its value. */
 static bool walk_take(struct walk *walk, struct argument *argument, struct config_message *message)
 {
     char *text = walk->argv[walk->at++];
@@ -52,28 +52,27 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
     enum config_argument kind;
 
     if (strncmp(text, "--", 2) != 0 || length >= sizeof(argument->name))
-        return refuse(message, text, "unknown argument");
+        return fail(message, text, "unknown argument");
     memcpy(argument->name, text, length);
     argument->name[length] = '\0';
     argument->value = text[length] == '=' ? text + length + 1 : NULL;
     if (is_later(argument->name))
-        return refuse(message, argument->name, "not in this release");
+        return fail(message, argument->name, "not available in this release");
     kind = kind_of(argument->name);
     if (kind == CONFIG_ARGUMENT_UNKNOWN)
-        return refuse(message, argument->name, "unknown argument");
+        return fail(message, argument->name, "unknown argument");
     if (kind == CONFIG_ARGUMENT_FLAG)
-        return argument->value == NULL || refuse(message, argument->name, "takes no value");
+        return argument->value == NULL || fail(message, argument->name, "takes no value");
     if (argument->value == NULL) {
-        /* What looks like another argument is one; a value that begins so can be given behind "=".
-         */
+        /* A value that looks like another argument must follow "=". */
         if (walk->at == walk->argc || strncmp(walk->argv[walk->at], "--", 2) == 0)
-            return refuse(message, argument->name, "needs a value");
+            return fail(message, argument->name, "needs a value");
         argument->value = walk->argv[walk->at++];
     }
     return true;
 }
 
-/* Applies all arguments to config and finds --config's file. */
+/* Applies all arguments to config, and finds the file of --config. */
 static bool apply_arguments(int argc, char **argv, struct config *config, const char **out_file,
                             struct config_message *message)
 {
@@ -83,9 +82,9 @@ static bool apply_arguments(int argc, char **argv, struct config *config, const 
         struct argument argument;
 
         if (strcmp(walk.argv[walk.at], "--") == 0) {
-            /* No file may follow. */
+            /* serve takes no files. */
             walk.at++;
-            return walk.at == walk.argc || refuse(message, walk.argv[walk.at], "unknown argument");
+            return walk.at == walk.argc || fail(message, walk.argv[walk.at], "unknown argument");
         }
         if (!walk_take(&walk, &argument, message))
             return false;
@@ -103,7 +102,7 @@ static void say_warning(void *context, const char *line)
     log_write(LOG_LEVEL_WARN, "%s", line);
 }
 
-/* Everything but the arguments. file may be NULL. */
+/* Defaults, file and environment; file may be NULL. */
 static bool load_base(const char *file, struct config *config, struct config_message *message)
 {
     const struct config_warnings warnings = {say_warning, NULL};

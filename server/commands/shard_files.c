@@ -1,6 +1,6 @@
-/* Finding the files of a model's shards (zTensor 2 section 9), as the server finds them: the
- * container of the right size beside the model is the shard, whatever its bytes; without one, by
- * content. Only files of exactly the stated size are read. */
+/* Finds the files of a model's shards (zTensor 2 section 9), as the server does: a container of the
+ * right size and name beside the model is the shard, whatever its bytes; otherwise the content
+ * decides. Only files of exactly the stated size are read. */
 #include "commands/shard_files.h"
 
 #include <dirent.h>
@@ -15,11 +15,10 @@
 #include "zt/digest.h"
 #include "zt/shards.h"
 
-/* Files of one size that are hashed for a shard: a folder of equally large files must not make this
- * endless. */
+/* Bounds the hashing in a folder of many equally large files. */
 #define CANDIDATES_MAX 64
 
-/* --- is it the one? --- */
+/* --- checking --- */
 
 static bool has_known_digest(const struct zt_shard *shard)
 {
@@ -28,7 +27,7 @@ static bool has_known_digest(const struct zt_shard *shard)
     return zt_digest_algorithm((struct zt_text){shard->digest, shard->digest_length}, &algorithm);
 }
 
-/* Takes the source over when it is the shard, else closes it. */
+/* Takes over the source if it is the shard, else closes it. */
 static enum zt_status accept_shard(const struct zt_shard *shard, struct zt_source *source,
                                    struct zt_source **out_source, struct zt_error *error)
 {
@@ -44,10 +43,10 @@ static enum zt_status accept_shard(const struct zt_shard *shard, struct zt_sourc
     return ZT_OK;
 }
 
-/* --- by position --- */
+/* --- by name --- */
 
-/* What is no regular file is no shard, as in the server: a folder, or (EINVAL) a device or pipe;
- * ENXIO is a socket. */
+/* Only regular files are shards, as in the server: EISDIR is a folder, EINVAL a device or pipe,
+ * ENXIO a socket. */
 static bool is_absence(int os_error)
 {
     return os_error == ENOENT || os_error == EISDIR || os_error == EINVAL || os_error == ENXIO;
@@ -81,23 +80,23 @@ static DIR *open_folder(const char *model_path)
 
     if (slash == NULL)
         return opendir(".");
-    /* With its slash, so that the root's own files are found, too. */
+    /* Keeps the slash, so that files in the root are found too. */
     folder = strndup(model_path, (size_t)(slash - model_path) + 1);
     stream = folder != NULL ? opendir(folder) : NULL;
     free(folder);
     return stream;
 }
 
-/* NULL when the entry is no file of the shard's size. */
+/* NULL if the entry is not a file of the shard's size. */
 static struct zt_source *open_candidate(DIR *folder, const char *name, const struct zt_shard *shard)
 {
-    struct stat facts;
+    struct stat status;
     struct zt_source *source = NULL;
     struct zt_error error;
     int descriptor;
 
-    if (fstatat(dirfd(folder), name, &facts, 0) != 0 || !S_ISREG(facts.st_mode) ||
-        (uint64_t)facts.st_size != shard->size_bytes)
+    if (fstatat(dirfd(folder), name, &status, 0) != 0 || !S_ISREG(status.st_mode) ||
+        (uint64_t)status.st_size != shard->size_bytes)
         return NULL;
     descriptor = openat(dirfd(folder), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor >= 0 && zt_source_from_descriptor(descriptor, &source, &error) != ZT_OK)
@@ -133,9 +132,9 @@ enum zt_status shard_file_open(const char *model_path, const struct zt_shard *sh
 {
     enum zt_status status = open_sibling(model_path, shard, out_source, error);
 
-    /* One of wrong bytes (ZT_CORRUPT) is a fault to be told, not a reason to look on. */
+    /* A sibling with wrong bytes (ZT_CORRUPT) is an error, not a reason to continue. */
     if (status == ZT_NOT_FOUND || status == ZT_INVALID) {
-        /* What the sibling lacks stays said when nothing else is the shard either. */
+        /* If no other file is the shard, the failure of the sibling is reported. */
         return find_by_content(model_path, shard, out_source) ? ZT_OK : status;
     }
     return status;

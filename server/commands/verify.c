@@ -1,7 +1,7 @@
-/* ztserve verify: every rule and every digest of each file, judged in one line.
+/* ztserve verify: checks every rule and digest of each file and prints one line per file.
  *
- * Whatever is wrong makes a file bad; what cannot be judged, or is wrong but harmless, is said and
- * does not. */
+ * A violation makes the file bad; what cannot be judged, and harmless irregularities, are only
+ * reported. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void print_path(FILE *stream, const char *path, const char *verdict)
 
 static int print_bad(const char *path, const struct zt_error *error, uint32_t count)
 {
-    /* In the order of the files also where both streams are one. */
+    /* Keeps the order of the files if both streams go to the same place. */
     fflush(stdout);
     print_path(stderr, path, "bad: ");
     print_failure(stderr, error, count);
@@ -85,7 +85,7 @@ static int verify_file(const char *path, bool canonical)
 
     if (status == ZT_DATA_SHARD) {
         print_path(stdout, path,
-                   "ok (data shard of a zTensor 2 model: it has no manifest, its model states its "
+                   "ok (data shard of a zTensor 2 model: it has no manifest; the model states its "
                    "digests)\n");
         return EXIT_DONE;
     }
@@ -111,11 +111,11 @@ int command_verify(int argc, char **argv)
         if (is_option && strcmp(argument, "--canonical") == 0)
             canonical = true;
         else if (is_option)
-            return command_refuse("%s: unknown argument", argument);
+            return command_usage("%s: unknown argument", argument);
         else
             argv[1 + files++] = argument;
     if (files == 0)
-        return command_refuse("verify needs a file");
+        return command_usage("verify needs a file");
     result = EXIT_DONE;
     for (int i = 1; i <= files; i++) {
         int status = verify_file(argv[i], canonical);

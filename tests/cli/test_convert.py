@@ -212,7 +212,7 @@ def test_safetensors_holds_text_attributes_and_tiles_its_data(convert, ztserve, 
     source = write("a.zt", zt1(PLAIN, attributes={"framework": 'a "b"\n', "é": "ü", "steps": 7}))
     result = ztserve("convert", source, tmp_path / "a.safetensors")
     assert result.status == 0
-    assert "1 attribute left out" in result.output
+    assert "1 attribute is lost" in result.output
     data = (tmp_path / "a.safetensors").read_bytes()
     metadata, tensors = read_safetensors(data)
     assert metadata == {"framework": 'a "b"\n', "é": "ü"}
@@ -391,7 +391,7 @@ def test_a_name_with_a_nul_is_shown_whole_in_a_refusal(fails, write, target):
 def test_npy_tells_which_name_it_drops(ztserve, write, tmp_path):
     source = write("a.zt", zt1({"layer\n1": dense(WEIGHTS, "f32", [6])}))
     result = ztserve("convert", source, tmp_path / "a.npy")
-    line = f'{tmp_path / "a.npy"}: the object\'s name, "layer\\u000a1", left out, for which NPY has no place\n'
+    line = f'{tmp_path / "a.npy"}: the name of the object, "layer\\u000a1", is lost, since NPY cannot hold it\n'
     assert (result.status, result.output, result.errors) == (0, line, "")
 
 

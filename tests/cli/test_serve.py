@@ -51,10 +51,10 @@ def test_serve_needs_a_root(refused):
         (["--log-level", "loud"], "--log-level"),
         (["--writable=yes"], "--writable"),
         (["--config", "/nowhere/at/all.json"], "/nowhere/at/all.json"),
-        (["--tokens", "f"], "not in this release"),
-        (["--tls-cert=f"], "not in this release"),
-        (["--tls-key", "f"], "not in this release"),
-        (["--tls-client-ca", "f"], "not in this release"),
+        (["--tokens", "f"], "not available in this release"),
+        (["--tls-cert=f"], "not available in this release"),
+        (["--tls-key", "f"], "not available in this release"),
+        (["--tls-client-ca", "f"], "not available in this release"),
         (["--listen", "0.0.0.0:0", "--writable"], "0.0.0.0"),
     ],
 )
@@ -125,8 +125,8 @@ def test_version_is_the_same_everywhere(ztserve, start_server, tmp_path):
 
 def test_an_empty_root_is_explained(start_server, tmp_path):
     server = start_server(tmp_path, "--writable")
-    wait_for(lambda: any("holds no models" in line for line in server.log_lines))
-    assert sum("holds no models" in line for line in server.log_lines) == 1
+    wait_for(lambda: any("contains no models" in line for line in server.log_lines))
+    assert sum("contains no models" in line for line in server.log_lines) == 1
     assert "curl -T" in server.log
 
 
@@ -152,7 +152,7 @@ def test_sighup_reads_the_configuration_again(start_server, tmp_path):
     get(server, "/healthz")
     config.write_text('{"log": {"level": "info"}, "threads": 2}')
     server.signal(signal.SIGHUP)
-    wait_for(lambda: any("read again" in line for line in server.log_lines))
+    wait_for(lambda: any("reloaded the configuration" in line for line in server.log_lines))
     assert any("threads was changed" in line for line in server.log_lines)
     get(server, "/version")
     wait_for(lambda: any("/version" in line for line in server.log_lines))
@@ -262,7 +262,7 @@ def test_a_second_signal_cuts_at_once(start_server, tmp_path, big):
     assert server.wait() == 0
     assert time.monotonic() - begun < 5
     assert "draining: 1 request is open" in server.log
-    assert "1 request is cut: a second signal came" in server.log
+    assert "1 request is cut: a second signal arrived" in server.log
     download.socket.close()
 
 
@@ -273,7 +273,7 @@ def test_what_runs_past_the_time_to_drain_is_cut(start_server, tmp_path, big):
     server.signal(signal.SIGTERM)
     assert server.wait() == 0
     assert 0.9 < time.monotonic() - begun < 10
-    assert "the time to drain is over" in server.log
+    assert "drain_s has passed" in server.log
     download.socket.close()
 
 

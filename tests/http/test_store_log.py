@@ -79,7 +79,7 @@ def test_later_file_whose_name_does_not_fit_is_told(start_server, tmp_path):
 
 def test_empty_folder_says_nothing_of_names(start_server, tmp_path):
     server = start_server(tmp_path)
-    assert "do not fit" not in told(server, "no models yet")[0]
+    assert "because of" not in told(server, "no models yet")[0]
 
 
 def test_upload_under_a_long_name_is_quiet(start_server, tmp_path):
