@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/exchange/request_state.h"
+#include "http/wire/admission.h"
 #include "http/wire/bypass.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
@@ -84,6 +85,33 @@ void request_client(const struct request *request, char out_text[CLIENT_SIZE])
         bytes = &((const struct sockaddr_in6 *)(const void *)&address)->sin6_addr;
     if (bytes == NULL || inet_ntop(address.ss_family, bytes, out_text, CLIENT_SIZE) == NULL)
         out_text[0] = '\0';
+}
+
+struct connection *connection_open(struct mhd *mhd, int descriptor)
+{
+    const bool is_admitted = admission_enter(mhd->connection_limit);
+    struct connection *connection = connections_add(&mhd->connections, descriptor, mhd->now_ms);
+
+    if (connection == NULL)
+        return NULL;
+    connection->mhd = mhd;
+    hangups_add(&mhd->hangups, connection);
+    if (!is_admitted)
+        connection_turn_away(connection);
+    return connection;
+}
+
+void connection_close(struct mhd *mhd, struct connection *connection)
+{
+    admission_leave();
+    if (connection == NULL)
+        return;
+    assert(connection->mhd == mhd);
+    connection_forget_request(connection);
+    hangups_remove(&mhd->hangups, connection);
+    if (!mhd->cutting && connection_has_unread(connection))
+        linger_take(&mhd->linger, connection->descriptor, mhd->now_ms);
+    connections_remove(&mhd->connections, connection);
 }
 
 void connection_turn_away(struct connection *connection)

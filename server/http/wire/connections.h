@@ -60,10 +60,17 @@ void connections_init(struct connections *connections, const struct config *conf
 struct connection *connections_add(struct connections *connections, int descriptor,
                                    uint64_t now_ms);
 
+/* A connection of the loop's library: counted, watched for hangups, and turned away if it is one too
+ * many. NULL, though counted, if memory is out. */
+struct connection *connection_open(struct mhd *mhd, int descriptor);
+
+/* Its end, before the descriptor is closed: what still arrives may be read for a while. Takes NULL. */
+void connection_close(struct mhd *mhd, struct connection *connection);
+
 /* Frees it. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);
 
-/* Tells the client that there are too many connections. The connection stays open, without another
+/* Tells a client that there are too many connections. The connection stays open, without another
  * answer, until the client has sent a request or hung up, or its time for a header is over: closing it
  * with unread bytes would destroy the answer. */
 void connection_turn_away(struct connection *connection);

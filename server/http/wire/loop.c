@@ -15,6 +15,7 @@
 #include "base/mailbox.h"
 #include "base/thread.h"
 #include "http/wire/mhd.h"
+#include "http/wire/mhd_state.h"
 
 /* Reported at a time: the daemon, the mailbox, and what is watched. */
 #define EVENTS 8
@@ -116,7 +117,7 @@ static bool should_go_on(struct loop *loop)
         mhd_cut(loop->mhd);
     }
     /* Workers may still write to what waiting requests own. */
-    return mhd_waiting(loop->mhd) > 0;
+    return loop->mhd->waiting > 0;
 }
 
 static void *loop_main(void *argument)
@@ -196,7 +197,7 @@ void loop_drain(struct loop *loop)
 
 unsigned loop_active(const struct loop *loop)
 {
-    return mhd_active(loop->mhd);
+    return atomic_load_explicit(&loop->mhd->active, memory_order_relaxed);
 }
 
 void loop_stop(struct loop *loop)

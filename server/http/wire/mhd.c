@@ -37,21 +37,14 @@
 
 static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **socket_context)
 {
-    const bool is_admitted = admission_enter(mhd->connection_limit);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct connection *connection =
-        connections_add(&mhd->connections, info != NULL ? info->connect_fd : -1, mhd->now_ms);
+    struct connection *connection = connection_open(mhd, info != NULL ? info->connect_fd : -1);
 
     /* Without memory the connection ends with its first request. */
+    if (connection != NULL)
+        connection->handle = handle;
     *socket_context = connection;
-    if (connection == NULL)
-        return;
-    connection->mhd = mhd;
-    connection->handle = handle;
-    hangups_add(&mhd->hangups, connection);
-    if (!is_admitted)
-        connection_turn_away(connection);
 }
 
 static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)
@@ -61,14 +54,7 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
 
     if (mhd->address_limit > 0 && info != NULL)
         admission_leave_address(info->client_addr);
-    admission_leave();
-    if (connection == NULL)
-        return;
-    connection_forget_request(connection);
-    hangups_remove(&mhd->hangups, connection);
-    if (!mhd->cutting && connection_has_unread(connection))
-        linger_take(&mhd->linger, connection->descriptor, mhd->now_ms);
-    connections_remove(&mhd->connections, connection);
+    connection_close(mhd, connection);
 }
 
 static void on_connection(void *context, struct MHD_Connection *handle, void **socket_context,
@@ -117,18 +103,6 @@ void mhd_resume(struct connection *connection)
     connection->suspended = false;
     connection->mhd->waiting--;
     MHD_resume_connection(connection->handle);
-}
-
-void mhd_work_begun(struct mhd *mhd)
-{
-    assert(mhd_is_own_thread(mhd));
-    mhd->waiting++;
-}
-
-void mhd_work_ended(struct mhd *mhd)
-{
-    assert(mhd_is_own_thread(mhd) && mhd->waiting > 0);
-    mhd->waiting--;
 }
 
 static enum MHD_Result suspend(struct connection *connection)
@@ -452,13 +426,6 @@ int mhd_timeout_ms(struct mhd *mhd)
     return sooner(timeout_ms, deadlines_due_ms(&mhd->linger.due), mhd->now_ms);
 }
 
-void mhd_enter_thread(struct mhd *mhd)
-{
-    assert(!mhd->running);
-    mhd->thread = pthread_self();
-    mhd->running = true;
-}
-
 void mhd_run(struct mhd *mhd)
 {
     assert(mhd->running && mhd_is_own_thread(mhd));
@@ -487,16 +454,6 @@ void mhd_cut(struct mhd *mhd)
         if (one->request != NULL)
             readahead_cancel(request_state(one->request)->ahead);
     connections_cut(&mhd->connections);
-}
-
-unsigned mhd_waiting(const struct mhd *mhd)
-{
-    return mhd->waiting;
-}
-
-unsigned mhd_active(const struct mhd *mhd)
-{
-    return atomic_load_explicit(&mhd->active, memory_order_relaxed);
 }
 
 void mhd_stop(struct mhd *mhd)

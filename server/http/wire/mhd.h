@@ -26,9 +26,6 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
 /* Readable when mhd_run has something to do. */
 int mhd_descriptor(const struct mhd *mhd);
 
-/* The thread that calls this is the loop's. */
-void mhd_enter_thread(struct mhd *mhd);
-
 /* How long the loop may sleep; -1: until something happens. */
 int mhd_timeout_ms(struct mhd *mhd);
 
@@ -43,23 +40,13 @@ void mhd_drain(struct mhd *mhd);
  * mhd_stop. */
 void mhd_cut(struct mhd *mhd);
 
-/* How many requests wait, and how much work outlives its request. */
-unsigned mhd_waiting(const struct mhd *mhd);
-
 /* The library leaves the connection alone until it is resumed. From its handler or a content
  * reader. */
 void mhd_suspend(struct connection *connection);
 void mhd_resume(struct connection *connection);
 
-/* Work that ends with mail to this loop even if its request is over by then: it counts as waiting. */
-void mhd_work_begun(struct mhd *mhd);
-void mhd_work_ended(struct mhd *mhd);
-
 /* The reason phrase of a status. */
 const char *mhd_reason(unsigned status);
-
-/* Requests begun and not finished. From any thread. */
-unsigned mhd_active(const struct mhd *mhd);
 
 void mhd_stop(struct mhd *mhd);
 

@@ -2,6 +2,7 @@
 #ifndef HTTP_WIRE_MHD_STATE_H
 #define HTTP_WIRE_MHD_STATE_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -36,10 +37,31 @@ static inline void mhd_update_clock(struct mhd *mhd)
     mhd->now_ms = (uint64_t)clock_coarse_ms();
 }
 
+/* The thread that calls this is the loop's. */
+static inline void mhd_enter_thread(struct mhd *mhd)
+{
+    assert(!mhd->running);
+    mhd->thread = pthread_self();
+    mhd->running = true;
+}
+
 /* For assertions: whether this is the thread that may touch it. */
 static inline bool mhd_is_own_thread(const struct mhd *mhd)
 {
     return !mhd->running || pthread_equal(mhd->thread, pthread_self()) != 0;
+}
+
+/* Work that ends with mail to this loop even if its request is over by then: it counts as waiting. */
+static inline void mhd_work_begun(struct mhd *mhd)
+{
+    assert(mhd_is_own_thread(mhd));
+    mhd->waiting++;
+}
+
+static inline void mhd_work_ended(struct mhd *mhd)
+{
+    assert(mhd_is_own_thread(mhd) && mhd->waiting > 0);
+    mhd->waiting--;
 }
 
 #endif

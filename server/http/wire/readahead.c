@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "http/exchange/request_state.h"
-#include "http/wire/mhd.h"
+#include "http/wire/mhd_state.h"
 
 /* For the windows and blocks of the whole process. */
 #define BUDGET_BYTES ((size_t)64 << 20)
