@@ -1,8 +1,8 @@
-/* Helpers are idle jobs, a part a turn, so that nobody who waits for a worker waits for them; one
- * that never gets its turn before the work is done finds none left, and only lets go of the crew.
- */
+/* Helpers are idle jobs that do one part at a time, so that other jobs do not wait for them. A helper
+ * that first runs when all parts are done only drops its reference to the crew. */
 #include "base/crew.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -23,13 +23,13 @@ struct crew {
     struct workers *workers;
     struct crew_work work;
     uint32_t next;
-    uint32_t end; /* the count, or the least index that said false */
+    uint32_t end; /* the count, or the least index that returned false */
     unsigned active;
     unsigned references;
     struct helper helpers[HELPERS_MOST];
 };
 
-static bool take(struct crew *crew, uint32_t *out_index)
+static bool take_part(struct crew *crew, uint32_t *out_index)
 {
     bool taken;
 
@@ -43,10 +43,11 @@ static bool take(struct crew *crew, uint32_t *out_index)
     return taken;
 }
 
-static void put_back(struct crew *crew, uint32_t index, bool good)
+static void end_part(struct crew *crew, uint32_t index, bool goes_on)
 {
     pthread_mutex_lock(&crew->lock);
-    if (!good && index < crew->end)
+    assert(crew->active > 0);
+    if (!goes_on && index < crew->end)
         crew->end = index;
     if (--crew->active == 0)
         pthread_cond_signal(&crew->idle);
@@ -57,9 +58,9 @@ static bool do_part(struct crew *crew)
 {
     uint32_t index;
 
-    if (!take(crew, &index))
+    if (!take_part(crew, &index))
         return false;
-    put_back(crew, index, crew->work.run(crew->work.context, index));
+    end_part(crew, index, crew->work.run(crew->work.context, index));
     return true;
 }
 
@@ -68,6 +69,7 @@ static void release(struct crew *crew)
     bool is_last;
 
     pthread_mutex_lock(&crew->lock);
+    assert(crew->references > 0);
     is_last = --crew->references == 0;
     pthread_mutex_unlock(&crew->lock);
     if (is_last) {
@@ -110,7 +112,7 @@ static struct crew *crew_new(struct workers *workers, const struct crew_work *wo
     return crew;
 }
 
-static void call_helpers(struct crew *crew)
+static void queue_helpers(struct crew *crew)
 {
     unsigned count = helpers_wanted(crew->work.count);
 
@@ -138,9 +140,9 @@ uint32_t crew_run(struct workers *workers, const struct crew_work *work)
 
     if (crew == NULL)
         return run_alone(work);
-    call_helpers(crew);
-    while (do_part(crew)) {
-    }
+    queue_helpers(crew);
+    while (do_part(crew))
+        continue;
     pthread_mutex_lock(&crew->lock);
     while (crew->active > 0)
         pthread_cond_wait(&crew->idle, &crew->lock);

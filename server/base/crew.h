@@ -1,5 +1,4 @@
-/* Work in many parts: done by the worker that has it, and by others that have nothing else to do.
- */
+/* Work in many parts, done by the calling worker and by others that have nothing else to do. */
 #ifndef BASE_CREW_H
 #define BASE_CREW_H
 
@@ -10,14 +9,14 @@
 
 struct crew_work {
     uint32_t count;
-    /* From several threads at once. False: nothing behind this index needs to be done any more. */
+    /* Called by several threads at once. False: parts after this index need not be done. */
     bool (*run)(void *context, uint32_t index);
     void *context;
 };
 
-/* On a worker. Runs every part, in rising order as they are begun. Returns the least index that
- * said false, whatever others said; count when none did. Never waits for a worker to become free;
- * workers NULL: nobody helps. */
+/* On a worker. Runs all parts, begun in rising order. Returns the least index whose run returned
+ * false, or count. Never waits for a worker to become free; workers may be NULL: then there are no
+ * helpers. */
 uint32_t crew_run(struct workers *workers, const struct crew_work *work);
 
 #endif

@@ -1,5 +1,4 @@
-/* JSON (RFC 8259) written straight into a growing text, comma by comma: no tree, no double in
- * between. */
+/* JSON (RFC 8259) written straight into a growing text, without a tree and without doubles. */
 #include "base/json_write.h"
 
 #include <assert.h>
@@ -72,7 +71,7 @@ static void new_line(struct json *json)
     }
 }
 
-/* What stands between the last thing written and a value or key that begins here. */
+/* Writes what belongs between the last thing written and the value or key that begins here. */
 static void separate(struct json *json)
 {
     if (json->after_key) {
@@ -108,7 +107,7 @@ static void end(struct json *json, char bracket)
         new_line(json);
     append_char(json, bracket);
     json->after_value = true;
-    /* For the shell that it is shown in. */
+    /* For the terminal. */
     if (json->pretty && json->depth == 0)
         append_char(json, '\n');
 }
@@ -148,7 +147,7 @@ static void append_escape(struct json *json, unsigned char byte)
     append(json, (const char[]){'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]}, 6);
 }
 
-/* Length of the run at the beginning of bytes that can stand in a string as it is. */
+/* Length of the first bytes that need no escape in a string. */
 static size_t plain_run(const char *bytes, size_t length)
 {
     size_t at = 0;
@@ -188,6 +187,7 @@ static void append_string(struct json *json, const char *bytes, size_t length)
 
 void json_key(struct json *json, struct zt_text key)
 {
+    assert(json->depth > 0 && !json->after_key);
     separate(json);
     append_string(json, key.bytes, key.length);
     append(json, ": ", json->pretty ? 2 : 1);
@@ -197,7 +197,7 @@ void json_key(struct json *json, struct zt_text key)
 
 void json_key_string(struct json *json, const char *key)
 {
-    json_key(json, (struct zt_text){key, strlen(key)});
+    json_key(json, zt_text_from(key));
 }
 
 void json_text(struct json *json, struct zt_text text)
@@ -209,7 +209,7 @@ void json_text(struct json *json, struct zt_text text)
 
 void json_put_string(struct json *json, const char *text)
 {
-    json_text(json, (struct zt_text){text, strlen(text)});
+    json_text(json, zt_text_from(text));
 }
 
 void json_uint(struct json *json, uint64_t number)

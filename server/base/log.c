@@ -1,7 +1,8 @@
 /* Lines on standard error. A line is built on the stack and written by one write, so that lines of
- * several threads never mix; what does not fit is cut, with its end marked. */
+ * several threads never mix. Text that does not fit is cut, and the cut marked. */
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,13 +14,13 @@
 
 #include "zt/utf8.h"
 
-/* PIPE_BUF of Linux: up to this a write to a pipe is atomic. */
+/* PIPE_BUF of Linux: writes to a pipe are atomic up to this length. */
 #define LINE_SIZE 4096
 /* The longest part of a line that comes from a caller. */
 #define TEXT_SIZE 3072
-/* Of a request's path: enough for any model and object of sane length. */
+/* So much of a request's path is shown: enough for models and objects of sane lengths. */
 #define PATH_SHOWN 1024
-/* Kept free for what ends a line. */
+/* Kept free for the end of a line. */
 #define LINE_RESERVE 512
 
 struct line {
@@ -45,6 +46,7 @@ bool log_enabled(enum log_level level)
 
 static void put(struct line *line, const char *bytes, size_t length)
 {
+    assert(line->length < LINE_SIZE);
     if (length > LINE_SIZE - 1 - line->length)
         length = LINE_SIZE - 1 - line->length;
     memcpy(line->bytes + line->length, bytes, length);
@@ -56,8 +58,8 @@ static void put_text(struct line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* Bytes at the front of text that may stand in a line as they are; 0: they have to be escaped. */
-static size_t printable(const unsigned char *text, size_t length)
+/* How many bytes of the character at the front may be printed as they are; 0: it must be escaped. */
+static size_t printable_length(const unsigned char *text, size_t length)
 {
     if (*text < 0x20 || *text == 0x7F)
         return 0;
@@ -67,8 +69,8 @@ static size_t printable(const unsigned char *text, size_t length)
     return zt_utf8_character((const char *)text, length);
 }
 
-/* JSON escapes what JSON must; text escapes the same but for quotes. Bytes that are no UTF-8 become
- * \u00XX, the character of that number: a log is for reading, not for getting bytes back. */
+/* Escapes what JSON requires; in text everything but quotes and backslashes. Bytes that are not UTF-8
+ * become \u00XX, the character of that number: a log is for reading, not for recovering bytes. */
 static void put_escaped(struct line *line, const char *text, size_t limit, bool json)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -78,7 +80,7 @@ static void put_escaped(struct line *line, const char *text, size_t limit, bool 
     char escape[8];
 
     while (left > 0) {
-        size_t length = printable(at, left);
+        size_t length = printable_length(at, left);
         const size_t taken = length > 0 ? length : 1;
 
         if (line->length + sizeof(escape) > end) {
@@ -122,11 +124,12 @@ static void begin(struct line *line, enum log_level level, bool json)
     put_text(line, json ? "\",\"message\":\"" : " ");
 }
 
-/* Standard error may be gone or full: the server goes on. */
+/* Errors are ignored: the server goes on without its standard error. */
 static void end(struct line *line)
 {
     ssize_t written;
 
+    assert(line->length < LINE_SIZE);
     line->bytes[line->length++] = '\n';
     do
         written = write(STDERR_FILENO, line->bytes, line->length);

@@ -8,20 +8,19 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
-/* Before the first thread; again when the configuration is read anew. */
+/* Called before the first thread starts, and when the configuration is read again. */
 void log_configure(enum log_level level, enum log_format format);
 bool log_enabled(enum log_level level);
 
-/* One line; control characters are escaped, so that a client's text cannot make lines of its own.
- */
+/* Writes one line. Control characters are escaped, so that a client's text cannot forge lines. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* How a request ended before its end. */
+/* How a request was cut short. */
 struct log_cut {
     const char *reason; /* "timeout"; NULL: it was not cut */
-    const char *during; /* of what: "header", "body", "answer" */
+    const char *during; /* "header", "body", "answer" */
     uint64_t done_bytes;
-    uint64_t total_bytes; /* UINT64_MAX: nobody knows */
+    uint64_t total_bytes; /* UINT64_MAX: not known */
 };
 
 struct log_request_line {
@@ -36,7 +35,7 @@ struct log_request_line {
     struct log_cut cut;
 };
 
-/* One line a request, at level info. */
+/* Writes the line of a request, at level info. */
 void log_request(const struct log_request_line *line);
 
 #endif

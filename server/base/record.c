@@ -5,40 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "zt/digest.h"
 
 #define TEXT_LENGTH_BYTES 4
 #define TEXT_ABSENT       UINT32_MAX
-#define LEAST_CAPACITY    256
 #define NUMBER_BYTES      8
 
 /* --- writing --- */
-
-static bool make_room(struct record_writer *writer, size_t length)
-{
-    const size_t limit = writer->limit_bytes > 0 ? writer->limit_bytes : SIZE_MAX / 4;
-    size_t capacity;
-    uint8_t *bytes;
-
-    assert(writer->length <= writer->capacity);
-    if (writer->length > limit || length > limit - writer->length)
-        return false;
-    if (length <= writer->capacity - writer->length)
-        return true;
-    capacity = 2 * (writer->length + length) + LEAST_CAPACITY;
-    bytes = realloc(writer->bytes, capacity);
-    if (bytes == NULL)
-        return false;
-    writer->bytes = bytes;
-    writer->capacity = capacity;
-    return true;
-}
 
 void record_write_bytes(struct record_writer *writer, const void *bytes, size_t length)
 {
     if (writer->failed || length == 0)
         return;
-    if (!make_room(writer, length)) {
+    if (length > SIZE_MAX - writer->length ||
+        zt_array_reserve(&writer->bytes, &writer->capacity, writer->length + length, 1,
+                         writer->limit_bytes > 0 ? writer->limit_bytes : SIZE_MAX) != ZT_OK) {
         writer->failed = true;
         return;
     }

@@ -1,5 +1,5 @@
-/* The parts of a running server, handed to whatever needs more than one of them. Each part owns
- * itself; this structure is filled at start and constant from then on, but for draining. */
+/* The parts of a running server, for code that needs more than one of them. Each part owns itself.
+ * The structure is filled at start and constant from then on, except for draining. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 

@@ -1,5 +1,5 @@
-/* Signals through a signalfd: no handler runs in the middle of anything, but for the last resort of
- * an end that hangs. */
+/* Signals through a signalfd, so that no handler interrupts anything, except as the last resort if
+ * the end of the program hangs. */
 #include "base/signals.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ int signals_open(void)
 
     sigemptyset(&set);
     for (unsigned i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        /* A shell starts background programs with SIGINT ignored, nohup with SIGHUP: an ignored
-         * signal is never read. */
+        /* Shells start background programs with SIGINT ignored, nohup with SIGHUP; an ignored
+         * signal is never delivered to the descriptor. */
         signal(taken[i], SIG_DFL);
         sigaddset(&set, taken[i]);
     }

@@ -30,22 +30,22 @@ static inline struct job *job_of(struct mail *mail)
 /* NULL when no threads can be started. count 0: one for each processor. At least 3. */
 struct workers *workers_start(unsigned count);
 
-/* Queues a job, which must live until done was called (or run returned, without done). Never
+/* Queues a job, which must live until done is called (without done: until run returns). Never
  * blocks. */
 void workers_submit(struct workers *workers, struct job *job);
 
-/* The same for a job that may take longer than about 10 ms: it never takes the last thread, which
- * is left to ordinary ones. */
+/* The same for a job that may take longer than about 10 ms. It never takes the last thread, which is
+ * left to ordinary jobs. */
 void workers_submit_long(struct workers *workers, struct job *job);
 
-/* Ordinary or long, by how many bytes the job hashes or decodes. */
+/* Queues a job as ordinary or long, by how many bytes it hashes or decodes. */
 void workers_submit_sized(struct workers *workers, struct job *job, uint64_t bytes);
 
-/* Behind all others: for background work that no request waits for. It leaves a thread to long jobs
- * and one to ordinary ones. */
+/* The same for background work that no request waits for: after all other jobs. It leaves one thread
+ * to long jobs and one to ordinary ones. */
 void workers_submit_idle(struct workers *workers, struct job *job);
 
-/* Runs what is queued, then stops and frees. Takes NULL. */
+/* Runs all queued jobs, then ends the threads and frees. Takes NULL. */
 void workers_stop(struct workers *workers);
 
 /* One of several that wait for the same result. Both functions may be called from any thread; wake
