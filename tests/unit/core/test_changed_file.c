@@ -1,0 +1,172 @@
+/* Files that are changed while they are opened: a header is measured in one reading and read in the
+ * next, which must not rely on what the first one found. */
+#include <string.h>
+
+#include "base/little_endian.h"
+#include "support.h"
+#include "zip_file.h"
+#include "zt/digest.h"
+#include "zt/model.h"
+
+/* A file whose last reading finds other bytes. */
+struct changing_file {
+    struct zt_source source;
+    struct bytes before;
+    struct bytes after; /* of the same length */
+    unsigned readings;
+    unsigned last_reading; /* 0: they are only counted */
+};
+
+static uint64_t size_of(const struct zt_source *source)
+{
+    return ((const struct changing_file *)source)->before.length;
+}
+
+static enum zt_status read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                              size_t length, struct zt_error *error)
+{
+    struct changing_file *file = (struct changing_file *)source;
+    bool is_changed = ++file->readings == file->last_reading;
+
+    (void)error;
+    assert_true(offset <= file->before.length && length <= file->before.length - offset);
+    memcpy(buffer, (is_changed ? file->after.at : file->before.at) + offset, length);
+    return ZT_OK;
+}
+
+static const struct zt_source_ops ops = {.size = size_of, .read_at = read_at};
+
+static void begin(struct changing_file *file, const struct bytes *bytes)
+{
+    *file = (struct changing_file){.source = {&ops}};
+    bytes_append(&file->before, bytes->at, bytes->length);
+    bytes_append(&file->after, bytes->at, bytes->length);
+}
+
+static void assert_refused(struct changing_file *file, const char *rule, uint64_t offset)
+{
+    struct zt_model *model = NULL;
+    struct zt_error error;
+
+    zt_error_clear(&error);
+    zt_model_open(&file->source, &model, &error);
+    zt_model_free(model);
+    model = NULL;
+    file->last_reading = file->readings;
+    file->readings = 0;
+    zt_error_clear(&error);
+    zt_model_open(&file->source, &model, &error);
+    assert_null(model);
+    assert_int_equal(file->readings, file->last_reading);
+    assert_failure(&error, ZT_INVALID, rule, offset);
+    bytes_free(&file->before);
+    bytes_free(&file->after);
+}
+
+/* Version 1.0 has a length of two bytes, 2.0 of four: the dictionary would begin past the end. */
+static void open_refuses_an_npy_header_that_shrinks(void **state)
+{
+    struct changing_file file;
+    struct bytes npy = {NULL, 0};
+
+    (void)state;
+    bytes_append(&npy, "\x93NUMPY\1\0\1\0\n", 11);
+    begin(&file, &npy);
+    file.after.at[6] = 2;
+    assert_refused(&file, "npy §Header HeaderBounds", 8);
+    bytes_free(&npy);
+}
+
+/* --- snapshots of one string and one tensor --- */
+
+#define OFFSETS_AT 40
+#define RECORD_AT  57
+#define DATA_TAG   89
+
+static void append_words(struct bytes *bytes, const uint32_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bytes_append_u32(bytes, words[i]);
+}
+
+static struct bytes make_snapshot(void)
+{
+    /* Version, date, checksum, reserved, counts of metadata and tensors. */
+    static const uint32_t header[] = {100, 0, 0, 0, 0, 0, 1};
+    /* Rank and dtype, name, elements, offset, shape. */
+    static const uint32_t record[] = {1, 0, 2, 0, 0, 0, 2, 0};
+    static const uint32_t strings[] = {1, 0, 1};
+    struct bytes bytes = {NULL, 0};
+
+    bytes_append(&bytes, "MAG!", 4);
+    append_words(&bytes, header, 7);
+    bytes_append(&bytes, "SRP!", 4);
+    append_words(&bytes, strings, 3);
+    bytes_append(&bytes, "wMDT!DSC!", 9);
+    assert_int_equal(bytes.length, RECORD_AT);
+    append_words(&bytes, record, 8);
+    assert_int_equal(bytes.length, DATA_TAG);
+    bytes_append(&bytes, "BUF!\0\0\0\0\0\0\0\0", 12);
+    return bytes;
+}
+
+/* The first reading gives the checksum that the second one's bytes have. */
+static void seal(struct changing_file *file)
+{
+    zt_store_le32(file->before.at + 16, zt_crc32c(0, file->after.at + 20, DATA_TAG - 20));
+}
+
+static void open_reads_the_snapshot_unless_it_changes(void **state)
+{
+    struct bytes snapshot = make_snapshot();
+    struct changing_file file;
+    struct zt_model *model = NULL;
+
+    (void)state;
+    begin(&file, &snapshot);
+    seal(&file);
+    assert_int_equal(zt_model_open(&file.source, &model, NULL), ZT_OK);
+    assert_int_equal(model->object_count, 1);
+    zt_model_free(model);
+    bytes_free(&file.before);
+    bytes_free(&file.after);
+    bytes_free(&snapshot);
+}
+
+static void open_refuses_a_snapshot_whose_strings_grow(void **state)
+{
+    struct bytes snapshot = make_snapshot();
+    struct changing_file file;
+
+    (void)state;
+    begin(&file, &snapshot);
+    zt_store_le32(file.after.at + OFFSETS_AT + 4, 60000);
+    seal(&file);
+    assert_refused(&file, "mag §Snapshot Strings", OFFSETS_AT + 4);
+    bytes_free(&snapshot);
+}
+
+static void open_refuses_a_snapshot_whose_records_grow(void **state)
+{
+    struct bytes snapshot = make_snapshot();
+    struct changing_file file;
+
+    (void)state;
+    begin(&file, &snapshot);
+    file.after.at[RECORD_AT] = 63;
+    seal(&file);
+    assert_refused(&file, "mag §Snapshot Section", RECORD_AT);
+    bytes_free(&snapshot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_refuses_an_npy_header_that_shrinks),
+        cmocka_unit_test(open_reads_the_snapshot_unless_it_changes),
+        cmocka_unit_test(open_refuses_a_snapshot_whose_strings_grow),
+        cmocka_unit_test(open_refuses_a_snapshot_whose_records_grow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
