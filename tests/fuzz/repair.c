@@ -1,4 +1,4 @@
-/* Hashes and positions put right in a file that the fuzzer has changed. */
+/* Repairing the hashes and positions of a file that the fuzzer has changed. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -6,12 +6,6 @@
 #include "base/little_endian.h"
 #include "formats/mag.h"
 #include "zt/digest.h"
-
-static void put(uint8_t *bytes, uint64_t value, unsigned width)
-{
-    for (unsigned i = 0; i < width; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
-}
 
 /* --- zTensor 2: the manifest reaches to the footer, which holds its hash --- */
 
@@ -31,8 +25,8 @@ bool fuzz_repair_zt2(uint8_t *bytes, size_t length)
 
     if (offset > end)
         return false;
-    put(footer + 8, end - offset, 8);
-    put(footer + 16, zt_xxh3(bytes + offset, (size_t)(end - offset)), 8);
+    zt_store_le64(footer + 8, end - offset);
+    zt_store_le64(footer + 16, zt_xxh3(bytes + offset, (size_t)(end - offset)));
     return true;
 }
 
@@ -45,8 +39,8 @@ static bool repair_snapshot(uint8_t *bytes, size_t length)
 {
     for (size_t at = length - 4; at > MAG_SNAPSHOT_HEAD_BYTES; at--) {
         if (memcmp(bytes + at, "BUF!", 4) == 0) {
-            put(bytes + M3_CHECKSUM_AT, zt_crc32c(0, bytes + M3_COVERED_FROM, at - M3_COVERED_FROM),
-                4);
+            zt_store_le32(bytes + M3_CHECKSUM_AT,
+                          zt_crc32c(0, bytes + M3_COVERED_FROM, at - M3_COVERED_FROM));
             return true;
         }
     }
@@ -65,8 +59,8 @@ static bool repair_records(uint8_t *bytes, size_t length, const struct mag_layou
                mag_records_measure(layout, &header, source, &end, NULL) == ZT_OK;
     zt_source_close(source);
     if (is_whole)
-        put(bytes + MAG_CHECKSUM_AT,
-            zt_crc32c(0, bytes + MAG_CHECKSUM_AT + 4, (size_t)end - MAG_CHECKSUM_AT - 4), 4);
+        zt_store_le32(bytes + MAG_CHECKSUM_AT,
+                      zt_crc32c(0, bytes + MAG_CHECKSUM_AT + 4, (size_t)end - MAG_CHECKSUM_AT - 4));
     return is_whole;
 }
 
@@ -99,7 +93,7 @@ static void repair_records_of_zip(uint8_t *bytes, size_t directory, size_t lengt
     size_t record = directory;
 
     while (record + RECORD_BYTES <= length && local < directory) {
-        put(bytes + record + 42, local, 4);
+        zt_store_le32(bytes + record + 42, (uint32_t)local);
         local = find(bytes, local + 4, directory, "PK\3\4");
         record = find(bytes, record + 4, length, "PK\1\2");
     }
@@ -112,8 +106,8 @@ bool fuzz_repair_zip(uint8_t *bytes, size_t length)
 
     if (end + END_BYTES > length)
         return false;
-    put(bytes + end + 12, end - directory, 4);
-    put(bytes + end + 16, directory, 4);
+    zt_store_le32(bytes + end + 12, (uint32_t)(end - directory));
+    zt_store_le32(bytes + end + 16, (uint32_t)directory);
     repair_records_of_zip(bytes, directory, end);
     return true;
 }

@@ -7,15 +7,6 @@
 #include "cbor_text.h"
 #include "support.h"
 
-static void append_le64(struct zt_buffer *buffer, uint64_t value)
-{
-    uint8_t bytes[8];
-
-    for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
-    zt_buffer_append(buffer, bytes, sizeof(bytes));
-}
-
 void container_make_bytes(struct container *container, enum container_version version,
                           size_t data_length, const struct zt_buffer *manifest)
 {
@@ -34,7 +25,7 @@ void container_make_bytes(struct container *container, enum container_version ve
     container->manifest_length = manifest->length;
     container->mark = ZT_NO_OFFSET;
     zt_buffer_append(&file, manifest->bytes, manifest->length);
-    append_le64(&file, manifest->length);
+    zt_buffer_append_le64(&file, manifest->length);
     if (version == CONTAINER_ZT1)
         zt_buffer_append(&file, "ZTEN1000", 8);
     assert_false(file.failed);
@@ -64,8 +55,7 @@ enum zt_status container_open(const struct container *container, size_t length,
                               struct zt_model **out_model, struct zt_error *error)
 {
     struct zt_source *source;
-    /* A copy of exactly that length, so that a sanitizer sees the first byte that is read past
-     * it. */
+    /* A copy of exactly that length, so that a sanitizer sees a read past its end. */
     uint8_t *bytes = malloc(length > 0 ? length : 1);
     enum zt_status status;
 
@@ -78,6 +68,17 @@ enum zt_status container_open(const struct container *container, size_t length,
     return status;
 }
 
+struct zt_model *container_model(const struct container *container)
+{
+    struct zt_model *model = NULL;
+    struct zt_error error;
+
+    zt_error_clear(&error);
+    if (container_open(container, container->length, &model, &error) != ZT_OK)
+        fail_msg("%s: %s", error.rule != NULL ? error.rule : "no rule", error.message);
+    return model;
+}
+
 void container_assert_refused(const struct container *container, const char *rule, uint64_t offset)
 {
     struct zt_model *model = NULL;
@@ -87,7 +88,7 @@ void container_assert_refused(const struct container *container, const char *rul
     container_open(container, container->length, &model, &error);
     zt_model_free(model);
     if (error.rule == NULL || strcmp(error.rule, rule) != 0)
-        print_error("wanted rule %s: %s\n", rule, error.message);
+        print_error("expected rule %s: %s\n", rule, error.message);
     assert_failure(&error, ZT_INVALID, rule, offset);
     assert_null(model);
 }

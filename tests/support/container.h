@@ -32,9 +32,12 @@ void container_make_bytes(struct container *container, enum container_version ve
                           size_t data_length, const struct zt_buffer *manifest);
 void container_free(struct container *container);
 
-/* Opens the first length bytes of the file, whatever they are. They must outlive the call only. */
+/* Opens a copy of the first length bytes of the file. */
 enum zt_status container_open(const struct container *container, size_t length,
                               struct zt_model **out_model, struct zt_error *error);
+
+/* Opens the whole file; fails the running test if it does not open. */
+struct zt_model *container_model(const struct container *container);
 
 /* Fails the running test unless the whole file is refused by that rule at that offset, with
  * ZT_INVALID. */

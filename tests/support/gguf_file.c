@@ -73,3 +73,18 @@ void gguf_finish(struct gguf_file *file, unsigned alignment, size_t data_length,
     container->length = file->bytes.length;
     memset(file, 0, sizeof(*file));
 }
+
+void gguf_assert_refused(struct gguf_file *file, size_t data_length, const char *rule,
+                         uint64_t offset)
+{
+    struct container container = {0};
+
+    gguf_finish(file, 32, data_length, &container);
+    container_assert_refused(&container, rule, offset);
+    container_free(&container);
+}
+
+void gguf_append_text(void *context, const char *text, size_t length)
+{
+    strncat(context, text, length);
+}

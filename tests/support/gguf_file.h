@@ -29,4 +29,12 @@ void gguf_put_offset(struct gguf_file *file, uint64_t offset);
 void gguf_finish(struct gguf_file *file, unsigned alignment, size_t data_length,
                  struct container *container);
 
+/* Finishes the file with an alignment of 32, and fails the running test unless it is refused by that
+ * rule at that offset. */
+void gguf_assert_refused(struct gguf_file *file, size_t data_length, const char *rule,
+                         uint64_t offset);
+
+/* Appends to the C string at context, for zt_attributes_write_json. */
+void gguf_append_text(void *context, const char *text, size_t length);
+
 #endif

@@ -4,18 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/little_endian.h"
 #include "cbor_text.h"
 #include "formats/formats.h"
 #include "support.h"
 #include "zt/digest.h"
 
 static const uint8_t magic[8] = {0x89, 'Z', 'T', '2', '\r', '\n', 0x1a, '\n'};
-
-static void put_number(uint8_t *bytes, uint64_t value, unsigned width)
-{
-    for (unsigned i = 0; i < width; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-}
 
 void zt2_file_make(struct zt2_file *file, uint64_t manifest_offset, const char *manifest)
 {
@@ -33,9 +28,9 @@ void zt2_file_make(struct zt2_file *file, uint64_t manifest_offset, const char *
     if (encoded.length > 0)
         memcpy(file->bytes + manifest_offset, encoded.bytes, encoded.length);
     footer = file->bytes + file->length - ZT2_FILE_FOOTER;
-    put_number(footer, manifest_offset, 8);
-    put_number(footer + 8, encoded.length, 8);
-    put_number(footer + 24, 2, 4);
+    zt_store_le64(footer, manifest_offset);
+    zt_store_le64(footer + 8, encoded.length);
+    zt_store_le32(footer + 24, 2);
     memcpy(footer + 32, magic, sizeof(magic));
     zt_buffer_free(&encoded);
     zt2_file_seal(file);
@@ -45,8 +40,8 @@ void zt2_file_seal(struct zt2_file *file)
 {
     size_t length = file->length - ZT2_FILE_FOOTER - (size_t)file->manifest_offset;
 
-    put_number(file->bytes + file->length - 24,
-               zt_xxh3(file->bytes + file->manifest_offset, length), 8);
+    zt_store_le64(file->bytes + file->length - 24,
+                  zt_xxh3(file->bytes + file->manifest_offset, length));
 }
 
 void zt2_file_free(struct zt2_file *file)
@@ -102,7 +97,7 @@ void zt2_text_refused(const char *manifest, const char *rule, struct zt_error *e
     zt2_file_free(&file);
     if (status != ZT_INVALID || error->rule == NULL || strcmp(error->rule, rule) != 0 ||
         error->offset != mark)
-        print_message("%s\n -> %s at +%d, wanted at +%d: %s\n", manifest,
+        print_message("%s\n -> %s at +%d, expected at +%d: %s\n", manifest,
                       error->rule != NULL ? error->rule : "no rule",
                       (int)(error->offset - ZT2_MANIFEST_AT), (int)(mark - ZT2_MANIFEST_AT),
                       error->message);

@@ -12,13 +12,10 @@
 static struct zt_model *opened(const char *manifest)
 {
     struct container container = {0};
-    struct zt_model *model = NULL;
-    struct zt_error error;
+    struct zt_model *model;
 
     container_make(&container, CONTAINER_ZT01, 128, manifest);
-    if (container_open(&container, container.length, &model, &error) != ZT_OK)
-        print_error("%s: %s\n", error.rule != NULL ? error.rule : "no rule", error.message);
-    assert_non_null(model);
+    model = container_model(&container);
     container_free(&container);
     return model;
 }

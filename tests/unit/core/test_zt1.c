@@ -21,13 +21,10 @@ static struct zt_model *opened(enum container_version version, size_t data_lengt
                                const char *manifest)
 {
     struct container container = {0};
-    struct zt_model *model = NULL;
-    struct zt_error error;
+    struct zt_model *model;
 
     container_make(&container, version, data_length, manifest);
-    if (container_open(&container, container.length, &model, &error) != ZT_OK)
-        print_error("%s: %s\n", error.rule != NULL ? error.rule : "no rule", error.message);
-    assert_non_null(model);
+    model = container_model(&container);
     container_free(&container);
     return model;
 }
