@@ -1,4 +1,4 @@
-"""A ztserve of its own for a test: started on a free port, spoken to from outside, stopped with its exit status told."""
+"""A ztserve for one test: started on a free port, used from outside, stopped with its exit status returned."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""ls, verify, check-config and what belongs to no command, run as a person would."""
+"""ls, verify, check-config and options without a command, run as a person would."""
 
 import json
 import os
@@ -143,7 +143,7 @@ def test_ls_json_is_the_manifest(ztserve, write):
     assert ztserve("ls", "--json", path).output == result.output
 
 
-def test_ls_escapes_what_a_terminal_would_obey(ztserve, write):
+def test_ls_escapes_terminal_controls(ztserve, write):
     name = "a\x1b[2J\n\u202eb\x9bc"
     result = ztserve("ls", write("model.zt", zt1({name: dense(b"1")})))
     assert result.status == 0
@@ -169,7 +169,7 @@ def test_ls_of_a_bad_file_says_why(ztserve, write):
     assert "bad.zt: " in result.errors
 
 
-def test_ls_of_what_is_not_there_fails(ztserve, tmp_path):
+def test_ls_of_a_missing_file_fails(ztserve, tmp_path):
     result = ztserve("ls", tmp_path / "absent.zt")
     assert result.status == 1
     assert "absent.zt" in result.errors
@@ -247,7 +247,7 @@ def test_verify_checks_content_rules(ztserve, write):
 
 
 @pytest.mark.parametrize("digest", [None, "sha256"])
-def test_verify_decodes_what_no_digest_covers(ztserve, write, digest):
+def test_verify_decodes_components_without_a_digest(ztserve, write, digest):
     made = dense_encoded(pattern(100), b"no zstd frame at all", "zstd", digest=digest)
     result = ztserve("verify", write("bad.zt", zt1({"w": made})))
     assert result.status == 1
@@ -263,7 +263,7 @@ def test_verify_decodes_what_no_digest_covers(ztserve, write, digest):
     ],
     ids=["digest", "encoding", "type"],
 )
-def test_verify_says_what_it_cannot_judge(ztserve, write, made, words):
+def test_verify_names_components_that_it_cannot_check(ztserve, write, made, words):
     result = ztserve("verify", write("odd.zt", zt1({"w": made})))
     assert result.status == 0
     assert len(result.lines) == 1
@@ -286,7 +286,7 @@ def test_verify_knows_a_data_shard(ztserve, write):
 
 
 def shard_and_model(weights=WEIGHTS, **stated):
-    """A data shard, and a model whose one part lies in it. `weights`: what the part's digest is of."""
+    """A data shard, and a model whose only part is in it. `weights`: the bytes that the part's digest covers."""
     shard = zt2_data_shard(WEIGHTS)
     made = dense_in_shard("rest", shard.offsets[0], weights, "f32", [2, 3], digest="xxh3")
     return shard, zt2({"w": made}, fields={"shards": {"rest": {**shard_entry(shard), **stated}}})
@@ -352,7 +352,7 @@ def test_a_container_in_the_shard_s_place_is_the_shard_whatever_its_bytes(ztserv
 
 
 @pytest.mark.parametrize("wrong", [lambda shard: shard + b"\0", lambda shard: b"\0" + shard[1:]], ids=["size", "magic"])
-def test_verify_looks_past_what_cannot_be_the_shard(ztserve, write, wrong):
+def test_verify_skips_files_that_cannot_be_the_shard(ztserve, write, wrong):
     shard, model = shard_and_model()
     write("m-rest.zt", wrong(shard))
     write("z.zt", shard)
@@ -368,7 +368,7 @@ def test_verify_looks_past_a_folder_in_the_shard_s_place(ztserve, write, tmp_pat
     assert result.status == 0, result.errors
 
 
-def test_verify_says_what_is_wrong_with_a_file_in_a_shard_s_place(ztserve, write):
+def test_verify_reports_the_fault_of_a_file_under_the_name_of_a_shard(ztserve, write):
     shard, model = shard_and_model()
     write("m-rest.zt", b"\0" + shard[1:])
     result = ztserve("verify", write("m.zt", model))
@@ -446,7 +446,7 @@ def test_verify_canonical_wants_the_canonical_form(ztserve, write):
     assert "only zTensor 2 has a canonical form" in older.errors
 
 
-def test_verify_of_what_is_no_container_fails(ztserve, write, tmp_path):
+def test_verify_of_other_content_fails(ztserve, write, tmp_path):
     for data in (b"", b"\n", b"hello world, this is some text", bytes(5000)):
         result = ztserve("verify", write("text.zt", data))
         assert result.status == 1
@@ -460,7 +460,7 @@ def test_verify_counts_a_single_byte_as_one(ztserve, write):
     assert "(2 bytes)" in ztserve("verify", write("two", b"xx")).errors
 
 
-def test_verify_says_what_is_no_regular_file(ztserve, tmp_path):
+def test_verify_reports_a_file_that_is_not_regular(ztserve, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     result = ztserve("verify", tmp_path / "pipe")
     assert (result.status, result.errors) == (1, f"{tmp_path / 'pipe'}: bad: not a regular file\n")
@@ -491,7 +491,7 @@ def test_verify_agrees_with_the_expected_outcomes(ztserve, corpus):
 # --- check-config ---
 
 
-def test_check_config_prints_what_is_in_force(ztserve, write):
+def test_check_config_prints_the_resulting_settings(ztserve, write):
     path = write("c.json", b'{"listen": "127.0.0.1:9000", "upload": {"max_bytes": 5}}')
     result = ztserve("check-config", path)
     assert result.status == 0, result.errors

@@ -1,4 +1,4 @@
-"""convert, run as a person would: what comes out, what is refused, and what a failure leaves behind."""
+"""convert, run as a person would: its output, its refusals, and what a failure leaves behind."""
 
 import hashlib
 import io
@@ -388,7 +388,7 @@ def test_a_name_with_a_nul_is_shown_whole_in_a_refusal(fails, write, target):
     assert line.endswith('[object "left\\u0000right"]\n')
 
 
-def test_npy_tells_which_name_it_drops(ztserve, write, tmp_path):
+def test_npy_reports_the_name_that_it_drops(ztserve, write, tmp_path):
     source = write("a.zt", zt1({"layer\n1": dense(WEIGHTS, "f32", [6])}))
     result = ztserve("convert", source, tmp_path / "a.npy")
     line = f'{tmp_path / "a.npy"}: the name of the object, "layer\\u000a1", is lost, since NPY cannot hold it\n'
@@ -460,7 +460,7 @@ def test_the_umask_holds(convert, write):
     assert stat.S_IMODE(out.stat().st_mode) == 0o640
 
 
-def test_what_is_no_regular_file_is_not_replaced(ztserve, write, tmp_path):
+def test_a_file_that_is_not_regular_is_not_replaced(ztserve, write, tmp_path):
     source = write("a.zt", zt1(PLAIN))
     for out in (tmp_path, "/dev/null"):
         result = ztserve("convert", source, out, "--to", "zt")
@@ -533,7 +533,7 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
 
 
 def peak_kib(process):
-    """The most memory that a process held, told while it runs."""
+    """The peak memory of a running process."""
     peak = 0
     while process.poll() is None:
         with open(f"/proc/{process.pid}/status", encoding="ascii") as status:

@@ -1,4 +1,4 @@
-"""ls and verify over every format: what a table says of each, and which damage is found in which."""
+"""ls and verify over every format: the table of each, and the damage found in each."""
 
 import json
 
@@ -9,7 +9,7 @@ from neighbours import deflated_npz, gguf, mag, npy, npz, safetensors
 
 # Zeros and ones: all of them can hold those.
 DATA = bytes(index % 3 % 2 for index in range(3000))
-# A file, how its format is told, and the row of its one component.
+# A file, the label of its format, and the row of its one component.
 FORMATS = {
     "zt 0.1": (zt01({"w": dense(DATA)}), "zt 0.1.0", "w data dense u8 [3000] 3000 raw sha256"),
     "zt 1.0": (zt10({"w": dense(DATA)}), "zt 1.0", "w data dense u8 [3000] 3000 raw sha256"),
@@ -26,7 +26,7 @@ KINDS = pytest.mark.parametrize("kind", FORMATS)
 
 @pytest.fixture
 def write(tmp_path):
-    """Under a name that says nothing: formats are told by content."""
+    """Under a name without an extension: the content decides the format."""
 
     def write_file(data, name="file"):
         path = tmp_path / name
@@ -37,20 +37,20 @@ def write(tmp_path):
 
 
 @KINDS
-def test_ls_tells_format_and_component(ztserve, write, kind):
-    file, told, row = FORMATS[kind]
+def test_ls_shows_format_and_component(ztserve, write, kind):
+    file, label, row = FORMATS[kind]
     result = ztserve("ls", write(file))
     assert (result.status, result.errors) == (0, "")
     assert result.lines[1].split() == row.split()
     assert result.lines[2].startswith("1 object, 1 component, ")
-    assert result.lines[2].endswith(f", {told}")
+    assert result.lines[2].endswith(f", {label}")
 
 
 @KINDS
-def test_ls_json_tells_format_and_version(ztserve, write, kind):
-    file, told, row = FORMATS[kind]
+def test_ls_json_shows_format_and_version(ztserve, write, kind):
+    file, label, row = FORMATS[kind]
     shown = json.loads(ztserve("ls", "--json", write(file)).output)
-    assert [shown["source"]["format"], shown["source"]["version"]] == (told + " ").split(" ")[:2]
+    assert [shown["source"]["format"], shown["source"]["version"]] == (label + " ").split(" ")[:2]
     name, role, layout, dtype = row.split()[:4]
     made = shown["objects"][name]
     assert (made["format"], made["shape"]) == (layout, [3000])
@@ -61,12 +61,12 @@ def test_ls_json_tells_format_and_version(ztserve, write, kind):
 
 @KINDS
 def test_verify_says_ok(ztserve, write, kind):
-    file, told, row = FORMATS[kind]
+    file, label, row = FORMATS[kind]
     path = write(file)
     result = ztserve("verify", path)
     assert (result.status, result.errors) == (0, "")
     counts = "0 verified, 1 without digest" if row.endswith("-") else "1 verified, 0 without digest"
-    assert result.output == f"{path}: ok ({told}, 1 object, 1 component, {counts})\n"
+    assert result.output == f"{path}: ok ({label}, 1 object, 1 component, {counts})\n"
 
 
 @KINDS
@@ -107,7 +107,7 @@ def test_verify_finds_every_flipped_byte_of_a_deflated_entry(ztserve, write):
         assert ztserve("verify", write(flipped(file, place))).status == 1, place
 
 
-def test_verify_finds_what_is_no_boolean(ztserve, write):
+def test_verify_finds_invalid_booleans(ztserve, write):
     result = ztserve("verify", write(mag(b"\0\1\2")))
     assert result.status == 1
     assert "[mag §Data LayoutData" in result.errors
@@ -120,10 +120,10 @@ def test_verify_finds_a_flipped_byte_among_the_records_of_a_mag(ztserve, write):
 
 
 def test_canonical_form_is_asked_of_no_other_format(ztserve, write):
-    for file, told, _ in FORMATS.values():
+    for file, label, _ in FORMATS.values():
         result = ztserve("verify", "--canonical", write(file))
         assert result.status == 1
-        assert ("only zTensor 2 has a canonical form" in result.errors) == (told != "zt 2")
+        assert ("only zTensor 2 has a canonical form" in result.errors) == (label != "zt 2")
 
 
 def test_ls_shows_quantized_tensors(ztserve, write):
@@ -153,7 +153,7 @@ def test_golden_mag_files_are_shown_and_found_good(ztserve, corpus):
         assert ": ok (mag 1, " in results[2].output
 
 
-def test_golden_mag_of_the_first_release_holds_what_was_put_into_it(ztserve, corpus):
+def test_golden_mag_of_the_first_release_holds_its_tensors(ztserve, corpus):
     path = corpus / "golden" / "mag" / "magnetron-0.1.2.mag"
     if not path.is_file():
         pytest.skip("skipped: the corpus has no such file")

@@ -1,4 +1,4 @@
-"""verify tells what is wrong but harmless, ranges that nothing refers to and padding, and calls the file good."""
+"""verify reports harmless faults (unreferenced ranges, padding that is not zero) and still accepts the file."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_clean_ztensor_files_get_no_note(noted, make):
 
 
 @pytest.mark.parametrize("make", [zt01, zt1, zt2])
-def test_padding_that_is_not_zero_is_told(noted, make):
+def test_padding_that_is_not_zero_is_reported(noted, make):
     assert noted(with_byte(make({"a": dense(DATA)}), 9, 0xAB)) == "; padding: not zero at 9"
 
 
@@ -49,13 +49,13 @@ def test_further_padding_is_counted(noted):
     assert noted(with_byte(with_byte(file, 8, 1), 4096 + 100, 1)) == "; padding: not zero at 8 (and 1 more)"
 
 
-def test_an_earlier_generation_is_told(noted):
+def test_an_earlier_generation_is_reported(noted):
     earlier = zt2({"a": dense(DATA)})
     assert noted(zt2({"b": dense(DATA)}, after=earlier)).startswith("; unreferenced: ")
 
 
 @pytest.mark.parametrize("make", [gguf, mag])
-def test_bytes_after_the_last_tensor_are_told(noted, make):
+def test_bytes_after_the_last_tensor_are_reported(noted, make):
     file = make(DATA)
     assert noted(file + b"abc") == f"; unreferenced: 3 bytes at {len(file)}"
 
@@ -65,7 +65,7 @@ def test_one_byte_is_no_bytes(noted):
     assert noted(file + b"a") == f"; unreferenced: 1 byte at {len(file)}"
 
 
-def test_both_kinds_are_told(noted):
+def test_both_kinds_are_reported(noted):
     file = zt2({"a": dense(DATA[:100])}, after=with_byte(zt2({"b": dense(DATA)}), 20, 1))
     note = noted(file)
     assert note.startswith("; unreferenced: ")

@@ -1,4 +1,4 @@
-"""serve as a program: what it refuses, what it says, and how it ends."""
+"""serve as a program: its refusals, its output, and how it ends."""
 
 import http.client
 import json
@@ -86,7 +86,7 @@ def test_a_root_that_may_not_be_read_is_refused(ztserve, tmp_path):
     assert "ermission denied" in result.errors
 
 
-def test_an_address_in_use_is_told(ztserve, tmp_path):
+def test_an_address_in_use_is_reported(ztserve, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         result = ztserve("serve", "--root", tmp_path, "--listen", address)
@@ -112,7 +112,7 @@ def test_serve_says_where_it_is(start_server, tmp_path):
     assert get(server, "/readyz")[0].status == 200
 
 
-def test_serve_tells_root_and_address_on_one_line(start_server, tmp_path):
+def test_serve_prints_root_and_address_on_one_line(start_server, tmp_path):
     server = start_server(tmp_path)
     server.stop()
     assert SERVING.match(f"ztserve: serving {tmp_path} on {server.url}")
@@ -242,7 +242,7 @@ def test_an_open_download_is_finished_while_draining(start_server, tmp_path, big
     assert server.wait() == 0
 
 
-def test_an_open_connection_is_told_while_draining(start_server, tmp_path):
+def test_an_open_connection_is_told_to_close_while_draining(start_server, tmp_path):
     server = start_server(tmp_path)
     connection = http.client.HTTPConnection(server.host, server.port, timeout=WAIT_S)
     get(server, "/healthz", connection)
@@ -266,7 +266,7 @@ def test_a_second_signal_cuts_at_once(start_server, tmp_path, big):
     download.socket.close()
 
 
-def test_what_runs_past_the_time_to_drain_is_cut(start_server, tmp_path, big):
+def test_requests_that_outlast_the_drain_are_cut(start_server, tmp_path, big):
     server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_S": "1"})
     download = SlowDownload(server)
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""A CBOR encoder (RFC 8949) of the tests' own: what it writes is decided here, byte by byte, by no code of the server.
+"""A CBOR encoder (RFC 8949) of the tests' own, byte by byte and without any code of the server.
 
 Heads are the shortest, floats the narrowest that hold the value, maps keep the order of the dict unless told to sort:
 the deterministic encoding that zTensor 2 demands. What is deliberately wrong or unusual goes in as `Raw`.

@@ -32,7 +32,7 @@ WIDTHS = {
 
 @dataclass
 class Component:
-    """One component: the bytes as they are stored, and what the manifest says of them."""
+    """One component: its stored bytes, and its entry in the manifest."""
 
     stored: bytes
     dtype: str = "u8"

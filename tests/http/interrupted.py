@@ -1,4 +1,4 @@
-"""Uploads of every kind that may end at any moment, and know what was promised to them until then.
+"""Uploads of every kind that may be cut off at any moment, and that know what had been acknowledged by then.
 
 Each runs in a thread of its own against a server that is about to be killed (or whose disk fails), remembers what was
 acknowledged, and can afterwards say whether the server kept its word, and go on where it stood.
@@ -63,7 +63,7 @@ class Interrupted:
         return {"w": self.data}
 
     def assert_whole(self, server):
-        """The model is listed: all of it must be what was sent."""
+        """The listed model must equal what was sent."""
         for name, data in self.components().items():
             answer = get(server, f"/v1/models/{self.name}/objects/{name}/data")
             assert answer.status == 200, answer.body
@@ -125,7 +125,7 @@ class Resumable(Interrupted):
         self.offset += len(piece)
 
     def resume(self, server):
-        """Goes on from the offset that the server tells; nothing that was acknowledged may be missing."""
+        """Continues from the offset that the server reports; nothing that was acknowledged may be missing."""
         if self.path is None:
             return self.proceed(server)
         answer, _ = call(server, "HEAD", self.path, None, self.FIELDS, (200, 204, 404, 410))
@@ -181,7 +181,7 @@ class Written(Interrupted):
             assert get(server, f"/v1/models/{self.name}").status == 200, f"{self.path} is gone and nothing came of it"
             self.is_published = True
             return None
-        there = {name for name, told in json.loads(content).get("objects", {}).items() if told.get("components")}
+        there = {name for name, shown in json.loads(content).get("objects", {}).items() if shown.get("components")}
         assert self.acknowledged <= there or get(server, f"/v1/models/{self.name}").status == 200
         return self.proceed(server)
 
@@ -194,11 +194,11 @@ KINDS = [Whole, Resumable, Written]
 
 def uploads_in_progress(server):
     _, content = call(server, "GET", "/v1/uploads")
-    return {told["id"] for told in json.loads(content)["uploads"]}
+    return {upload["id"] for upload in json.loads(content)["uploads"]}
 
 
 def hidden_files(root):
-    """What is hidden below the root, but for what the server remembers; of kept uploads their ids."""
+    """Hidden files below the root, except for the server's state; an upload in progress is listed by its id."""
     found = set()
     for path in root.rglob("*"):
         parts = path.relative_to(root).parts

@@ -29,13 +29,13 @@ def read_calls(path):
 
 
 def position(calls, call, path):
-    """Where the last such call stands; -1 if there is none. A path may be a file's name alone."""
+    """The index of the last such call, or -1. A path may be just a file's name."""
     found = [index for index, made in enumerate(calls) if made.call == call and path in (made.path, made.path.name)]
     return found[-1] if found else -1
 
 
 class Disk:
-    """Follows the calls below a root, and knows what a power cut would take away at each moment.
+    """Follows the calls below a root, and knows what a power cut would lose at each moment.
 
     `faults` says which promises were made too early: a file that became visible before its bytes were synced, and a
     successful answer while bytes or names were not.

@@ -83,7 +83,7 @@ def test_whole_answers_are_not_cut(start):
 
 
 @pytest.mark.parametrize("before", [0, 300])
-def test_download_cut_by_its_client_tells_how_far_it_came(start, before):
+def test_a_download_cut_by_its_client_is_logged_with_the_bytes_sent(start, before):
     server = start()
     for path in (component_path("m", "w"), "/files/m.zt"):
         reset(begin_download(server, path, before))
@@ -91,7 +91,7 @@ def test_download_cut_by_its_client_tells_how_far_it_came(start, before):
         assert_download_cut(line, "client gone", line["total_bytes"])
 
 
-def test_download_cut_by_the_drain_tells_how_far_it_came(start):
+def test_a_download_cut_by_the_drain_is_logged_with_the_bytes_sent(start):
     server = start(ZTSERVE_DRAIN_S="0")
     connection = begin_download(server, component_path("m", "w"))
     server.signal(signal.SIGTERM)
@@ -100,14 +100,14 @@ def test_download_cut_by_the_drain_tells_how_far_it_came(start):
     assert_download_cut(request_line(server, component_path("m", "w")), "drain")
 
 
-def test_download_that_nobody_reads_is_cut_as_a_timeout(start):
+def test_a_download_that_is_not_read_is_cut_as_a_timeout(start):
     server = start(ZTSERVE_LIMITS_IDLE_TIMEOUT_S="1")
     connection = begin_download(server, component_path("m", "w"))
     assert_download_cut(request_line(server, component_path("m", "w")), "timeout")
     connection.close()
 
 
-def test_text_lines_tell_it_too(start):
+def test_text_lines_show_it_too(start):
     server = start("text")
     reset(begin_download(server, component_path("m", "w")))
     line = eventually(lambda: next((line for line in server.log_lines if "/objects/w" in line), None))
@@ -131,7 +131,7 @@ def test_stalled_upload_is_a_timeout(start):
     assert (line["done_bytes"], line["total_bytes"]) == (10, 1000)
 
 
-def test_upload_that_its_client_gave_up_is_told(start):
+def test_an_upload_abandoned_by_its_client_is_logged(start):
     server = start("json", "--writable")
     connection = upload(server, b"5\r\nabcde\r\n", "Transfer-Encoding: chunked")
     connection.close()
@@ -151,7 +151,7 @@ def test_header_that_does_not_end_is_a_timeout(start):
 
 
 @pytest.mark.parametrize("end", [socket.socket.close, reset])
-def test_header_that_its_client_did_not_end_is_told(start, end):
+def test_an_unfinished_header_is_logged(start, end):
     server = start()
     connection = connect(server)
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
@@ -163,7 +163,7 @@ def test_header_that_its_client_did_not_end_is_told(start, end):
 
 
 @pytest.mark.parametrize("field", ["Content-Length: abc", "Content-Length: 99999999999999999999", "Nonsense"])
-def test_what_the_library_refuses_is_logged_as_400(start, field):
+def test_requests_refused_by_the_library_are_logged_as_400(start, field):
     server = start()
     talk(server, f"POST /refused HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n".encode())
     line = request_line(server, "/refused")

@@ -76,7 +76,7 @@ def test_connections_are_admitted_again_when_others_close(server):
 
 
 def test_far_too_many_connections_are_closed(server):
-    """Those that are told so are bounded too."""
+    """The number of clients that are being refused is limited too."""
     with contextlib.ExitStack() as stack:
         answers = []
         for connection in connect_many(stack, server, LIMIT + 200):

@@ -1,6 +1,6 @@
 """Corrupt, truncated and hostile files: listed with their error, 422 with rule and offset, and the server goes on.
 
-Each must be told within moments and without memory, whatever it declares.
+Each must be reported within moments and in little memory, whatever it declares.
 """
 
 import time
@@ -102,7 +102,7 @@ def server(folder, share_server):
             [1 << 44],
             {"data": Component(frame, encoding="zstd", decoded=None, fields={"uncompressed_length": 1 << 44})},
         ),
-        "untold": Object([1000], {"data": Component(frame, encoding="zstd", states_length=False)}),
+        "unstated": Object([1000], {"data": Component(frame, encoding="zstd", states_length=False)}),
     }
     (folder / "bomb.zt").write_bytes(zt1(bombs))
     return share_server(folder)
@@ -115,7 +115,7 @@ def memory_bytes(server, name="VmRSS"):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_file_is_told_with_rule_and_offset(server, name):
+def test_a_hostile_file_is_listed_with_rule_and_offset(server, name):
     began = time.monotonic()
     problem = assert_problem(get(server, model_path(name)), 422, "invalid-model")
     assert time.monotonic() - began < MOMENT_S
@@ -141,7 +141,7 @@ def test_memory_stays_where_it_was(server):
     assert memory_bytes(server, "VmHWM") - before < GROWTH_BYTES
 
 
-@pytest.mark.parametrize("name", ["short", "huge", "untold"])
+@pytest.mark.parametrize("name", ["short", "huge", "unstated"])
 def test_zstd_bomb_is_refused_without_memory(server, name):
     began, before = time.monotonic(), memory_bytes(server)
     answer = get(server, component_path("bomb", name))

@@ -74,14 +74,14 @@ def test_heads_ranges_and_conditions(server):
 
 
 @pytest.mark.parametrize("model, name, data", [("m", "two", TWO), ("v2", "three", THREE)])
-def test_what_is_read_once_gets_a_name(server, model, name, data):
+def test_a_component_gets_a_blob_name_once_it_is_read(server, model, name, data):
     assert_problem(get(server, blob_path(data)), 404, "not-found")
     assert get(server, component_path(model, name), Range="bytes=0-0").status == 206
     answer = eventually(lambda: (found := get(server, blob_path(data))).status == 200 and found)
     assert answer.body == data and answer["Repr-Digest"] == repr_digest(data)
 
 
-def test_verification_finds_what_states_no_digest(server):
+def test_verification_finds_digests_that_the_file_does_not_state(server):
     data = pattern(900, seed=45)
     verify(server, "none")
     assert eventually(lambda: get(server, blob_path(data)).status == 200)

@@ -54,7 +54,7 @@ def test_declared_body_is_limited_to_the_byte(server, name, over, status):
 
 
 @pytest.mark.parametrize("host", ["a b", "a/b", "user@a", "a:b", "[::1", "a:80:80"])
-def test_host_that_is_none_is_400(server, host):
+def test_an_invalid_host_is_400(server, host):
     with connect(server) as connection:
         connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         received = read_until_closed(connection)

@@ -234,7 +234,7 @@ def test_weights_choose_the_form_of_a_component(server, field, coding):
     assert answer.fields.get("Content-Encoding") == coding and unpack(answer) == BIG
 
 
-def test_no_form_that_is_taken_is_406(server):
+def test_no_acceptable_form_is_406(server):
     assert_problem(ask_component(server, "plain", Accept_Encoding="gzip, identity;q=0"), 406, "not-acceptable")
     assert_problem(ask_component(server, "plain", Accept_Encoding="*;q=0"), 406, "not-acceptable")
 
@@ -262,7 +262,7 @@ def test_ranges_address_the_encoded_bytes(server):
 
 
 @pytest.mark.parametrize("query", ["?slice=0:2", "?shard=0/2", "?format=npy", "?representation=stored"])
-def test_what_is_asked_for_in_another_form_is_not_coded(server, query):
+def test_other_representations_are_not_encoded(server, query):
     answer = ask_component(server, "tensor", query=query, Accept_Encoding="zstd")
     assert answer.status == 200 and "Content-Encoding" not in answer.fields
     assert "Accept-Encoding" not in answer.fields.get("Vary", "")
@@ -293,7 +293,7 @@ def test_frames_that_state_another_length_are_not_passed_through(folder, server,
         (folder / "unequal.zt").unlink()
 
 
-def test_what_verification_found_broken_is_not_passed_through(start_server, tmp_path):
+def test_a_component_that_failed_verification_is_not_passed_through(start_server, tmp_path):
     broken = Component(zstd_frame(BIG), encoding="zstd", decoded=BIG[:100])
     (tmp_path / "m.zt").write_bytes(zt1({"t": Object([100], {"data": broken})}))
     server = start_server(tmp_path)
@@ -307,7 +307,7 @@ def test_digest_of_a_coded_answer_covers_the_coded_bytes(server):
     assert coded["Repr-Digest"] == f"sha-256=:{base64.b64encode(hashlib.sha256(coded.body).digest()).decode()}:"
 
 
-def test_what_is_too_large_to_decode_whole_goes_out_by_frames_or_coded(folder, server, share_server):
+def test_a_component_too_large_to_decode_whole_is_sent_by_frames_or_encoded(folder, server, share_server):
     other = share_server(folder, environment={"ZTSERVE_LIMITS_DECODED_BYTES": "100000"})
     path = component_path("packed", "plain")
     assert_problem(get(other, path), 422, "unsupported-encoding")

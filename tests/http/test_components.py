@@ -35,7 +35,7 @@ def data_of(dtype, count):
 
 
 def big_endian(dtype, count):
-    """(stored, served): what a big-endian 0.1 file holds, and what it means in little-endian order."""
+    """(stored, served): the bytes of a big-endian 0.1 file, and the same numbers in little-endian order."""
     served = pattern(WIDTHS[dtype] * count, seed=3)
     width = WIDTHS[dtype]
     stored = b"".join(served[at : at + width][::-1] for at in range(0, len(served), width))
@@ -177,7 +177,7 @@ def test_decoded_bytes_are_exact_and_ranges_address_them(server, model, name):
         assert part["ETag"] == whole["ETag"]
 
 
-def test_known_sha256_is_told_where_it_covers_what_is_sent(server):
+def test_a_known_sha256_is_sent_with_the_bytes_that_it_covers(server):
     assert component(server, "v2", "sha")["Repr-Digest"] == sha256_field(BIG)
     assert component(server, "v2", "sha", Range="bytes=5-9")["Repr-Digest"] == sha256_field(BIG)
     for model, name in (("special", "zstd"), ("v2", "raw"), ("v2", "seekable")):
@@ -218,7 +218,7 @@ def test_unknown_encoding_is_refused_but_there_as_stored(server, model, stored):
 
 
 @pytest.mark.parametrize("name", ["bad zstd", "long zstd"])
-def test_what_does_not_decode_is_never_served(server, name):
+def test_a_component_that_does_not_decode_is_never_served(server, name):
     answer = component(server, "special", name)
     assert_problem(answer, 500, "corrupt-component")
     assert component(server, "special", name, Range="bytes=0-0").status == 500
@@ -303,7 +303,7 @@ def test_raw_components_ignore_accept_encoding(server):
     assert "Content-Encoding" not in answer.fields
 
 
-def test_sha256_that_verification_found_is_told(server):
+def test_a_sha256_computed_by_verification_is_sent(server):
     assert verify(server, "v10")["state"] == "verified"
     eventually(lambda: component(server, "v10", "w").status == 200)
     assert component(server, "v10", "w").fields.get("Repr-Digest") in (None, sha256_field(pattern(64)))

@@ -79,8 +79,8 @@ def test_304_has_the_fields_that_200_would_have(server, path, tag):
         assert short.fields.get(name) == whole.fields.get(name), name
 
 
-def test_304_tells_the_length_of_200_or_none(server):
-    """RFC 9110 section 8.6; of what is decoded it may not be known yet."""
+def test_a_304_has_the_length_of_the_200_or_none(server):
+    """RFC 9110 section 8.6; the length of a decoded component may not be known yet."""
     for name in ("w", "z", "odd"):
         path = component_path("m", name)
         tag = head(server, path)["ETag"]
@@ -118,7 +118,7 @@ def test_old_forms_of_dates_are_understood(server, form):
 
 
 @pytest.mark.parametrize("value", ["yesterday", "", "0", "Tue, 14 Nov 2023 22:13:20", "Tue, 99 Nov 2023 22:13:20 GMT"])
-def test_dates_that_are_none_are_ignored(server, value):
+def test_invalid_dates_are_ignored(server, value):
     path = PATHS["component"]
     assert get(server, path, If_Modified_Since=value).status == 200
     assert get(server, path, If_Unmodified_Since=value).status == 200

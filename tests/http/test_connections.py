@@ -88,7 +88,7 @@ def test_query_of_thousands_of_parameters_is_read(server):
 
 @pytest.mark.parametrize("part", UNFINISHED)
 def test_client_that_left_in_the_middle_is_noticed(server, part):
-    """The end of what it sent arrives with the bytes, or right behind them."""
+    """The end of the stream arrives with the last bytes, or right after them."""
     get(server, "/healthz")
     time.sleep(0.2)
     before = descriptors(server)
@@ -123,7 +123,7 @@ def test_half_closed_client_gets_its_slow_answer(server):
 
 
 def read_head_exactly(connection):
-    """As read_head, without taking of what may be another answer."""
+    """As read_head, but reads nothing of the next answer."""
     received = b""
     while not received.endswith(b"\r\n\r\n"):
         received += connection.recv(1)

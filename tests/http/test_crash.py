@@ -1,4 +1,4 @@
-"""Killed at any moment, started again: what was acknowledged is there, what is listed is right, nothing else is left."""
+"""Killed at any moment and started again: acknowledged uploads are there, listed models are right, nothing else is left."""
 
 import os
 import random
@@ -43,7 +43,7 @@ def finish(server, uploads):
 
 
 def check_leftovers(server, root):
-    """Of what nobody can finish nothing may be left: only uploads that are listed, and so can be gone on with."""
+    """Only files of uploads that are listed, and can therefore be continued, may be left."""
     assert interrupted.hidden_files(root) <= interrupted.uploads_in_progress(server)
 
 

@@ -1,4 +1,4 @@
-"""DELETE /v1/models/{model}: what goes, what stays because others need it, and who is not disturbed."""
+"""DELETE /v1/models/{model}: which files go, which stay because others need them, and which requests go on."""
 
 import os
 import threading
@@ -71,7 +71,7 @@ def test_model_in_a_folder(server, folder, name):
 
 
 @pytest.mark.parametrize("bad", ["..", "a b", ".hidden", "a//b", "a" * 256])
-def test_name_that_is_none_is_400(server, bad):
+def test_an_invalid_name_is_400(server, bad):
     assert_problem(delete(server, bad), 400, "invalid-name")
 
 
@@ -173,7 +173,7 @@ def test_shard_that_is_a_model_itself_stays(server, folder, name):
     assert content_of(server, f"{name}-w") == pattern(1000)
 
 
-def test_data_shard_is_deleted_only_when_nobody_uses_it(server, folder, name):
+def test_a_data_shard_is_deleted_only_when_no_model_uses_it(server, folder, name):
     put_sharded(server, name)
     assert_problem(delete(server, f"{name}-w"), 409, "conflict")
     assert content_of(server, name) == pattern(1000)

@@ -1,4 +1,4 @@
-"""Repr-Digest and Content-Digest (RFC 9530) of what is read: known, remembered, and computed because they are wanted."""
+"""Repr-Digest and Content-Digest (RFC 9530) of answers: known, remembered, and computed on request."""
 
 import base64
 import hashlib
@@ -81,7 +81,7 @@ def test_random_ranges_on_one_connection(server):
             assert answer["Content-Digest"] == digest(answer.body)
 
 
-def test_digest_that_was_computed_is_told_to_all(start_server, tmp_path):
+def test_a_computed_digest_is_sent_to_every_client(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(zt1({"large": dense(DATA["large"])}))
     other = start_server(tmp_path, "--verify", "off")
     # A background run may know it already: then there is nothing to remember.
@@ -97,7 +97,7 @@ def test_digest_that_was_computed_is_told_to_all(start_server, tmp_path):
     ["sha-256=0", "sha-256", "sha-256=11", "sha-256=-1", "sha-256=1.5", "sha-256=:AA==:", "sha-256 = 10", "sha-256=10,",
      "SHA-256=10", "md5=10", "sha-512=0", "=", "", "sha-256=10, sha-256=0", "sha-256=10 sha-512=3", '"sha-256"=10'],
 )  # fmt: skip
-def test_what_is_no_wish_is_ignored(server, value):
+def test_an_invalid_want_digest_is_ignored(server, value):
     answer = get(server, path_of("page"), Range="bytes=1-9", Want_Content_Digest=value)
     assert (answer.status, answer.body) == (206, DATA["page"][1:10])
     assert "Content-Digest" not in answer.fields

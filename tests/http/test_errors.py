@@ -61,7 +61,7 @@ def test_unknown_parameters_are_ignored_whatever_they_hold(server):
 
 
 @pytest.mark.parametrize("method", ["BREW", "FROB", "get", "Get", "PROPFIND-X", "G"])
-def test_method_that_nobody_knows_is_501(server, method):
+def test_an_unknown_method_is_501(server, method):
     for path in ("/v1/models", "/nowhere"):
         assert_problem(ask(server, method, path), 501, "not-implemented")
 

@@ -155,7 +155,7 @@ def read_npz(data):
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("file", [*SOURCES, "two.zt", "sparse.zt"])
-def test_an_export_is_what_convert_makes(server, folder, tmp_path, file, kind):
+def test_an_export_equals_the_file_that_convert_makes(server, folder, tmp_path, file, kind):
     wanted = converted(folder / file, kind, tmp_path)
     model = file.rsplit(".", 1)[0]
     if wanted is None:
@@ -251,7 +251,7 @@ def test_a_tag_is_kept_over_a_restart_and_goes_with_the_file(start_server, tmp_p
     eventually(lambda: get(second, target("m", "zt2"), If_None_Match=tag).status == 200)
 
 
-def test_preconditions_do_not_hide_what_cannot_be_had(server):
+def test_preconditions_do_not_hide_refusals(server):
     fields = {"If-None-Match": "*"}
     assert_problem(ask(server, "GET", target("sparse", "npz"), fields), 422, "not-representable")
     assert_problem(ask(server, "GET", target("plain", "npz", match="x"), fields), 404, "object-not-found")
@@ -279,7 +279,7 @@ def test_globs_and_prefixes_select(server):
     assert set(read_safetensors(answer.body)) == {"none", "ünï/a"}
 
 
-def test_what_is_not_selected_cannot_be_in_the_way(server):
+def test_objects_that_are_not_selected_cannot_cause_a_refusal(server):
     whole = export(server, "sparse", "npz", match="w")
     assert read_npz(whole.body)["w"].tobytes() == BIG
 
@@ -347,7 +347,7 @@ def test_sharded_exports_state_right_digests(server, tmp_path, model):
             subprocess.run([PROGRAM, "verify", *options, made], check=True, capture_output=True)
 
 
-def test_what_does_not_divide_is_named(server):
+def test_an_object_that_does_not_divide_is_named(server):
     problem = assert_problem(get(server, target("plain", "zt", match="ints", shard="0/7")), 422, "shape-not-divisible")
     assert problem["object"] == "ints"
     problem = assert_problem(
@@ -371,7 +371,7 @@ def test_half_a_byte_is_not_cut(start_server, tmp_path):
     assert export(server, "f4", "zt", shard="0/3").status == 200
 
 
-def test_more_parts_than_there_are_numbers_are_not_told_as_another_number(server):
+def test_a_part_count_beyond_the_integers_is_not_reported_as_another_number(server):
     problem = assert_problem(
         get(server, target("plain", "zt", match="ints", shard=f"0/{1 << 64}")), 422, "shape-not-divisible"
     )
@@ -382,7 +382,7 @@ def test_more_parts_than_there_are_numbers_are_not_told_as_another_number(server
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "npz"])
-def test_what_the_target_cannot_hold_is_named(server, kind):
+def test_an_object_that_the_target_cannot_hold_is_named(server, kind):
     problem = assert_problem(get(server, target("sparse", kind)), 422, "not-representable")
     assert problem["object"] == "csr"
 
@@ -404,7 +404,7 @@ def test_content_that_only_the_target_forbids_is_named(start_server, tmp_path):
     assert problem["object"] == "csr" and problem["rule"]
 
 
-def test_encodings_that_nobody_knows_are_named(start_server, tmp_path):
+def test_an_unknown_encoding_is_named(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(zt1({"w": dense(BIG), "x": dense_encoded(b"12345678", b"????", "lz4")}))
     server = start_server()
     problem = assert_problem(get(server, target("m", "zt")), 422, "unsupported-encoding")
@@ -412,7 +412,7 @@ def test_encodings_that_nobody_knows_are_named(start_server, tmp_path):
     assert export(server, "m", "zt", match="w").status == 200
 
 
-def test_what_would_be_too_large_decoded_is_named(start_server, tmp_path):
+def test_a_component_too_large_to_decode_is_named(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(SOURCES["zstd.zt"])
     server = start_server(environment={"ZTSERVE_LIMITS_DECODED_BYTES": "65536"})
     problem = assert_problem(get(server, target("m", "zt", match="z*")), 422, "unsupported-encoding")
@@ -436,7 +436,7 @@ def test_corrupt_components_are_never_exported(start_server, tmp_path, kind, enc
 
 
 @pytest.mark.parametrize("digest", ["sha256", None])
-def test_streams_that_do_not_decode_are_told_before_the_first_byte(start_server, tmp_path, digest):
+def test_a_stream_that_does_not_decode_is_reported_before_the_first_byte(start_server, tmp_path, digest):
     broken = dense_encoded(BIG, zstd_frame(BIG)[:-5], "zstd", digest=digest)
     # More than workers read ahead of the header at most.
     (tmp_path / "m.zt").write_bytes(zt1({"a": dense(bytes(80 << 20), digest=None), "b": broken}))
@@ -446,7 +446,7 @@ def test_streams_that_do_not_decode_are_told_before_the_first_byte(start_server,
         assert problem["object"] == "b"
 
 
-def test_what_is_found_to_be_corrupt_later_is_not_exported(start_server, tmp_path):
+def test_a_component_found_corrupt_later_is_not_exported(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(zt1({"a": dense(BIG), "b": dense(BIG)}).flipped("b"))
     server = start_server(None, "--verify", "off")
     for kind in FORMATS:

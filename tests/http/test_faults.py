@@ -1,4 +1,4 @@
-"""A disk that fails in the middle of an upload: told to the client, nothing left, and the server goes on."""
+"""A disk that fails during an upload: the client gets an error, nothing is left, and the server keeps running."""
 
 import errno
 import os

@@ -24,7 +24,7 @@ SOON_S = 10
 
 @pytest.fixture(scope="module")
 def server(folder, share_server):
-    """Names of one letter, told apart by their beginning; none has data."""
+    """Names that differ in their beginning only; no object has data."""
     empty = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
     header = json.dumps({f"{index:06}{'a' * LETTERS}": empty for index in range(NAMES)}).encode()
     (folder / "many.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)

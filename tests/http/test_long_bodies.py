@@ -77,7 +77,7 @@ def test_pieces_of_any_size_make_the_same_file(server, folder, name, sizes):
     assert (folder / f"{name}.zt").read_bytes() == FILE
 
 
-def test_body_that_waits_for_100_continue_is_taken(server, folder, name):
+def test_a_body_that_waits_for_100_continue_is_accepted(server, folder, name):
     with connect(server) as connection:
         connection.sendall(head_of(model_path(name), len(FILE), "Expect: 100-continue"))
         assert read_exactly(connection, 25) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -107,7 +107,7 @@ def test_stated_digests_are_compared(server, folder, name, algorithm):
     assert put(server, name, FILE, Content_Digest=digest_field(algorithm, FILE)).status == 201
 
 
-def test_of_several_wrong_components_the_first_is_told(server, folder, name):
+def test_of_several_wrong_components_the_first_is_reported(server, folder, name):
     """Objects of a large file are hashed side by side."""
     datas = {f"w{i}": pattern(4 * MIB, seed=i) for i in range(8)}
     file = bytearray(zt1({key: dense(data) for key, data in datas.items()}))
@@ -134,7 +134,7 @@ def test_cut_body_leaves_nothing(server, folder, name, sent, reset):
     assert_absent(server, folder, name)
 
 
-def test_body_that_stops_coming_is_told_so(server, folder, name):
+def test_a_body_that_stops_is_answered_408(server, folder, name):
     with connect(server) as connection:
         connection.sendall(head_of(model_path(name), len(FILE)) + FILE[: 2 * MIB])
         assert read_head(connection)[0] == 408
@@ -142,8 +142,8 @@ def test_body_that_stops_coming_is_told_so(server, folder, name):
     assert_absent(server, folder, name)
 
 
-def test_body_that_stops_while_the_server_is_behind_is_told_so(server, name):
-    """The server reads nothing while it compresses what it has; from then on the client is waited for again."""
+def test_a_body_that_stops_while_the_server_is_behind_is_answered_408(server, name):
+    """The server does not read while it compresses; only after that does the client's time run."""
     upload = begin(server, name)
     target = upload.component_path("w", dtype="u8", shape=len(TANGLE), encoding="zstd", level=19)
     with connect(server) as connection:

@@ -121,7 +121,7 @@ def test_top_has_the_fields_of_the_contract(server, folder):
 @pytest.mark.parametrize(
     "model, version", [("v12", "1.2.0"), ("v11", "1.1.0"), ("v10", "1.0"), ("v01", "0.1.0"), ("v2", "2")]
 )
-def test_version_is_told(server, model, version):
+def test_the_version_is_shown(server, model, version):
     source = manifest(server, model)["source"]
     assert (source["format"], source["version"]) == ("zt", version)
 
@@ -153,7 +153,7 @@ def test_logical_type_stands_beside_the_storage_type(server):
     assert (component["dtype"], component["type"]) == ("u8", "f8_e4m3fn")
 
 
-def test_compressed_component_tells_both_lengths(server, built):
+def test_a_compressed_component_shows_both_lengths(server, built):
     component = manifest(server, "v12")["objects"]["packed"]["components"]["data"]
     assert component["encoding"] == "zstd"
     assert component["uncompressed_length"] == 4096

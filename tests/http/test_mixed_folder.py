@@ -67,7 +67,7 @@ def test_a_better_extension_that_comes_later_takes_over(start_server, tmp_path):
 
 
 def test_an_unreadable_file_shadows_all_the_same(start_server, tmp_path):
-    """Serving another file than the one that was meant would be a surprise; an error is none."""
+    """An error is better than silently serving another file of the name."""
     (tmp_path / "m.zt").write_bytes(FILES["zt"][:-1])
     (tmp_path / "m.safetensors").write_bytes(FILES["safetensors"])
     server = start_server(tmp_path)
@@ -78,7 +78,7 @@ def test_an_unreadable_file_shadows_all_the_same(start_server, tmp_path):
 
 @pytest.mark.parametrize("content", EXTENSIONS)
 @pytest.mark.parametrize("extension", EXTENSIONS)
-def test_content_tells_the_format(start_server, tmp_path, extension, content):
+def test_the_content_decides_the_format(start_server, tmp_path, extension, content):
     (tmp_path / f"m.{extension}").write_bytes(FILES[content])
     server = start_server(tmp_path)
     assert served(server, "m") == content

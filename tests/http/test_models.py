@@ -72,7 +72,7 @@ def test_longest_name_that_fits_is_listed(server):
 
 
 @pytest.mark.parametrize("name", ["leak", "leakdir/secret", "dangling", "pipe", "folder", "shard", "none", "plain"])
-def test_what_is_no_model_is_not_found(server, name):
+def test_a_file_that_is_not_a_model_is_not_found(server, name):
     assert_problem(get(server, model_path(name)), 404, "model-not-found")
 
 
@@ -81,7 +81,7 @@ def test_names_that_no_model_can_have_are_refused(server, name):
     assert_problem(get(server, model_path(name)), 400, "invalid-name")
 
 
-def test_entry_tells_what_the_contract_says(server, folder):
+def test_an_entry_has_the_documented_members(server, folder):
     (entry,) = listing(server, "?prefix=two")["models"]
     assert set(entry) == {"name", "format", "version", "size", "objects", "modified", "etag", "href"}
     assert (entry["name"], entry["format"], entry["version"]) == ("two", "zt", "2")
@@ -168,7 +168,7 @@ def test_head_equals_get(server):
         assert asked[name] == got[name]
 
 
-def test_shadowed_file_is_told_in_the_log_and_not_served(server):
+def test_a_shadowed_file_is_logged_and_not_served(server):
     eventually(lambda: any("shadow" in line and "safetensors" in line for line in server.log_lines))
     assert get(server, "/v1/models/a").json()["source"]["format"] == "zt"
 
@@ -193,7 +193,7 @@ def test_files_are_served_as_they_are(server, folder, path, data_of):
 @pytest.mark.parametrize(
     "path", [".hidden.zt", ".folder/inside.zt", "leak.zt", "leakdir/secret.zt", ".ztserve", "pipe.zt", "deep"]
 )
-def test_files_outside_of_what_may_be_seen_stay_unseen(server, path):
+def test_files_outside_the_root_are_not_served(server, path):
     answer = get(server, f"/files/{path}")
     assert answer.status in (400, 404), answer
     assert b"secret" not in answer.body or path.encode() in answer.body

@@ -1,4 +1,4 @@
-"""Starting, being asked how it is, reloading and stopping: what an operator meets."""
+"""Starting, health, reloading and stopping, as an operator sees them."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_health_readiness_and_version(server):
     assert version in run("--version").stdout
 
 
-def test_help_is_told(server):
+def test_help_is_printed(server):
     result = run("--help")
     assert result.returncode == 0
     for command in ("serve", "ls", "verify", "check-config"):
@@ -198,7 +198,7 @@ def test_sigterm_lets_a_download_finish_and_takes_no_new_connections(server):
     assert server.wait() == 0
 
 
-def test_open_connection_is_told_while_draining(server):
+def test_an_open_connection_is_told_to_close_while_draining(server):
     download = Paused(server)
     with Connection(server) as other, Connection(server) as third:
         assert other.ask("GET", "/readyz").status == 200

@@ -268,7 +268,7 @@ def test_shard_that_goes_makes_the_model_unreadable(start_server, tmp_path):
     eventually(lambda: content(server, "m") == DATA)
 
 
-def test_more_shards_than_are_served_are_told(start_server, tmp_path):
+def test_more_shards_than_are_served_are_reported(start_server, tmp_path):
     entry = {"size": 48, "digest": "xxh3:0000000000000000"}
     model = zt2({"own": dense(OWN)}, fields={"shards": {f"s{number}": entry for number in range(1025)}})
     problem = assert_problem(get(serve(start_server, tmp_path, m=model), model_path("m")), 422, "invalid-model")
@@ -303,7 +303,7 @@ def test_shard_of_another_size_is_refused(start_server, tmp_path):
     eventually(lambda: content(server, "m") == DATA)
 
 
-def test_what_is_said_of_a_missing_shard_follows_what_comes(server, tmp_path):
+def test_the_error_for_a_missing_shard_follows_the_files_that_arrive(server, tmp_path):
     publish(tmp_path / "m.zt", pair()[1])
     eventually(lambda: is_missing(server, "m"))
     publish(tmp_path / "m-w.zt", zt2_data_shard(b"of another size"))
@@ -381,7 +381,7 @@ def test_part_of_a_shard_of_an_unknown_digest_is_served(start_server, tmp_path):
     assert content(server, "m") == DATA
 
 
-def test_many_who_ask_at_once_wait_for_one_look_at_the_shard(start_server, tmp_path):
+def test_simultaneous_requests_wait_for_one_check_of_the_shard(start_server, tmp_path):
     data = pattern(BIG_BYTES, seed=24)
     shard = zt2_data_shard(data)
     names = [f"t{number}" for number in range(40)]
@@ -478,7 +478,7 @@ def test_verdicts_on_shards_are_remembered_until_they_change(start_server, tmp_p
 # --- other things of zTensor 2 ---
 
 
-def test_what_an_earlier_generation_of_a_file_left_is_ignored(start_server, tmp_path):
+def test_leftovers_of_an_earlier_generation_are_ignored(start_server, tmp_path):
     """Appending writes blobs, a manifest and a footer behind the old footer; only the last ones count."""
     first = zt2({"old": dense(DATA, digest="sha256:" + "0" * 64), "w": dense(b"first")})
     second = zt2({"w": dense(b"second"), "x": dense(OWN)}, after=first)

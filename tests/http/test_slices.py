@@ -1,4 +1,4 @@
-"""slice, shard and format=npy: every answer beside what NumPy makes of the same array, in every way of storing it."""
+"""slice, shard and format=npy: every answer compared with NumPy, for every way of storing the array."""
 
 import base64
 import hashlib
@@ -177,7 +177,7 @@ def ask(server, model, key, query="", **fields):
 
 
 def random_item(random_, extent):
-    """An item's text and what it is in NumPy."""
+    """The text of an index, and the same index in NumPy."""
     kind = random_.randrange(4)
     if kind == 0 and extent > 0:
         at = random_.randrange(-extent, extent)
@@ -331,7 +331,7 @@ def test_shards_that_are_not_there_are_refused(server, query, code):
 
 @pytest.mark.parametrize("key, role", [("csr", "values"), ("csr", "indptr"), ("future", "data")])
 @pytest.mark.parametrize("query", ["slice=0", "shard=0/2", "format=npy", "slice=0&format=npy"])
-def test_what_is_no_array_has_no_slices(server, key, role, query):
+def test_a_component_that_is_not_an_array_has_no_slices(server, key, role, query):
     answer = get(server, component_path("special", key, role) + f"?{query}")
     assert_problem(answer, 422, "not-representable")
 
@@ -409,8 +409,8 @@ def test_accept_chooses_npy(server, accept, npy):
 @pytest.mark.parametrize(
     "key, role", [("f4", "data"), ("csr", "values"), ("csr", "indptr"), ("future", "data"), ("zstd", "data")]
 )
-def test_what_accept_can_change_varies_by_it(server, key, role):
-    """Where NPY is impossible too: whoever takes nothing else is refused."""
+def test_answers_that_depend_on_accept_vary_by_it(server, key, role):
+    """If NPY is impossible, a client that accepts nothing else is refused."""
     path = component_path("special", key, role)
     for fields in ({}, {"Accept": RAW}, {"Accept": "*/*"}):
         answer = get(server, path, **fields)

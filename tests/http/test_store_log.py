@@ -1,4 +1,4 @@
-"""What the log tells of the store, once and not more often, and not at all where there is nothing to tell."""
+"""What is logged about the store: each thing once, and nothing without a reason."""
 
 import os
 
@@ -16,33 +16,33 @@ def lines_with(server, text):
     return [line for line in server.log_lines if text in line]
 
 
-def told(server, text, count=1):
+def logged(server, text, count=1):
     """The lines that hold the text, once they are there."""
     eventually(lambda: len(lines_with(server, text)) >= count)
     return lines_with(server, text)
 
 
 def settle(server, folder):
-    """Until a scan has seen what was done before; whatever is told of it is in the log then."""
+    """Waits until a scan has seen all earlier changes; by then they are in the log."""
     (folder / "settled.zt").write_bytes(MODEL)
     eventually(lambda: get(server, model_path("settled")).status == 200)
 
 
-def test_shadowed_pair_is_told_once(start_server, tmp_path):
+def test_a_shadowed_pair_is_logged_once(start_server, tmp_path):
     (tmp_path / "a.zt").write_bytes(MODEL)
     (tmp_path / "a.gguf").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
     assert len(lines_with(server, "shadowed")) == 1, server.log
     (tmp_path / "a.safetensors").write_bytes(MODEL)
-    assert "a.safetensors is shadowed by a.zt" in told(server, "shadowed", 2)[1]
+    assert "a.safetensors is shadowed by a.zt" in logged(server, "shadowed", 2)[1]
     os.utime(tmp_path / "a.zt", (1, 1))
     settle(server, tmp_path)
     assert len(lines_with(server, "shadowed")) == 2, server.log
 
 
 @pytest.mark.parametrize("name", MISFITS)
-def test_file_whose_name_does_not_fit_is_told_once(start_server, tmp_path, name):
+def test_a_file_with_an_unusable_name_is_logged_once(start_server, tmp_path, name):
     (tmp_path / name).write_bytes(MODEL)
     (tmp_path / "notes.txt").write_text("not meant to be a model")
     server = start_server(tmp_path)
@@ -53,7 +53,7 @@ def test_file_whose_name_does_not_fit_is_told_once(start_server, tmp_path, name)
     assert "name" in empty and "1 file " in empty
 
 
-def test_folder_whose_name_does_not_fit_is_told_once(start_server, tmp_path):
+def test_a_folder_with_an_unusable_name_is_logged_once(start_server, tmp_path):
     (tmp_path / "my models").mkdir()
     (tmp_path / "my models" / "m.zt").write_bytes(MODEL)
     server = start_server(tmp_path)
@@ -71,15 +71,15 @@ def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
     assert "25 files" in lines_with(server, "no models yet")[0]
 
 
-def test_later_file_whose_name_does_not_fit_is_told(start_server, tmp_path):
+def test_a_later_file_with_an_unusable_name_is_logged(start_server, tmp_path):
     server = start_server(tmp_path)
     (tmp_path / "my model.zt").write_bytes(MODEL)
-    told(server, "my model.zt")
+    logged(server, "my model.zt")
 
 
 def test_empty_folder_says_nothing_of_names(start_server, tmp_path):
     server = start_server(tmp_path)
-    assert "because of" not in told(server, "no models yet")[0]
+    assert "because of" not in logged(server, "no models yet")[0]
 
 
 def test_upload_under_a_long_name_is_quiet(start_server, tmp_path):
@@ -93,4 +93,4 @@ def test_upload_under_a_long_name_is_quiet(start_server, tmp_path):
 def test_configured_state_folder_that_cannot_be_written_is_a_warning(start_server, tmp_path):
     environment = {"ZTSERVE_STATE_DIR": "/nonexistent/state"}
     server = start_server(tmp_path, "--log-level", "warn", environment=environment)
-    told(server, "memory only")
+    logged(server, "memory only")

@@ -64,7 +64,7 @@ def put(server, name, **fields):
 
 
 @pytest.mark.parametrize("kind", interrupted.KINDS, ids=lambda kind: kind.__name__.lower())
-def test_no_answer_promises_what_is_not_synced(kind, server, root, record):
+def test_an_answer_comes_after_the_syncs_that_it_promises(kind, server, root, record):
     upload = kind("m", random.Random(7))
     upload.proceed(server)
     assert upload.is_published

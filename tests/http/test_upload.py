@@ -1,4 +1,4 @@
-"""PUT /v1/models/{model}: what becomes visible and when, what is refused before which byte, what is left behind."""
+"""PUT /v1/models/{model}: what becomes visible and when, what is refused and when, and what is left behind."""
 
 import json
 import time
@@ -69,7 +69,7 @@ def test_replacement_is_204_and_served_at_once(server, folder, name):
 
 
 @pytest.mark.parametrize("make", [zt01, zt10, zt1, zt2])
-def test_every_version_is_taken(server, name, make):
+def test_every_version_is_accepted(server, name, make):
     assert put(server, name, make({"w": dense(b"1234", digest=None)})).status == 201
     assert content_of(server, name) == b"1234"
 
@@ -79,7 +79,7 @@ def chunks_of(file, extension=b""):
     return [b"%x%s\r\n%s\r\n" % (len(piece), extension, piece) for piece in pieces]
 
 
-def test_chunked_body_is_taken(server, name):
+def test_a_chunked_body_is_accepted(server, name):
     with Connection(server) as connection:
         connection.send("PUT", model_path(name), {"Transfer-Encoding": "chunked"})
         for chunk in chunks_of(SMALL):
@@ -102,7 +102,7 @@ def test_chunk_extensions_get_into_no_file(server, folder, name):
         assert_absent(server, folder, name)
 
 
-def test_body_near_the_limit_is_taken_and_exact(server, folder, name):
+def test_a_body_near_the_limit_is_stored_exactly(server, folder, name):
     file = zt1({"w": dense(pattern(LIMIT - 1000))})
     assert len(file) <= LIMIT
     assert put(server, name, file).status == 201
@@ -120,7 +120,7 @@ INVALID = {
 
 
 @pytest.mark.parametrize("kind", INVALID)
-def test_body_that_is_no_valid_model_is_told_by_rule(server, folder, name, kind):
+def test_an_invalid_model_is_refused_with_its_rule(server, folder, name, kind):
     problem = assert_problem(put(server, name, INVALID[kind]), 422, "invalid-model")
     assert problem["rule"]
     assert_absent(server, folder, name)
@@ -176,12 +176,12 @@ def test_content_that_breaks_a_rule_is_refused(server, folder, name, kind):
     assert_absent(server, folder, name)
 
 
-def test_wrong_digest_is_told_before_broken_content(server, name):
+def test_a_wrong_digest_is_reported_before_broken_content(server, name):
     objects = {"a": dense(b"\x02", type="bool"), "w": dense(b"1", digest="crc32c:0x00000000")}
     assert_problem(put(server, name, zt1(objects)), 422, "digest-mismatch")
 
 
-def test_unknown_digest_in_the_file_is_taken(server, name):
+def test_an_unknown_digest_in_the_file_is_accepted(server, name):
     assert put(server, name, zt1({"w": dense(b"1", digest="md5:00")})).status == 201
 
 
@@ -224,7 +224,7 @@ def problem_of(connection, answer):
     return status, json.loads(read_exactly(connection, int(fields["content-length"]), begun))
 
 
-def test_expect_is_answered_with_100_and_then_taken(server, name):
+def test_expect_is_answered_with_100_and_the_body_accepted(server, name):
     connection, (status, _, _) = announce(server, name, len(SMALL), "Connection: close")
     assert status == 100
     connection.sendall(SMALL)

@@ -1,4 +1,4 @@
-"""PUT of every format: the content decides under which extension it is kept, and what stood there before is gone."""
+"""PUT of every format: the content decides the extension, and other files of the name are removed."""
 
 import itertools
 
@@ -93,7 +93,7 @@ def with_wrong_crc(archive):
     return flipped(flipped(archive, stated), local)
 
 
-# The first bytes of the rule that is told; a stated digest that is wrong has a code of its own.
+# The beginning of the rule that is reported; a wrong digest has a code of its own.
 BROKEN = {
     "safetensors": (safetensors(DATA)[:-1], "safetensors §Header "),
     "gguf": (gguf(DATA)[:-1], "gguf §Data "),
@@ -106,7 +106,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_breaks_a_rule_is_told_and_leaves_nothing(server, folder, name, kind):
+def test_a_file_that_breaks_a_rule_is_refused_and_leaves_nothing(server, folder, name, kind):
     file, rule = BROKEN[kind]
     problem = assert_problem(put(server, name, file), 422, "invalid-model")
     assert problem["rule"].startswith(rule)
@@ -138,8 +138,8 @@ def test_models_of_every_format_are_listed_side_by_side(server):
     for kind, (_, file) in FORMATS.items():
         assert put(server, f"side/{kind.replace(' ', '-')}", file).status == 201
     models = get(server, "/v1/models?prefix=side/").json()["models"]
-    told = {model["name"].removeprefix("side/"): (model["format"], model["version"]) for model in models}
-    assert told == {
+    listed = {model["name"].removeprefix("side/"): (model["format"], model["version"]) for model in models}
+    assert listed == {
         "zt-1.2": ("zt", "1.2.0"),
         "zt-2": ("zt", "2"),
         "safetensors": ("safetensors", ""),

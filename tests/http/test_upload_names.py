@@ -1,4 +1,4 @@
-"""PUT and names: which can be used, who wins when several write one, and what another format's file becomes."""
+"""PUT and names: which are valid, which of several writers wins, and what happens to files of another format."""
 
 import threading
 
@@ -111,7 +111,7 @@ def test_slower_writer_loses_at_publication(server, name):
     assert content_of(server, name) == pattern(1000)
 
 
-def test_data_shard_is_taken_as_its_name_says(server, folder):
+def test_a_data_shard_is_accepted_under_its_name(server, folder):
     assert put(server, "sharded-part", zt2_data_shard()).status == 201
     assert (folder / "sharded-part.zt").is_file()
     assert get(server, model_path("sharded-part")).status == 404

@@ -1,4 +1,4 @@
-"""GET /v1/uploads, and what one client may hold, for how long, and how slowly it may send."""
+"""GET /v1/uploads, and the limits of one client: number of uploads, time, and rate."""
 
 import json
 import time
@@ -47,7 +47,7 @@ def test_list_is_empty_when_nothing_goes_on(server):
     assert listed(server) == []
 
 
-def test_body_in_progress_is_listed_with_what_came(server, name):
+def test_a_body_in_progress_is_listed_with_the_bytes_received(server, name):
     with begin_put(server, name) as connection:
         connection.sendall(b"x" * 10)
         (entry,) = eventually(lambda: [one for one in listed(server) if one["received"] == 10])
@@ -80,7 +80,7 @@ def assert_told_timeout(connection):
     assert len(body) == int(fields["content-length"])
 
 
-def test_body_that_stops_is_told_408_and_leaves_nothing(strict, strict_folder, name):
+def test_a_body_that_stops_is_408_and_leaves_nothing(strict, strict_folder, name):
     with begin_put(strict, name) as connection:
         connection.sendall(b"x" * 10)
         assert_told_timeout(connection)
@@ -88,7 +88,7 @@ def test_body_that_stops_is_told_408_and_leaves_nothing(strict, strict_folder, n
     assert_absent(strict, strict_folder, name)
 
 
-def test_body_that_trickles_is_told_408(strict, strict_folder, name):
+def test_a_body_that_trickles_is_408(strict, strict_folder, name):
     with begin_put(strict, name, 10000) as connection:
         begun = time.monotonic()
         connection.settimeout(0.2)

@@ -1,4 +1,4 @@
-"""Digests are checked before the first byte goes out; what is wrong is never served, in no form.
+"""Digests are checked before the first byte is sent; wrong bytes are never served, in any form.
 
 Lazy (the default), eager and no verification, POST, what is remembered, and the state as JSON.
 """
@@ -129,7 +129,7 @@ def test_state_of_a_model_before_and_after(start_server, tmp_path):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_post_tells_right_from_wrong(server, name):
+def test_post_finds_the_wrong_components(server, name):
     assert verify(server, f"{name}.good")["state"] == "verified"
     state = verify(server, f"{name}.bad")
     assert state["state"] == "failed"
@@ -176,7 +176,7 @@ def test_spellings_of_crc32c(start_server, tmp_path, digest):
     assert verify(server, "m")["components"]["verified"] == 1
 
 
-def test_off_serves_what_is_there(start_server, tmp_path):
+def test_with_verification_off_any_bytes_are_served(start_server, tmp_path):
     built = MAKERS["v12-sha256"]()
     (tmp_path / "m.zt").write_bytes(built.flipped("w"))
     server = start_server(tmp_path, "--verify", "off")
@@ -187,7 +187,7 @@ def test_off_serves_what_is_there(start_server, tmp_path):
 
 
 def test_off_states_no_digest_that_was_not_checked(start_server, tmp_path):
-    """Neither the whole's nor that of what is sent; one that is wanted is computed from the bytes."""
+    """Neither Repr-Digest nor Content-Digest; one that the client wants is computed from the bytes."""
     sent = bytes([DATA[0] ^ 1]) + DATA[1:]
     (tmp_path / "v12.zt").write_bytes(MAKERS["v12-sha256"]().flipped("w"))
     (tmp_path / "v2.zt").write_bytes(MAKERS["v2-sha256"]().flipped("w"))
@@ -328,7 +328,7 @@ def test_content_rules_fail_verification(start_server, tmp_path):
     )
 
 
-def test_what_cannot_be_judged_is_counted_from_the_start(start_server, tmp_path):
+def test_components_that_cannot_be_checked_are_counted_from_the_start(start_server, tmp_path):
     objects = {
         "known": dense(b"1"),
         "none": dense(b"2", digest=None),

@@ -232,7 +232,7 @@ def test_upload_of_nothing_but_an_empty_tensor(server, folder, name, version):
 # --- bytes that the server holds already ---
 
 
-def test_component_is_taken_by_its_digest(server, folder, name, version):
+def test_a_component_is_accepted_by_its_digest(server, folder, name, version):
     data = random.Random(name).randbytes(70_000)
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
     upload = begin(server, name, version)
@@ -245,7 +245,7 @@ def test_component_is_taken_by_its_digest(server, folder, name, version):
     assert_committed(server, folder, upload, name, {"w": data, "packed": data})
 
 
-def test_nothing_is_taken_by_its_digest_without_anybody_holding_it(server, folder, name, version):
+def test_a_digest_that_no_model_holds_brings_nothing(server, folder, name, version):
     digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
     upload = begin(server, name, version)
     answer = upload.put("none", b"", shape=0, digest=digest)
@@ -256,7 +256,7 @@ def test_nothing_is_taken_by_its_digest_without_anybody_holding_it(server, folde
     assert_committed(server, folder, upload, name, {"none": b"", "packed": b"", "w": b"12345"})
 
 
-def test_component_is_taken_from_the_same_upload(server, folder, name, version):
+def test_a_component_is_copied_from_the_same_upload(server, folder, name, version):
     data = random.Random(name).randbytes(70_000)
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
     upload = begin(server, name, version)
@@ -266,7 +266,7 @@ def test_component_is_taken_from_the_same_upload(server, folder, name, version):
     assert_committed(server, folder, upload, name, {"a": data, "b": data, "c": data})
 
 
-def test_component_is_taken_from_a_model_just_committed(server, folder, name, version):
+def test_a_component_is_copied_from_a_model_just_committed(server, folder, name, version):
     data = random.Random(name).randbytes(70_000)
     digest = hashlib.sha256(data).hexdigest()
     first = begin(server, f"{name}-first", version)
@@ -281,7 +281,7 @@ def test_component_is_taken_from_a_model_just_committed(server, folder, name, ve
 
 @pytest.mark.parametrize("size", [100, 300_000])
 @pytest.mark.parametrize("sent", ["by the server", "by the client"])
-def test_what_is_stored_compressed_is_known_by_its_decoded_bytes(server, folder, name, version, sent, size):
+def test_a_compressed_component_is_known_by_its_decoded_bytes(server, folder, name, version, sent, size):
     data = random.Random(name).randbytes(size // 2) * 2
     first = begin(server, f"{name}-first", version)
     if sent == "by the server":
@@ -298,7 +298,7 @@ def test_what_is_stored_compressed_is_known_by_its_decoded_bytes(server, folder,
     assert_committed(server, folder, upload, name, {"w": data, "packed": data})
 
 
-def test_damaged_component_is_not_taken(server, folder, name):
+def test_a_damaged_component_is_not_copied(server, folder, name):
     data = random.Random(name).randbytes(70_000)
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
     (folder / f"{name}-held.zt").write_bytes(zt1({"w": dense(data)}).flipped("w"))
@@ -310,7 +310,7 @@ def test_damaged_component_is_not_taken(server, folder, name):
 # --- status and digests ---
 
 
-def test_status_tells_what_has_arrived(server, name, version):
+def test_the_status_shows_received_components(server, name, version):
     upload = begin(server, name, version, attributes={"a": [1, {"b": None}]})
     upload.declare("w", shape=[2, 2], attributes={"x": 1})
     upload.put("w", b"1234", shape="2,2")

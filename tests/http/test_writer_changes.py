@@ -52,7 +52,7 @@ def test_place_of_a_replaced_component_is_used_again(server, folder, name):
     assert_committed(server, folder, upload, name, {"w": pattern(100_000, seed=3)})
 
 
-def test_space_of_what_failed_is_given_back(server, folder, name):
+def test_the_space_of_a_failed_component_is_released(server, folder, name):
     upload = begin(server, name)
     upload.put("w", b"x" * 3_000_000)
     upload.put("w", b"small")

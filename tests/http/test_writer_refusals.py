@@ -1,4 +1,4 @@
-"""What the streaming writer refuses, before the body where the header tells."""
+"""What the streaming writer refuses, from the header if possible."""
 
 import json
 
@@ -199,7 +199,7 @@ def test_body_without_length(server, upload):
         assert read_head(connection)[0] == 411
 
 
-def test_digest_that_nobody_has(upload):
+def test_an_unknown_digest_is_refused(upload):
     answer = upload.put("x", b"", shape="5", digest="sha256:" + "0" * 64)
     assert_problem(answer, 404, "component-not-found")
 

@@ -1,4 +1,4 @@
-"""What of the streaming writer survives a killed server, and what does not: exactly what was acknowledged does."""
+"""The streaming writer after a kill: exactly what was acknowledged survives."""
 
 import random
 import threading
@@ -49,7 +49,7 @@ def test_preconditions_survive(tmp_path, start_server):
     assert [upload.at(server).commit().status for upload in uploads] == [201, 412]
 
 
-def test_upload_survives_what_a_failed_commit_cut_off(tmp_path, start_server, version):
+def test_an_upload_survives_a_failed_commit(tmp_path, start_server, version):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m", version)
     upload.put("w", b"there")
@@ -170,7 +170,7 @@ def test_commit_again_after_a_restart_says_the_same(tmp_path, start_server, vers
     assert (first["ETag"], first["Repr-Digest"]) == (again["ETag"], again["Repr-Digest"])
 
 
-def test_journal_cut_at_any_byte_gives_what_was_whole(tmp_path, start_server):
+def test_a_journal_cut_at_any_byte_keeps_its_whole_records(tmp_path, start_server):
     server = start_server(tmp_path, "--writable")
     upload = begin(server, "m")
     for number in range(3):

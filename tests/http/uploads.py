@@ -1,4 +1,4 @@
-"""What the tests of uploads share: two files to send, PUT, and a look at what the root holds afterwards."""
+"""Shared by the tests of uploads: two files to send, PUT, and the files below the root."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ def digest_field(algorithm, data):
 
 
 def files_of(folder):
-    """Every file below the root, hidden ones too; what the server remembers is not the uploads'."""
+    """Every file below the root, including hidden ones, except for the server's state."""
     paths = (path for path in folder.rglob("*") if path.is_file())
     return sorted(str(path.relative_to(folder)) for path in paths if path.relative_to(folder).parts[0] != ".ztserve")
 

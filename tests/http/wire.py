@@ -99,7 +99,7 @@ def read_until_closed(connection):
 
 
 def talk(server, data):
-    """Sends bytes as they are; what the server sent until it closed the connection."""
+    """Sends bytes as they are; returns what the server sent until it closed the connection."""
     with connect(server) as connection:
         connection.sendall(data)
         return read_until_closed(connection)

@@ -1,4 +1,4 @@
-"""What the tests of the streaming writer share: an upload as a client sees it, and what becomes of it on disk."""
+"""Shared by the tests of the streaming writer: an upload as a client sees it, and its files on disk."""
 
 import base64
 import hashlib

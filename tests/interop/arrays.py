@@ -1,4 +1,4 @@
-"""The tensors that every client writes, and what a server must answer for them.
+"""The tensors that every client writes, and the answers that the server must give for them.
 
 Runs in the virtual environments of the clients: numpy (and ml_dtypes for bfloat16) and nothing else.
 """
@@ -84,7 +84,7 @@ def sha256(data):
 
 
 class Expectation:
-    """Collects what was written to one file, and stores it beside the file."""
+    """Collects what was written to one file, and saves it beside the file."""
 
     def __init__(self, path):
         self.path = str(path)

@@ -1,4 +1,4 @@
-"""Appends a generation to a zTensor 2 file, or tells what a file and its shards hold, with the package ztensor 2.1.2."""
+"""Appends a generation to a zTensor 2 file, or prints the contents of a file and its shards, with ztensor 2.1.2."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Runs schemathesis with the arguments given; its words go to standard error, where a failure is told from."""
+"""Runs schemathesis with the given arguments; its output goes to standard error, which is shown on failure."""
 
 import contextlib
 import os

@@ -34,13 +34,13 @@ def written(request, tmp_path_factory):
 
 
 def has_small_floats(expected):
-    """bfloat16 and what is smaller: numpy has no types for them."""
+    """bfloat16 and smaller floats, for which numpy has no types."""
     small = ("bf16", "bfloat16", "float8", "packed", "none.of.many")
     return any(kind in name for name in expected for kind in small)
 
 
 @pytest.mark.parametrize("compression", [[], ["--zstd"]])
-def test_ztensor_1_2_reads_what_becomes_of_them(written, tmp_path, compression):
+def test_ztensor_1_2_reads_converted_files(written, tmp_path, compression):
     for path, expected in written.items():
         made = convert(path, tmp_path / f"{path.stem}.zt", "--to", "zt", *compression)
         if set(digests(expected)) != set(expected) or path.stem in ("packed", "complex"):
@@ -54,7 +54,7 @@ def test_ztensor_1_2_reads_what_becomes_of_them(written, tmp_path, compression):
 
 
 @pytest.mark.parametrize("compression", [[], ["--zstd"]])
-def test_ztensor_2_reads_and_verifies_what_becomes_of_them(written, tmp_path, compression):
+def test_ztensor_2_reads_and_verifies_converted_files(written, tmp_path, compression):
     for path, expected in written.items():
         made = convert(path, tmp_path / f"{path.stem}.zt", "--to", "zt2", *compression)
         assert read_with("2.1.2", made) == digests(expected)
@@ -74,7 +74,7 @@ def test_canonical_bytes_are_those_of_the_reference(written, tmp_path):
         assert copied.read_bytes() == made.read_bytes()
 
 
-def test_safetensors_reads_what_becomes_of_them(written, tmp_path):
+def test_safetensors_reads_converted_files(written, tmp_path):
     for path, expected in written.items():
         if set(digests(expected)) != set(expected) or has_small_floats(expected):
             continue  # numpy has no bfloat16
@@ -101,7 +101,7 @@ def assert_same_safetensors(first, second):
     assert first[8 + lengths[0] :] == second[8 + lengths[0] :]
 
 
-def test_numpy_reads_what_becomes_of_them(written, tmp_path):
+def test_numpy_reads_converted_files(written, tmp_path):
     for path, expected in written.items():
         if set(digests(expected)) != set(expected) or has_small_floats(expected):
             continue

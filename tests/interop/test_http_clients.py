@@ -167,15 +167,15 @@ def test_a_caching_proxy_revalidates_by_etag(proxy, server):
     second = requests.get(url, headers={"Range": "bytes=10-99"})
     outlast_freshness()
     third = requests.get(url)
-    told = [(answer.status_code, answer.headers["X-Cache"]) for answer in (first, second, third)]
-    assert told == [(200, "MISS"), (206, "HIT"), (200, "REVALIDATED")]
+    seen = [(answer.status_code, answer.headers["X-Cache"]) for answer in (first, second, third)]
+    assert seen == [(200, "MISS"), (206, "HIT"), (200, "REVALIDATED")]
     assert first.content == third.content == LARGE
     assert second.content == LARGE[10:100]
     assert " 304 " in server.log
 
 
 @pytest.mark.skipif(caching_proxy.NGINX is None, reason="nginx is not installed")
-def test_a_caching_proxy_does_not_keep_what_was_replaced(start_server, tmp_path):
+def test_a_caching_proxy_does_not_keep_replaced_models(start_server, tmp_path):
     root = tmp_path / "root"
     folder = tmp_path / "nginx"
     for made in (root, folder):

@@ -61,7 +61,7 @@ def test_answers_are_as_described(server):
     run_client("schemathesis", f"{server.url}/openapi.json", "-n", 15)
 
 
-def test_answers_about_what_is_there_are_as_described(server, tmp_path):
+def test_answers_about_existing_models_are_as_described(server, tmp_path):
     document = requests.get(f"{server.url}/openapi.json").json()
     for name, values in VALUES.items():
         document["components"]["parameters"][name]["schema"] = {"enum": values}

@@ -1,4 +1,4 @@
-"""What the real packages write is served byte for byte, and what a PUT stored they read back.
+"""Files of the real packages are served byte for byte, and the packages read back what a PUT stored.
 
 Each release writes a format, or a version of one, of its own: five of ztensor, three of magnetron, one each of
 safetensors, gguf and numpy.
@@ -45,7 +45,7 @@ def release(request):
 
 @pytest.fixture(scope="module")
 def written(release, tmp_path_factory):
-    """Files that this release wrote, each with what was put into it."""
+    """Files that this release wrote, each with its tensors."""
     return write_with(release, tmp_path_factory.mktemp("written"))
 
 
@@ -72,7 +72,7 @@ def without_links(manifest):
     return {key: manifest[key] for key in ("attributes", "objects")}
 
 
-def test_manifest_tells_version_shapes_and_components(release, written, server):
+def test_the_manifest_shows_version_shapes_and_components(release, written, server):
     for path, expected in written.items():
         manifest = get_manifest(server, path)
         source = manifest["source"]
@@ -88,7 +88,7 @@ def test_manifest_tells_version_shapes_and_components(release, written, server):
         }
 
 
-def test_manifest_tells_types_layouts_and_attributes(written, server):
+def test_the_manifest_shows_types_layouts_and_attributes(written, server):
     for path, expected in written.items():
         manifest = get_manifest(server, path)
         attributes = Path(f"{path}.attributes.json")
@@ -151,7 +151,7 @@ def test_verification_and_the_command_line_find_them_good(written, server):
             assert counts["undigested"] == 0
 
 
-def test_ls_shows_what_the_server_shows(written, server):
+def test_ls_shows_the_same_as_the_server(written, server):
     for path in written:
         result = subprocess.run([PROGRAM, "ls", "--json", path], capture_output=True, text=True)
         assert result.returncode == 0, result.stderr

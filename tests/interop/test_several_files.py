@@ -56,7 +56,7 @@ def test_shards_are_read_as_the_reference_reads_them(three_files, start_server):
     assert "3 verified, 0 without digest)" in result.stdout, result.stderr
 
 
-def test_what_the_reference_appends_is_what_is_served(tmp_path, start_server):
+def test_components_appended_by_the_reference_are_served(tmp_path, start_server):
     path = tmp_path / "m.zt"
     path.write_bytes(zt2({"own": dense(DATA["own"], digest="xxh3")}))
     before = path.stat().st_size

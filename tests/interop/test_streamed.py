@@ -12,7 +12,7 @@ RELEASES = {"1.2.0": ["1.2.3"], "2": ["2.1.2"]}
 
 @pytest.mark.parametrize("version", RELEASES)
 @pytest.mark.parametrize("encoding", ["raw", "zstd"])
-def test_packages_read_what_was_streamed(tmp_path, start_server, version, encoding):
+def test_packages_read_streamed_models(tmp_path, start_server, version, encoding):
     server = start_server(tmp_path, "--writable")
     answer = requests.post(f"{server.url}/v1/models/m/uploads", json={"version": version, "attributes": {"a": "b"}})
     assert answer.status_code == 201, answer.text

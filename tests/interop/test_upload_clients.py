@@ -54,7 +54,7 @@ def test_curl_sends_a_pipe(server, sent):
     assert_stored(server, "m", sent)
 
 
-def test_curl_sends_only_what_is_not_there_yet(server, sent):
+def test_curl_sends_only_missing_bytes(server, sent):
     """With Expect: 100-continue, as curl sends it for large bodies: the refusal comes before the body."""
     url = f"{server.url}/v1/models/m"
     assert curl("-T", sent, url) == "201"
