@@ -16,11 +16,9 @@ struct digest_queue;
 struct export_cache;
 struct loop;
 struct registry;
-struct resumables;
 struct store;
 struct verifier;
 struct workers;
-struct writers;
 
 struct server {
     const struct config *config;
@@ -30,8 +28,6 @@ struct server {
     struct verifier *verifier;
     struct decoded_cache *decoded;
     struct registry *registry;
-    struct writers *writers;
-    struct resumables *resumables;
     struct kept_uploads *kept;
     struct export_cache *exports;
     struct digest_memory *digests;

@@ -24,12 +24,15 @@
 #include "upload/shared/kept_uploads.h"
 #include "upload/shared/registry.h"
 #include "upload/tus/resumable.h"
-#include "upload/writer/writers.h"
+#include "upload/writer/writer_session.h"
 #include "verify/verifier.h"
 
 /* The automatic reserve: a share of the disk, but no more than this. */
 #define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
 #define RESERVE_SHARE     20
+
+/* The kinds of upload that outlive their request. */
+static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, NULL};
 
 struct instance {
     struct config config;
@@ -73,19 +76,18 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->digest_queue = digest_queue_new(server->workers, worker_count(&instance->config) / 2);
     server->verifier = verifier_new(server);
     server->registry = registry_new(instance->config.upload.expire_s);
-    server->writers = writers_new(server);
-    server->resumables = resumables_new(server);
+    server->kept = kept_uploads_new(server, upload_kinds);
     observer = verifier_observer(server->verifier);
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
     if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
-        server->registry == NULL || server->writers == NULL || server->resumables == NULL ||
+        server->registry == NULL || server->kept == NULL ||
         server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
-    kept_uploads_restore(server);
+    kept_uploads_restore(server->kept);
     return true;
 }
 
@@ -161,7 +163,7 @@ struct instance *instance_start(const struct config *config, char *error, size_t
         return NULL;
     }
     start_watching(&instance->server);
-    instance->server.kept = kept_uploads_watch(&instance->server);
+    kept_uploads_watch(instance->server.kept);
     catalog_refresh(instance->server.catalog);
     return instance;
 }
@@ -238,8 +240,6 @@ static void free_parts(struct server *server)
     decoded_cache_free(server->decoded);
     verifier_free(server->verifier);
     kept_uploads_free(server->kept);
-    writers_free(server->writers);
-    resumables_free(server->resumables);
     registry_free(server->registry);
     digest_queue_free(server->digest_queue);
     digest_memory_free(server->digests);

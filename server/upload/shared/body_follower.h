@@ -1,53 +1,96 @@
-/* Working on a body while it arrives: workers read back what was written, which is in the page
- * cache then, and give it to a sink (hashing, compression), one worker at a time and in order. The
- * loop never waits for them. */
+/* Hashing and compressing a body while it arrives. Workers read back what was written, which is
+ * still in the page cache, and give it to a sink: one worker at a time and in order. The loop never
+ * waits for them.
+ *
+ * The follower also counts who needs its owner, a structure with the follower inside: the request,
+ * and jobs that are queued or run. */
 #ifndef UPLOAD_SHARED_BODY_FOLLOWER_H
 #define UPLOAD_SHARED_BODY_FOLLOWER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/server.h"
 #include "base/workers.h"
+#include "http/fields/digest_fields.h"
 #include "store/store.h"
+#include "zt/digest.h"
 #include "zt/writer.h"
 
-struct body_follower {
-    /* Set by the owner before body_follower_init. */
-    struct server *server;
-    struct stored_upload *stored; /* nobody else reads it back */
-    uint64_t base;                /* where in it the body begins */
-    struct zt_sink sink;
-    void (*hold)(void *owner); /* while a job is queued or runs */
-    void (*release)(void *owner);
-    void *owner;
+/* --- digests of one run of bytes, computed side by side --- */
 
-    /* Private. */
-    struct job job;
-    pthread_mutex_t lock; /* whoever holds it reads */
-    atomic_bool is_queued;
-    atomic_uint_fast64_t received;
-    atomic_uint_fast64_t taken;
-    uint8_t *buffer;
-    struct zt_error error; /* the first failure stays: a sink cannot be given bytes twice */
+/* All zero: to be freed, nothing else. The values are valid after byte_digests_finish. */
+struct byte_digests {
+    struct zt_hasher *hashers[3];
+    struct zt_digest sha256;
+    struct zt_digest sha512;
+    struct zt_digest xxh3;
 };
 
-/* Of a cleared structure. False when memory is out; body_follower_free is due in any case. */
-bool body_follower_init(struct body_follower *follower);
-void body_follower_free(struct body_follower *follower);
+/* SHA-256 always. False when memory is out; byte_digests_free is due in any case. */
+bool byte_digests_init(struct byte_digests *digests, bool with_sha512, bool with_xxh3);
+void byte_digests_update(struct byte_digests *digests, const void *bytes, size_t length);
+/* The same as a sink's function; context is the digests. */
+enum zt_status byte_digests_take(void *context, const void *bytes, size_t length,
+                                 struct zt_error *error);
+void byte_digests_finish(struct byte_digests *digests);
+void byte_digests_free(struct byte_digests *digests);
 
-uint64_t body_follower_received(struct body_follower *follower);
+/* Whether what a field states is right. SHA-512 was computed if the field states one. */
+bool byte_digests_agree(const struct byte_digests *digests, const struct digest_field *field);
 
-/* On the loop: so many more bytes were written. Lets a worker catch up when that is worth a job. */
+/* --- the follower --- */
+
+struct body_follower {
+    /* Set by the owner before the first byte. */
+    struct workers *workers;
+    struct store *store;
+    struct stored_upload *stored; /* nobody else reads it back while bytes are missing */
+    uint64_t base;                /* where in it the body begins */
+    struct zt_sink sink;
+
+    /* Private. */
+    void *owner;
+    void (*free)(void *owner);
+    void (*work)(void *context);
+    void *work_context;
+    atomic_uint references;
+    struct job job;
+    atomic_bool is_queued;
+    pthread_mutex_t lock; /* whoever holds it reads */
+    atomic_uint_fast64_t received;
+    atomic_uint_fast64_t taken;
+    struct zt_error sink_error; /* stays: a sink cannot be given bytes twice */
+};
+
+/* With one reference. free(owner) is called when the last one is released, and has to call
+ * body_follower_destroy. */
+void body_follower_init(struct body_follower *follower, void *owner, void (*free)(void *owner));
+void body_follower_destroy(struct body_follower *follower);
+
+void body_follower_release(struct body_follower *follower);
+/* The same on the loop, where freeing the owner takes long: a worker does it. */
+void body_follower_release_on_worker(struct body_follower *follower);
+/* Lets a worker call work(context). False, and nothing happens, while a job of the follower is
+ * queued or runs. */
+bool body_follower_run(struct body_follower *follower, void (*work)(void *context), void *context);
+
+/* Nothing is read back from here on: the stored upload is about to go. */
+void body_follower_stop(struct body_follower *follower);
+
+uint64_t body_follower_received(const struct body_follower *follower);
+
+/* So many more bytes were written. Lets a worker catch up when that is worth a job. */
 void body_follower_advance(struct body_follower *follower, uint64_t length);
 
-/* While no job of the follower's is queued, on two workers: so many more bytes were written; and,
- * in order, the bytes themselves, of which nothing is then read back. */
+/* The body as two workers handle it, one writing and one digesting, while no job is queued: so many
+ * more bytes were written; and, in order, the bytes themselves, of which nothing is then read back.
+ */
 void body_follower_count(struct body_follower *follower, uint64_t length);
 void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes,
                         size_t length);
 
-/* On a worker, when all bytes were written: gives the sink what is left. */
+/* On a worker, when all bytes were written: gives the sink what is left. May be repeated after a
+ * failure to read. */
 enum zt_status body_follower_finish(struct body_follower *follower, struct zt_error *error);
 
 #endif

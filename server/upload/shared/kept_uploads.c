@@ -1,61 +1,345 @@
-/* The kinds of upload that are kept, and the timer that they share. */
+/* The table of kept uploads, 256 lists under one lock, and the timer that they share. No disk is
+ * waited for with the lock held. */
 #include "upload/shared/kept_uploads.h"
 
-#include <stdatomic.h>
+#include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/workers.h"
 #include "http/wire/loop.h"
-#include "store/store.h"
-#include "upload/tus/resumable.h"
-#include "upload/writer/writers.h"
 
+/* One for each first byte of an id. */
+#define LISTS 256
+/* How often expired uploads are looked for. */
 #define LOOK_S 1
+/* Removed from one list at one look. */
+#define EXPIRED_MAX 16
+/* Outcomes that outlive the process: each has a place, with a descriptor. */
+#define OUTCOMES_KEPT_MAX 256
 
 struct kept_uploads {
     struct server *server;
-    int timer;
+    const struct kept_kind *const *kinds;
+    int timer; /* -1: none */
     struct job job;
     atomic_bool is_queued;
+    atomic_uint outcomes_kept;
+    pthread_mutex_t lock;
+    struct kept_upload *lists[LISTS];
 };
 
-/* --- start --- */
+/* --- one upload --- */
+
+void kept_upload_init(struct kept_upload *upload, const struct kept_kind *kind,
+                      struct server *server, const char *id)
+{
+    assert(strlen(id) == UPLOAD_ID_SIZE - 1);
+    upload->kind = kind;
+    upload->server = server;
+    upload->entry.kind = kind->kind;
+    strcpy(upload->entry.id, id);
+    upload->entry.created = time(NULL);
+    atomic_init(&upload->entry.active, upload->entry.created);
+    atomic_init(&upload->references, 1);
+}
+
+void kept_upload_hold(struct kept_upload *upload)
+{
+    unsigned before = atomic_fetch_add(&upload->references, 1);
+
+    assert(before > 0);
+    (void)before;
+}
+
+void kept_upload_release(void *thing)
+{
+    struct kept_upload *upload = thing;
+    unsigned before;
+
+    if (upload == NULL)
+        return;
+    before = atomic_fetch_sub(&upload->references, 1);
+    assert(before > 0);
+    if (before > 1)
+        return;
+    assert(!upload->is_listed);
+    upload->kind->free(upload);
+}
+
+void kept_upload_touch(struct kept_upload *upload)
+{
+    atomic_store(&upload->entry.active, time(NULL));
+}
+
+/* --- the table --- */
+
+static unsigned digit_of(char hex)
+{
+    return (unsigned)(hex <= '9' ? hex - '0' : hex - 'a' + 10);
+}
+
+unsigned kept_uploads_list_of(const char *id)
+{
+    unsigned list = digit_of(id[0]) * 16 + digit_of(id[1]);
+
+    assert(list < LISTS);
+    return list;
+}
+
+/* With the lock held. */
+static struct kept_upload *look_up(struct kept_uploads *kept, const char *id)
+{
+    struct kept_upload *upload = kept->lists[kept_uploads_list_of(id)];
+
+    while (upload != NULL && memcmp(upload->entry.id, id, UPLOAD_ID_SIZE - 1) != 0)
+        upload = upload->next;
+    return upload;
+}
+
+/* Takes a reference. False if there is one of that id already. */
+static bool put_in(struct kept_uploads *kept, struct kept_upload *upload)
+{
+    struct kept_upload **list = &kept->lists[kept_uploads_list_of(upload->entry.id)];
+    bool is_new;
+
+    pthread_mutex_lock(&kept->lock);
+    is_new = look_up(kept, upload->entry.id) == NULL;
+    if (is_new) {
+        assert(!upload->is_listed);
+        kept_upload_hold(upload);
+        upload->is_listed = true;
+        upload->next = *list;
+        *list = upload;
+    }
+    pthread_mutex_unlock(&kept->lock);
+    return is_new;
+}
+
+/* Releases the table's reference. */
+static void take_out(struct kept_uploads *kept, struct kept_upload *upload)
+{
+    struct kept_upload **link = &kept->lists[kept_uploads_list_of(upload->entry.id)];
+    bool found;
+
+    pthread_mutex_lock(&kept->lock);
+    while (*link != NULL && *link != upload)
+        link = &(*link)->next;
+    found = *link != NULL;
+    assert(found == upload->is_listed);
+    if (found) {
+        *link = upload->next;
+        upload->is_listed = false;
+    }
+    pthread_mutex_unlock(&kept->lock);
+    if (found)
+        kept_upload_release(upload);
+}
+
+struct kept_upload *kept_uploads_find(struct kept_uploads *kept, enum upload_kind kind,
+                                      struct zt_text id)
+{
+    struct kept_upload *upload;
+
+    if (!registry_id_is_valid(id))
+        return NULL;
+    pthread_mutex_lock(&kept->lock);
+    upload = look_up(kept, id.bytes);
+    if (upload != NULL && upload->entry.kind != kind)
+        upload = NULL;
+    if (upload != NULL)
+        kept_upload_hold(upload);
+    pthread_mutex_unlock(&kept->lock);
+    return upload;
+}
+
+bool kept_uploads_add(struct kept_upload *upload)
+{
+    struct server *server = upload->server;
+    unsigned limit = (unsigned)server->config->upload.sessions_per_client;
+    bool is_new;
+
+    if (!registry_add(server->registry, &upload->entry, limit))
+        return false;
+    is_new = put_in(server->kept, upload);
+    assert(is_new);
+    return is_new;
+}
+
+void kept_uploads_forget(struct kept_upload *upload)
+{
+    registry_remove(upload->server->registry, &upload->entry);
+    take_out(upload->server->kept, upload);
+}
+
+/* --- places and outcomes --- */
+
+/* False: there are as many as there may be. */
+static bool keep_outcome(struct kept_uploads *kept, struct kept_upload *upload)
+{
+    assert(!upload->is_outcome_kept);
+    upload->is_outcome_kept = atomic_fetch_add(&kept->outcomes_kept, 1) < OUTCOMES_KEPT_MAX;
+    if (!upload->is_outcome_kept)
+        atomic_fetch_sub(&kept->outcomes_kept, 1);
+    return upload->is_outcome_kept;
+}
+
+static void forget_outcome(struct kept_uploads *kept, struct kept_upload *upload)
+{
+    if (upload->is_outcome_kept) {
+        unsigned before = atomic_fetch_sub(&kept->outcomes_kept, 1);
+
+        assert(before > 0);
+        (void)before;
+    }
+    upload->is_outcome_kept = false;
+}
+
+static void remove_place(struct kept_uploads *kept, struct kept_upload *upload)
+{
+    struct store *store = upload->server->store;
+    struct zt_error error;
+    enum zt_status status;
+
+    forget_outcome(kept, upload);
+    status = store->ops->kept_drop(store, upload->entry.id, &error);
+    if (status != ZT_OK && status != ZT_NOT_FOUND)
+        log_write(LOG_LEVEL_WARN, "upload %s: not removed: %s", upload->entry.id, error.message);
+}
+
+/* The place first: one that is not in the table, but has a place, would be taken over. */
+void kept_uploads_drop(struct kept_upload *upload)
+{
+    registry_remove(upload->server->registry, &upload->entry);
+    remove_place(upload->server->kept, upload);
+    take_out(upload->server->kept, upload);
+}
+
+void kept_uploads_finish(struct kept_upload *upload)
+{
+    registry_remove(upload->server->registry, &upload->entry);
+    if (!keep_outcome(upload->server->kept, upload))
+        remove_place(upload->server->kept, upload);
+}
+
+/* --- what an earlier process left --- */
+
+/* Takes the caller's reference. False: there are too many outcomes already. */
+static bool take_over(struct kept_uploads *kept, struct kept_upload *upload, bool is_outcome)
+{
+    bool is_taken = !is_outcome || keep_outcome(kept, upload);
+
+    /* Another request may have been quicker: then the upload is there, which is what counts. */
+    if (is_taken && !put_in(kept, upload))
+        forget_outcome(kept, upload);
+    else if (is_taken && !is_outcome)
+        (void)registry_add(kept->server->registry, &upload->entry, 0);
+    kept_upload_release(upload);
+    return is_taken;
+}
+
+static enum kept_opened open_place(struct kept_uploads *kept, const struct kept_kind *kind,
+                                   const char *id)
+{
+    struct kept_upload *upload;
+    enum kept_opened opened = kind->open(kept->server, id, &upload);
+
+    if (opened == KEPT_NOT_OURS || opened == KEPT_UNREADABLE)
+        return opened;
+    return take_over(kept, upload, opened == KEPT_OUTCOME) ? KEPT_OPENED : KEPT_NOT_OURS;
+}
 
 static bool restore(void *context, const char *id)
 {
-    struct server *server = context;
+    struct kept_uploads *kept = context;
     struct zt_error error;
 
-    if (writers_restore(server->writers, id) || resumables_restore(server->resumables, id))
-        return true;
-    log_write(LOG_LEVEL_WARN, "upload %s: nobody can go on with it: removed", id);
-    (void)server->store->ops->kept_drop(server->store, id, &error);
+    for (const struct kept_kind *const *kind = kept->kinds; *kind != NULL; kind++) {
+        enum kept_opened opened = open_place(kept, *kind, id);
+
+        if (opened == KEPT_UNREADABLE)
+            log_write(LOG_LEVEL_WARN, "upload %s: cannot be read now, and is left alone", id);
+        if (opened != KEPT_NOT_OURS)
+            return true;
+    }
+    log_write(LOG_LEVEL_WARN, "upload %s: nobody can continue it: removed", id);
+    (void)kept->server->store->ops->kept_drop(kept->server->store, id, &error);
     return true;
 }
 
-void kept_uploads_restore(struct server *server)
+void kept_uploads_restore(struct kept_uploads *kept)
 {
+    struct store *store = kept->server->store;
     struct zt_error error;
 
-    /* Who cannot write leaves what there is to the next who can. */
-    if (!server->config->writable)
+    /* A server that cannot write leaves what there is to the next one that can. */
+    if (!kept->server->config->writable)
         return;
-    if (server->store->ops->kept_list(server->store, restore, server, &error) != ZT_OK)
+    if (store->ops->kept_list(store, restore, kept, &error) != ZT_OK)
         log_write(LOG_LEVEL_WARN, "unfinished uploads are not found again: %s", error.message);
 }
 
+struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum upload_kind kind,
+                                               struct zt_text id)
+{
+    struct kept_upload *upload = kept_uploads_find(kept, kind, id);
+    char text[UPLOAD_ID_SIZE] = "";
+
+    if (upload != NULL || !registry_id_is_valid(id) || !kept->server->config->writable)
+        return upload;
+    memcpy(text, id.bytes, id.length);
+    for (const struct kept_kind *const *one = kept->kinds; *one != NULL; one++)
+        if ((*one)->kind == kind && open_place(kept, *one, text) == KEPT_OPENED)
+            return kept_uploads_find(kept, kind, id);
+    return NULL;
+}
+
 /* --- expiry --- */
+
+/* Held; the count. */
+static size_t find_expired(struct kept_uploads *kept, size_t list, time_t now,
+                           struct kept_upload *out_expired[EXPIRED_MAX])
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&kept->lock);
+    for (struct kept_upload *one = kept->lists[list]; one != NULL && count < EXPIRED_MAX;
+         one = one->next) {
+        if (one->kind->expires(one) > now)
+            continue;
+        kept_upload_hold(one);
+        out_expired[count++] = one;
+    }
+    pthread_mutex_unlock(&kept->lock);
+    return count;
+}
+
+void kept_uploads_expire(struct kept_uploads *kept)
+{
+    time_t now = time(NULL);
+
+    for (size_t list = 0; list < LISTS; list++) {
+        struct kept_upload *expired[EXPIRED_MAX];
+        size_t count = find_expired(kept, list, now, expired);
+
+        for (size_t i = 0; i < count; i++) {
+            if (expired[i]->kind->end(expired[i]))
+                kept_uploads_drop(expired[i]);
+            kept_upload_release(expired[i]);
+        }
+    }
+}
 
 static void run_look(struct job *job)
 {
     struct kept_uploads *kept =
         (struct kept_uploads *)((char *)job - offsetof(struct kept_uploads, job));
 
-    writers_expire(kept->server->writers);
-    resumables_expire(kept->server->resumables);
+    kept_uploads_expire(kept);
     atomic_store(&kept->is_queued, false);
 }
 
@@ -70,29 +354,42 @@ static void on_timer(void *context)
     workers_submit_idle(kept->server->workers, &kept->job);
 }
 
-struct kept_uploads *kept_uploads_watch(struct server *server)
+void kept_uploads_watch(struct kept_uploads *kept)
 {
     const struct itimerspec every = {.it_interval.tv_sec = LOOK_S, .it_value.tv_sec = LOOK_S};
+
+    assert(kept->timer < 0);
+    kept->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (kept->timer < 0 || timerfd_settime(kept->timer, 0, &every, NULL) != 0 ||
+        loop_watch(kept->server->loops[0], kept->timer, on_timer, kept) != 0)
+        log_write(LOG_LEVEL_WARN, "unfinished uploads do not expire: there is no timer");
+}
+
+/* --- life --- */
+
+struct kept_uploads *kept_uploads_new(struct server *server, const struct kept_kind *const *kinds)
+{
     struct kept_uploads *kept = calloc(1, sizeof(*kept));
 
     if (kept == NULL)
         return NULL;
     kept->server = server;
+    kept->kinds = kinds;
+    kept->timer = -1;
     kept->job.run = run_look;
-    kept->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (kept->timer >= 0 && timerfd_settime(kept->timer, 0, &every, NULL) == 0 &&
-        loop_watch(server->loops[0], kept->timer, on_timer, kept) == 0)
-        return kept;
-    log_write(LOG_LEVEL_WARN, "unfinished uploads do not expire: there is no timer");
-    kept_uploads_free(kept);
-    return NULL;
+    pthread_mutex_init(&kept->lock, NULL);
+    return kept;
 }
 
 void kept_uploads_free(struct kept_uploads *kept)
 {
     if (kept == NULL)
         return;
+    for (size_t i = 0; i < LISTS; i++)
+        while (kept->lists[i] != NULL)
+            kept_uploads_forget(kept->lists[i]);
     if (kept->timer >= 0)
         close(kept->timer);
+    pthread_mutex_destroy(&kept->lock);
     free(kept);
 }

@@ -1,10 +1,10 @@
-/* Publication: validation, preconditions at the very moment, the name, and what stood under it
- * before.
+/* Publication: validation, preconditions at the last moment, the name, and the file it replaces.
  *
- * Two that publish under one name take turns, so that of two that only create exactly one wins;
- * other names go on meanwhile, because a publication waits for the disk. */
+ * Publications wait for the disk, so only those of one name wait for each other: of two that only
+ * create, exactly one wins. */
 #include "upload/shared/publication.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 
 #include "base/log.h"
 #include "base/server.h"
+#include "http/fields/digest_fields.h"
+#include "http/fields/href.h"
 #include "upload/shared/publication_check.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
@@ -19,71 +21,50 @@
 /* A name, an extension, NUL. */
 #define PATH_SIZE (MODEL_NAME_MAX + 16)
 
-/* --- failures --- */
+/* --- locks of names --- */
 
-bool publication_fail(struct publication *publication, enum problem problem,
-                      const struct zt_error *error)
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t name_released = PTHREAD_COND_INITIALIZER;
+static struct name_lock *locked_names;
+
+static bool is_locked(const char *name)
 {
-    publication->problem = problem;
-    publication->error = *error;
-    return false;
+    const struct name_lock *lock = locked_names;
+
+    while (lock != NULL && strcmp(lock->name, name) != 0)
+        lock = lock->next;
+    return lock != NULL;
 }
 
-bool publication_fail_store(struct publication *publication, const struct zt_error *error)
+void name_lock_take(struct name_lock *lock)
 {
-    return publication_fail(publication, problem_of_write(error), error);
+    pthread_mutex_lock(&names_lock);
+    while (is_locked(lock->name))
+        pthread_cond_wait(&name_released, &names_lock);
+    lock->next = locked_names;
+    locked_names = lock;
+    pthread_mutex_unlock(&names_lock);
 }
 
-static bool refuse(struct publication *publication, enum problem problem, const char *message)
+void name_lock_release(const struct name_lock *lock)
 {
-    struct zt_error error;
+    struct name_lock **at;
 
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-    return publication_fail(publication, problem, &error);
-}
-
-/* --- turns --- */
-
-static pthread_mutex_t turns_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t turn_ended = PTHREAD_COND_INITIALIZER;
-static struct name_turn *turns;
-
-static bool is_taken(const char *name)
-{
-    const struct name_turn *turn = turns;
-
-    while (turn != NULL && strcmp(turn->name, name) != 0)
-        turn = turn->next;
-    return turn != NULL;
-}
-
-void name_turn_begin(struct name_turn *turn)
-{
-    pthread_mutex_lock(&turns_lock);
-    while (is_taken(turn->name))
-        pthread_cond_wait(&turn_ended, &turns_lock);
-    turn->next = turns;
-    turns = turn;
-    pthread_mutex_unlock(&turns_lock);
-}
-
-void name_turn_end(const struct name_turn *turn)
-{
-    struct name_turn **at;
-
-    pthread_mutex_lock(&turns_lock);
-    at = &turns;
-    while (*at != turn)
+    pthread_mutex_lock(&names_lock);
+    at = &locked_names;
+    while (*at != NULL && *at != lock)
         at = &(*at)->next;
-    *at = turn->next;
-    pthread_cond_broadcast(&turn_ended);
-    pthread_mutex_unlock(&turns_lock);
+    assert(*at == lock);
+    *at = lock->next;
+    assert(!is_locked(lock->name));
+    pthread_cond_broadcast(&name_released);
+    pthread_mutex_unlock(&names_lock);
 }
 
 /* --- preconditions --- */
 
-/* If-Match also takes the tags of the compressed manifest: whoever read that one has read this
- * version. */
+/* If-Match also takes the tags of the compressed manifest: a client that read that one has read
+ * this version. */
 static bool if_match_holds(const char *if_match, const struct generation *current)
 {
     static const char *const codings[] = {NULL, "gzip", "zstd"};
@@ -104,8 +85,8 @@ static bool if_match_holds(const char *if_match, const struct generation *curren
     return false;
 }
 
-bool publication_preconditions_hold(const struct preconditions *preconditions,
-                                    const struct generation *current)
+bool model_preconditions_hold(const struct preconditions *preconditions,
+                              const struct generation *current)
 {
     struct preconditions others = *preconditions;
     const char *etag;
@@ -128,7 +109,7 @@ static bool is_conditional(const struct preconditions *preconditions)
            preconditions->if_unmodified_since != NULL;
 }
 
-struct generation *publication_find_current(struct server *server, const char *name)
+struct generation *model_find_current(struct server *server, const char *name)
 {
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
         char path[PATH_SIZE];
@@ -142,48 +123,51 @@ struct generation *publication_find_current(struct server *server, const char *n
     return NULL;
 }
 
-static bool check_preconditions(struct publication *publication, bool *out_exists)
+bool model_check_preconditions(struct server *server, const char *name,
+                               const struct preconditions *preconditions, bool *out_exists,
+                               struct failure *failure)
 {
     struct generation *current;
     bool hold;
 
     *out_exists = false;
-    if (!is_conditional(&publication->preconditions))
+    if (!is_conditional(preconditions))
         return true;
-    current = publication_find_current(publication->server, publication->name);
-    hold = publication_preconditions_hold(&publication->preconditions, current);
+    current = model_find_current(server, name);
+    hold = model_preconditions_hold(preconditions, current);
     *out_exists = current != NULL;
     generation_release(current);
-    return hold || refuse(publication, PROBLEM_PRECONDITION_FAILED,
-                          "what stands under the name is not what the request asks for");
+    return hold || failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
+                                  "what stands under the name is not what the request asks for");
 }
 
 /* --- the name --- */
 
 /* First as a new file, which is atomic against any other writer; then, unless the request only
  * creates, over the old. */
-static bool give_name(struct publication *publication, const char *path, bool exists)
+static bool give_name(struct publication *publication, const char *path, bool exists,
+                      struct failure *failure)
 {
     const struct store_ops *ops = publication->server->store->ops;
     struct zt_error error;
     enum zt_status status = ops->publish(publication->stored, path, false, &error);
 
     if (status == ZT_ARGUMENT && publication->preconditions.if_none_match != NULL && !exists)
-        return refuse(publication, PROBLEM_PRECONDITION_FAILED, "the name was taken meanwhile");
+        return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED, "the name was taken meanwhile");
     if (status == ZT_ARGUMENT) {
-        publication->replaced = true;
+        publication->published.replaced = true;
         status = ops->publish(publication->stored, path, true, &error);
     }
     if (status == ZT_ARGUMENT)
-        return publication_fail(publication, PROBLEM_CONFLICT, &error);
+        return failure_set(failure, PROBLEM_CONFLICT, &error);
     if (status != ZT_OK)
-        return publication_fail_store(publication, &error);
+        return failure_of_store(failure, &error);
     publication->stored = NULL;
     return true;
 }
 
-/* Another format's file under the name would be in the way of the new one, or come back when that
- * is removed. */
+/* A file of another format under the name would hide the new one, or appear when that is removed.
+ */
 static void remove_others(struct publication *publication, const char *extension)
 {
     struct server *server = publication->server;
@@ -198,7 +182,7 @@ static void remove_others(struct publication *publication, const char *extension
         snprintf(path, sizeof(path), "%s%s", publication->name, model_extension(rank));
         status = server->store->ops->remove(server->store, path, &error);
         if (status == ZT_OK) {
-            publication->replaced = true;
+            publication->published.replaced = true;
             generation_release(catalog_update(server->catalog, path));
         } else if (status != ZT_NOT_FOUND) {
             log_write(LOG_LEVEL_WARN, "%s: replaced by %s%s, but not removed: %s", path,
@@ -207,8 +191,8 @@ static void remove_others(struct publication *publication, const char *extension
     }
 }
 
-static void hand_over_sha256(const struct publication *publication, struct generation *generation,
-                             const struct zt_object *object, const struct zt_component *component)
+static void share_sha256(const struct publication *publication, struct generation *generation,
+                         const struct zt_object *object, const struct zt_component *component)
 {
     uint32_t index = zt_component_index(generation->model, component);
     uint8_t stated[32];
@@ -226,9 +210,9 @@ static void hand_over_sha256(const struct publication *publication, struct gener
         stored_digest_want(publication->server, generation, index);
 }
 
-/* Those that the file itself does not state: they are how others ask for its bytes, and what
- * answers tell. */
-static void hand_over_sha256s(const struct publication *publication, struct generation *generation)
+/* Those that the file itself does not state: clients ask for bytes by them, and answers state them.
+ */
+static void share_sha256s(const struct publication *publication, struct generation *generation)
 {
     const struct zt_model *model = generation->model;
 
@@ -236,14 +220,15 @@ static void hand_over_sha256s(const struct publication *publication, struct gene
         const struct zt_component *components = zt_object_components(model, &model->objects[i]);
 
         for (uint32_t j = 0; j < model->objects[i].component_count; j++)
-            hand_over_sha256(publication, generation, &model->objects[i], &components[j]);
+            share_sha256(publication, generation, &model->objects[i], &components[j]);
     }
 }
 
-/* Only about the very file that was checked: somebody may have put another into its place since.
- * The time of change is that of the link. */
-static void hand_over(const struct publication *publication, const struct findings *findings,
-                      struct generation *generation)
+/* What was found out about the file goes to its generation, if that is the very file that was
+ * checked: another may have been put in its place since. The time of change is not compared, since
+ * publication changes it. */
+static void share_findings(const struct publication *publication, const struct findings *findings,
+                           struct generation *generation)
 {
     const struct file_identity *mine = &findings->identity;
     const struct file_identity *shown = &generation->identity;
@@ -256,49 +241,79 @@ static void hand_over(const struct publication *publication, const struct findin
                        findings->verdict_count);
     }
     if (publication->decoded_sha256 != NULL)
-        hand_over_sha256s(publication, generation);
-    memcpy(generation->file_sha256, publication->sha256, sizeof(generation->file_sha256));
+        share_sha256s(publication, generation);
+    memcpy(generation->file_sha256, publication->published.sha256, sizeof(generation->file_sha256));
     atomic_store(&generation->has_file_sha256, true);
 }
 
-/* The model is there: what it replaces goes, and the catalog has it from now on. */
-static void settle(struct publication *publication, const struct findings *findings,
-                   const char *path)
+/* The model's file is there: the files it replaces go, and the catalog serves it from now on. */
+static void make_visible(struct publication *publication, const struct findings *findings,
+                         const char *path)
 {
     struct generation *generation;
 
+    assert(publication->stored == NULL);
     remove_others(publication, findings->extension);
     generation = catalog_update(publication->server->catalog, path);
-    snprintf(publication->etag, sizeof(publication->etag), "%s",
+    snprintf(publication->published.etag, sizeof(publication->published.etag), "%s",
              generation != NULL ? generation->etag : "");
     if (generation != NULL)
-        hand_over(publication, findings, generation);
+        share_findings(publication, findings, generation);
     generation_release(generation);
 }
 
-static bool publish(struct publication *publication, const struct findings *findings)
+static bool publish(struct publication *publication, const struct findings *findings,
+                    struct failure *failure)
 {
-    struct name_turn turn = {.name = publication->name};
+    struct name_lock lock = {.name = publication->name};
     char path[PATH_SIZE];
     bool exists;
     bool published;
 
     snprintf(path, sizeof(path), "%s%s", publication->name, findings->extension);
-    name_turn_begin(&turn);
-    published = check_preconditions(publication, &exists) && give_name(publication, path, exists);
+    name_lock_take(&lock);
+    published = model_check_preconditions(publication->server, publication->name,
+                                          &publication->preconditions, &exists, failure) &&
+                give_name(publication, path, exists, failure);
     if (published)
-        settle(publication, findings, path);
-    name_turn_end(&turn);
+        make_visible(publication, findings, path);
+    name_lock_release(&lock);
     return published;
 }
 
-bool publication_run(struct publication *publication)
+bool publication_run(struct publication *publication, struct failure *failure)
 {
     struct findings findings;
     bool published;
 
-    publication->replaced = false;
-    published = publication_check(publication, &findings) && publish(publication, &findings);
+    assert(publication->stored != NULL);
+    publication->published.replaced = false;
+    published = publication_check(publication, &findings, failure) &&
+                publish(publication, &findings, failure);
     free(findings.verdicts);
+    assert(published == (publication->stored == NULL));
     return published;
+}
+
+/* --- the answer --- */
+
+void published_reply_location(struct request *request, struct zt_text model)
+{
+    struct href href;
+
+    href_init(&href);
+    href_model(&href, model);
+    representation_field(&request->reply, "Location",
+                         href.failed ? NULL : request_print(request, "%s", href.text));
+    href_free(&href);
+}
+
+void published_reply_digest(struct request *request, const struct published *published)
+{
+    char digest[DIGEST_FIELD_SIZE];
+
+    digest_field_format(published->sha256, digest);
+    representation_field(&request->reply, "Repr-Digest", request_print(request, "%s", digest));
+    request->reply.etag =
+        published->etag[0] != '\0' ? request_print(request, "%s", published->etag) : NULL;
 }

@@ -1,52 +1,63 @@
-/* From a whole stored file to a model: validated by the reader that serves it, its digests checked,
- * published under its name, preconditions checked again at that moment. One way for every kind of
- * upload (PUT, the streaming writer, tus). */
+/* From a whole stored file to a visible model: validated by the reader that serves it, its digests
+ * checked, published under its name, preconditions checked again at that moment. The same for every
+ * kind of upload (PUT, the streaming writer, tus), as is the answer. */
 #ifndef UPLOAD_SHARED_PUBLICATION_H
 #define UPLOAD_SHARED_PUBLICATION_H
 
 #include "catalog/catalog.h"
-#include "http/exchange/problem.h"
 #include "http/fields/conditional.h"
 #include "store/store.h"
+#include "upload/shared/failure.h"
+
+/* What a successful publication is answered with. */
+struct published {
+    uint8_t sha256[32];              /* of the whole file */
+    char etag[GENERATION_ETAG_SIZE]; /* empty when the file is gone again, or not known any more */
+    bool replaced;
+};
 
 struct publication {
-    /* Set by whoever publishes. */
+    /* Set by the caller. */
     struct server *server;
-    struct stored_upload *stored; /* taken over on success (then NULL), left as it is on failure */
+    struct stored_upload *stored; /* taken over on success (then NULL), unchanged on failure */
     const char *name;             /* the model's, NUL-terminated, borrowed */
     struct preconditions preconditions; /* texts borrowed */
-    uint8_t sha256[32];                 /* of the whole file */
-    /* Of a component's decoded bytes, NULL where it is not known; or no function: nobody has hashed
-     * them. *out_compressed: these are not what is stored. */
+    /* Of a component's decoded bytes, or NULL where it is not known; no function where nobody has
+     * hashed them. *out_compressed: these bytes are not what is stored. */
     const uint8_t *(*decoded_sha256)(void *context, struct zt_text object, struct zt_text component,
                                      bool *out_compressed);
     void *context;
-    /* Failure: which problem, and what exactly. */
-    enum problem problem;
-    struct zt_error error;
-    /* Success. */
-    bool replaced;
-    char etag[GENERATION_ETAG_SIZE]; /* empty when the file is gone again */
+    /* sha256 is set by the caller, the rest on success. */
+    struct published published;
 };
 
-/* On a worker; may take long. False: problem and error are set, and it may be tried again. */
-bool publication_run(struct publication *publication);
+/* On a worker; may take long. False with failure set: it may be tried again. */
+bool publication_run(struct publication *publication, struct failure *failure);
 
-/* Whether a write's preconditions hold for what stands under the name now (NULL: nothing). */
-bool publication_preconditions_hold(const struct preconditions *preconditions,
-                                    const struct generation *current);
+/* Fields of the answer: where the model is; and its ETag and Repr-Digest. */
+void published_reply_location(struct request *request, struct zt_text model);
+void published_reply_digest(struct request *request, const struct published *published);
 
-/* What stands under a name at this moment, whatever its format; looked at on the disk, not in what
- * a scan last saw. A reference, or NULL. On a worker. */
-struct generation *publication_find_current(struct server *server, const char *name);
+/* --- what stands under a name --- */
 
-/* Two that write under one name take turns; others go on meanwhile. name is borrowed for as long as
- * the turn. */
-struct name_turn {
+/* The current model under a name, whatever its format, looked up on disk rather than in what a scan
+ * last saw. A reference, or NULL. On a worker. */
+struct generation *model_find_current(struct server *server, const char *name);
+/* Whether a write's preconditions hold for a current model (NULL: none). */
+bool model_preconditions_hold(const struct preconditions *preconditions,
+                              const struct generation *current);
+/* Both. False: failure is set. *out_exists only where there are preconditions. On a worker. */
+bool model_check_preconditions(struct server *server, const char *name,
+                               const struct preconditions *preconditions, bool *out_exists,
+                               struct failure *failure);
+
+/* Writers of one name wait for each other; those of other names do not. name is borrowed while the
+ * lock is held. */
+struct name_lock {
     const char *name;
-    struct name_turn *next;
+    struct name_lock *next;
 };
-void name_turn_begin(struct name_turn *turn);
-void name_turn_end(const struct name_turn *turn);
+void name_lock_take(struct name_lock *lock);
+void name_lock_release(const struct name_lock *lock);
 
 #endif

@@ -1,7 +1,8 @@
-/* Validation of a whole stored file: opened with the reader that serves, the digests that it
- * states, then the rules of its content. One function a step; the first that refuses ends it. */
+/* Validation of a whole stored file: it is opened with the reader that serves it, then the digests
+ * that it states are checked, then the rules of its content. The first step that fails ends it. */
 #include "upload/shared/publication_check.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/crew.h"
 #include "zt/verify.h"
 
-/* Less is hashed before others have begun to help. */
+/* Less is hashed before other workers have begun to help. */
 #define CREW_BYTES ((uint64_t)16 << 20)
 
 static const char *extension_of(const struct zt_model *model)
@@ -22,41 +23,37 @@ static const char *extension_of(const struct zt_model *model)
 }
 
 struct check {
-    struct publication *publication;
+    const struct publication *publication;
     struct findings *findings;
     struct zt_source *source;
     const struct zt_model *model;
-    /* Several objects are hashed at once: of the failures the first object's is told. */
+    /* Several objects are hashed at once; the failure of the first of them is reported. */
     pthread_mutex_t lock;
-    bool has_failed;
     uint32_t failed_object;
-    enum problem problem;
-    struct zt_error error;
+    struct failure failure;
 };
 
-static bool refuse_model(struct publication *publication, const struct zt_error *error)
+static bool fail_model(struct failure *failure, const struct zt_error *error)
 {
     bool is_ours = error->status == ZT_IO || error->status == ZT_NO_MEMORY;
 
-    return publication_fail(publication, is_ours ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, error);
+    return failure_set(failure, is_ours ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, error);
 }
 
-static bool note_failure(struct check *check, uint32_t object, enum problem problem,
-                         const struct zt_error *error)
+static bool fail_object(struct check *check, uint32_t object, enum problem problem,
+                        const struct zt_error *error)
 {
     pthread_mutex_lock(&check->lock);
-    if (!check->has_failed || object < check->failed_object) {
-        check->has_failed = true;
+    if (!check->failure.is_set || object < check->failed_object) {
         check->failed_object = object;
-        check->problem = problem;
-        check->error = *error;
+        check->failure = (struct failure){.is_set = true, .problem = problem, .error = *error};
     }
     pthread_mutex_unlock(&check->lock);
     return false;
 }
 
-static bool refuse_digest(struct check *check, uint32_t index, const struct zt_component *component,
-                          const struct zt_component_check *result)
+static bool fail_digest(struct check *check, uint32_t index, const struct zt_component *component,
+                        const struct zt_component_check *result)
 {
     struct zt_error error;
 
@@ -69,7 +66,7 @@ static bool refuse_digest(struct check *check, uint32_t index, const struct zt_c
     }
     zt_error_at(&error, zt_object_name(&check->model->objects[index]),
                 zt_component_name(component));
-    return note_failure(check, index, PROBLEM_DIGEST_MISMATCH, &error);
+    return fail_object(check, index, PROBLEM_DIGEST_MISMATCH, &error);
 }
 
 static bool check_component(struct check *check, uint32_t index,
@@ -85,9 +82,9 @@ static bool check_component(struct check *check, uint32_t index,
     if (component->digest == NULL || component->shard != 0)
         return true;
     if (zt_component_check(check->model, component, check->source, NULL, &result, &error) != ZT_OK)
-        return note_failure(check, index, PROBLEM_INTERNAL, &error);
+        return fail_object(check, index, PROBLEM_INTERNAL, &error);
     *verdict = (unsigned char)result.verdict;
-    return result.verdict != ZT_VERDICT_FAILED || refuse_digest(check, index, component, &result);
+    return result.verdict != ZT_VERDICT_FAILED || fail_digest(check, index, component, &result);
 }
 
 static bool check_object_digests(void *context, uint32_t index)
@@ -105,14 +102,13 @@ static bool check_object_digests(void *context, uint32_t index)
 static bool check_digests(struct check *check)
 {
     const struct crew_work work = {check->model->object_count, check_object_digests, check};
+    struct workers *helpers =
+        zt_source_size(check->source) < CREW_BYTES ? NULL : check->publication->server->workers;
 
     pthread_mutex_init(&check->lock, NULL);
-    crew_run(zt_source_size(check->source) < CREW_BYTES ? NULL
-                                                        : check->publication->server->workers,
-             &work);
+    crew_run(helpers, &work);
     pthread_mutex_destroy(&check->lock);
-    return !check->has_failed ||
-           publication_fail(check->publication, check->problem, &check->error);
+    return !check->failure.is_set;
 }
 
 /* What no rule can judge here (an unknown encoding, bytes in a shard) is no reason to refuse. */
@@ -126,7 +122,7 @@ static bool check_contents(struct check *check)
             zt_object_check(check->model, &check->model->objects[i], &files, &error);
 
         if (status != ZT_OK && status != ZT_UNSUPPORTED)
-            return refuse_model(check->publication, &error);
+            return fail_model(&check->failure, &error);
     }
     return true;
 }
@@ -137,44 +133,40 @@ static bool check_data(struct check *check)
 
     findings->verdict_count = check->model->component_count;
     findings->verdicts = calloc((size_t)findings->verdict_count + 1, 1);
-    if (findings->verdicts == NULL) {
-        struct zt_error error;
-
-        zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to check the model");
-        return refuse_model(check->publication, &error);
-    }
+    if (findings->verdicts == NULL)
+        return failure_no_memory(&check->failure, "checking the model");
     return check_digests(check) && check_contents(check);
 }
 
 /* *out_model is NULL for a data shard, which has nothing to check. */
-static bool open_model(struct check *check, struct zt_source **out_source,
-                       struct zt_model **out_model)
+static bool open_model(struct check *check, struct zt_model **out_model)
 {
-    struct publication *publication = check->publication;
+    const struct publication *publication = check->publication;
     struct zt_error error;
     enum zt_status status;
 
-    if (publication->server->store->ops->read_back(publication->stored, out_source, &error) !=
+    if (publication->server->store->ops->read_back(publication->stored, &check->source, &error) !=
         ZT_OK)
-        return publication_fail_store(publication, &error);
-    *out_model = NULL;
-    check->findings->has_identity = store_identity_of(*out_source, &check->findings->identity);
-    status = zt_model_open(*out_source, out_model, &error);
-    return status == ZT_OK || status == ZT_DATA_SHARD || refuse_model(publication, &error);
+        return failure_of_store(&check->failure, &error);
+    check->findings->has_identity = store_identity_of(check->source, &check->findings->identity);
+    status = zt_model_open(check->source, out_model, &error);
+    return status == ZT_OK || status == ZT_DATA_SHARD || fail_model(&check->failure, &error);
 }
 
-bool publication_check(struct publication *publication, struct findings *out_findings)
+bool publication_check(const struct publication *publication, struct findings *out_findings,
+                       struct failure *failure)
 {
     struct check check = {.publication = publication, .findings = out_findings};
     struct zt_model *model = NULL;
     bool valid;
 
     *out_findings = (struct findings){0};
-    if (!open_model(&check, &check.source, &model))
-        return false;
+    valid = open_model(&check, &model);
     check.model = model;
-    out_findings->extension = extension_of(model);
-    valid = model == NULL || check_data(&check);
+    if (valid)
+        out_findings->extension = extension_of(model);
+    valid = valid && (model == NULL || check_data(&check));
     zt_model_free(model);
-    return valid;
+    assert(valid == !check.failure.is_set);
+    return valid || failure_set(failure, check.failure.problem, &check.failure.error);
 }

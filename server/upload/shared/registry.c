@@ -1,12 +1,15 @@
-/* A list under one lock: uploads begin and end far more seldom than their bytes come. */
+/* A list under one lock: uploads begin and end far more rarely than their bytes come. */
 #include "upload/shared/registry.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "api/json_reply.h"
+#include "api/parameters.h"
 #include "derived/manifest_json.h"
 
 struct registry {
@@ -35,6 +38,7 @@ struct registry *registry_new(int64_t expire_s)
 void registry_free(struct registry *registry)
 {
     if (registry != NULL) {
+        assert(registry->first == NULL);
         pthread_mutex_destroy(&registry->lock);
         free(registry);
     }
@@ -44,8 +48,8 @@ void registry_make_id(char out_id[UPLOAD_ID_SIZE])
 {
     uint8_t bytes[(UPLOAD_ID_SIZE - 1) / 2];
 
-    /* Up to 256 bytes come whole once the system has random numbers at all; whoever knows an id may
-     * go on with it, so there is no second best. */
+    /* Up to 256 bytes come whole once the system has random numbers. Knowing an id is enough to
+     * continue the upload, so nothing weaker will do. */
     while (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
         continue;
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -61,6 +65,7 @@ bool registry_id_is_valid(struct zt_text text)
     return digits == text.length && text.length == UPLOAD_ID_SIZE - 1;
 }
 
+/* Bodies count separately from the kinds that live from request to request. */
 static bool counts_with(const struct registry_entry *one, const struct registry_entry *other)
 {
     return (one->kind == UPLOAD_KIND_FILE) == (other->kind == UPLOAD_KIND_FILE) &&
@@ -81,6 +86,7 @@ bool registry_add(struct registry *registry, struct registry_entry *entry, unsig
 {
     bool fits;
 
+    assert(entry->next == NULL);
     pthread_mutex_lock(&registry->lock);
     fits = limit == 0 || count_like(registry, entry) < limit;
     if (fits) {
@@ -103,8 +109,10 @@ void registry_remove(struct registry *registry, struct registry_entry *entry)
     at = &registry->first;
     while (*at != NULL && *at != entry)
         at = &(*at)->next;
-    if (*at != NULL)
+    if (*at != NULL) {
         *at = entry->next;
+        entry->next = NULL;
+    }
     pthread_mutex_unlock(&registry->lock);
 }
 
@@ -145,4 +153,23 @@ void registry_write(struct registry *registry, struct json *json)
     pthread_mutex_unlock(&registry->lock);
     json_array_end(json);
     json_object_end(json);
+}
+
+/* --- GET /v1/uploads --- */
+
+enum outcome uploads_list(struct request *request)
+{
+    struct json *json;
+    bool pretty;
+
+    if (!parameter_switch(request, "pretty", &pretty))
+        return OUTCOME_READY;
+    json = json_reply_new(request, pretty);
+    if (json == NULL)
+        return OUTCOME_READY;
+    registry_write(request->server->registry, json);
+    json_reply_send(request, json);
+    if (!json->failed)
+        request->reply.cache_control = "no-store";
+    return OUTCOME_READY;
 }

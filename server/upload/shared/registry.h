@@ -1,5 +1,5 @@
-/* Uploads in progress, of every kind, for the operator's list and for the limits of one client.
- * Safe from any thread. */
+/* Uploads in progress, of every kind: for the limits of one client, and for the operator's list at
+ * GET /v1/uploads (http-api, section 6.2). Safe from any thread. */
 #ifndef UPLOAD_SHARED_REGISTRY_H
 #define UPLOAD_SHARED_REGISTRY_H
 
@@ -11,8 +11,8 @@
 #include "http/wire/connections.h"
 #include "store/store.h"
 
-/* A file is one request's body; the others live from request to request, until they are done or
- * expire. */
+/* A file is the body of one request; the others live from request to request, until they are done
+ * or expire. */
 enum upload_kind { UPLOAD_KIND_FILE, UPLOAD_KIND_WRITER, UPLOAD_KIND_RESUMABLE };
 
 #define UPLOAD_ID_SIZE 33 /* 32 hex digits of a random number, and NUL */
@@ -21,7 +21,8 @@ struct registry_entry {
     enum upload_kind kind;
     char id[UPLOAD_ID_SIZE];
     char model[MODEL_NAME_MAX + 1];
-    char client[CLIENT_SIZE]; /* whose limits it counts for; after a restart empty: nobody's */
+    char client
+        [CLIENT_SIZE]; /* it counts for this client's limits; empty after a restart: nobody's */
     time_t created;
     _Atomic(time_t) active;        /* last byte or command */
     atomic_uint_fast64_t received; /* bytes */
@@ -31,16 +32,16 @@ struct registry_entry {
 /* expire_s: how long the kinds that live from request to request may stay idle. NULL when memory is
  * out. */
 struct registry *registry_new(int64_t expire_s);
-/* Takes NULL. */
+/* When it is empty. Takes NULL. */
 void registry_free(struct registry *registry);
 
 void registry_make_id(char out_id[UPLOAD_ID_SIZE]);
 /* Whether a text can be an id at all. */
 bool registry_id_is_valid(struct zt_text text);
 
-/* The entry is the caller's, and stays until registry_remove. False when the client has limit
- * entries already (0: no limit): bodies are counted for themselves, the kinds that live from
- * request to request together. */
+/* The entry is borrowed until registry_remove. False when the client has limit entries already (0:
+ * no limit). Bodies are counted separately, the kinds that live from request to request together.
+ */
 bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit);
 /* Harmless for one that is not there. */
 void registry_remove(struct registry *registry, struct registry_entry *entry);
@@ -48,5 +49,7 @@ void registry_remove(struct registry *registry, struct registry_entry *entry);
 /* {"uploads": [{"id","kind","model","created","active","received"[, "expires"]}]} by time of
  * creation. */
 void registry_write(struct registry *registry, struct json *json);
+/* The handler of GET /v1/uploads. */
+enum outcome uploads_list(struct request *request);
 
 #endif

@@ -1,7 +1,8 @@
-/* Nothing here waits: what cannot be told at once is left to publication, which checks everything
+/* Nothing here waits: what is not known at once is left to publication, which checks everything
  * again. */
 #include "upload/shared/write_checks.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 
 /* NAME_MAX of Linux file systems. */
 #define FILE_NAME_MAX 255
-/* Said to a client that has as many uploads as it may: one of them may be done by then. */
+/* One of the client's other uploads may be done by then. */
 #define RETRY_AFTER_S "5"
 
-bool refuse_read_only(struct request *request)
+bool write_refuse_read_only(struct request *request)
 {
     if (request->server->config->writable)
         return false;
@@ -31,18 +32,17 @@ static bool name_fits(struct zt_text name)
     return last + strlen(".zt") <= FILE_NAME_MAX;
 }
 
-bool refuse_name(struct request *request, struct zt_text name)
+bool write_refuse_name(struct request *request, struct zt_text name)
 {
     if (model_name_is_valid(name) && name_fits(name))
         return false;
     problem_reply(request, PROBLEM_INVALID_NAME,
                   "a model's name is parts of letters, digits, '.', '_' and '-' joined by '/' (as "
-                  "%%2F), and fits a "
-                  "file's name");
+                  "%%2F), and fits in a file's name");
     return true;
 }
 
-bool refuse_coding(struct request *request)
+bool write_refuse_coding(struct request *request)
 {
     const char *coding = request_header(request, "Content-Encoding");
 
@@ -50,6 +50,28 @@ bool refuse_coding(struct request *request)
         return false;
     problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
                   "the body is the file itself: no Content-Encoding");
+    return true;
+}
+
+bool write_refuse_digests(struct request *request, struct digest_field *out_content,
+                          struct digest_field *out_repr)
+{
+    const char *content = request_header(request, "Content-Digest");
+    const char *repr = out_repr != NULL ? request_header(request, "Repr-Digest") : NULL;
+
+    if ((content == NULL || digest_field_parse(content, out_content)) &&
+        (repr == NULL || digest_field_parse(repr, out_repr)))
+        return false;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "Content-Digest or Repr-Digest is malformed");
+    return true;
+}
+
+bool write_refuse_absent_body(struct request *request)
+{
+    if (request_body_length(request) > 0 || request_header(request, "Content-Length") != NULL)
+        return false;
+    problem_reply(request, PROBLEM_LENGTH_REQUIRED,
+                  "a body is required: send its Content-Length, or send it chunked");
     return true;
 }
 
@@ -62,7 +84,7 @@ typedef enum catalog_answer (*catalog_question)(struct catalog *catalog, struct 
                                                 struct waiter *waiter,
                                                 struct generation **out_generation);
 
-/* Asks without waiting: nobody may wait before the body. */
+/* Asks without waiting, which nothing before the body may do. */
 static enum catalog_answer ask_now(struct request *request, catalog_question question,
                                    struct zt_text text, struct generation **out_current)
 {
@@ -78,8 +100,8 @@ static enum catalog_answer ask_now(struct request *request, catalog_question que
     return answer;
 }
 
-/* What stands under the name, a data shard too: those are found by path only. False when a scan has
- * to tell first; then the preconditions are checked at publication only. */
+/* What stands under the name; a data shard, too, which is found by path only. False if only a scan
+ * can tell; then the preconditions are checked at publication only. */
 static bool find_now(struct request *request, struct zt_text name, struct generation **out_current)
 {
     char path[MODEL_NAME_MAX + sizeof(".zt")];
@@ -96,7 +118,7 @@ static bool find_now(struct request *request, struct zt_text name, struct genera
     return answer != CATALOG_PENDING;
 }
 
-struct preconditions preconditions_of_write(struct request *request)
+struct preconditions write_preconditions(struct request *request)
 {
     return (struct preconditions){
         .if_match = request_header(request, "If-Match"),
@@ -105,8 +127,8 @@ struct preconditions preconditions_of_write(struct request *request)
     };
 }
 
-/* Passed over, it would have a write go on that was to be held back. A malformed If-Match holds for
- * nothing: 412. */
+/* Ignored, it would let through a write that the client meant to prevent. A malformed If-Match needs
+ * no such care: it matches nothing, which is 412. */
 static bool refuse_malformed(struct request *request, const char *if_none_match)
 {
     if (if_none_match == NULL || tag_list_is_valid(if_none_match))
@@ -116,18 +138,18 @@ static bool refuse_malformed(struct request *request, const char *if_none_match)
     return true;
 }
 
-bool refuse_preconditions(struct request *request, struct zt_text name,
-                          struct preconditions *out_preconditions)
+bool write_refuse_preconditions(struct request *request, struct zt_text name,
+                                struct preconditions *out_preconditions)
 {
     struct generation *current;
     bool hold;
 
-    *out_preconditions = preconditions_of_write(request);
+    *out_preconditions = write_preconditions(request);
     if (refuse_malformed(request, out_preconditions->if_none_match))
         return true;
     if (!find_now(request, name, &current))
         return false;
-    hold = publication_preconditions_hold(out_preconditions, current);
+    hold = model_preconditions_hold(out_preconditions, current);
     generation_release(current);
     if (!hold) {
         problem_reply(request, PROBLEM_PRECONDITION_FAILED,
@@ -136,7 +158,7 @@ bool refuse_preconditions(struct request *request, struct zt_text name,
     return !hold;
 }
 
-bool refuse_large(struct request *request, uint64_t length)
+bool write_refuse_large(struct request *request, uint64_t length)
 {
     uint64_t most = (uint64_t)request->server->config->upload.max_bytes;
 
@@ -148,14 +170,20 @@ bool refuse_large(struct request *request, uint64_t length)
     return true;
 }
 
-void reply_crowded(struct request *request, unsigned limit, const char *key)
+void write_reply_crowded(struct request *request, unsigned limit, const char *key)
 {
     problem_reply(request, PROBLEM_RATE_LIMITED, "this client has %u uploads going on already: %s",
                   limit, key);
     representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
 }
 
-void reply_store_failure(struct request *request, const struct zt_error *error)
+void *write_context(struct request *request, size_t size)
 {
-    problem_reply_error_as(request, problem_of_write(error), error);
+    void *context = request_allocate(request, size);
+
+    if (context == NULL)
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    else
+        request->context = memset(context, 0, size);
+    return context;
 }

@@ -1,27 +1,33 @@
-/* Refusals that every write has in common, before a byte of its body: each true when it replied. In
- * the order of the contract (http-api, section 6). */
+/* Checks that every write has in common, made before a byte of its body is read, in the order of the
+ * contract (http-api, section 6). A refusal returns true and has replied. */
 #ifndef UPLOAD_SHARED_WRITE_CHECKS_H
 #define UPLOAD_SHARED_WRITE_CHECKS_H
 
 #include "http/exchange/request.h"
 #include "http/fields/conditional.h"
+#include "http/fields/digest_fields.h"
 
-bool refuse_read_only(struct request *request);
-/* A name that is none, or that no file can have. */
-bool refuse_name(struct request *request, struct zt_text name);
+bool write_refuse_read_only(struct request *request);
+/* A name that is not a model's, or that no file can have. */
+bool write_refuse_name(struct request *request, struct zt_text name);
 /* Content-Encoding, where the body is the bytes themselves. */
-bool refuse_coding(struct request *request);
-/* Those that a write can have; their texts are the request's. */
-struct preconditions preconditions_of_write(struct request *request);
-/* Reads the preconditions (their texts are the request's) and compares them with what is known to
- * stand under the name. Where that has to be found out first they are left to publication. */
-bool refuse_preconditions(struct request *request, struct zt_text name,
-                          struct preconditions *out_preconditions);
-/* A declared length that is more than the server takes; UINT64_MAX: not declared. */
-bool refuse_large(struct request *request, uint64_t length);
-/* The reply for a client that has as many uploads as it may. */
-void reply_crowded(struct request *request, unsigned limit, const char *key);
-/* The reply for a store that does not take it: no room, or anything else. */
-void reply_store_failure(struct request *request, const struct zt_error *error);
+bool write_refuse_coding(struct request *request);
+/* Reads Content-Digest and, unless out_repr is NULL, Repr-Digest; refuses malformed ones. */
+bool write_refuse_digests(struct request *request, struct digest_field *out_content,
+                          struct digest_field *out_repr);
+/* No body, and no length of 0 declared either. */
+bool write_refuse_absent_body(struct request *request);
+/* A declared length above upload.max_bytes; UINT64_MAX: not declared. */
+bool write_refuse_large(struct request *request, uint64_t length);
+/* The preconditions that a write can have; their texts are the request's. */
+struct preconditions write_preconditions(struct request *request);
+/* Reads the preconditions and compares them with what is known to stand under the name. Where that
+ * would have to be found out first, publication checks them. */
+bool write_refuse_preconditions(struct request *request, struct zt_text name,
+                                struct preconditions *out_preconditions);
+/* Memory for a request's context: cleared, and freed with the request. NULL: replied. */
+void *write_context(struct request *request, size_t size);
+/* The reply to a client that has as many uploads as the setting named by key allows. */
+void write_reply_crowded(struct request *request, unsigned limit, const char *key);
 
 #endif

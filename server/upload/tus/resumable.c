@@ -1,21 +1,44 @@
-/* One resumable upload in memory: its life, hashing, making durable, publication. */
+/* One resumable upload: its life, hashing, making durable, publication. */
 #include "upload/tus/resumable.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/fields/digest_fields.h"
-#include "upload/shared/publication.h"
+#include "base/log.h"
+
+/* The states that may follow each, bit by bit. */
+static const unsigned next_states[] = {
+    [RESUMABLE_RECEIVING] = 1U << RESUMABLE_PUBLISHED | 1U << RESUMABLE_GONE,
+    [RESUMABLE_PUBLISHED] = 1U << RESUMABLE_GONE,
+    [RESUMABLE_GONE] = 0,
+};
+
+enum resumable_state resumable_state(const struct resumable *resumable)
+{
+    return atomic_load(&resumable->state);
+}
+
+static void set_state(struct resumable *resumable, enum resumable_state state)
+{
+    enum resumable_state before = atomic_exchange(&resumable->state, state);
+
+    assert(next_states[before] >> state & 1);
+    (void)before;
+}
 
 /* --- life --- */
 
-static void resumable_free(struct resumable *resumable)
+/* Neither requests nor jobs need it any more. */
+static void free_resumable(void *owner)
 {
-    const struct store_ops *ops = resumable->server->store->ops;
+    struct resumable *resumable = owner;
+    const struct store_ops *ops = resumable->kept.server->store->ops;
 
     ops->abandon(resumable->data);
-    ops->abandon(resumable->state);
-    upload_hash_free(&resumable->hash);
+    ops->abandon(resumable->state_file);
+    byte_digests_free(&resumable->digests);
+    body_follower_destroy(&resumable->follower);
     pthread_mutex_destroy(&resumable->sync_lock);
     claim_free(&resumable->claim);
     for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
@@ -23,26 +46,38 @@ static void resumable_free(struct resumable *resumable)
     free(resumable);
 }
 
-static struct resumable *resumable_of_job(struct job *job)
+/* The jobs that hash are counted by the follower; this releases what kept and requests had. */
+static void release_follower(struct kept_upload *upload)
 {
-    return (struct resumable *)((char *)job - offsetof(struct resumable, job));
+    body_follower_release(&((struct resumable *)upload)->follower);
 }
 
-/* A failure here is met again, and told, when the rest is hashed. */
-static void run_follow(struct job *job)
+static time_t expires(struct kept_upload *upload)
 {
-    struct resumable *resumable = resumable_of_job(job);
-    struct zt_error error;
-    uint64_t end = atomic_load(&resumable->entry.received);
-    uint64_t most = atomic_load(&resumable->hash.hashed) + UPLOAD_HASH_JOB_BYTES;
-
-    (void)upload_hash_to(&resumable->hash, resumable->server->store, resumable->data,
-                         end < most ? end : most, &error);
-    atomic_store(&resumable->is_queued, false);
-    resumable_release(resumable);
+    return resumable_expires((struct resumable *)upload);
 }
 
-/* What creation stated of the whole file; nothing, where it did not. */
+static bool end(struct kept_upload *upload)
+{
+    struct resumable *resumable = (struct resumable *)upload;
+
+    if (claim_take(&resumable->claim) == 0)
+        return false;
+    if (resumable_state(resumable) == RESUMABLE_RECEIVING)
+        log_write(LOG_LEVEL_INFO, "upload %s: expired", upload->entry.id);
+    set_state(resumable, RESUMABLE_GONE);
+    return true;
+}
+
+const struct kept_kind resumable_kind = {
+    .kind = UPLOAD_KIND_RESUMABLE,
+    .open = resumable_files_open,
+    .expires = expires,
+    .end = end,
+    .free = release_follower,
+};
+
+/* The digest of the whole file that creation stated; empty if it stated none. */
 static struct digest_field stated_digest(const struct resumable *resumable)
 {
     const char *text = resumable->texts[RESUMABLE_REPR_DIGEST];
@@ -54,82 +89,79 @@ static struct digest_field stated_digest(const struct resumable *resumable)
 struct resumable *resumable_new(struct server *server, const char *id, char *texts[RESUMABLE_TEXTS])
 {
     struct resumable *resumable = calloc(1, sizeof(*resumable));
+    struct body_follower *follower;
 
     if (resumable == NULL) {
         for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
             free(texts[i]);
         return NULL;
     }
-    atomic_init(&resumable->references, 1);
-    resumable->server = server;
-    resumable->job.run = run_follow;
+    kept_upload_init(&resumable->kept, &resumable_kind, server, id);
     memcpy(resumable->texts, texts, sizeof(resumable->texts));
     pthread_mutex_init(&resumable->sync_lock, NULL);
     claim_init(&resumable->claim);
-    resumable->entry.kind = UPLOAD_KIND_RESUMABLE;
-    strcpy(resumable->entry.id, id);
-    resumable->entry.created = time(NULL);
-    atomic_init(&resumable->entry.active, resumable->entry.created);
-    if (upload_hash_init(&resumable->hash, stated_digest(resumable).has_sha512))
+    follower = &resumable->follower;
+    body_follower_init(follower, resumable, free_resumable);
+    follower->workers = server->workers;
+    follower->store = server->store;
+    follower->sink = (struct zt_sink){byte_digests_take, &resumable->digests};
+    if (byte_digests_init(&resumable->digests, stated_digest(resumable).has_sha512, false))
         return resumable;
-    resumable_free(resumable);
+    kept_upload_release(resumable);
     return NULL;
-}
-
-struct resumable *resumable_hold(struct resumable *resumable)
-{
-    atomic_fetch_add(&resumable->references, 1);
-    return resumable;
-}
-
-void resumable_release(void *thing)
-{
-    struct resumable *resumable = thing;
-
-    if (resumable != NULL && atomic_fetch_sub(&resumable->references, 1) == 1)
-        resumable_free(resumable);
 }
 
 void resumable_touch(struct resumable *resumable)
 {
-    if (!atomic_load(&resumable->is_published))
-        atomic_store(&resumable->entry.active, time(NULL));
+    if (resumable_state(resumable) == RESUMABLE_RECEIVING)
+        kept_upload_touch(&resumable->kept);
 }
 
 time_t resumable_expires(struct resumable *resumable)
 {
-    return atomic_load(&resumable->entry.active) +
-           (time_t)resumable->server->config->upload.expire_s;
+    time_t active = atomic_load(&resumable->kept.entry.active);
+
+    return active + (resumable_state(resumable) == RESUMABLE_PUBLISHED
+                         ? KEPT_OUTCOME_S
+                         : (time_t)resumable->kept.server->config->upload.expire_s);
 }
 
-void resumable_unclaim(struct resumable *resumable, uint64_t number)
+void resumable_end_claim(struct resumable *resumable, uint64_t *claim)
 {
-    if (!atomic_load(&resumable->is_gone))
-        claim_end(&resumable->claim, number);
+    if (*claim != 0 && resumable_state(resumable) != RESUMABLE_GONE)
+        claim_end(&resumable->claim, *claim);
+    *claim = 0;
+}
+
+void resumable_drop(struct resumable *resumable)
+{
+    set_state(resumable, RESUMABLE_GONE);
+    kept_uploads_drop(&resumable->kept);
 }
 
 /* --- bytes --- */
 
-void resumable_advance(struct resumable *resumable, uint64_t received)
+void resumable_advance(struct resumable *resumable, uint64_t length)
 {
-    atomic_store(&resumable->entry.received, received);
+    uint64_t received = atomic_fetch_add(&resumable->kept.entry.received, length) + length;
+
+    assert(received <= resumable->length);
+    assert(resumable_state(resumable) != RESUMABLE_PUBLISHED);
+    (void)received;
     resumable_touch(resumable);
-    if (received - atomic_load(&resumable->hash.hashed) < UPLOAD_HASH_FOLLOW_BYTES ||
-        atomic_exchange(&resumable->is_queued, true))
-        return;
-    resumable_hold(resumable);
-    workers_submit(resumable->server->workers, &resumable->job);
+    body_follower_advance(&resumable->follower, length);
 }
 
 /* The bytes first, then the number that vouches for them. */
-static enum zt_status settle(struct resumable *resumable, struct zt_error *error)
+static enum zt_status sync_and_note(struct resumable *resumable, struct zt_error *error)
 {
-    uint64_t received = atomic_load(&resumable->entry.received);
+    uint64_t received = atomic_load(&resumable->kept.entry.received);
     enum zt_status status;
 
+    assert(atomic_load(&resumable->durable) <= received);
     if (received == atomic_load(&resumable->durable))
         return ZT_OK;
-    status = resumable->server->store->ops->sync(resumable->data, error);
+    status = resumable->kept.server->store->ops->sync(resumable->data, error);
     if (status == ZT_OK)
         status = resumable_files_note(resumable, received, error);
     if (status == ZT_OK)
@@ -137,107 +169,96 @@ static enum zt_status settle(struct resumable *resumable, struct zt_error *error
     return status;
 }
 
-enum zt_status resumable_settle(struct resumable *resumable, struct zt_error *error)
+enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error)
 {
-    enum zt_status status;
+    enum zt_status status = ZT_OK;
 
     pthread_mutex_lock(&resumable->sync_lock);
-    status = atomic_load(&resumable->is_published) ? ZT_OK : settle(resumable, error);
+    if (resumable->data != NULL)
+        status = sync_and_note(resumable, error);
     pthread_mutex_unlock(&resumable->sync_lock);
     return status;
 }
 
 /* --- publication --- */
 
-static bool fail(struct resumable_failure *failure, enum problem problem,
-                 const struct zt_error *error)
-{
-    failure->problem = problem;
-    failure->error = *error;
-    return false;
-}
-
-static bool hash_whole(struct resumable *resumable, struct resumable_failure *failure)
+static bool hash_whole(struct resumable *resumable, struct failure *failure)
 {
     struct zt_error error;
 
     if (resumable->is_hashed)
         return true;
-    if (upload_hash_to(&resumable->hash, resumable->server->store, resumable->data,
-                       resumable->length, &error) != ZT_OK)
-        return fail(failure, PROBLEM_INTERNAL, &error);
-    upload_hash_finish(&resumable->hash, resumable->sha256, resumable->sha512);
+    if (body_follower_finish(&resumable->follower, &error) != ZT_OK)
+        return failure_set(failure, PROBLEM_INTERNAL, &error);
+    byte_digests_finish(&resumable->digests);
+    memcpy(resumable->published.sha256, resumable->digests.sha256.bytes,
+           sizeof(resumable->published.sha256));
     resumable->is_hashed = true;
     return true;
 }
 
-static bool check_digest(const struct resumable *resumable, struct resumable_failure *failure)
+static bool check_digest(const struct resumable *resumable, struct failure *failure)
 {
     struct digest_field stated = stated_digest(resumable);
-    struct zt_error error;
 
-    if ((!stated.has_sha256 ||
-         memcmp(stated.sha256, resumable->sha256, sizeof(stated.sha256)) == 0) &&
-        (!stated.has_sha512 ||
-         memcmp(stated.sha512, resumable->sha512, sizeof(stated.sha512)) == 0))
-        return true;
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-            "the file does not have the digest of Repr-Digest");
-    return fail(failure, PROBLEM_DIGEST_MISMATCH, &error);
+    return byte_digests_agree(&resumable->digests, &stated) ||
+           failure_refuse(failure, PROBLEM_DIGEST_MISMATCH,
+                          "the file does not have the digest of Repr-Digest");
 }
 
-static bool note_end(struct resumable *resumable, struct resumable_failure *failure)
+static bool note_end(struct resumable *resumable, struct failure *failure)
 {
     struct zt_error error;
-    enum zt_status status = resumable_files_note_end(resumable, &error);
 
-    return status == ZT_OK || fail(failure, problem_of_write(&error), &error);
+    return resumable_files_note_end(resumable, &error) == ZT_OK ||
+           failure_of_store(failure, &error);
 }
 
-static bool run_publication(struct resumable *resumable, struct resumable_failure *failure)
+static bool run_publication(struct resumable *resumable, struct failure *failure)
 {
+    struct server *server = resumable->kept.server;
     struct publication publication = {
-        .server = resumable->server,
+        .server = server,
         .stored = resumable->data,
-        .name = resumable->entry.model,
+        .name = resumable->kept.entry.model,
         .preconditions = {.if_match = resumable->texts[RESUMABLE_IF_MATCH],
                           .if_none_match = resumable->texts[RESUMABLE_IF_NONE_MATCH],
                           .if_unmodified_since = resumable->texts[RESUMABLE_IF_UNMODIFIED_SINCE]},
+        .published = resumable->published,
     };
 
-    memcpy(publication.sha256, resumable->sha256, sizeof(publication.sha256));
-    if (!publication_run(&publication))
-        return fail(failure, publication.problem, &publication.error);
-    resumable->replaced = publication.replaced;
-    memcpy(resumable->etag, publication.etag, sizeof(resumable->etag));
-    /* Nobody settles any more what is no longer there. */
+    if (!publication_run(&publication, failure))
+        return false;
+    resumable->published = publication.published;
+    /* From here on nobody makes durable what is no longer there. */
     pthread_mutex_lock(&resumable->sync_lock);
     resumable->data = NULL;
-    resumable->server->store->ops->abandon(resumable->state);
-    resumable->state = NULL;
-    atomic_store(&resumable->is_published, true);
+    server->store->ops->abandon(resumable->state_file);
+    resumable->state_file = NULL;
     pthread_mutex_unlock(&resumable->sync_lock);
+    kept_upload_touch(&resumable->kept);
+    set_state(resumable, RESUMABLE_PUBLISHED);
     return true;
 }
 
-/* Whether the same bytes under the same conditions can be published another time: the disk has room
- * again, a folder no longer is in the way. */
+/* Whether the same bytes under the same conditions might be published by another try: the disk may
+ * have room again, a folder may no longer be in the way. */
 static bool may_succeed_later(enum problem problem)
 {
     return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE ||
            problem == PROBLEM_READ_ONLY || problem == PROBLEM_CONFLICT;
 }
 
-bool resumable_publish(struct resumable *resumable, struct resumable_failure *failure)
+bool resumable_publish(struct resumable *resumable, struct failure *failure)
 {
-    struct resumables *resumables = resumable->server->resumables;
-
+    assert(resumable_state(resumable) == RESUMABLE_RECEIVING);
+    assert(atomic_load(&resumable->durable) == resumable->length);
     if (hash_whole(resumable, failure) && check_digest(resumable, failure) &&
         note_end(resumable, failure) && run_publication(resumable, failure)) {
-        resumables_finish(resumables, resumable);
+        kept_uploads_finish(&resumable->kept);
         return true;
     }
     if (!may_succeed_later(failure->problem))
-        resumables_drop(resumables, resumable);
+        resumable_drop(resumable);
     return false;
 }

@@ -1,27 +1,25 @@
 /* Resumable uploads (http-api, section 6.3): a file that comes in pieces, one after another, over
  * any time.
  *
- * In its kept place are three files: "data", the bytes; "resumable", what was said at creation; and
- * "state", how many bytes are durable, and when publication began. What was told to the client as
- * its offset is durable before it is told. What came beyond that is there still after the process
- * was killed, as long as the system has not been started anew: then the length of "data" is to be
- * trusted, else only what "state" says. Publication takes "data" away: where it is missing after
- * publication began, that is done, and the rest stays for who asks, because the last answer was
- * lost. */
+ *   RECEIVING --last byte, validated--> PUBLISHED
+ *       |                                   |
+ *       +--deleted, expired, refused--------+--> GONE
+ *
+ * In its kept place are three files: "data", the bytes; "resumable", what the client stated at
+ * creation; and "state", how many bytes are durable, and when publication began. An offset is
+ * durable before the client learns it. Bytes beyond it survive the process, but not a restart of
+ * the system: in the same boot the length of "data" counts, else only what "state" says.
+ * Publication takes "data" away: where it is missing after publication began, publication
+ * succeeded, and the rest stays for a client that asks again because the last answer was lost. */
 #ifndef UPLOAD_TUS_RESUMABLE_H
 #define UPLOAD_TUS_RESUMABLE_H
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include "upload/shared/body_follower.h"
+#include "upload/shared/kept_uploads.h"
+#include "upload/shared/publication.h"
+#include "upload/tus/claim.h"
 
-#include "catalog/generation.h"
-#include "http/exchange/problem.h"
-#include "http/fields/conditional.h"
-#include "upload/shared/claim.h"
-#include "upload/shared/registry.h"
-#include "upload/whole/upload_hash.h"
-
-/* What a client said at creation and is needed later; NULL where it said nothing. */
+/* What a client stated at creation and is needed later; NULL where it stated nothing. */
 enum resumable_text {
     RESUMABLE_METADATA,
     RESUMABLE_IF_MATCH,
@@ -31,109 +29,66 @@ enum resumable_text {
     RESUMABLE_TEXTS
 };
 
+enum resumable_state { RESUMABLE_RECEIVING, RESUMABLE_PUBLISHED, RESUMABLE_GONE };
+
 struct resumable {
-    atomic_uint references; /* the table's one, and one a request or job */
-    struct server *server;
-    struct registry_entry entry; /* received: bytes that are in the file, durable or not */
-    uint64_t length;             /* of the whole file */
+    struct kept_upload kept; /* entry.received: bytes that are in the file, durable or not */
+    _Atomic(enum resumable_state) state;
+    uint64_t length; /* of the whole file */
     char *texts[RESUMABLE_TEXTS];
-    struct stored_upload *data; /* NULL once it is published */
-    struct stored_upload *state;
-    struct claim claim; /* of what is gone it never ends */
-    atomic_bool is_gone;
-    pthread_mutex_t sync_lock; /* held by workers only: while it is, they wait for the disk */
+    struct stored_upload *data;       /* NULL once it is published */
+    struct stored_upload *state_file; /* NULL once it is published */
+    struct claim claim;               /* never ends once the upload is gone */
+    pthread_mutex_t sync_lock;        /* workers only: while one holds it, it waits for the disk */
     atomic_uint_fast64_t durable;
-    /* Hashing behind the writer: by one worker at a time, never on a loop. */
-    struct upload_hash hash;
-    struct job job;
-    atomic_bool is_queued;
-    bool is_hashed; /* the whole file; whoever is busy with it sets it */
-    uint8_t sha256[32];
-    uint8_t sha512[64]; /* only where creation stated one */
-    /* Published: who asks again is told for a while, of what is kept of it also by the next
-     * process. */
-    atomic_bool is_published;
-    bool is_outcome_kept; /* counted: only so many are */
-    bool replaced;
-    char etag[GENERATION_ETAG_SIZE];
-    struct resumable *next; /* the table's */
+    struct body_follower follower;
+    struct byte_digests digests;
+    bool is_hashed;             /* published.sha256 is known; set by the holder of the claim */
+    struct published published; /* etag and replaced once it is published, by this process */
 };
 
-/* A new one in memory, with one reference, which takes the texts over (on failure too). NULL when
- * memory is out. */
+/* The kind for kept_uploads_new. */
+extern const struct kept_kind resumable_kind;
+
+/* A new one in memory, with one reference to kept, which takes the texts over (on failure, too).
+ * NULL when memory is out. */
 struct resumable *resumable_new(struct server *server, const char *id,
                                 char *texts[RESUMABLE_TEXTS]);
-struct resumable *resumable_hold(struct resumable *resumable);
-/* Takes NULL. void *, so that it fits request_hold. What is kept on disk stays. */
-void resumable_release(void *resumable);
+enum resumable_state resumable_state(const struct resumable *resumable);
 
-/* Somebody works with it: it does not expire for now. What is published does all the same. */
+/* A request works with it: it does not expire for now. A published one still does. */
 void resumable_touch(struct resumable *resumable);
 time_t resumable_expires(struct resumable *resumable);
 
-/* Ends a claim; what is gone stays claimed. */
-void resumable_unclaim(struct resumable *resumable, uint64_t number);
+/* Ends a claim, unless the upload is gone, and sets it to 0. */
+void resumable_end_claim(struct resumable *resumable, uint64_t *claim);
+/* Ends the upload and removes all of it. By the holder of the claim, on a worker. */
+void resumable_drop(struct resumable *resumable);
 
-/* On the loop: bytes up to received are in the file. Lets a worker hash when that is worth a job.
- */
-void resumable_advance(struct resumable *resumable, uint64_t received);
+/* So many more bytes are in the file. Lets a worker hash them when that is worth a job. */
+void resumable_advance(struct resumable *resumable, uint64_t length);
 
 /* Makes durable what is there. On a worker. */
-enum zt_status resumable_settle(struct resumable *resumable, struct zt_error *error);
+enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error);
 
-/* How publication failed. */
-struct resumable_failure {
-    enum problem problem;
-    struct zt_error error;
-};
+/* All bytes are durable: validates and publishes. By the holder of the claim, on a worker. False
+ * with failure set; then the upload is gone if no further try can succeed, else unchanged. */
+bool resumable_publish(struct resumable *resumable, struct failure *failure);
 
-/* All bytes are durable: validates and publishes. By whoever claimed it, on a worker. On success it
- * is published; when no further try can succeed it is gone as well; else it stays as it is. */
-bool resumable_publish(struct resumable *resumable, struct resumable_failure *failure);
-
-/* --- resumable_files.c: its files. --- */
+/* --- resumable_files.c: its files --- */
 
 /* Makes the place and the files, not durably yet. ZT_LIMIT when there is no room. Fast. */
 enum zt_status resumable_files_create(struct resumable *resumable, struct zt_error *error);
 /* Makes what create made durable. On a worker. */
 enum zt_status resumable_files_sync(struct resumable *resumable, struct zt_error *error);
-/* Writes down, durably, how many bytes are durable. On a worker. */
+/* Records, durably, how many bytes are durable. On a worker. */
 enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durable,
                                     struct zt_error *error);
-/* Writes down, durably, that the whole file is about to be published: sha256 is known. On a worker.
- */
+/* Records, durably, that the whole file is about to be published: its SHA-256 is known. On a
+ * worker. */
 enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error);
-/* One as an earlier process left it, published or not, with one reference; NULL when it is none, or
- * cannot be gone on with. */
-struct resumable *resumable_files_open(struct server *server, const char *id);
-
-/* --- resumables.c: the table; safe from any thread. --- */
-
-/* NULL when memory is out. */
-struct resumables *resumables_new(struct server *server);
-/* What is kept on disk stays. Takes NULL. */
-void resumables_free(struct resumables *resumables);
-
-/* Held; NULL when there is none. One that another process left is taken over. */
-struct resumable *resumables_find(struct resumables *resumables, struct zt_text id);
-
-/* Registers it and takes a reference of its own. False, and nothing happened, when the client has
- * too many. */
-bool resumables_add(struct resumables *resumables, struct resumable *resumable);
-
-/* Takes it out of the table and removes its place, with all that is in it. By whoever claimed it,
- * on a worker. */
-void resumables_drop(struct resumables *resumables, struct resumable *resumable);
-/* It is published, and stays in the table for a while, and its place with it as long as these are
- * not too many. */
-void resumables_finish(struct resumables *resumables, struct resumable *resumable);
-/* Takes one out of the table that has no place. */
-void resumables_forget(struct resumables *resumables, struct resumable *resumable);
-
-/* At start: whether the kept place of that id is a resumable upload's, and has been taken over. */
-bool resumables_restore(struct resumables *resumables, const char *id);
-
-/* Removes what was idle for too long. On a worker. */
-void resumables_expire(struct resumables *resumables);
+/* One as an earlier process left it (kept_kind.open). */
+enum kept_opened resumable_files_open(struct server *server, const char *id,
+                                      struct kept_upload **out_upload);
 
 #endif

@@ -1,8 +1,8 @@
-/* The files of a resumable upload. "resumable" is lines of a key and its value, from the first
- * line, which says what it is, to "end"; one that is cut short is none. "state" is one line of a
- * number and the system's boot, overwritten in place: it is shorter than a sector, so it is never
- * half a number. When publication begins a second line follows: when that was, and the file's
- * SHA-256. */
+/* The files of a resumable upload. "resumable" is lines of a key and its value, between a first line
+ * that identifies it and "end"; without the end it is not valid. "state" is one line of a number and
+ * the system's boot, overwritten in place: it is shorter than a sector, so it is never half written.
+ * When publication begins a second line follows: the time, and the file's SHA-256. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #include "upload/tus/resumable.h"
 #include "upload/tus/tus_fields.h"
 
-#define DATA_NAME  "data"
-#define FACTS_NAME "resumable"
-#define STATE_NAME "state"
+#define DATA_NAME     "data"
+#define CREATION_NAME "resumable"
+#define STATE_NAME    "state"
 
 #define FIRST_LINE "ztserve-resumable 1"
 #define LAST_LINE  "end"
 /* A header of a request is smaller. */
-#define FACTS_SIZE_MAX ((size_t)64 << 10)
+#define CREATION_SIZE_MAX ((size_t)64 << 10)
 
 #define BOOT_SIZE 37 /* a UUID and NUL */
 /* 20 digits, a blank, the boot, a newline. */
@@ -37,8 +37,8 @@ static const char *const text_keys[RESUMABLE_TEXTS] = {
     [RESUMABLE_REPR_DIGEST] = "repr-digest",
 };
 
-/* Another text with every start of the system; dashes where it is not told, which never is trusted.
- */
+/* A text that changes with every start of the system; dashes where the system does not tell it,
+ * which never match. */
 static void read_boot(char out_boot[BOOT_SIZE])
 {
     int descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -61,13 +61,14 @@ static enum zt_status write_state(struct resumable *resumable, uint64_t durable,
 
     read_boot(boot);
     snprintf(line, sizeof(line), "%020" PRIu64 " %s\n", durable, boot);
-    return resumable->server->store->ops->write_at(resumable->state, 0, line, STATE_SIZE, error);
+    return resumable->kept.server->store->ops->write_at(resumable->state_file, 0, line, STATE_SIZE,
+                                                        error);
 }
 
-static void print_facts(const struct resumable *resumable, FILE *stream)
+static void print_creation(const struct resumable *resumable, FILE *stream)
 {
     fprintf(stream, "%s\nmodel %s\nlength %" PRIu64 "\ncreated %" PRId64 "\n", FIRST_LINE,
-            resumable->entry.model, resumable->length, (int64_t)resumable->entry.created);
+            resumable->kept.entry.model, resumable->length, (int64_t)resumable->kept.entry.created);
     for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
         if (resumable->texts[i] != NULL)
             fprintf(stream, "%s %s\n", text_keys[i], resumable->texts[i]);
@@ -75,8 +76,8 @@ static void print_facts(const struct resumable *resumable, FILE *stream)
 }
 
 /* Header fields hold no line ends, so each is one line. */
-static enum zt_status write_facts(struct resumable *resumable, struct stored_upload *file,
-                                  struct zt_error *error)
+static enum zt_status write_creation(struct resumable *resumable, struct stored_upload *file,
+                                     struct zt_error *error)
 {
     char *text = NULL;
     size_t length = 0;
@@ -84,26 +85,26 @@ static enum zt_status write_facts(struct resumable *resumable, struct stored_upl
     enum zt_status status = ZT_NO_MEMORY;
 
     if (stream != NULL) {
-        print_facts(resumable, stream);
+        print_creation(resumable, stream);
         status = fclose(stream) == 0 ? ZT_OK : ZT_NO_MEMORY;
     }
     if (status == ZT_OK)
-        status = resumable->server->store->ops->write_at(file, 0, text, length, error);
+        status = resumable->kept.server->store->ops->write_at(file, 0, text, length, error);
     else
         zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
     free(text);
     return status;
 }
 
-static enum zt_status create_facts(struct resumable *resumable, struct zt_error *error)
+static enum zt_status create_description(struct resumable *resumable, struct zt_error *error)
 {
-    struct store *store = resumable->server->store;
+    struct store *store = resumable->kept.server->store;
     struct stored_upload *file;
     enum zt_status status =
-        store->ops->kept_create(store, resumable->entry.id, FACTS_NAME, 0, &file, error);
+        store->ops->kept_create(store, resumable->kept.entry.id, CREATION_NAME, 0, &file, error);
 
     if (status == ZT_OK) {
-        status = write_facts(resumable, file, error);
+        status = write_creation(resumable, file, error);
         store->ops->abandon(file);
     }
     return status;
@@ -111,18 +112,19 @@ static enum zt_status create_facts(struct resumable *resumable, struct zt_error 
 
 enum zt_status resumable_files_create(struct resumable *resumable, struct zt_error *error)
 {
-    struct store *store = resumable->server->store;
-    const char *id = resumable->entry.id;
+    struct store *store = resumable->kept.server->store;
+    const char *id = resumable->kept.entry.id;
     enum zt_status status = store->ops->keep(store, id, error);
 
     if (status != ZT_OK)
         return status;
     status =
         store->ops->kept_create(store, id, DATA_NAME, resumable->length, &resumable->data, error);
+    resumable->follower.stored = resumable->data;
     if (status == ZT_OK)
-        status = create_facts(resumable, error);
+        status = create_description(resumable, error);
     if (status == ZT_OK)
-        status = store->ops->kept_create(store, id, STATE_NAME, 0, &resumable->state, error);
+        status = store->ops->kept_create(store, id, STATE_NAME, 0, &resumable->state_file, error);
     if (status == ZT_OK)
         status = write_state(resumable, 0, error);
     if (status != ZT_OK)
@@ -132,16 +134,16 @@ enum zt_status resumable_files_create(struct resumable *resumable, struct zt_err
 
 enum zt_status resumable_files_sync(struct resumable *resumable, struct zt_error *error)
 {
-    struct store *store = resumable->server->store;
-    struct stored_upload *facts;
+    struct store *store = resumable->kept.server->store;
+    struct stored_upload *creation;
     enum zt_status status =
-        store->ops->kept_open(store, resumable->entry.id, FACTS_NAME, &facts, error);
+        store->ops->kept_open(store, resumable->kept.entry.id, CREATION_NAME, &creation, error);
 
     if (status == ZT_OK) {
-        status = store->ops->sync(facts, error);
-        store->ops->abandon(facts);
+        status = store->ops->sync(creation, error);
+        store->ops->abandon(creation);
     }
-    return status == ZT_OK ? store->ops->sync(resumable->state, error) : status;
+    return status == ZT_OK ? store->ops->sync(resumable->state_file, error) : status;
 }
 
 enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durable,
@@ -149,23 +151,25 @@ enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durabl
 {
     enum zt_status status = write_state(resumable, durable, error);
 
-    return status == ZT_OK ? resumable->server->store->ops->sync(resumable->state, error) : status;
+    return status == ZT_OK ? resumable->kept.server->store->ops->sync(resumable->state_file, error)
+                           : status;
 }
 
 enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error)
 {
-    const struct store_ops *ops = resumable->server->store->ops;
+    const struct store_ops *ops = resumable->kept.server->store->ops;
     char line[END_SIZE + 1];
     char text[ZT_DIGEST_TEXT_SIZE];
     struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256,
-                               .length_bytes = sizeof(resumable->sha256)};
+                               .length_bytes = sizeof(resumable->published.sha256)};
     enum zt_status status;
 
-    memcpy(digest.bytes, resumable->sha256, sizeof(resumable->sha256));
+    assert(resumable->is_hashed);
+    memcpy(digest.bytes, resumable->published.sha256, sizeof(resumable->published.sha256));
     zt_digest_format(&digest, text);
     snprintf(line, sizeof(line), "%020" PRId64 " %.71s\n", (int64_t)time(NULL), text);
-    status = ops->write_at(resumable->state, STATE_SIZE, line, END_SIZE, error);
-    return status == ZT_OK ? ops->sync(resumable->state, error) : status;
+    status = ops->write_at(resumable->state_file, STATE_SIZE, line, END_SIZE, error);
+    return status == ZT_OK ? ops->sync(resumable->state_file, error) : status;
 }
 
 /* --- reading --- */
@@ -186,19 +190,19 @@ static char *read_file(struct store *store, struct stored_upload *file, size_t s
     return text;
 }
 
-static char *read_facts(struct store *store, const char *id)
+static char *read_creation(struct store *store, const char *id)
 {
     struct stored_upload *file;
     char *text;
 
-    if (store->ops->kept_open(store, id, FACTS_NAME, &file, NULL) != ZT_OK)
+    if (store->ops->kept_open(store, id, CREATION_NAME, &file, NULL) != ZT_OK)
         return NULL;
-    text = read_file(store, file, FACTS_SIZE_MAX);
+    text = read_file(store, file, CREATION_SIZE_MAX);
     store->ops->abandon(file);
     return text;
 }
 
-struct facts {
+struct creation {
     char model[MODEL_NAME_MAX + 1];
     uint64_t length;
     uint64_t created;
@@ -208,61 +212,62 @@ struct facts {
     bool is_whole;
 };
 
-static bool take_text(struct facts *facts, const char *key, const char *value)
+static bool take_text(struct creation *creation, const char *key, const char *value)
 {
     for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
-        if (strcmp(key, text_keys[i]) == 0 && facts->texts[i] == NULL) {
-            facts->texts[i] = strdup(value);
-            return facts->texts[i] != NULL;
+        if (strcmp(key, text_keys[i]) == 0 && creation->texts[i] == NULL) {
+            creation->texts[i] = strdup(value);
+            return creation->texts[i] != NULL;
         }
     }
     return false;
 }
 
-static bool take_line(struct facts *facts, char *line)
+static bool take_line(struct creation *creation, char *line)
 {
     char *blank = strchr(line, ' ');
     const char *value;
 
     if (blank == NULL) {
-        facts->is_whole = strcmp(line, LAST_LINE) == 0;
-        return facts->is_whole;
+        creation->is_whole = strcmp(line, LAST_LINE) == 0;
+        return creation->is_whole;
     }
     *blank = '\0';
     value = blank + 1;
     if (strcmp(line, "model") == 0) {
-        facts->has_model = model_name_is_valid((struct zt_text){value, strlen(value)});
-        snprintf(facts->model, sizeof(facts->model), "%s", value);
-        return facts->has_model;
+        creation->has_model = model_name_is_valid((struct zt_text){value, strlen(value)});
+        snprintf(creation->model, sizeof(creation->model), "%s", value);
+        return creation->has_model;
     }
     if (strcmp(line, "length") == 0) {
-        facts->has_length = tus_number_parse(value, &facts->length);
-        return facts->has_length;
+        creation->has_length = tus_number_parse(value, &creation->length);
+        return creation->has_length;
     }
     if (strcmp(line, "created") == 0)
-        return tus_number_parse(value, &facts->created);
-    return take_text(facts, line, value);
+        return tus_number_parse(value, &creation->created);
+    return take_text(creation, line, value);
 }
 
-static bool parse_facts(char *text, struct facts *out_facts)
+static bool parse_creation(char *text, struct creation *out_creation)
 {
     char *rest;
     char *line = strtok_r(text, "\n", &rest);
 
-    *out_facts = (struct facts){.has_model = false};
+    *out_creation = (struct creation){.has_model = false};
     if (line == NULL || strcmp(line, FIRST_LINE) != 0)
         return false;
-    while (!out_facts->is_whole && (line = strtok_r(NULL, "\n", &rest)) != NULL)
-        if (!take_line(out_facts, line))
+    while (!out_creation->is_whole && (line = strtok_r(NULL, "\n", &rest)) != NULL)
+        if (!take_line(out_creation, line))
             return false;
-    return out_facts->is_whole && out_facts->has_model && out_facts->has_length;
+    return out_creation->is_whole && out_creation->has_model && out_creation->has_length;
 }
 
-/* *out_same_boot: the system has not been started anew since. */
+/* *out_same_boot: the system has not been restarted since. */
 static bool read_state(struct resumable *resumable, uint64_t *out_durable, bool *out_same_boot)
 {
     char boot[BOOT_SIZE];
-    char *line = read_file(resumable->server->store, resumable->state, STATE_SIZE + END_SIZE);
+    char *line =
+        read_file(resumable->kept.server->store, resumable->state_file, STATE_SIZE + END_SIZE);
     bool valid = false;
 
     read_boot(boot);
@@ -276,11 +281,11 @@ static bool read_state(struct resumable *resumable, uint64_t *out_durable, bool 
     return valid;
 }
 
-/* How much of the data there is. What lies behind it is cut off: later it would be taken for bytes
- * that came. */
+/* How much of the data counts. The rest is cut off, or it would later be taken for bytes that were
+ * sent. */
 static bool find_offset(struct resumable *resumable)
 {
-    const struct store_ops *ops = resumable->server->store->ops;
+    const struct store_ops *ops = resumable->kept.server->store->ops;
     uint64_t there = ops->length(resumable->data);
     uint64_t durable = 0;
     bool same_boot = false;
@@ -291,7 +296,10 @@ static bool find_offset(struct resumable *resumable)
     offset = same_boot ? there : durable < there ? durable : there;
     offset = offset < resumable->length ? offset : resumable->length;
     atomic_init(&resumable->durable, durable < offset ? durable : offset);
-    atomic_init(&resumable->entry.received, offset);
+    atomic_init(&resumable->kept.entry.received, offset);
+    resumable->follower.stored = resumable->data;
+    body_follower_count(&resumable->follower, offset);
+    assert(atomic_load(&resumable->durable) <= offset && offset <= resumable->length);
     return offset == there || ops->truncate(resumable->data, offset, NULL) == ZT_OK;
 }
 
@@ -314,56 +322,61 @@ static bool parse_end(char *line, uint64_t *out_when, uint8_t out_sha256[32])
 /* The data is gone: by its publication, if that had begun. */
 static bool read_end(struct resumable *resumable)
 {
-    char *text = read_file(resumable->server->store, resumable->state, STATE_SIZE + END_SIZE);
+    char *text =
+        read_file(resumable->kept.server->store, resumable->state_file, STATE_SIZE + END_SIZE);
     uint64_t when;
     bool is_published = text != NULL && strlen(text) > STATE_SIZE &&
-                        parse_end(text + STATE_SIZE, &when, resumable->sha256);
+                        parse_end(text + STATE_SIZE, &when, resumable->published.sha256);
 
     free(text);
     if (!is_published)
         return false;
-    resumable->server->store->ops->abandon(resumable->state);
-    resumable->state = NULL;
-    atomic_init(&resumable->entry.active, (time_t)when);
-    atomic_init(&resumable->entry.received, resumable->length);
+    resumable->kept.server->store->ops->abandon(resumable->state_file);
+    resumable->state_file = NULL;
+    atomic_init(&resumable->kept.entry.active, (time_t)when);
+    atomic_init(&resumable->kept.entry.received, resumable->length);
     atomic_init(&resumable->durable, resumable->length);
-    atomic_init(&resumable->is_published, true);
+    resumable->is_hashed = true;
+    atomic_init(&resumable->state, RESUMABLE_PUBLISHED);
     return true;
 }
 
 static bool open_files(struct resumable *resumable)
 {
-    struct store *store = resumable->server->store;
-    const char *id = resumable->entry.id;
+    struct store *store = resumable->kept.server->store;
+    const char *id = resumable->kept.entry.id;
     enum zt_status status;
 
-    if (store->ops->kept_open(store, id, STATE_NAME, &resumable->state, NULL) != ZT_OK)
+    if (store->ops->kept_open(store, id, STATE_NAME, &resumable->state_file, NULL) != ZT_OK)
         return false;
     status = store->ops->kept_open(store, id, DATA_NAME, &resumable->data, NULL);
     return status == ZT_OK ? find_offset(resumable) : status == ZT_NOT_FOUND && read_end(resumable);
 }
 
-struct resumable *resumable_files_open(struct server *server, const char *id)
+enum kept_opened resumable_files_open(struct server *server, const char *id,
+                                      struct kept_upload **out_upload)
 {
-    char *text = read_facts(server->store, id);
-    struct facts facts = {.has_model = false};
+    char *text = read_creation(server->store, id);
+    struct creation creation = {.has_model = false};
     struct resumable *resumable = NULL;
-    bool valid = text != NULL && parse_facts(text, &facts);
+    bool valid = text != NULL && parse_creation(text, &creation);
 
     free(text);
     if (!valid) {
         for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
-            free(facts.texts[i]);
-        return NULL;
+            free(creation.texts[i]);
+        return KEPT_NOT_OURS;
     }
-    resumable = resumable_new(server, id, facts.texts);
+    resumable = resumable_new(server, id, creation.texts);
     if (resumable == NULL)
-        return NULL;
-    memcpy(resumable->entry.model, facts.model, sizeof(facts.model));
-    resumable->length = facts.length;
-    resumable->entry.created = (time_t)facts.created;
-    if (open_files(resumable))
-        return resumable;
-    resumable_release(resumable);
-    return NULL;
+        return KEPT_UNREADABLE;
+    memcpy(resumable->kept.entry.model, creation.model, sizeof(creation.model));
+    resumable->length = creation.length;
+    resumable->kept.entry.created = (time_t)creation.created;
+    if (!open_files(resumable)) {
+        kept_upload_release(resumable);
+        return KEPT_NOT_OURS;
+    }
+    *out_upload = &resumable->kept;
+    return resumable_state(resumable) == RESUMABLE_PUBLISHED ? KEPT_OUTCOME : KEPT_OPENED;
 }

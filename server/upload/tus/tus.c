@@ -1,20 +1,16 @@
 /* HEAD, PATCH and DELETE of one resumable upload, and OPTIONS. */
 #include "upload/tus/tus.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
-#include "http/fields/href.h"
 #include "http/fields/conditional.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus_body.h"
 #include "upload/tus/tus_fields.h"
 
 #define EXTENSIONS "creation,creation-with-upload,checksum,expiration,termination"
-/* Said to a client that finds another request at work. */
-#define RETRY_AFTER_S "1"
-
 /* --- replies --- */
 
 void tus_reply_progress(struct request *request, struct resumable *resumable, uint64_t offset)
@@ -25,48 +21,42 @@ void tus_reply_progress(struct request *request, struct resumable *resumable, ui
     reply->cache_control = "no-store";
     representation_field(reply, "Upload-Offset",
                          request_print(request, "%llu", (unsigned long long)offset));
-    if (expires != NULL && !atomic_load(&resumable->is_published)) {
+    if (expires != NULL && resumable_state(resumable) == RESUMABLE_RECEIVING) {
         http_date_format(resumable_expires(resumable), expires);
         representation_field(reply, "Upload-Expires", expires);
     }
 }
 
-void tus_reply_published(struct request *request, struct resumable *resumable)
+void tus_reply_published(struct request *request, const struct resumable *resumable)
 {
-    char digest[DIGEST_FIELD_SIZE];
-
-    digest_field_format(resumable->sha256, digest);
-    representation_field(&request->reply, "Repr-Digest", request_print(request, "%s", digest));
-    request->reply.etag =
-        resumable->etag[0] != '\0' ? request_print(request, "%s", resumable->etag) : NULL;
+    assert(resumable->is_hashed);
+    published_reply_digest(request, &resumable->published);
 }
 
 static enum outcome reply_busy(struct request *request)
 {
-    problem_reply(request, PROBLEM_LOCKED, "another request is at work on this upload");
-    representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
-    return OUTCOME_READY;
+    struct failure failure = {.is_passing = true};
+
+    failure_refuse(&failure, PROBLEM_LOCKED, "another request is at work on this upload");
+    return failure_reply(request, &failure);
 }
 
-static void add_model_location(struct request *request, const struct resumable *resumable)
+static void reply_model_location(struct request *request, const struct resumable *resumable)
 {
-    struct href href;
-
-    href_init(&href);
-    href_model(&href, (struct zt_text){resumable->entry.model, strlen(resumable->entry.model)});
-    representation_field(&request->reply, "Location",
-                         href.failed ? NULL : request_print(request, "%s", href.text));
-    href_free(&href);
+    published_reply_location(request, zt_text_from(resumable->kept.entry.model));
 }
 
-/* The upload that the path means, held; NULL, and replied, when there is none. */
+/* The upload that the path names, held; NULL, and replied, when there is none. */
 static struct resumable *find(struct request *request)
 {
-    struct resumable *resumable = resumables_find(request->server->resumables, request->names[0]);
+    struct resumable *resumable = (struct resumable *)kept_uploads_find_or_adopt(
+        request->server->kept, UPLOAD_KIND_RESUMABLE, request->names[0]);
 
-    if (resumable == NULL)
-        problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload, or no longer");
-    return resumable;
+    if (resumable != NULL && resumable_state(resumable) != RESUMABLE_GONE)
+        return resumable;
+    kept_upload_release(resumable);
+    problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload, or no longer");
+    return NULL;
 }
 
 /* --- OPTIONS --- */
@@ -84,74 +74,79 @@ void tus_options(struct request *request)
     representation_field(reply, "Tus-Checksum-Algorithm", "sha1,sha256");
 }
 
-/* --- HEAD: tells only what is durable, after making durable what is there --- */
+/* --- HEAD: the answer states only what is durable, so what is there is made durable first --- */
 
-struct look {
-    struct resumable *resumable;
-    uint64_t claim; /* 0: none */
-    bool has_failed;
-    struct resumable_failure failure;
+/* A request that works on an upload without sending bytes. */
+struct visit {
+    struct resumable *resumable; /* held */
+    uint64_t claim;              /* 0: none */
+    struct failure failure;
 };
 
-static void end_claim(struct look *look)
+static void release_visit(void *thing)
 {
-    if (look->claim != 0) {
-        resumable_unclaim(look->resumable, look->claim);
-        look->claim = 0;
-    }
+    struct visit *visit = thing;
+
+    resumable_end_claim(visit->resumable, &visit->claim);
+    kept_upload_release(visit->resumable);
 }
 
-static void release_look(void *thing)
-{
-    struct look *look = thing;
-
-    end_claim(look);
-    resumable_release(look->resumable);
-}
-
-/* A whole file that is not published yet: its publication failed, or was cut short by a restart.
- * Its offset would be taken for success, so it is tried once more before that is told. */
-static bool is_whole(struct resumable *resumable)
-{
-    return !atomic_load(&resumable->is_published) &&
-           atomic_load(&resumable->entry.received) == resumable->length;
-}
-
-static void work_look(struct request *request)
-{
-    struct look *look = request->context;
-    struct zt_error error;
-
-    if (resumable_settle(look->resumable, &error) != ZT_OK) {
-        look->has_failed = true;
-        look->failure = (struct resumable_failure){problem_of_write(&error), error};
-    } else if (look->claim != 0) {
-        look->has_failed = !resumable_publish(look->resumable, &look->failure);
-    }
-    end_claim(look);
-}
-
-static struct look *new_look(struct request *request)
+static struct visit *new_visit(struct request *request)
 {
     struct resumable *resumable = find(request);
-    struct look *look;
+    struct visit *visit;
 
     if (resumable == NULL)
         return NULL;
-    look = request_allocate(request, sizeof(*look));
-    if (look == NULL) {
-        resumable_release(resumable);
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+    visit = write_context(request, sizeof(*visit));
+    if (visit == NULL) {
+        kept_upload_release(resumable);
         return NULL;
     }
-    memset(look, 0, sizeof(*look));
-    look->resumable = resumable;
-    request->context = look;
-    request_hold(request, look, release_look);
-    return look;
+    visit->resumable = resumable;
+    request_hold(request, visit, release_visit);
+    return visit;
 }
 
-static enum outcome reply_look(struct request *request, struct resumable *resumable)
+/* All bytes are there, but there is no model: publication failed, or a restart cut it short. The
+ * client would take the offset for success, so publication is tried once more first. */
+static bool awaits_publication(struct resumable *resumable)
+{
+    return resumable_state(resumable) == RESUMABLE_RECEIVING &&
+           atomic_load(&resumable->kept.entry.received) == resumable->length;
+}
+
+static void work_head(struct request *request)
+{
+    struct visit *visit = request->context;
+    struct zt_error error;
+
+    if (resumable_make_durable(visit->resumable, &error) != ZT_OK)
+        failure_of_store(&visit->failure, &error);
+    else if (visit->claim != 0 && awaits_publication(visit->resumable))
+        (void)resumable_publish(visit->resumable, &visit->failure);
+    resumable_end_claim(visit->resumable, &visit->claim);
+}
+
+static enum outcome begin_head(struct request *request)
+{
+    struct visit *visit = new_visit(request);
+    struct resumable *resumable;
+
+    if (visit == NULL)
+        return OUTCOME_READY;
+    resumable = visit->resumable;
+    resumable_touch(resumable);
+    claim_end_silent(&resumable->claim);
+    if (awaits_publication(resumable)) {
+        visit->claim = claim_take(&resumable->claim);
+        if (visit->claim == 0)
+            return reply_busy(request);
+    }
+    return request_work(request, work_head);
+}
+
+static enum outcome reply_head(struct request *request, struct resumable *resumable)
 {
     reply_empty(request, 200);
     tus_reply_progress(request, resumable, atomic_load(&resumable->durable));
@@ -159,28 +154,19 @@ static enum outcome reply_look(struct request *request, struct resumable *resuma
                          request_print(request, "%llu", (unsigned long long)resumable->length));
     representation_field(&request->reply, "Upload-Metadata",
                          request_print(request, "%s", resumable->texts[RESUMABLE_METADATA]));
-    if (atomic_load(&resumable->is_published))
-        add_model_location(request, resumable);
+    if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
+        reply_model_location(request, resumable);
     return OUTCOME_READY;
 }
 
 enum outcome tus_head_handle(struct request *request)
 {
-    struct look *look = request->context;
+    struct visit *visit = request->context;
 
-    if (look == NULL) {
-        if (tus_refuse_version(request) || (look = new_look(request)) == NULL)
-            return OUTCOME_READY;
-        resumable_touch(look->resumable);
-        claim_end_silent(&look->resumable->claim);
-        look->claim = is_whole(look->resumable) ? claim_take(&look->resumable->claim) : 0;
-        if (is_whole(look->resumable) && look->claim == 0)
-            return reply_busy(request);
-        return request_work(request, work_look);
-    }
-    return look->has_failed
-               ? problem_reply_error_as(request, look->failure.problem, &look->failure.error)
-               : reply_look(request, look->resumable);
+    if (visit == NULL)
+        return tus_refuse_version(request) ? OUTCOME_READY : begin_head(request);
+    return visit->failure.is_set ? failure_reply(request, &visit->failure)
+                                 : reply_head(request, visit->resumable);
 }
 
 /* --- PATCH --- */
@@ -192,12 +178,12 @@ static bool refuse_offset(struct request *request, struct resumable *resumable)
 
     if (text == NULL || !tus_number_parse(text, &offset)) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "Upload-Offset is wanted, a number of bytes");
+                      "Upload-Offset is required: a number of bytes");
         return true;
     }
-    if (offset != atomic_load(&resumable->entry.received)) {
+    if (offset != atomic_load(&resumable->kept.entry.received)) {
         problem_reply(request, PROBLEM_CONFLICT,
-                      "Upload-Offset is not where this upload goes on; HEAD tells");
+                      "Upload-Offset is not where this upload continues: HEAD tells where");
         return true;
     }
     return false;
@@ -208,24 +194,21 @@ void tus_patch_begin(struct request *request)
     struct tus_body *body;
     struct resumable *resumable;
 
-    if (refuse_read_only(request) || tus_refuse_version(request))
+    if (write_refuse_read_only(request) || tus_refuse_version(request))
         return;
     body = tus_body_new(request);
-    resumable = body != NULL ? find(request) : NULL;
-    if (resumable == NULL)
+    if (body == NULL)
         return;
-    if (tus_body_refuse_fields(request, body)) {
-        resumable_release(resumable);
+    resumable = find(request);
+    body->resumable = resumable;
+    if (resumable == NULL || tus_body_refuse_fields(request, body))
         return;
-    }
     claim_end_silent(&resumable->claim);
     body->claim = claim_take_for_body(&resumable->claim);
     if (body->claim == 0) {
-        resumable_release(resumable);
         reply_busy(request);
         return;
     }
-    body->resumable = resumable;
     resumable_touch(resumable);
     if (!refuse_offset(request, resumable))
         tus_body_refuse_start(request, body);
@@ -236,24 +219,19 @@ void tus_patch_receive(struct request *request, const void *bytes, size_t length
     tus_body_receive(request->context, bytes, length);
 }
 
-static void work_finish(struct request *request)
-{
-    (void)tus_body_finish(request->context);
-}
-
 enum outcome tus_patch_handle(struct request *request)
 {
     struct tus_body *body = request->context;
 
-    if (!body->is_answerable)
-        return request_work(request, work_finish);
-    if (body->has_failed)
-        return problem_reply_error_as(request, body->failure.problem, &body->failure.error);
+    if (!body->is_finished)
+        return request_work(request, tus_body_work);
+    if (body->failure.is_set)
+        return failure_reply(request, &body->failure);
     reply_empty(request, 204);
     tus_reply_progress(request, body->resumable, body->offset);
-    if (atomic_load(&body->resumable->is_published)) {
+    if (resumable_state(body->resumable) == RESUMABLE_PUBLISHED) {
         tus_reply_published(request, body->resumable);
-        add_model_location(request, body->resumable);
+        reply_model_location(request, body->resumable);
     }
     return OUTCOME_READY;
 }
@@ -262,37 +240,34 @@ enum outcome tus_patch_handle(struct request *request)
 
 void tus_delete_begin(struct request *request)
 {
-    (void)(refuse_read_only(request) || tus_refuse_version(request));
+    (void)(write_refuse_read_only(request) || tus_refuse_version(request));
 }
 
-static void work_drop(struct request *request)
+static void work_delete(struct request *request)
 {
-    struct look *look = request->context;
-
-    resumables_drop(request->server->resumables, look->resumable);
+    resumable_drop(((struct visit *)request->context)->resumable);
 }
 
 enum outcome tus_delete_handle(struct request *request)
 {
-    struct look *look = request->context;
+    struct visit *visit = request->context;
 
-    if (look != NULL) {
+    if (visit != NULL) {
         reply_empty(request, 204);
         return OUTCOME_READY;
     }
-    look = new_look(request);
-    if (look == NULL)
+    visit = new_visit(request);
+    if (visit == NULL)
         return OUTCOME_READY;
-    if (atomic_load(&look->resumable->is_published)) {
+    if (resumable_state(visit->resumable) == RESUMABLE_PUBLISHED)
         return problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND,
                              "the upload is done: the model is there");
-    }
-    /* Whoever still sends to it is told at the end of its body. */
-    look->claim = claim_seize(&look->resumable->claim);
-    return look->claim != 0 ? request_work(request, work_drop) : reply_busy(request);
+    /* A client that is still sending learns of it at the end of its body. */
+    visit->claim = claim_seize(&visit->resumable->claim);
+    return visit->claim != 0 ? request_work(request, work_delete) : reply_busy(request);
 }
 
-/* --- POST in the place of the other two --- */
+/* --- POST instead of PATCH or DELETE --- */
 
 static enum method override_of(struct request *request)
 {

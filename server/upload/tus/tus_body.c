@@ -1,7 +1,8 @@
-/* Bodies of PATCH and of creation. What came of a body that was cut stays, unless its digest was
- * stated: then it may be wrong, and nobody can tell any more. */
+/* Bodies of PATCH and of creation. What arrived of a body that was cut stays, unless its digest was
+ * stated, because then it can no longer be checked. */
 #include "upload/tus/tus_body.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,45 +14,12 @@
 #define MEDIA_TYPE  "application/offset+octet-stream"
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* --- failures: the first is kept; always false --- */
-
-static bool fail(struct tus_body *body, enum problem problem, const struct zt_error *error)
-{
-    if (!body->has_failed) {
-        body->has_failed = true;
-        body->failure.problem = problem;
-        body->failure.error = *error;
-    }
-    return false;
-}
-
-static bool refuse(struct tus_body *body, enum problem problem, const char *message)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-    return fail(body, problem, &error);
-}
-
-static bool fail_store(struct tus_body *body, const struct zt_error *error)
-{
-    return fail(body, problem_of_write(error), error);
-}
-
 /* --- life --- */
 
-static void unclaim(struct tus_body *body)
-{
-    if (body->claim != 0) {
-        resumable_unclaim(body->resumable, body->claim);
-        body->claim = 0;
-    }
-}
-
-static void body_free(struct tus_body *body)
+static void free_body(struct tus_body *body)
 {
     body->server->store->ops->abandon(body->chunk);
-    resumable_release(body->resumable);
+    kept_upload_release(body->resumable);
     free(body);
 }
 
@@ -59,23 +27,30 @@ static void run_drop(struct job *job)
 {
     struct tus_body *body = (struct tus_body *)((char *)job - offsetof(struct tus_body, job));
 
-    resumables_drop(body->server->resumables, body->resumable);
-    body_free(body);
+    resumable_drop(body->resumable);
+    free_body(body);
+}
+
+/* Whether the upload ends with its first request, because no client can know it. */
+static bool is_unknown(const struct tus_body *body)
+{
+    return body->is_creation && (!body->is_finished || body->failure.is_set) && body->claim != 0 &&
+           claim_confirm(&body->resumable->claim, body->claim);
 }
 
 /* The request is over, or its client gone. */
 static void release(void *thing)
 {
     struct tus_body *body = thing;
-    bool is_unknown = body->is_creation && (!body->is_answerable || body->has_failed);
 
-    if (is_unknown && body->claim != 0 && claim_settle(&body->resumable->claim, body->claim)) {
+    if (is_unknown(body) && resumable_state(body->resumable) != RESUMABLE_GONE) {
         body->job.run = run_drop;
         workers_submit(body->server->workers, &body->job);
         return;
     }
-    unclaim(body);
-    body_free(body);
+    if (body->resumable != NULL)
+        resumable_end_claim(body->resumable, &body->claim);
+    free_body(body);
 }
 
 struct tus_body *tus_body_new(struct request *request)
@@ -100,7 +75,8 @@ bool tus_refuse_version(struct request *request)
 
     if (version != NULL && strcmp(version, TUS_VERSION) == 0)
         return false;
-    problem_reply(request, PROBLEM_PRECONDITION_FAILED, "Tus-Resumable: " TUS_VERSION " is wanted");
+    problem_reply(request, PROBLEM_PRECONDITION_FAILED,
+                  "Tus-Resumable: " TUS_VERSION " is required");
     representation_field(&request->reply, "Tus-Version", TUS_VERSION);
     return true;
 }
@@ -114,19 +90,6 @@ static bool has_media_type(struct request *request)
         return false;
     type += length + strspn(type + length, " \t");
     return *type == '\0' || *type == ';';
-}
-
-/* Creation's Repr-Digest is that of the whole file, and kept with it. */
-static bool refuse_digests(struct request *request, struct tus_body *body)
-{
-    const char *content = request_header(request, "Content-Digest");
-    const char *repr = body->is_creation ? NULL : request_header(request, "Repr-Digest");
-
-    if ((content == NULL || digest_field_parse(content, &body->content_digest)) &&
-        (repr == NULL || digest_field_parse(repr, &body->repr_digest)))
-        return false;
-    problem_reply(request, PROBLEM_INVALID_REQUEST, "Content-Digest or Repr-Digest is malformed");
-    return true;
 }
 
 static bool refuse_checksum(struct request *request, struct tus_body *body)
@@ -158,7 +121,10 @@ bool tus_body_refuse_fields(struct request *request, struct tus_body *body)
                       "the Content-Type of a piece is " MEDIA_TYPE);
         return true;
     }
-    return refuse_coding(request) || refuse_digests(request, body) ||
+    /* Creation's Repr-Digest is that of the whole file, and kept with it. */
+    return write_refuse_coding(request) ||
+           write_refuse_digests(request, &body->content_digest,
+                                body->is_creation ? NULL : &body->repr_digest) ||
            refuse_checksum(request, body);
 }
 
@@ -179,7 +145,7 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
     uint64_t length = request_body_length(request);
     struct zt_error error;
 
-    body->begin = atomic_load(&body->resumable->entry.received);
+    body->begin = atomic_load(&body->resumable->kept.entry.received);
     if (length != UINT64_MAX && length > body->resumable->length - body->begin) {
         problem_reply(request, PROBLEM_TOO_LARGE,
                       "the piece goes past the upload's end: Upload-Length is %llu",
@@ -187,7 +153,8 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
         return true;
     }
     if (is_checked(body) && store->ops->create(store, length, &body->chunk, &error) != ZT_OK) {
-        reply_store_failure(request, &error);
+        failure_of_store(&body->failure, &error);
+        failure_reply(request, &body->failure);
         return true;
     }
     return false;
@@ -195,30 +162,26 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
 
 /* --- the body --- */
 
-static bool refuse_lost(struct tus_body *body)
+static bool fail_lost(struct tus_body *body)
 {
-    return refuse(body, PROBLEM_CONFLICT,
-                  "the upload was ended, or gone on with by another request, meanwhile");
+    return failure_refuse(&body->failure, PROBLEM_CONFLICT,
+                          "the upload was ended, or continued by another request, meanwhile");
 }
 
 static void store_piece(struct tus_body *body, const void *bytes, size_t length)
 {
     struct resumable *resumable = body->resumable;
-    struct store *store = body->server->store;
+    struct stored_upload *to = body->chunk != NULL ? body->chunk : resumable->data;
+    uint64_t at = body->chunk != NULL ? body->received : body->begin + body->received;
     struct zt_error error;
-    enum zt_status status =
-        body->chunk != NULL
-            ? store->ops->write_at(body->chunk, body->received, bytes, length, &error)
-            : store->ops->write_at(resumable->data, body->begin + body->received, bytes, length,
-                                   &error);
 
-    if (status != ZT_OK) {
-        fail_store(body, &error);
+    if (body->server->store->ops->write_at(to, at, bytes, length, &error) != ZT_OK) {
+        failure_of_store(&body->failure, &error);
         return;
     }
     body->received += length;
     if (body->chunk == NULL)
-        resumable_advance(resumable, body->begin + body->received);
+        resumable_advance(resumable, length);
     else
         resumable_touch(resumable);
 }
@@ -227,14 +190,15 @@ void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
 {
     struct resumable *resumable = body->resumable;
 
-    if (body->has_failed)
+    if (body->failure.is_set)
         return;
+    assert(!body->is_finished && body->begin + body->received <= resumable->length);
     if (length > resumable->length - body->begin - body->received) {
-        refuse(body, PROBLEM_TOO_LARGE, "the piece goes past the upload's end");
+        failure_refuse(&body->failure, PROBLEM_TOO_LARGE, "the piece goes past the upload's end");
         return;
     }
     if (!claim_begin_store(&resumable->claim, body->claim)) {
-        refuse_lost(body);
+        fail_lost(body);
         return;
     }
     store_piece(body, bytes, length);
@@ -267,7 +231,7 @@ static bool hash_chunk(struct tus_body *body, enum zt_digest_algorithm algorithm
         zt_hasher_finish(hasher, out_digest);
     zt_hasher_free(hasher);
     free(buffer);
-    return status == ZT_OK || fail_store(body, &error);
+    return status == ZT_OK || failure_of_store(&body->failure, &error);
 }
 
 static bool check_checksum(struct tus_body *body)
@@ -278,8 +242,8 @@ static bool check_checksum(struct tus_body *body)
         return true;
     return hash_chunk(body, body->checksum.algorithm, &actual) &&
            (zt_digest_equal(&actual, &body->checksum) ||
-            refuse(body, PROBLEM_CHECKSUM_MISMATCH,
-                   "the piece does not have the checksum of Upload-Checksum"));
+            failure_refuse(&body->failure, PROBLEM_CHECKSUM_MISMATCH,
+                           "the piece does not have the checksum of Upload-Checksum"));
 }
 
 static bool check_bytes(struct tus_body *body, enum zt_digest_algorithm algorithm,
@@ -289,7 +253,7 @@ static bool check_bytes(struct tus_body *body, enum zt_digest_algorithm algorith
 
     return hash_chunk(body, algorithm, &actual) &&
            (memcmp(actual.bytes, expected, actual.length_bytes) == 0 ||
-            refuse(body, PROBLEM_DIGEST_MISMATCH, message));
+            failure_refuse(&body->failure, PROBLEM_DIGEST_MISMATCH, "%s", message));
 }
 
 static bool check_digest(struct tus_body *body, const struct digest_field *digest,
@@ -299,56 +263,60 @@ static bool check_digest(struct tus_body *body, const struct digest_field *diges
            (!digest->has_sha512 || check_bytes(body, ZT_DIGEST_SHA512, digest->sha512, message));
 }
 
-static bool take_chunk(struct tus_body *body)
+static bool check_chunk(struct tus_body *body)
+{
+    return check_checksum(body) &&
+           check_digest(body, &body->content_digest,
+                        "the body does not have the digest of Content-Digest") &&
+           check_digest(body, &body->repr_digest,
+                        "the piece does not have the digest of Repr-Digest; creation is where to "
+                        "state the whole file's");
+}
+
+static bool append_chunk(struct tus_body *body)
 {
     struct zt_error error;
 
-    if (!check_checksum(body) ||
-        !check_digest(body, &body->content_digest,
-                      "the body does not have the digest of Content-Digest") ||
-        !check_digest(body, &body->repr_digest,
-                      "the piece does not have the digest of Repr-Digest; creation is where to "
-                      "state the whole file's"))
-        return false;
+    assert(atomic_load(&body->resumable->kept.entry.received) == body->begin);
     if (body->server->store->ops->copy(body->chunk, 0, body->resumable->data, body->begin,
                                        body->received, &error) != ZT_OK)
-        return fail_store(body, &error);
-    resumable_advance(body->resumable, body->begin + body->received);
+        return failure_of_store(&body->failure, &error);
+    resumable_advance(body->resumable, body->received);
     return true;
 }
 
-static bool settle(struct tus_body *body)
+static bool make_durable(struct tus_body *body)
 {
     struct zt_error error;
 
     if (body->is_creation && resumable_files_sync(body->resumable, &error) != ZT_OK)
-        return fail_store(body, &error);
-    return resumable_settle(body->resumable, &error) == ZT_OK || fail_store(body, &error);
+        return failure_of_store(&body->failure, &error);
+    return resumable_make_durable(body->resumable, &error) == ZT_OK ||
+           failure_of_store(&body->failure, &error);
 }
 
 static bool publish_whole(struct tus_body *body)
 {
     struct resumable *resumable = body->resumable;
-    struct resumable_failure failure;
 
-    if (atomic_load(&resumable->is_published) ||
-        atomic_load(&resumable->entry.received) < resumable->length)
-        return true;
-    return resumable_publish(resumable, &failure) || fail(body, failure.problem, &failure.error);
+    return resumable_state(resumable) == RESUMABLE_PUBLISHED ||
+           atomic_load(&resumable->kept.entry.received) < resumable->length ||
+           resumable_publish(resumable, &body->failure);
 }
 
-bool tus_body_finish(struct tus_body *body)
+void tus_body_work(struct request *request)
 {
-    bool is_held;
-    bool finished;
+    struct tus_body *body = request->context;
+    bool finished = claim_confirm(&body->resumable->claim, body->claim) || fail_lost(body);
 
-    body->is_answerable = true;
-    is_held = claim_settle(&body->resumable->claim, body->claim) || refuse_lost(body);
-    finished = is_held && !body->has_failed && (body->chunk == NULL || take_chunk(body)) &&
-               settle(body) && publish_whole(body);
+    assert(!body->is_finished);
+    body->is_finished = true;
+    finished = finished && !body->failure.is_set &&
+               (body->chunk == NULL || (check_chunk(body) && append_chunk(body))) &&
+               make_durable(body) && publish_whole(body);
+    assert(finished == !body->failure.is_set);
     body->offset = atomic_load(&body->resumable->durable);
-    /* A creation that failed is nobody's: it goes when its request does. */
+    /* A creation that failed goes when its request does. */
     if (finished || !body->is_creation)
-        unclaim(body);
-    return finished;
+        resumable_end_claim(body->resumable, &body->claim);
 }

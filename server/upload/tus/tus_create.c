@@ -24,16 +24,17 @@ static bool refuse_metadata(struct request *request, struct creation *creation)
     if (metadata != NULL)
         answer = tus_metadata_find(metadata, "model", creation->model, sizeof(creation->model));
     if (answer == TUS_METADATA_FOUND)
-        return refuse_name(request, (struct zt_text){creation->model, strlen(creation->model)});
+        return write_refuse_name(request,
+                                 (struct zt_text){creation->model, strlen(creation->model)});
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
                   answer == TUS_METADATA_ABSENT
-                      ? "Upload-Metadata tells the model's name: model <base64>"
+                      ? "Upload-Metadata has to name the model: model <base64>"
                       : "Upload-Metadata is malformed, or its model is no model's name");
     return true;
 }
 
-/* Extensions that would make another upload of it than the one that is made here; an override is
- * for uploads only. */
+/* Extensions that ask for another kind of upload than is offered here; and overrides, which only
+ * requests to an upload take. */
 static bool refuse_unknown_kind(struct request *request)
 {
     const char *method = request_header(request, "X-HTTP-Method-Override");
@@ -58,11 +59,11 @@ static bool refuse_length(struct request *request, struct creation *creation)
 
     if (request_header(request, "Upload-Defer-Length") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "Upload-Length is wanted: creation-defer-length is not offered here");
+                      "Upload-Length is required: creation-defer-length is not offered here");
         return true;
     }
     if (length == NULL) {
-        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Length is wanted");
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "Upload-Length is required");
         return true;
     }
     if (!tus_number_parse(length, &creation->length)) {
@@ -87,13 +88,13 @@ static bool refuse_creation(struct request *request, struct creation *creation)
 {
     struct zt_text name;
 
-    if (refuse_read_only(request) || tus_refuse_version(request) || refuse_unknown_kind(request) ||
-        refuse_metadata(request, creation) || refuse_length(request, creation) ||
-        refuse_digest(request))
+    if (write_refuse_read_only(request) || tus_refuse_version(request) ||
+        refuse_unknown_kind(request) || refuse_metadata(request, creation) ||
+        refuse_length(request, creation) || refuse_digest(request))
         return true;
     name = (struct zt_text){creation->model, strlen(creation->model)};
-    return refuse_preconditions(request, name, &creation->preconditions) ||
-           refuse_large(request, creation->length);
+    return write_refuse_preconditions(request, name, &creation->preconditions) ||
+           write_refuse_large(request, creation->length);
 }
 
 /* --- making it --- */
@@ -128,29 +129,31 @@ static struct resumable *new_resumable(struct request *request, const struct cre
     registry_make_id(id);
     resumable = resumable_new(request->server, id, texts);
     if (resumable == NULL || !copied) {
-        resumable_release(resumable);
+        kept_upload_release(resumable);
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
         return NULL;
     }
-    strcpy(resumable->entry.model, creation->model);
+    strcpy(resumable->kept.entry.model, creation->model);
     resumable->length = creation->length;
-    request_client(request, resumable->entry.client);
+    request_client(request, resumable->kept.entry.client);
     return resumable;
 }
 
+/* Into the table, and onto the disk. */
 static bool refuse_making(struct request *request, struct resumable *resumable)
 {
-    struct resumables *resumables = request->server->resumables;
+    struct failure failure = {.is_set = false};
     struct zt_error error;
 
-    if (!resumables_add(resumables, resumable)) {
-        reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
-                      "upload.sessions_per_client");
+    if (!kept_uploads_add(&resumable->kept)) {
+        write_reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
+                            "upload.sessions_per_client");
         return true;
     }
     if (resumable_files_create(resumable, &error) != ZT_OK) {
-        resumables_forget(resumables, resumable);
-        reply_store_failure(request, &error);
+        kept_uploads_forget(&resumable->kept);
+        failure_of_store(&failure, &error);
+        failure_reply(request, &failure);
         return true;
     }
     return false;
@@ -168,13 +171,13 @@ void tus_create_begin(struct request *request)
     if (body == NULL)
         return;
     body->is_creation = true;
-    if ((request_body_length(request) > 0 && tus_body_refuse_fields(request, body)))
+    if (request_body_length(request) > 0 && tus_body_refuse_fields(request, body))
         return;
     resumable = new_resumable(request, &creation);
     if (resumable == NULL)
         return;
     if (refuse_making(request, resumable)) {
-        resumable_release(resumable);
+        kept_upload_release(resumable);
         return;
     }
     body->resumable = resumable;
@@ -189,24 +192,20 @@ void tus_create_receive(struct request *request, const void *bytes, size_t lengt
     tus_body_receive(request->context, bytes, length);
 }
 
-static void work_finish(struct request *request)
-{
-    (void)tus_body_finish(request->context);
-}
-
 enum outcome tus_create_handle(struct request *request)
 {
     struct tus_body *body = request->context;
 
-    if (!body->is_answerable)
-        return request_work(request, work_finish);
-    if (body->has_failed)
-        return problem_reply_error_as(request, body->failure.problem, &body->failure.error);
+    if (!body->is_finished)
+        return request_work(request, tus_body_work);
+    if (body->failure.is_set)
+        return failure_reply(request, &body->failure);
     reply_empty(request, 201);
-    representation_field(&request->reply, "Location",
-                         request_print(request, "/v1/resumable/%s", body->resumable->entry.id));
+    representation_field(
+        &request->reply, "Location",
+        request_print(request, "/v1/resumable/%s", body->resumable->kept.entry.id));
     tus_reply_progress(request, body->resumable, body->offset);
-    if (atomic_load(&body->resumable->is_published))
+    if (resumable_state(body->resumable) == RESUMABLE_PUBLISHED)
         tus_reply_published(request, body->resumable);
     return OUTCOME_READY;
 }

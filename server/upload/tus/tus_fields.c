@@ -23,7 +23,7 @@ bool tus_number_parse(const char *text, uint64_t *out_number)
     return true;
 }
 
-/* How many bytes a base64 text stands for; SIZE_MAX when it cannot be one. Padding is demanded. */
+/* How many bytes a base64 text stands for; SIZE_MAX when it cannot be one. Padding is required. */
 static size_t decoded_length(struct zt_text base64)
 {
     size_t padding = 0;

@@ -7,7 +7,7 @@
 
 #include "zt/digest.h"
 
-/* A number of bytes: digits alone. False when it is none, or more than 63 bits. */
+/* A number of bytes: digits only. False for anything else, and above 63 bits. */
 bool tus_number_parse(const char *text, uint64_t *out_number);
 
 enum tus_metadata { TUS_METADATA_FOUND, TUS_METADATA_ABSENT, TUS_METADATA_MALFORMED };

@@ -33,16 +33,17 @@ enum outcome writer_commit_handle(struct request *request);
 
 /* --- shared by them --- */
 
+struct json;
 struct writer_session;
+
+/* zTensor 2's bound on names. */
+#define WRITER_ZT2_NAME_MAX_BYTES 1024
 
 /* The session that the path's first name means, held by the request. NULL: replied with 403 (a
  * write, and the server is read-only) or 404. */
 struct writer_session *writer_resolve(struct request *request, bool is_write);
 
-/* Memory that is cleared and lives as long as the request. NULL: replied. */
-void *writer_context(struct request *request, size_t size);
-
-/* A path below /v1/uploads of the session, for Location: "/v1/uploads/<id>". */
-const char *writer_location(struct request *request, const struct writer_session *session);
+/* The session as JSON: what has arrived, in the words of the manifest's JSON. */
+void writer_status_write(struct writer_session *session, struct json *json);
 
 #endif

@@ -1,6 +1,7 @@
-/* The loop's side of an arrival: its files, its place, its bytes. */
+/* The loop's part in an arrival: its files, its place, its bytes. */
 #include "upload/writer/writer_arrival.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,35 +10,25 @@
 
 static const struct store_ops *ops_of(const struct arrival *arrival)
 {
-    return arrival->session->server->store->ops;
+    return arrival->session->kept.server->store->ops;
 }
 
 static uint64_t most_bytes(const struct arrival *arrival)
 {
-    return (uint64_t)arrival->session->server->config->upload.max_bytes;
+    return (uint64_t)arrival->session->kept.server->config->upload.max_bytes;
 }
 
-/* --- failures --- */
+/* The states that may follow each, bit by bit. */
+static const unsigned next_states[] = {
+    [ARRIVAL_RECEIVING] = 1U << ARRIVAL_FINISHING,
+    [ARRIVAL_FINISHING] = 1U << ARRIVAL_DONE,
+    [ARRIVAL_DONE] = 0,
+};
 
-bool arrival_fail(struct arrival *arrival, enum problem problem, const struct zt_error *error)
+static void set_state(struct arrival *arrival, enum arrival_state state)
 {
-    if (!arrival->has_failed)
-        writer_fail(&arrival->failure, problem, error);
-    arrival->has_failed = true;
-    return false;
-}
-
-bool arrival_fail_store(struct arrival *arrival, const struct zt_error *error)
-{
-    return arrival_fail(arrival, problem_of_write(error), error);
-}
-
-static bool refuse(struct arrival *arrival, enum problem problem, const char *message)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-    return arrival_fail(arrival, problem, &error);
+    assert(next_states[arrival->state] >> state & 1);
+    arrival->state = state;
 }
 
 /* --- life --- */
@@ -46,10 +37,12 @@ static void give_place_back(struct arrival *arrival)
 {
     if (arrival->has_place)
         writer_place_return(arrival->session, arrival->round, arrival->data, &arrival->place);
+    arrival->has_place = false;
 }
 
-static void free_arrival(struct arrival *arrival)
+static void free_arrival(void *owner)
 {
+    struct arrival *arrival = owner;
     const struct store_ops *ops = ops_of(arrival);
 
     give_place_back(arrival);
@@ -60,46 +53,21 @@ static void free_arrival(struct arrival *arrival)
     byte_digests_free(&arrival->decoded);
     byte_digests_free(&arrival->body);
     byte_digests_free(&arrival->stored);
-    if (arrival->follows)
-        body_follower_free(&arrival->follower);
-    writer_session_release(arrival->session);
+    body_follower_destroy(&arrival->follower);
+    kept_upload_release(arrival->session);
     free(arrival->names);
     free(arrival);
 }
 
-static void hold(void *owner)
-{
-    struct arrival *arrival = owner;
-
-    atomic_fetch_add(&arrival->references, 1);
-}
-
-static void release(void *owner)
-{
-    struct arrival *arrival = owner;
-
-    if (atomic_fetch_sub(&arrival->references, 1) == 1)
-        free_arrival(arrival);
-}
-
-static void run_release(struct job *job)
-{
-    release((struct arrival *)((char *)job - offsetof(struct arrival, follower.job)));
-}
-
-/* A worker frees what takes long; the job is free to be used when nobody else has a reference. */
 void arrival_release(void *thing)
 {
     struct arrival *arrival = thing;
-    bool is_last = atomic_load(&arrival->references) == 1;
 
-    if (is_last && (arrival->spool != NULL || arrival->has_place) &&
-        body_follower_received(&arrival->follower) > SLOW_TO_FREE_BYTES) {
-        arrival->follower.job.run = run_release;
-        workers_submit(arrival->session->server->workers, &arrival->follower.job);
-    } else {
-        release(arrival);
-    }
+    if ((arrival->spool != NULL || arrival->has_place) &&
+        body_follower_received(&arrival->follower) > SLOW_TO_FREE_BYTES)
+        body_follower_release_on_worker(&arrival->follower);
+    else
+        body_follower_release(&arrival->follower);
 }
 
 /* --- sinks --- */
@@ -135,21 +103,13 @@ static enum zt_status take_body(void *context, const void *bytes, size_t length,
 
 /* --- beginning --- */
 
-static bool no_memory(struct arrival *arrival)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a component");
-    return arrival_fail(arrival, PROBLEM_INTERNAL, &error);
-}
-
 static bool copy_names(struct arrival *arrival)
 {
     struct arrival_terms *terms = &arrival->terms;
 
     arrival->names = malloc(terms->object.length + terms->component.length + 1);
     if (arrival->names == NULL)
-        return no_memory(arrival);
+        return failure_no_memory(&arrival->failure, "a component");
     memcpy(arrival->names, terms->object.bytes, terms->object.length);
     memcpy(arrival->names + terms->object.length, terms->component.bytes, terms->component.length);
     terms->object.bytes = arrival->names;
@@ -166,7 +126,7 @@ static bool start_digests(struct arrival *arrival)
     return (byte_digests_init(&arrival->decoded, with_sha512, with_xxh3) &&
             (!terms->body_is_zstd || byte_digests_init(&arrival->body, with_sha512, false)) &&
             (!terms->compress || byte_digests_init(&arrival->stored, false, false))) ||
-           no_memory(arrival);
+           failure_no_memory(&arrival->failure, "a component");
 }
 
 bool arrival_take_place(struct arrival *arrival, uint64_t length)
@@ -174,12 +134,14 @@ bool arrival_take_place(struct arrival *arrival, uint64_t length)
     struct writer_session *session = arrival->session;
     bool fits;
 
+    assert(!arrival->has_place);
     pthread_mutex_lock(&session->lock);
     fits = writer_place_take(&session->places, length, most_bytes(arrival), &arrival->place.offset);
     pthread_mutex_unlock(&session->lock);
     if (!fits)
-        return refuse(arrival, PROBLEM_TOO_LARGE,
-                      "the file would be larger than this server takes");
+        return failure_refuse(&arrival->failure, PROBLEM_TOO_LARGE,
+                              "the file would be larger than this server takes");
+    assert(arrival->place.offset % session->places.alignment == 0);
     arrival->place.length = length;
     arrival->has_place = true;
     return true;
@@ -187,25 +149,26 @@ bool arrival_take_place(struct arrival *arrival, uint64_t length)
 
 static bool open_data(struct arrival *arrival)
 {
-    struct store *store = arrival->session->server->store;
+    struct store *store = arrival->session->kept.server->store;
     struct zt_error error;
 
-    return store->ops->kept_open(store, arrival->session->entry.id, WRITER_DATA, &arrival->data,
-                                 &error) == ZT_OK ||
-           arrival_fail_store(arrival, &error);
+    return store->ops->kept_open(store, arrival->session->kept.entry.id, WRITER_DATA,
+                                 &arrival->data, &error) == ZT_OK ||
+           failure_of_store(&arrival->failure, &error);
 }
 
-/* Also asks whether a length that is known fits: an upload's own file is grown, not made. */
+/* Fails if a known length does not fit on the disk. */
 static bool make_file(struct arrival *arrival, uint64_t expected_bytes,
                       struct stored_upload **out_file)
 {
-    struct store *store = arrival->session->server->store;
+    struct store *store = arrival->session->kept.server->store;
     struct zt_error error;
 
     return store->ops->create(store, expected_bytes, out_file, &error) == ZT_OK ||
-           arrival_fail_store(arrival, &error);
+           failure_of_store(&arrival->failure, &error);
 }
 
+/* "data" exists already, so a file is made only to ask. */
 static bool check_space(struct arrival *arrival, uint64_t expected_bytes)
 {
     struct stored_upload *probe;
@@ -230,7 +193,7 @@ static bool open_encoder(struct arrival *arrival)
     if (!make_file(arrival, UINT64_MAX, &arrival->packed))
         return false;
     return zt_encoder_open(&options, &sink, &arrival->encoder, &error) == ZT_OK ||
-           arrival_fail(arrival, PROBLEM_INTERNAL, &error);
+           failure_set(&arrival->failure, PROBLEM_INTERNAL, &error);
 }
 
 /* Raw bytes are as long as their shape says, chunked or not. */
@@ -249,39 +212,37 @@ static bool open_body(struct arrival *arrival)
     return make_file(arrival, terms->body_length, &arrival->spool);
 }
 
-static bool start_follower(struct arrival *arrival)
+static void start_follower(struct arrival *arrival)
 {
     struct body_follower *follower = &arrival->follower;
 
-    follower->server = arrival->session->server;
+    follower->workers = arrival->session->kept.server->workers;
+    follower->store = arrival->session->kept.server->store;
     follower->stored = arrival->spool != NULL ? arrival->spool : arrival->data;
     follower->base = arrival->spool != NULL ? 0 : arrival->place.offset;
     follower->sink = (struct zt_sink){take_body, arrival};
-    follower->hold = hold;
-    follower->release = release;
-    follower->owner = arrival;
-    arrival->follows = true;
-    return body_follower_init(follower) || no_memory(arrival);
 }
 
 struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
-                              const struct arrival_terms *terms, struct writer_failure *failure)
+                              const struct arrival_terms *terms, struct failure *failure)
 {
     struct arrival *arrival = calloc(1, sizeof(*arrival));
 
     if (arrival == NULL) {
-        writer_refuse(failure, PROBLEM_INTERNAL, "no memory for a component");
+        failure_no_memory(failure, "a component");
         return NULL;
     }
-    atomic_init(&arrival->references, 1);
+    body_follower_init(&arrival->follower, arrival, free_arrival);
     arrival->session = writer_session_hold(session);
     arrival->round = round;
     arrival->terms = *terms;
     if (copy_names(arrival) && start_digests(arrival) && open_data(arrival) &&
-        open_encoder(arrival) && open_body(arrival) && start_follower(arrival))
+        open_encoder(arrival) && open_body(arrival)) {
+        start_follower(arrival);
         return arrival;
+    }
     *failure = arrival->failure;
-    free_arrival(arrival);
+    body_follower_release(&arrival->follower);
     return NULL;
 }
 
@@ -292,18 +253,22 @@ static uint64_t most_of_body(const struct arrival *arrival)
     return arrival->terms.body_is_zstd ? most_bytes(arrival) : arrival->terms.decoded_length;
 }
 
-/* Into a place only as long as its round goes on: a commit may be reading the file already. */
-static bool write_in_place(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
+/* After the end of the round a commit may be reading the file already. */
+bool arrival_write_in_place(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
 {
     struct zt_error error;
     enum zt_status status;
 
+    assert(arrival->has_place);
+    if (at > arrival->place.length || length > arrival->place.length - at)
+        return failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
+                              "more bytes than shape and type require");
     if (!writer_write_begin(arrival->session, arrival->round))
-        return refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
+        return writer_round_fail(&arrival->failure);
     status =
         ops_of(arrival)->write_at(arrival->data, arrival->place.offset + at, bytes, length, &error);
     writer_write_end(arrival->session);
-    return status == ZT_OK || arrival_fail_store(arrival, &error);
+    return status == ZT_OK || failure_of_store(&arrival->failure, &error);
 }
 
 static bool write_body(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
@@ -311,25 +276,28 @@ static bool write_body(struct arrival *arrival, uint64_t at, const void *bytes, 
     struct zt_error error;
 
     if (arrival->spool == NULL)
-        return write_in_place(arrival, at, bytes, length);
+        return arrival_write_in_place(arrival, at, bytes, length);
     return ops_of(arrival)->write_at(arrival->spool, at, bytes, length, &error) == ZT_OK ||
-           arrival_fail_store(arrival, &error);
+           failure_of_store(&arrival->failure, &error);
 }
 
-/* Whether it is written; what follows a failure is dropped. */
+/* Whether it is written. */
 static bool take_piece(struct arrival *arrival, const void *bytes, size_t length)
 {
     uint64_t received = body_follower_received(&arrival->follower);
     uint64_t most = most_of_body(arrival);
 
-    if (arrival->has_failed)
+    assert(arrival->state == ARRIVAL_RECEIVING);
+    if (arrival->failure.is_set)
         return false;
-    writer_session_touch(arrival->session);
+    kept_upload_touch(&arrival->session->kept);
     if (received <= most && length <= most - received)
         return write_body(arrival, received, bytes, length);
-    return refuse(arrival, arrival->terms.body_is_zstd ? PROBLEM_TOO_LARGE : PROBLEM_SIZE_MISMATCH,
-                  arrival->terms.body_is_zstd ? "the body is larger than this server takes"
-                                              : "the body has more bytes than shape and type want");
+    if (arrival->terms.body_is_zstd)
+        return failure_refuse(&arrival->failure, PROBLEM_TOO_LARGE,
+                              "the body is larger than this server takes");
+    return failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
+                          "the body has more bytes than shape and type require");
 }
 
 void arrival_receive(struct arrival *arrival, const void *bytes, size_t length)
@@ -342,4 +310,9 @@ void arrival_store(struct arrival *arrival, const void *bytes, size_t length)
 {
     if (take_piece(arrival, bytes, length))
         body_follower_count(&arrival->follower, length);
+}
+
+void arrival_end_body(struct arrival *arrival)
+{
+    set_state(arrival, ARRIVAL_FINISHING);
 }

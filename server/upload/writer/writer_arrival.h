@@ -1,14 +1,14 @@
-/* One component on its way into a streaming writer's upload: its body is written as it comes,
+/* One component on its way into a streaming writer's upload: its body is written as it arrives,
  * workers follow, and a worker finishes and acknowledges it.
  *
- * Where the body goes: what is stored as it is sent, and of a length that is known, to its place in
- * "data" at once; all else to an unnamed file first, from where it is decoded, compressed, or
- * copied to its place. */
+ *   RECEIVING --last byte--> FINISHING --acknowledged, or failed--> DONE
+ *
+ * A body that is stored as it is sent, with a known length, goes to its place in "data" at once;
+ * any other to an unnamed file first, from where it is decoded, compressed, or copied. */
 #ifndef UPLOAD_WRITER_WRITER_ARRIVAL_H
 #define UPLOAD_WRITER_WRITER_ARRIVAL_H
 
 #include "upload/shared/body_follower.h"
-#include "upload/shared/byte_digests.h"
 #include "upload/writer/writer_session.h"
 #include "zt/encode.h"
 
@@ -23,7 +23,7 @@ struct arrival_terms {
     bool body_is_zstd; /* Content-Encoding */
     bool as_sent;      /* a zstd body that is stored as it is */
     bool compress;     /* stored compressed, by the server */
-    bool without_body; /* the bytes are to be found by their digest */
+    bool without_body; /* the server may hold the bytes: they are looked up by their digest */
     int level;
     uint64_t body_length; /* UINT64_MAX: chunked */
     struct digest_field content_digest;
@@ -35,7 +35,7 @@ struct arrival_terms {
 enum arrival_state { ARRIVAL_RECEIVING, ARRIVAL_FINISHING, ARRIVAL_DONE };
 
 struct arrival {
-    atomic_uint references; /* the request's, and one while a job is queued or runs */
+    struct body_follower follower; /* its references are those to this structure */
     struct writer_session *session;
     uint64_t round;
     struct arrival_terms terms;
@@ -52,41 +52,38 @@ struct arrival {
     struct byte_digests decoded;
     struct byte_digests body;   /* of a zstd body */
     struct byte_digests stored; /* of what the encoder makes */
-    struct body_follower follower;
-    bool follows;
 
     /* Set by the loop while it receives, by the worker while it finishes. */
     enum arrival_state state;
-    bool has_failed;
-    struct writer_failure failure;
+    struct failure failure;
 };
 
 /* Takes a reference to the session, copies the names, opens the files, and takes a place where that
  * can be done at once. NULL with failure filled. */
 struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
-                              const struct arrival_terms *terms, struct writer_failure *failure);
+                              const struct arrival_terms *terms, struct failure *failure);
 
-/* On the loop. A failure stays, and the rest of the body is dropped. */
+/* On the loop. A failure stays, and the rest of the body is thrown away. */
 void arrival_receive(struct arrival *arrival, const void *bytes, size_t length);
 
-/* The same on a worker, while the request waits; the follower is given the bytes by another
- * (body_follower_take). */
+/* The same on a worker, while another gives the bytes to the follower (body_follower_take). */
 void arrival_store(struct arrival *arrival, const void *bytes, size_t length);
 
-/* On a worker: everything from the last byte to the acknowledgement. False: failure is filled, and
- * nothing is left of it. */
-bool arrival_finish(struct arrival *arrival);
+/* On the loop: the last byte is there, and arrival_finish will be called. */
+void arrival_end_body(struct arrival *arrival);
+/* On a worker: everything from the last byte to the acknowledgement. Failure may be set afterwards;
+ * then nothing is left of it. */
+void arrival_finish(struct arrival *arrival);
 
 /* On the loop: the request is over. */
 void arrival_release(void *arrival);
 
-/* --- between the files of an arrival --- */
+/* --- between the files of an arrival; each false with failure set --- */
 
-/* Keeps the first failure; always false. */
-bool arrival_fail(struct arrival *arrival, enum problem problem, const struct zt_error *error);
-bool arrival_fail_store(struct arrival *arrival, const struct zt_error *error);
 /* A place in "data". */
 bool arrival_take_place(struct arrival *arrival, uint64_t length);
+/* Writes into the place, as long as the round lasts. */
+bool arrival_write_in_place(struct arrival *arrival, uint64_t at, const void *bytes, size_t length);
 
 /* writer_pull.c: decodes a stored component into place or encoder. */
 bool arrival_pull(struct arrival *arrival, const struct zt_component *component,

@@ -1,10 +1,11 @@
-/* Commit, one function a step; the first that fails ends it, and the upload stays open.
+/* Commit: the first step that fails ends it, and the upload stays open.
  *
- * "data" becomes the file where components lie tightly in it. Where bodies that failed or were
- * replaced have left holes, the file is made anew of what is wanted: nothing that nobody
- * acknowledged is ever published. */
+ * "data" itself becomes the file if components lie tightly in it. If bodies that failed or were
+ * replaced have left holes, the components are copied into another file: only what was acknowledged
+ * is ever published. */
 #include "upload/writer/writer_commit.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,19 +20,19 @@ struct commit {
     struct writer_session *session;
     struct writer_layout layout;
     struct stored_upload *data;
-    bool is_in_place; /* "data" is published, else one that was made anew */
+    bool is_in_place; /* "data" is published, else a copy */
     struct publication publication;
-    struct writer_failure *failure;
+    struct failure *failure;
 };
 
 static const struct store_ops *ops_of(const struct commit *commit)
 {
-    return commit->session->server->store->ops;
+    return commit->session->kept.server->store->ops;
 }
 
 static bool fail_store(struct commit *commit, const struct zt_error *error)
 {
-    return writer_fail_store(commit->failure, error);
+    return failure_of_store(commit->failure, error);
 }
 
 /* --- the file --- */
@@ -45,8 +46,7 @@ static bool write_at(struct commit *commit, uint64_t offset, const void *bytes, 
            fail_store(commit, &error);
 }
 
-/* Whatever lies behind the components goes: the rest of bodies that failed, or of a commit that
- * did. */
+/* Whatever lies behind the components goes: the rest of bodies, or of a commit, that failed. */
 static bool cut(struct commit *commit, struct stored_upload *data)
 {
     struct zt_error error;
@@ -60,8 +60,8 @@ static bool open_data(struct commit *commit)
     struct writer_session *session = commit->session;
     struct zt_error error;
 
-    return ops_of(commit)->kept_open(session->server->store, session->entry.id, WRITER_DATA,
-                                     &commit->data, &error) == ZT_OK ||
+    return ops_of(commit)->kept_open(session->kept.server->store, session->kept.entry.id,
+                                     WRITER_DATA, &commit->data, &error) == ZT_OK ||
            fail_store(commit, &error);
 }
 
@@ -84,8 +84,8 @@ static bool make_compact(struct commit *commit)
 
     if (!withdraw(commit, &error))
         return fail_store(commit, &error);
-    if (ops_of(commit)->kept_create(session->server->store, session->entry.id, WRITER_COMPACT,
-                                    layout->data_end + layout->end_length,
+    if (ops_of(commit)->kept_create(session->kept.server->store, session->kept.entry.id,
+                                    WRITER_COMPACT, layout->data_end + layout->end_length,
                                     &commit->publication.stored, &error) != ZT_OK)
         return fail_store(commit, &error);
     for (size_t i = 0; i < layout->count; i++) {
@@ -94,7 +94,7 @@ static bool make_compact(struct commit *commit)
         if (ops_of(commit)->copy(commit->data, component->offset, commit->publication.stored,
                                  component->final_offset, component->length, &error) != ZT_OK)
             return fail_store(commit, &error);
-        writer_session_touch(session);
+        kept_upload_touch(&session->kept);
     }
     return true;
 }
@@ -104,6 +104,7 @@ static bool make_file(struct commit *commit)
     const struct zt_places places = zt_target_places(commit->session->target);
     const struct writer_layout *layout = &commit->layout;
 
+    assert(commit->publication.stored == NULL);
     if (!open_data(commit))
         return false;
     commit->is_in_place = commit->layout.is_tight && !commit->session->is_dirty;
@@ -121,13 +122,13 @@ static bool make_file(struct commit *commit)
 static bool keep_alive(void *context, uint64_t bytes)
 {
     (void)bytes;
-    writer_session_touch(context);
+    kept_upload_touch(context);
     return true;
 }
 
 static bool hash_file(struct commit *commit)
 {
-    const struct zt_progress progress = {keep_alive, commit->session};
+    const struct zt_progress progress = {keep_alive, &commit->session->kept};
     struct zt_digest digest;
     struct zt_source *source;
     struct zt_error error;
@@ -135,21 +136,22 @@ static bool hash_file(struct commit *commit)
     if (ops_of(commit)->read_back(commit->publication.stored, &source, &error) != ZT_OK ||
         zt_source_digest(source, ZT_DIGEST_SHA256, &progress, &digest, &error) != ZT_OK)
         return fail_store(commit, &error);
-    memcpy(commit->publication.sha256, digest.bytes, sizeof(commit->publication.sha256));
+    memcpy(commit->publication.published.sha256, digest.bytes,
+           sizeof(commit->publication.published.sha256));
     return true;
 }
 
-static bool note_publishing(struct commit *commit)
+static bool announce(struct commit *commit)
 {
     struct writer_session *session = commit->session;
     struct zt_error error;
-    bool noted;
+    bool announced;
 
     pthread_mutex_lock(&session->journal_lock);
-    noted = writer_journal_publish(session, commit->is_in_place ? WRITER_DATA : WRITER_COMPACT,
-                                   commit->publication.sha256, &error);
+    announced = writer_journal_announce(session, commit->is_in_place ? WRITER_DATA : WRITER_COMPACT,
+                                        commit->publication.published.sha256, &error);
     pthread_mutex_unlock(&session->journal_lock);
-    return noted || fail_store(commit, &error);
+    return announced || fail_store(commit, &error);
 }
 
 /* Hashed when they arrived. */
@@ -165,42 +167,30 @@ static const uint8_t *decoded_sha256(void *context, struct zt_text object, struc
     return found != NULL ? found->sha256 : NULL;
 }
 
-static bool publish(struct commit *commit)
-{
-    return publication_run(&commit->publication) ||
-           writer_fail(commit->failure, commit->publication.problem, &commit->publication.error);
-}
-
-/* Durable already: what cannot be written down here is found out at the next start. */
+/* The model is durable: if this cannot be recorded, the next start finds out. */
 static void note_outcome(struct commit *commit)
 {
     struct writer_session *session = commit->session;
     struct zt_error error;
 
     pthread_mutex_lock(&session->journal_lock);
-    pthread_mutex_lock(&session->lock);
-    memcpy(session->outcome.sha256, commit->publication.sha256, sizeof(session->outcome.sha256));
-    memcpy(session->outcome.etag, commit->publication.etag, sizeof(session->outcome.etag));
-    session->outcome.when = time(NULL);
-    session->state = WRITER_COMMITTED;
-    pthread_mutex_unlock(&session->lock);
+    writer_session_commit(session, &commit->publication.published);
     if (!writer_journal_outcome(session, &error))
-        log_write(LOG_LEVEL_WARN, "upload %s: committed, but not written down: %s",
-                  session->entry.id, error.message);
+        log_write(LOG_LEVEL_WARN, "upload %s: committed, but not recorded: %s",
+                  session->kept.entry.id, error.message);
     pthread_mutex_unlock(&session->journal_lock);
-    registry_remove(session->server->registry, &session->entry);
 }
 
 /* --- preconditions --- */
 
-/* None of two lists matches when none of the joined one does. */
+/* If-None-Match of both: neither list may match, so the joined one may not. */
 static const char *join_lists(const char *a, const char *b, char **out_joined)
 {
     size_t size;
 
     if (a == NULL || b == NULL)
         return a != NULL ? a : b;
-    /* Where nothing may be, no list can match. */
+    /* "*" forbids any model, so the other list adds nothing. */
     if (strcmp(a, "*") == 0 || strcmp(b, "*") == 0)
         return "*";
     size = strlen(a) + strlen(b) + 3;
@@ -213,25 +203,20 @@ static const char *join_lists(const char *a, const char *b, char **out_joined)
     return *out_joined;
 }
 
-/* Those that cannot be joined with the upload's own are looked at here; all others at the moment of
- * publication. */
-static bool check_now(struct commit *commit, const struct preconditions *asked)
+/* Where both have a condition of a kind that cannot be joined, the request's is checked here; all
+ * others are checked at the moment of publication. */
+static bool check_own(struct commit *commit, const struct preconditions *asked)
 {
     const struct preconditions *own = &commit->session->preconditions;
     struct preconditions now = {.if_match = own->if_match != NULL ? asked->if_match : NULL,
                                 .if_unmodified_since = own->if_unmodified_since != NULL
                                                            ? asked->if_unmodified_since
                                                            : NULL};
-    struct generation *current;
-    bool hold;
+    bool exists;
 
-    if (now.if_match == NULL && now.if_unmodified_since == NULL)
-        return true;
-    current = publication_find_current(commit->session->server, commit->session->entry.model);
-    hold = publication_preconditions_hold(&now, current);
-    generation_release(current);
-    return hold || writer_refuse(commit->failure, PROBLEM_PRECONDITION_FAILED,
-                                 "what stands under the name is not what the request asks for");
+    return model_check_preconditions(commit->session->kept.server,
+                                     commit->session->kept.entry.model, &now, &exists,
+                                     commit->failure);
 }
 
 static bool set_preconditions(struct commit *commit, const struct preconditions *asked,
@@ -247,15 +232,14 @@ static bool set_preconditions(struct commit *commit, const struct preconditions 
     all->if_none_match = join_lists(own->if_none_match, asked->if_none_match, out_joined);
     is_whole =
         all->if_none_match != NULL || (own->if_none_match == NULL && asked->if_none_match == NULL);
-    return is_whole ||
-           writer_refuse(commit->failure, PROBLEM_INTERNAL, "no memory for the preconditions");
+    return is_whole || failure_no_memory(commit->failure, "the preconditions");
 }
 
 /* --- the whole --- */
 
-/* Of the two files one stays: without an end when the upload goes on, and none when it is
- * published. */
-static void end(struct commit *commit, bool done)
+/* Of the two files one stays: "data" without manifest and footer if the upload goes on, none if it
+ * is published. */
+static void tidy_files(struct commit *commit, bool done)
 {
     struct writer_session *session = commit->session;
     struct zt_error error;
@@ -266,7 +250,7 @@ static void end(struct commit *commit, bool done)
     ops_of(commit)->abandon(commit->data);
     ops_of(commit)->abandon(commit->publication.stored);
     if (!commit->is_in_place && (done || withdraw(commit, &error)))
-        (void)ops_of(commit)->kept_remove(session->server->store, session->entry.id,
+        (void)ops_of(commit)->kept_remove(session->kept.server->store, session->kept.entry.id,
                                           done ? WRITER_DATA : WRITER_COMPACT, &error);
     writer_layout_free(&commit->layout);
 }
@@ -274,42 +258,33 @@ static void end(struct commit *commit, bool done)
 static bool run(struct commit *commit, const struct preconditions *asked)
 {
     char *joined = NULL;
-    bool done = set_preconditions(commit, asked, &joined) && check_now(commit, asked) &&
+    bool done = set_preconditions(commit, asked, &joined) && check_own(commit, asked) &&
                 writer_layout_make(commit->session, &commit->layout, commit->failure) &&
-                make_file(commit) && hash_file(commit) && note_publishing(commit) &&
-                publish(commit);
+                make_file(commit) && hash_file(commit) && announce(commit) &&
+                publication_run(&commit->publication, commit->failure);
 
     if (done)
         note_outcome(commit);
-    end(commit, done);
+    tidy_files(commit, done);
     free(joined);
     return done;
 }
 
-static bool refuse_state(enum writer_state state, struct writer_failure *failure)
-{
-    failure->is_passing = state == WRITER_COMMITTING;
-    if (failure->is_passing)
-        return writer_refuse(failure, PROBLEM_CONFLICT, "the upload is being committed already");
-    return writer_refuse(failure, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload any more");
-}
-
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
-                   struct writer_failure *failure)
+                   struct failure *failure)
 {
     struct commit commit = {.session = session,
-                            .publication = {.server = session->server,
-                                            .name = session->entry.model,
+                            .publication = {.server = session->kept.server,
+                                            .name = session->kept.entry.model,
                                             .decoded_sha256 = decoded_sha256,
                                             .context = session},
                             .failure = failure};
-    enum writer_state state;
-    bool done;
+    bool done = run(&commit, preconditions);
 
-    if (!writer_round_end(session, WRITER_COMMITTING, &state))
-        return state == WRITER_COMMITTED || refuse_state(state, failure);
-    done = run(&commit, preconditions);
-    if (!done)
-        writer_round_begin(session);
+    assert(done == !failure->is_set);
+    if (done)
+        kept_uploads_finish(&session->kept);
+    else
+        writer_round_reopen(session);
     return done;
 }

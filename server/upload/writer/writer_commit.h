@@ -4,10 +4,10 @@
 
 #include "upload/writer/writer_session.h"
 
-/* On a worker. What the request that commits asks for itself is checked as well as what the upload
- * began with. False: failure is filled, and the upload is as it was. Committed before: true at
- * once. */
+/* Of a session that the caller has made COMMITTING; it is COMMITTED or open again afterwards. The
+ * committing request's own preconditions are checked as well as those that the upload began with.
+ * False with failure set: the upload is as it was. On a worker. */
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
-                   struct writer_failure *failure);
+                   struct failure *failure);
 
 #endif

@@ -1,6 +1,7 @@
-/* A tree of objects (tsearch), a list of components in each: layouts have few. */
+/* A tree of objects (tsearch), with a list of components in each, because layouts have few. */
 #include "upload/writer/writer_contents.h"
 
+#include <assert.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct writer_component *writer_component_new(struct zt_text name, const struct 
 
     if (component == NULL)
         return NULL;
+    assert(shape->rank <= ZT_DECLARED_RANK_MAX);
     component->rank = shape->rank;
     component->name_length = (uint32_t)name.length;
     memcpy(component->extents, shape->extents, extents_bytes);
@@ -38,17 +40,10 @@ struct zt_shape writer_component_shape(const struct writer_component *component)
 
 /* --- objects --- */
 
-static int compare_texts(struct zt_text a, struct zt_text b)
-{
-    int order = memcmp(a.bytes, b.bytes, a.length < b.length ? a.length : b.length);
-
-    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
-}
-
 static int compare_objects(const void *a, const void *b)
 {
-    return compare_texts(((const struct writer_object *)a)->name,
-                         ((const struct writer_object *)b)->name);
+    return zt_text_compare(((const struct writer_object *)a)->name,
+                           ((const struct writer_object *)b)->name);
 }
 
 static void free_declaration(struct zt_declaration *declaration)
@@ -121,6 +116,7 @@ bool writer_contents_declare(struct writer_contents *contents, struct zt_text ob
 
     if (entry == NULL)
         return false;
+    assert(contents->held_bytes >= held_by(entry->declared));
     contents->held_bytes += held_by(declaration) - held_by(entry->declared);
     free_declaration(entry->declared);
     entry->declared = declaration;
@@ -139,7 +135,7 @@ static struct writer_component **find_link(struct writer_object *object, struct 
     struct writer_component **link = &object->components;
     int order = -1;
 
-    while (*link != NULL && (order = compare_texts(writer_component_name(*link), name)) < 0)
+    while (*link != NULL && (order = zt_text_compare(writer_component_name(*link), name)) < 0)
         link = &(*link)->next;
     *out_found = *link != NULL && order == 0;
     return link;
@@ -150,7 +146,7 @@ struct writer_component *writer_object_find(const struct writer_object *object,
 {
     struct writer_component *at = object->components;
 
-    while (at != NULL && compare_texts(writer_component_name(at), component) != 0)
+    while (at != NULL && zt_text_compare(writer_component_name(at), component) != 0)
         at = at->next;
     return at;
 }
@@ -167,9 +163,11 @@ bool writer_contents_put(struct writer_contents *contents, struct zt_text object
         return false;
     link = find_link(entry, writer_component_name(component), &found);
     replaced = found ? *link : NULL;
+    assert(component->next == NULL && component != replaced);
     component->next = found ? replaced->next : *link;
     *link = component;
     entry->component_count += !found;
+    assert(!found || contents->held_bytes >= size_of(replaced));
     contents->held_bytes += size_of(component) - (found ? size_of(replaced) : 0);
     *out_replaced = replaced;
     return true;

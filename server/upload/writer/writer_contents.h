@@ -10,7 +10,7 @@
 struct writer_component {
     struct writer_component *next; /* of its object, by name, bytewise */
     uint64_t offset;
-    uint64_t final_offset; /* where a commit has it lie; nobody else looks at it */
+    uint64_t final_offset; /* in the file that a commit makes; used by the commit only */
     uint64_t length;
     uint64_t decoded_length;
     uint8_t sha256[32]; /* of the decoded bytes */
@@ -25,7 +25,7 @@ struct writer_component {
 
 struct writer_object {
     struct zt_text name;
-    struct zt_declaration *declared; /* NULL: it is dense, and what its data is */
+    struct zt_declaration *declared; /* NULL: it is dense, with the shape of its data */
     struct writer_component *components;
     uint32_t component_count;
 };
@@ -36,8 +36,8 @@ struct writer_contents {
     uint64_t held_bytes;
 };
 
-/* Everything a component is but its place in the list. NULL when memory is out. Freed with free()
- * until it was put. */
+/* A component with name and shape, in no list yet. NULL when memory is out. Freed with free() until
+ * it was put. */
 struct writer_component *writer_component_new(struct zt_text name, const struct zt_shape *shape);
 struct zt_text writer_component_name(const struct writer_component *component);
 struct zt_shape writer_component_shape(const struct writer_component *component);
@@ -50,7 +50,7 @@ struct writer_object *writer_contents_find(const struct writer_contents *content
 struct writer_component *writer_object_find(const struct writer_object *object,
                                             struct zt_text component);
 
-/* Takes a declaration over, in the place of the one before. False, and nothing happened, when
+/* Takes a declaration over, instead of the one before. False, and nothing happened, when
  * memory is out. */
 bool writer_contents_declare(struct writer_contents *contents, struct zt_text object,
                              struct zt_declaration *declaration);
@@ -61,7 +61,7 @@ bool writer_contents_put(struct writer_contents *contents, struct zt_text object
                          struct writer_component *component,
                          struct writer_component **out_replaced);
 
-/* Calls visit for every object in order of name until it says false. */
+/* Calls visit for every object in order of name until it returns false. */
 void writer_contents_walk(const struct writer_contents *contents,
                           bool (*visit)(void *context, const struct writer_object *object),
                           void *context);

@@ -1,24 +1,24 @@
 /* POST /v1/models/{model}/uploads: another upload, with a place of its own in the store. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "upload/shared/json_body.h"
-#include "upload/shared/publication.h"
+#include "base/json_write.h"
+#include "http/wire/connections.h"
 #include "upload/shared/write_checks.h"
+#include "upload/writer/json_body.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_journal.h"
-#include "upload/writer/writer_status.h"
-#include "upload/writer/writers.h"
 
 struct creation {
     struct json_body body;
     struct preconditions preconditions;
     char client[CLIENT_SIZE];
-    bool begun;
+    bool is_begun;
     bool is_crowded;                /* the client has too many */
-    struct writer_session *session; /* NULL until it is there */
+    struct writer_session *session; /* NULL until others can find it */
     struct json json;
-    struct writer_failure failure;
+    struct failure failure;
 };
 
 static void free_creation(void *thing)
@@ -27,7 +27,7 @@ static void free_creation(void *thing)
 
     json_body_free(&creation->body);
     json_free(&creation->json);
-    writer_session_release(creation->session);
+    kept_upload_release(creation->session);
 }
 
 /* --- before the body --- */
@@ -37,18 +37,16 @@ void writer_create_begin(struct request *request)
     struct preconditions preconditions;
     struct creation *creation;
 
-    if (refuse_read_only(request) || refuse_name(request, request->names[0]) ||
-        refuse_preconditions(request, request->names[0], &preconditions))
+    if (write_refuse_read_only(request) || write_refuse_name(request, request->names[0]) ||
+        write_refuse_preconditions(request, request->names[0], &preconditions) ||
+        json_body_refuse(request))
         return;
-    if (json_body_refuse(request))
-        return;
-    creation = writer_context(request, sizeof(*creation));
+    creation = write_context(request, sizeof(*creation));
     if (creation == NULL)
         return;
     json_init(&creation->json, false);
     request_client(request, creation->client);
     creation->preconditions = preconditions;
-    request->context = creation;
     request_hold(request, creation, free_creation);
 }
 
@@ -59,30 +57,14 @@ void writer_create_receive(struct request *request, const void *bytes, size_t le
 
 /* --- on a worker --- */
 
-static bool check_preconditions(struct creation *creation, struct writer_session *session)
-{
-    const struct preconditions *preconditions = &creation->preconditions;
-    struct generation *current;
-    bool hold;
-
-    if (preconditions->if_match == NULL && preconditions->if_none_match == NULL &&
-        preconditions->if_unmodified_since == NULL)
-        return true;
-    current = publication_find_current(session->server, session->entry.model);
-    hold = publication_preconditions_hold(preconditions, current);
-    generation_release(current);
-    return hold || writer_refuse(&creation->failure, PROBLEM_PRECONDITION_FAILED,
-                                 "what stands under the name is not what the request asks for");
-}
-
 static bool make_files(struct writer_session *session, struct zt_error *error)
 {
-    struct store *store = session->server->store;
-    const char *id = session->entry.id;
+    struct store *store = session->kept.server->store;
+    const char *id = session->kept.entry.id;
     struct stored_upload *data;
     enum zt_status status;
 
-    /* The journal last: without one the place is nothing. */
+    /* The journal last: a place without one is not an upload. */
     if (store->ops->kept_create(store, id, WRITER_DATA, 0, &data, error) != ZT_OK)
         return false;
     status = store->ops->sync(data, error);
@@ -92,16 +74,16 @@ static bool make_files(struct writer_session *session, struct zt_error *error)
 
 static bool make_place(struct creation *creation, struct writer_session *session)
 {
-    struct store *store = session->server->store;
+    struct store *store = session->kept.server->store;
     struct zt_error error;
     struct zt_error ignored;
 
-    if (store->ops->keep(store, session->entry.id, &error) != ZT_OK)
-        return writer_fail_store(&creation->failure, &error);
+    if (store->ops->keep(store, session->kept.entry.id, &error) != ZT_OK)
+        return failure_of_store(&creation->failure, &error);
     if (make_files(session, &error))
         return true;
-    (void)store->ops->kept_drop(store, session->entry.id, &ignored);
-    return writer_fail_store(&creation->failure, &error);
+    (void)store->ops->kept_drop(store, session->kept.entry.id, &ignored);
+    return failure_of_store(&creation->failure, &error);
 }
 
 static bool describe(struct creation *creation, struct writer_session *session)
@@ -112,7 +94,7 @@ static bool describe(struct creation *creation, struct writer_session *session)
     bool copied;
 
     if (status != ZT_OK)
-        return writer_fail(&creation->failure,
+        return failure_set(&creation->failure,
                            status == ZT_ARGUMENT ? PROBLEM_INVALID_REQUEST : PROBLEM_INTERNAL,
                            &error);
     session->target = declaration.target;
@@ -120,19 +102,18 @@ static bool describe(struct creation *creation, struct writer_session *session)
     copied = writer_session_set_attributes(session, declaration.attributes) &&
              writer_session_set_preconditions(session, &creation->preconditions);
     zt_declaration_free(&declaration);
-    return copied || writer_refuse(&creation->failure, PROBLEM_INTERNAL, "no memory for an upload");
+    return copied || failure_no_memory(&creation->failure, "an upload");
 }
 
-/* Others find it from here on. */
+/* From here on others find it. */
 static bool show(struct creation *creation, struct writer_session *session)
 {
-    struct store *store = session->server->store;
+    struct store *store = session->kept.server->store;
     struct zt_error ignored;
 
-    if (writers_add(session->server->writers, writer_session_hold(session)))
+    if (kept_uploads_add(&session->kept))
         return true;
-    writer_session_release(session);
-    (void)store->ops->kept_drop(store, session->entry.id, &ignored);
+    (void)store->ops->kept_drop(store, session->kept.entry.id, &ignored);
     creation->is_crowded = true;
     return false;
 }
@@ -143,21 +124,25 @@ static void work_create(struct request *request)
     struct zt_text name = request->names[0];
     char id[UPLOAD_ID_SIZE];
     struct writer_session *session;
+    bool exists;
 
     registry_make_id(id);
     session = writer_session_new(request->server, id);
     if (session == NULL) {
-        writer_refuse(&creation->failure, PROBLEM_INTERNAL, "no memory for an upload");
+        failure_no_memory(&creation->failure, "an upload");
         return;
     }
-    memcpy(session->entry.model, name.bytes, name.length);
-    strcpy(session->entry.client, creation->client);
-    if (describe(creation, session) && check_preconditions(creation, session) &&
+    assert(name.length < sizeof(session->kept.entry.model));
+    memcpy(session->kept.entry.model, name.bytes, name.length);
+    strcpy(session->kept.entry.client, creation->client);
+    if (describe(creation, session) &&
+        model_check_preconditions(request->server, session->kept.entry.model,
+                                  &creation->preconditions, &exists, &creation->failure) &&
         make_place(creation, session) && show(creation, session)) {
         writer_status_write(session, &creation->json);
         creation->session = session;
     } else {
-        writer_session_release(session);
+        kept_upload_release(session);
     }
 }
 
@@ -165,21 +150,24 @@ enum outcome writer_create_handle(struct request *request)
 {
     struct creation *creation = request->context;
 
-    if (!creation->begun) {
+    if (!creation->is_begun) {
         if (json_body_refuse_received(request, &creation->body))
             return OUTCOME_READY;
-        creation->begun = true;
+        creation->is_begun = true;
         return request_work(request, work_create);
     }
     if (creation->is_crowded) {
-        reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
-                      "upload.sessions_per_client");
+        write_reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
+                            "upload.sessions_per_client");
         return OUTCOME_READY;
     }
-    if (creation->session == NULL)
-        return problem_reply_error_as(request, creation->failure.problem, &creation->failure.error);
+    if (creation->failure.is_set)
+        return failure_reply(request, &creation->failure);
+    assert(creation->session != NULL);
     reply_json(request, 201, creation->json.text,
                creation->json.failed ? 0 : creation->json.length);
-    representation_field(&request->reply, "Location", writer_location(request, creation->session));
+    representation_field(
+        &request->reply, "Location",
+        request_print(request, "/v1/uploads/%s", creation->session->kept.entry.id));
     return OUTCOME_READY;
 }

@@ -1,5 +1,6 @@
-/* The worker's side of an arrival: from the last byte to the acknowledgement, one function a step;
- * the first that fails ends it. */
+/* The worker's part in an arrival: from the last byte to the acknowledgement. The first step that
+ * fails ends it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,18 +10,10 @@
 
 static const struct store_ops *ops_of(const struct arrival *arrival)
 {
-    return arrival->session->server->store->ops;
+    return arrival->session->kept.server->store->ops;
 }
 
-static bool refuse(struct arrival *arrival, enum problem problem, const char *message)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-    return arrival_fail(arrival, problem, &error);
-}
-
-/* --- what came --- */
+/* --- what arrived --- */
 
 static bool check_length(struct arrival *arrival)
 {
@@ -28,8 +21,8 @@ static bool check_length(struct arrival *arrival)
 
     return terms->without_body || terms->body_is_zstd ||
            body_follower_received(&arrival->follower) == terms->decoded_length ||
-           refuse(arrival, PROBLEM_SIZE_MISMATCH,
-                  "the body has fewer bytes than shape and type want");
+           failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
+                          "the body has fewer bytes than shape and type require");
 }
 
 static bool follow_to_end(struct arrival *arrival)
@@ -37,11 +30,11 @@ static bool follow_to_end(struct arrival *arrival)
     struct zt_error error;
 
     return body_follower_finish(&arrival->follower, &error) == ZT_OK ||
-           arrival_fail_store(arrival, &error);
+           failure_of_store(&arrival->failure, &error);
 }
 
-/* RFC 9659: what the content coding zstd may ask a receiver for. More would be memory for whoever
- * asks, many at once. */
+/* RFC 9659 bounds the window of the content coding zstd; a larger one would let clients claim memory,
+ * many at once. */
 static bool check_windows(struct arrival *arrival, const struct zt_component *body,
                           struct zt_source *source)
 {
@@ -49,12 +42,12 @@ static bool check_windows(struct arrival *arrival, const struct zt_component *bo
     bool fit;
 
     if (zt_zstd_windows_fit(source, body, &fit, &error) != ZT_OK)
-        return arrival_fail_store(arrival, &error);
-    return fit || refuse(arrival, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-                         "Content-Encoding zstd: a frame wants a window above 8 MiB");
+        return failure_of_store(&arrival->failure, &error);
+    return fit || failure_refuse(&arrival->failure, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                                 "Content-Encoding zstd: a frame has a window above 8 MiB");
 }
 
-/* Only now: zstd tells at its end whether it was right. */
+/* Only now, because zstd shows at its end whether it was right. */
 static bool decode_body(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;
@@ -73,7 +66,7 @@ static bool decode_body(struct arrival *arrival)
     if (!terms->body_is_zstd)
         return true;
     if (ops_of(arrival)->read_back(from, &source, &error) != ZT_OK)
-        return arrival_fail_store(arrival, &error);
+        return failure_of_store(&arrival->failure, &error);
     return check_windows(arrival, &body, source) && arrival_pull(arrival, &body, source);
 }
 
@@ -89,7 +82,7 @@ static bool end_encoding(struct arrival *arrival)
     struct zt_error error;
 
     if (arrival->encoder != NULL && zt_encoder_finish(arrival->encoder, &error) != ZT_OK)
-        return arrival_fail_store(arrival, &error);
+        return failure_of_store(&arrival->failure, &error);
     byte_digests_finish(&arrival->decoded);
     byte_digests_finish(&arrival->body);
     byte_digests_finish(&arrival->stored);
@@ -104,18 +97,18 @@ static bool check_stated(struct arrival *arrival)
     const struct byte_digests *sent = terms->body_is_zstd ? &arrival->body : &arrival->decoded;
 
     if (!terms->without_body && !byte_digests_agree(sent, &terms->content_digest))
-        return refuse(arrival, PROBLEM_DIGEST_MISMATCH,
-                      "the body does not have the digest of Content-Digest");
-    /* RFC 9530 has it cover the coded bytes; the answer's covers the decoded ones. Either proves
-     * that they are right. */
+        return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
+                              "the body does not have the digest of Content-Digest");
+    /* By RFC 9530 it is that of the coded bytes; our answers state that of the decoded ones. Either
+     * proves that they are right. */
     if (!byte_digests_agree(sent, &terms->repr_digest) &&
         !byte_digests_agree(&arrival->decoded, &terms->repr_digest))
-        return refuse(arrival, PROBLEM_DIGEST_MISMATCH,
-                      "the bytes do not have the digest of Repr-Digest");
+        return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
+                              "the bytes do not have the digest of Repr-Digest");
     return true;
 }
 
-/* What the server thought it held under a digest may be something else. */
+/* What the server found under a digest may have changed since. */
 static bool check_wanted(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;
@@ -123,10 +116,10 @@ static bool check_wanted(struct arrival *arrival)
     if (!terms->has_wanted || memcmp(arrival->decoded.sha256.bytes, terms->wanted_sha256,
                                      sizeof(terms->wanted_sha256)) == 0)
         return true;
-    return terms->without_body ? refuse(arrival, PROBLEM_COMPONENT_NOT_FOUND,
-                                        "no component with these bytes is here")
-                               : refuse(arrival, PROBLEM_DIGEST_MISMATCH,
-                                        "the bytes do not have the digest stated");
+    return terms->without_body ? failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
+                                                "no component with these bytes is here")
+                               : failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
+                                                "the bytes do not have the digest stated");
 }
 
 /* --- its place --- */
@@ -139,10 +132,10 @@ static bool copy_to_place(struct arrival *arrival, struct stored_upload *from, u
     if (!arrival_take_place(arrival, length))
         return false;
     if (!writer_write_begin(arrival->session, arrival->round))
-        return refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
+        return writer_round_fail(&arrival->failure);
     status = ops_of(arrival)->copy(from, 0, arrival->data, arrival->place.offset, length, &error);
     writer_write_end(arrival->session);
-    return status == ZT_OK || arrival_fail_store(arrival, &error);
+    return status == ZT_OK || failure_of_store(&arrival->failure, &error);
 }
 
 static bool put_in_place(struct arrival *arrival)
@@ -159,7 +152,7 @@ static bool sync_data(struct arrival *arrival)
     struct zt_error error;
 
     return ops_of(arrival)->sync(arrival->data, &error) == ZT_OK ||
-           arrival_fail_store(arrival, &error);
+           failure_of_store(&arrival->failure, &error);
 }
 
 /* --- the acknowledgement --- */
@@ -180,6 +173,7 @@ static struct writer_component *describe(const struct arrival *arrival)
 
     if (component == NULL)
         return NULL;
+    assert(arrival->has_place || arrival->place.length == 0);
     component->dtype = (uint8_t)terms->dtype;
     component->logical = (uint8_t)terms->logical;
     component->compressed = terms->compress || terms->as_sent;
@@ -206,41 +200,38 @@ static bool acknowledge(struct arrival *arrival)
 {
     struct writer_exchange exchange = {.object = arrival->terms.object,
                                        .component = describe(arrival)};
-    struct writer_failure failure;
-    struct zt_error error;
 
-    if (exchange.component == NULL) {
-        zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a component");
-        return arrival_fail(arrival, PROBLEM_INTERNAL, &error);
-    }
-    if (!writer_session_put(arrival->session, arrival->round, &exchange, &failure)) {
+    if (exchange.component == NULL)
+        return failure_no_memory(&arrival->failure, "a component");
+    if (!writer_session_put(arrival->session, arrival->round, &exchange, &arrival->failure)) {
         free(exchange.component);
-        return arrival_fail(arrival, failure.problem, &failure.error);
+        return false;
     }
-    /* It is the component's from now on. */
+    /* The place is the component's from now on. */
     arrival->has_place = false;
     return_replaced(arrival, exchange.replaced);
     return true;
 }
 
-/* Of a round that is over nothing that was read back tells about the body: a commit has the file,
- * cut and completed. */
-static void tell_end_of_round(struct arrival *arrival)
+static bool run_steps(struct arrival *arrival)
 {
-    if (!writer_round_is_over(arrival->session, arrival->round))
-        return;
-    arrival->has_failed = false;
-    (void)refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
+    return !arrival->failure.is_set && read_bytes(arrival) && end_encoding(arrival) &&
+           check_stated(arrival) && check_wanted(arrival) && put_in_place(arrival) &&
+           sync_data(arrival) && acknowledge(arrival);
 }
 
-bool arrival_finish(struct arrival *arrival)
+void arrival_finish(struct arrival *arrival)
 {
-    bool done = !arrival->has_failed && read_bytes(arrival) && end_encoding(arrival) &&
-                check_stated(arrival) && check_wanted(arrival) && put_in_place(arrival) &&
-                sync_data(arrival) && acknowledge(arrival);
+    bool done;
 
-    if (!done)
-        tell_end_of_round(arrival);
+    assert(arrival->state == ARRIVAL_FINISHING);
+    done = run_steps(arrival);
+    assert(done == !arrival->failure.is_set);
+    /* Once its round is over a commit has the file, cut and completed: whatever was read back says
+     * nothing about the body. */
+    if (!done && writer_round_is_over(arrival->session, arrival->round)) {
+        arrival->failure.is_set = false;
+        (void)writer_round_fail(&arrival->failure);
+    }
     arrival->state = ARRIVAL_DONE;
-    return done;
 }

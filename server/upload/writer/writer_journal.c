@@ -1,19 +1,73 @@
-/* Appending to the journal. A record is written over the end of the one before; what is behind an
- * end is nothing. */
+/* Writing the journal. A record overwrites the end mark of the one before. */
 #include "upload/writer/writer_journal.h"
 
+#include <assert.h>
 #include <string.h>
 
-#include "upload/writer/writer_journal_kinds.h"
+#include "base/little_endian.h"
+#include "base/record.h"
+#include "zt/digest.h"
 
 static const struct store_ops *ops_of(const struct writer_session *session)
 {
-    return session->server->store->ops;
+    return session->kept.server->store->ops;
 }
 
-static bool append(struct writer_session *session, struct record *record, struct zt_error *error)
+/* --- writing --- */
+
+static void begin_record(struct record_writer *record, enum journal_kind kind)
 {
-    bool closed = record_close(record);
+    static const uint8_t head[JOURNAL_HEAD_BYTES] = {0};
+
+    *record = (struct record_writer){.limit_bytes = JOURNAL_RECORD_MAX_BYTES};
+    record_write_bytes(record, head, sizeof(head));
+    record_write_uint(record, kind, 1);
+}
+
+static void put_uint(struct record_writer *record, uint64_t value)
+{
+    record_write_uint(record, value, JOURNAL_UINT_BYTES);
+}
+
+static void put_text(struct record_writer *record, struct zt_text text)
+{
+    put_uint(record, text.length);
+    record_write_bytes(record, text.bytes, text.length);
+}
+
+/* NULL is not "". */
+static void put_string(struct record_writer *record, const char *text)
+{
+    put_uint(record, text != NULL);
+    if (text != NULL)
+        put_text(record, zt_text_from(text));
+}
+
+static void put_shape(struct record_writer *record, const uint64_t *extents, unsigned rank)
+{
+    put_uint(record, rank);
+    for (unsigned i = 0; i < rank; i++)
+        put_uint(record, extents[i]);
+}
+
+/* Head and end mark. */
+static bool close_record(struct record_writer *record)
+{
+    static const uint8_t end[JOURNAL_END_BYTES] = {0};
+    size_t length = record->length - JOURNAL_HEAD_BYTES;
+
+    record_write_bytes(record, end, sizeof(end));
+    if (record->failed)
+        return false;
+    zt_store_le32(record->bytes, (uint32_t)length);
+    zt_store_le32(record->bytes + 4, zt_crc32c(0, record->bytes + JOURNAL_HEAD_BYTES, length));
+    return true;
+}
+
+static bool append(struct writer_session *session, struct record_writer *record,
+                   struct zt_error *error)
+{
+    bool closed = close_record(record);
     enum zt_status status = ZT_OK;
 
     if (!closed)
@@ -24,102 +78,98 @@ static bool append(struct writer_session *session, struct record *record, struct
     if (status == ZT_OK)
         status = ops_of(session)->sync(session->journal, error);
     if (status == ZT_OK)
-        session->journal_end += record->length - RECORD_END_BYTES;
-    record_free(record);
+        session->journal_end += record->length - JOURNAL_END_BYTES;
+    record_writer_free(record);
     return status == ZT_OK;
-}
-
-static void put_shape(struct record *record, const uint64_t *extents, unsigned rank)
-{
-    record_put_uint(record, rank);
-    for (unsigned i = 0; i < rank; i++)
-        record_put_uint(record, extents[i]);
 }
 
 bool writer_journal_begin(struct writer_session *session, struct zt_error *error)
 {
-    const struct registry_entry *entry = &session->entry;
-    struct record record;
+    const struct registry_entry *entry = &session->kept.entry;
+    struct record_writer record;
 
-    if (ops_of(session)->kept_create(session->server->store, entry->id, WRITER_JOURNAL, 0,
+    assert(session->journal == NULL && session->journal_end == 0);
+    if (ops_of(session)->kept_create(session->kept.server->store, entry->id, WRITER_JOURNAL, 0,
                                      &session->journal, error) != ZT_OK)
         return false;
-    record_begin(&record, JOURNAL_SESSION);
-    record_put_uint(&record, JOURNAL_REVISION);
-    record_put_uint(&record, session->target);
-    record_put_uint(&record, (uint64_t)entry->created);
-    record_put_string(&record, entry->model);
-    record_put_string(&record, session->preconditions.if_match);
-    record_put_string(&record, session->preconditions.if_none_match);
-    record_put_string(&record, session->preconditions.if_unmodified_since);
-    record_put_text(&record, session->attributes);
+    begin_record(&record, JOURNAL_SESSION);
+    put_uint(&record, JOURNAL_REVISION);
+    put_uint(&record, session->target);
+    put_uint(&record, (uint64_t)entry->created);
+    put_string(&record, entry->model);
+    put_string(&record, session->preconditions.if_match);
+    put_string(&record, session->preconditions.if_none_match);
+    put_string(&record, session->preconditions.if_unmodified_since);
+    put_text(&record, session->attributes);
     return append(session, &record, error);
 }
 
 bool writer_journal_declare(struct writer_session *session, struct zt_text object,
                             const struct zt_declaration *declaration, struct zt_error *error)
 {
-    struct record record;
+    struct record_writer record;
 
-    record_begin(&record, JOURNAL_OBJECT);
-    record_put_text(&record, object);
-    record_put_uint(&record, declaration->shape.stated);
+    begin_record(&record, JOURNAL_OBJECT);
+    put_text(&record, object);
+    put_uint(&record, declaration->shape.stated);
     put_shape(&record, declaration->shape.extents, declaration->shape.rank);
-    record_put_text(&record, declaration->format);
-    record_put_text(&record, declaration->attributes);
+    put_text(&record, declaration->format);
+    put_text(&record, declaration->attributes);
     return append(session, &record, error);
 }
 
 bool writer_journal_put(struct writer_session *session, struct zt_text object,
                         const struct writer_component *component, struct zt_error *error)
 {
-    struct record record;
+    struct record_writer record;
 
-    record_begin(&record, JOURNAL_COMPONENT);
-    record_put_text(&record, object);
-    record_put_text(&record, writer_component_name(component));
+    begin_record(&record, JOURNAL_COMPONENT);
+    put_text(&record, object);
+    put_text(&record, writer_component_name(component));
     put_shape(&record, component->extents, component->rank);
-    record_put_uint(&record, component->dtype);
-    record_put_uint(&record, component->logical);
-    record_put_uint(&record, component->compressed);
-    record_put_uint(&record, component->offset);
-    record_put_uint(&record, component->length);
-    record_put_uint(&record, component->decoded_length);
-    record_put_bytes(&record, component->sha256, sizeof(component->sha256));
-    record_put_bytes(&record, component->stated, sizeof(component->stated));
+    put_uint(&record, component->dtype);
+    put_uint(&record, component->logical);
+    put_uint(&record, component->compressed);
+    put_uint(&record, component->offset);
+    put_uint(&record, component->length);
+    put_uint(&record, component->decoded_length);
+    record_write_bytes(&record, component->sha256, sizeof(component->sha256));
+    record_write_bytes(&record, component->stated, sizeof(component->stated));
     return append(session, &record, error);
 }
 
-bool writer_journal_publish(struct writer_session *session, const char *file,
-                            const uint8_t sha256[32], struct zt_error *error)
+bool writer_journal_announce(struct writer_session *session, const char *file,
+                             const uint8_t sha256[32], struct zt_error *error)
 {
-    struct record record;
+    struct record_writer record;
 
-    record_begin(&record, JOURNAL_PUBLISHING);
-    record_put_uint(&record, strcmp(file, WRITER_COMPACT) == 0);
-    record_put_bytes(&record, sha256, sizeof(session->outcome.sha256));
+    begin_record(&record, JOURNAL_ANNOUNCED);
+    put_uint(&record, strcmp(file, WRITER_COMPACT) == 0);
+    record_write_bytes(&record, sha256, JOURNAL_SHA256_BYTES);
+    /* Even if this fails: the record may be on disk all the same. */
     session->is_publication_announced = true;
     return append(session, &record, error);
 }
 
 bool writer_journal_withdraw(struct writer_session *session, struct zt_error *error)
 {
-    struct record record;
+    struct record_writer record;
 
     if (!session->is_publication_announced)
         return true;
-    record_begin(&record, JOURNAL_WITHDRAWN);
+    begin_record(&record, JOURNAL_WITHDRAWN);
     session->is_publication_announced = !append(session, &record, error);
     return !session->is_publication_announced;
 }
 
 bool writer_journal_outcome(struct writer_session *session, struct zt_error *error)
 {
-    struct record record;
+    struct record_writer record;
 
-    record_begin(&record, JOURNAL_OUTCOME);
-    record_put_bytes(&record, session->outcome.sha256, sizeof(session->outcome.sha256));
-    record_put_string(&record, session->outcome.etag);
-    record_put_uint(&record, (uint64_t)session->outcome.when);
+    assert(session->state == WRITER_COMMITTED);
+    begin_record(&record, JOURNAL_OUTCOME);
+    record_write_bytes(&record, session->published.sha256, JOURNAL_SHA256_BYTES);
+    put_string(&record, session->published.etag);
+    put_uint(&record, (uint64_t)session->committed);
     return append(session, &record, error);
 }

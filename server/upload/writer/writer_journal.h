@@ -1,29 +1,59 @@
-/* The journal of a streaming writer's upload: one record for each thing that was acknowledged. */
+/* The journal of a streaming writer's upload: one record for each thing that was acknowledged.
+ *
+ * A record is a length (4 bytes, of kind and fields), a CRC-32C of what follows, a kind (1 byte)
+ * and fields: numbers of 8 bytes little-endian, texts behind their length, digests. The end of the
+ * journal is a length of 0, or a record that is not whole: it was never acknowledged. */
 #ifndef UPLOAD_WRITER_WRITER_JOURNAL_H
 #define UPLOAD_WRITER_WRITER_JOURNAL_H
 
 #include "upload/writer/writer_session.h"
 
-/* The session as it was begun: the journal's first record. The file is made. */
+/* --- the format, for writing and reading it --- */
+
+/* Of the fields of all records: a journal of another revision is not read. */
+#define JOURNAL_REVISION 1
+/* Length and CRC before a record; a length of 0 behind the last. */
+#define JOURNAL_HEAD_BYTES 8
+#define JOURNAL_END_BYTES  4
+#define JOURNAL_UINT_BYTES 8
+/* Longer records are not written: they hold names and attributes of one request. */
+#define JOURNAL_RECORD_MAX_BYTES ((size_t)64 << 20)
+#define JOURNAL_SHA256_BYTES     32
+
+enum journal_kind {
+    JOURNAL_SESSION = 1, /* the first, and only there */
+    JOURNAL_OBJECT,
+    JOURNAL_COMPONENT,
+    JOURNAL_ANNOUNCED,
+    JOURNAL_OUTCOME,
+    JOURNAL_WITHDRAWN
+};
+
+/* --- writing (writer_journal.c) --- */
+
+/* Creates the file and writes the first record: the session as it was begun. */
 bool writer_journal_begin(struct writer_session *session, struct zt_error *error);
 
-/* Each appends one record and syncs it, with journal_lock held: what is true afterwards stays true
- * after a crash. */
+/* Each appends one record and syncs it, with journal_lock held: what is recorded survives a crash.
+ */
 bool writer_journal_declare(struct writer_session *session, struct zt_text object,
                             const struct zt_declaration *declaration, struct zt_error *error);
 bool writer_journal_put(struct writer_session *session, struct zt_text object,
                         const struct writer_component *component, struct zt_error *error);
-/* The file of that name in the place is about to be published: when it is gone after a crash, it
+/* The file of that name in the place is about to be published: if it is missing after a crash, it
  * was. */
-bool writer_journal_publish(struct writer_session *session, const char *file,
-                            const uint8_t sha256[32], struct zt_error *error);
-/* That publication failed, and the upload goes on. Nothing is written if none was announced. Until
- * this is written the announced file must not be removed: its absence would mean success. */
+bool writer_journal_announce(struct writer_session *session, const char *file,
+                             const uint8_t sha256[32], struct zt_error *error);
+/* That publication failed, and the upload stays open. Writes nothing if none was announced. Until
+ * this is recorded the announced file must not be removed: its absence would mean success. */
 bool writer_journal_withdraw(struct writer_session *session, struct zt_error *error);
+/* What the session's commit is answered with. */
 bool writer_journal_outcome(struct writer_session *session, struct zt_error *error);
 
-/* Reads what an earlier process left: session, contents, state. False when there is no journal, or
- * no session in it. Records behind one that is not whole were never acknowledged. */
-bool writer_journal_restore(struct writer_session *session);
+/* --- reading (writer_restore.c) --- */
+
+/* An upload as an earlier process left it (kept_kind.open). */
+enum kept_opened writer_journal_open(struct server *server, const char *id,
+                                     struct kept_upload **out_upload);
 
 #endif

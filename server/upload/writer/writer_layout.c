@@ -1,14 +1,17 @@
-/* Components lie one behind the other, each at the next multiple of the alignment: then nothing is
- * between them but zeros that nobody wrote. */
+/* Components follow one another, each at the next multiple of the alignment, so that only zeros lie
+ * between them. */
 #include "upload/writer/writer_layout.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
 
 struct laying {
     struct writer_layout *layout;
     struct zt_assembly *assembly;
-    struct writer_failure *failure;
+    struct failure *failure;
     bool failed;
 };
 
@@ -17,28 +20,15 @@ static uint64_t aligned(uint64_t offset, uint64_t alignment)
     return (offset + alignment - 1) / alignment * alignment;
 }
 
-static bool no_memory(struct writer_failure *failure)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the layout of an upload");
-    return writer_fail(failure, PROBLEM_INTERNAL, &error);
-}
-
 /* --- places --- */
 
 static bool add_place(struct writer_layout *layout, struct writer_component *component)
 {
-    if (layout->count == layout->capacity) {
-        size_t capacity = layout->capacity * 2 + 64;
-        struct writer_component **components =
-            reallocarray(layout->components, capacity, sizeof(*components));
-
-        if (components == NULL)
-            return false;
-        layout->components = components;
-        layout->capacity = capacity;
-    }
+    if (layout->count == layout->capacity &&
+        zt_array_reserve(&layout->components, &layout->capacity, layout->count + 1,
+                         sizeof(*layout->components), SIZE_MAX) != ZT_OK)
+        return false;
+    assert(layout->count < layout->capacity);
     layout->components[layout->count++] = component;
     return true;
 }
@@ -63,7 +53,7 @@ static int compare_places(const void *a, const void *b)
     return (x->length > y->length) - (x->length < y->length);
 }
 
-/* What has no bytes lies where data may begin, whatever lies there too. */
+/* A component without bytes gets the first offset that data may have, whatever else is there. */
 static void place_all(struct writer_layout *layout, const struct zt_places *places)
 {
     uint64_t end = sizeof(places->head);
@@ -74,6 +64,7 @@ static void place_all(struct writer_layout *layout, const struct zt_places *plac
         uint64_t offset = aligned(component->length > 0 ? end : 1, places->data_alignment);
         uint64_t component_end = offset + component->length;
 
+        assert(component_end >= offset && offset % places->data_alignment == 0);
         component->final_offset = offset;
         layout->is_tight = layout->is_tight && offset == component->offset;
         end = component_end > end ? component_end : end;
@@ -98,7 +89,7 @@ static bool fail_laying(struct laying *laying, const struct zt_error *error)
     bool is_ours = error->status == ZT_NO_MEMORY;
 
     laying->failed = true;
-    return writer_fail(laying->failure, is_ours ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, error);
+    return failure_set(laying->failure, is_ours ? PROBLEM_INTERNAL : PROBLEM_INVALID_MODEL, error);
 }
 
 static bool add_component(struct laying *laying, const struct writer_component *component)
@@ -120,7 +111,7 @@ static bool add_component(struct laying *laying, const struct writer_component *
            fail_laying(laying, &error);
 }
 
-/* An object that nobody declared is dense, and has the shape of its data. */
+/* An object that was not declared is dense, and has the shape of its data. */
 static bool add_object(void *context, const struct writer_object *object)
 {
     static const struct zt_text dense = {"dense", 5};
@@ -163,7 +154,7 @@ static bool assemble(struct laying *laying)
 }
 
 bool writer_layout_make(struct writer_session *session, struct writer_layout *out_layout,
-                        struct writer_failure *failure)
+                        struct failure *failure)
 {
     struct writer_layout layout = {.session = session};
     struct laying laying = {.layout = &layout, .failure = failure};
@@ -172,7 +163,7 @@ bool writer_layout_make(struct writer_session *session, struct writer_layout *ou
 
     writer_contents_walk(&session->contents, collect, &laying);
     if (laying.failed) {
-        no_memory(failure);
+        failure_no_memory(failure, "the layout of an upload");
         goto out;
     }
     if (layout.count > 0)

@@ -6,19 +6,19 @@
 
 struct writer_layout {
     struct writer_session *session;
-    struct writer_component **components; /* all, by their place in "data"; final_offset is set */
+    struct writer_component **components; /* all, in order of "data"; final_offset is set */
     size_t count;
     size_t capacity;
-    bool is_tight;     /* they lie in "data" as they are to */
+    bool is_tight;     /* in "data" they are at their final offsets already */
     uint64_t data_end; /* where the manifest begins */
     uint8_t *end;      /* manifest and footer */
     size_t end_length;
 };
 
-/* Nobody changes the contents meanwhile. Checks what the layouts want: false with 422 invalid-model
- * naming object and component. */
+/* Nobody changes the contents meanwhile. Checks the rules of the objects' layouts: false with 422
+ * invalid-model naming object and component. */
 bool writer_layout_make(struct writer_session *session, struct writer_layout *out_layout,
-                        struct writer_failure *failure);
+                        struct failure *failure);
 void writer_layout_free(struct writer_layout *layout);
 
 #endif

@@ -2,9 +2,12 @@
  */
 #include "upload/writer/writer_places.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-/* Holes beyond that are forgotten; what commits sees them all the same. */
+#include "base/array.h"
+
+/* Holes beyond that are forgotten; a commit finds them all the same. */
 #define HOLES_MAX 4096
 
 static uint64_t aligned(const struct writer_places *places, uint64_t offset)
@@ -47,33 +50,21 @@ bool writer_place_take(struct writer_places *places, uint64_t length, uint64_t m
         return true;
     if (places->end > most || length > most - places->end)
         return false;
+    assert(places->end % places->alignment == 0);
     *out_offset = places->end;
     places->end = aligned(places, places->end + length);
     return true;
 }
 
-static bool make_room(struct writer_places *places)
-{
-    size_t capacity;
-    struct writer_place *holes;
-
-    if (places->hole_count < places->hole_capacity)
-        return true;
-    capacity = places->hole_capacity * 2 + 8;
-    holes = NULL;
-    if (capacity <= HOLES_MAX)
-        holes = reallocarray(places->holes, capacity, sizeof(*holes));
-    if (holes == NULL)
-        return false;
-    places->holes = holes;
-    places->hole_capacity = capacity;
-    return true;
-}
-
+/* Without memory, or with too many holes, the place is not used again. */
 void writer_place_give(struct writer_places *places, uint64_t offset, uint64_t length)
 {
-    if (length > 0 && make_room(places))
-        places->holes[places->hole_count++] = (struct writer_place){offset, length};
+    if (length == 0 ||
+        zt_array_reserve(&places->holes, &places->hole_capacity, places->hole_count + 1,
+                         sizeof(*places->holes), HOLES_MAX) != ZT_OK)
+        return;
+    assert(offset % places->alignment == 0 && offset + length <= places->end);
+    places->holes[places->hole_count++] = (struct writer_place){offset, length};
 }
 
 void writer_places_skip(struct writer_places *places, uint64_t offset)

@@ -1,34 +1,21 @@
-/* Bytes that come from a stored component, decoded: a zstd body that is not stored as it was sent,
- * or a component that the server holds already. */
+/* Bytes decoded from a stored component: a zstd body that is not stored as it was sent, or a
+ * component that the server holds already, in this upload or in some model.
+ *
+ * The catalog's index of blobs is one of stored bytes, which for plain components are the tensor's.
+ * A component that is stored compressed is found where the digest of its decoded bytes is kept. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "upload/writer/held_component.h"
+#include "catalog/catalog.h"
 #include "upload/writer/writer_arrival.h"
+#include "verify/blob_index.h"
 #include "zt/decode.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 
-static bool refuse(struct arrival *arrival, enum problem problem, const char *message)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-    return arrival_fail(arrival, problem, &error);
-}
-
-static bool put_in_place(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
-{
-    const struct store_ops *ops = arrival->session->server->store->ops;
-    struct zt_error error;
-    enum zt_status status;
-
-    if (!writer_write_begin(arrival->session, arrival->round))
-        return refuse(arrival, PROBLEM_CONFLICT, "the upload was committed, or ended, meanwhile");
-    status = ops->write_at(arrival->data, arrival->place.offset + at, bytes, length, &error);
-    writer_write_end(arrival->session);
-    return status == ZT_OK || arrival_fail_store(arrival, &error);
-}
+/* Candidates of one digest that are tried: some may be of files that are gone, or compressed. */
+#define TRIES_MAX 16
 
 static bool put(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
 {
@@ -38,20 +25,21 @@ static bool put(struct arrival *arrival, uint64_t at, const void *bytes, size_t 
     if (arrival->terms.as_sent)
         return true;
     if (arrival->encoder == NULL)
-        return put_in_place(arrival, at, bytes, length);
+        return arrival_write_in_place(arrival, at, bytes, length);
     return zt_encoder_append(arrival->encoder, bytes, length, &error) == ZT_OK ||
-           arrival_fail_store(arrival, &error);
+           failure_of_store(&arrival->failure, &error);
 }
 
-/* Of a body that says it is zstd: too many bytes, or too few, are a matter of size. */
+/* Of a zstd body: too many bytes, or too few, are a size mismatch. */
 static bool fail_decoding(struct arrival *arrival, const struct zt_error *error)
 {
     bool is_size = error->rule != NULL && (strstr(error->rule, "ZstdLength") != NULL ||
                                            strstr(error->rule, "ZstdRatio") != NULL);
 
     if (error->status == ZT_IO || error->status == ZT_NO_MEMORY)
-        return arrival_fail(arrival, PROBLEM_INTERNAL, error);
-    return arrival_fail(arrival, is_size ? PROBLEM_SIZE_MISMATCH : PROBLEM_INVALID_MODEL, error);
+        return failure_set(&arrival->failure, PROBLEM_INTERNAL, error);
+    return failure_set(&arrival->failure, is_size ? PROBLEM_SIZE_MISMATCH : PROBLEM_INVALID_MODEL,
+                       error);
 }
 
 static bool pull_pieces(struct arrival *arrival, struct zt_decoder *decoder, uint8_t *buffer)
@@ -63,8 +51,7 @@ static bool pull_pieces(struct arrival *arrival, struct zt_decoder *decoder, uin
         size_t length;
 
         if (writer_round_is_over(arrival->session, arrival->round))
-            return refuse(arrival, PROBLEM_CONFLICT,
-                          "the upload was committed, or ended, meanwhile");
+            return writer_round_fail(&arrival->failure);
         if (zt_decoder_read(decoder, buffer, PIECE_BYTES, &length, &error) != ZT_OK)
             return fail_decoding(arrival, &error);
         if (length == 0)
@@ -72,7 +59,7 @@ static bool pull_pieces(struct arrival *arrival, struct zt_decoder *decoder, uin
         if (!put(arrival, at, buffer, length))
             return false;
         at += length;
-        writer_session_touch(arrival->session);
+        kept_upload_touch(&arrival->session->kept);
     }
 }
 
@@ -88,10 +75,8 @@ bool arrival_pull(struct arrival *arrival, const struct zt_component *component,
     if (!terms->as_sent && !terms->compress && !arrival_take_place(arrival, terms->decoded_length))
         return false;
     buffer = malloc(PIECE_BYTES);
-    if (buffer == NULL) {
-        zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to decode with");
-        return arrival_fail(arrival, PROBLEM_INTERNAL, &error);
-    }
+    if (buffer == NULL)
+        return failure_no_memory(&arrival->failure, "decoding");
     pulled = zt_decoder_open(component, source, &decoder, &error) == ZT_OK;
     if (pulled) {
         pulled = pull_pieces(arrival, decoder, buffer);
@@ -103,7 +88,7 @@ bool arrival_pull(struct arrival *arrival, const struct zt_component *component,
     return pulled;
 }
 
-/* --- by digest --- */
+/* --- by digest, in this upload --- */
 
 struct wanted {
     struct arrival *arrival;
@@ -136,7 +121,7 @@ static bool look_in_object(void *context, const struct writer_object *object)
     return true;
 }
 
-/* Of this very upload. Another body may take its place while it is read: then the digest tells. */
+/* Another body may take the component's place while it is read: then the digest differs. */
 static bool find_own(struct arrival *arrival, struct zt_component *out_component,
                      struct zt_source **out_source)
 {
@@ -148,30 +133,95 @@ static bool find_own(struct arrival *arrival, struct zt_component *out_component
     writer_contents_walk(&session->contents, look_in_object, &wanted);
     pthread_rwlock_unlock(&session->contents_lock);
     if (!wanted.is_found ||
-        session->server->store->ops->read_back(arrival->data, out_source, &error) != ZT_OK)
+        session->kept.server->store->ops->read_back(arrival->data, out_source, &error) != ZT_OK)
         return false;
     *out_component = wanted.found;
     return true;
 }
 
+/* --- by digest, in a model --- */
+
+struct held_component {
+    struct generation *generation; /* held */
+    const struct zt_component *component;
+    struct zt_source *source; /* the file that has its bytes */
+};
+
+/* The index may be of a generation whose file is closed, or no longer what it was: it is opened,
+ * and compared, again. */
+static bool open_found(struct server *server, const struct component_place *place, bool is_decoded,
+                       struct held_component *out_held)
+{
+    struct generation *generation = catalog_update(server->catalog, place->generation->path);
+
+    if (generation != NULL && generation == place->generation && generation->model != NULL) {
+        const struct zt_component *component = &generation->model->components[place->component];
+        struct zt_files files = generation_files(generation);
+
+        *out_held =
+            (struct held_component){generation, component, zt_files_source(&files, component)};
+        if (out_held->source != NULL && (is_decoded || zt_component_is_plain(component)))
+            return true;
+    }
+    generation_release(generation);
+    return false;
+}
+
+static bool find_decoded(struct server *server, const uint8_t sha256[32],
+                         struct held_component *out_held)
+{
+    struct component_place place;
+    bool found;
+
+    if (!blob_find_decoded(server, sha256, &place))
+        return false;
+    found = open_found(server, &place, true, out_held);
+    generation_release(place.generation);
+    return found;
+}
+
+static bool find_stored(struct server *server, const uint8_t sha256[32],
+                        struct held_component *out_held)
+{
+    bool found = false;
+
+    for (unsigned skip = 0; skip < TRIES_MAX && !found; skip++) {
+        struct component_place place;
+
+        if (blob_find(server, sha256, (struct blob_search){skip, true}, &place) != BLOB_FOUND)
+            return false;
+        found = open_found(server, &place, false, out_held);
+        generation_release(place.generation);
+    }
+    return found;
+}
+
+static bool find_held(struct server *server, const uint8_t sha256[32],
+                      struct held_component *out_held)
+{
+    return find_stored(server, sha256, out_held) || find_decoded(server, sha256, out_held);
+}
+
+/* --- the bytes named by the request's digest --- */
+
 static bool pull_checked(struct arrival *arrival, const struct zt_component *component,
                          struct zt_source *source)
 {
     if (component->decoded_length != arrival->terms.decoded_length)
-        return refuse(arrival, PROBLEM_SIZE_MISMATCH,
-                      "the bytes of that digest are not as many as shape and type want");
+        return failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
+                              "the bytes of that digest are not as many as shape and type require");
     if (!arrival_pull(arrival, component, source)) {
-        /* What does not decode is not held. */
+        /* A component that does not decode does not count as held. */
         if (arrival->failure.error.status != ZT_CORRUPT)
             return false;
-        arrival->has_failed = false;
-        return refuse(arrival, PROBLEM_COMPONENT_NOT_FOUND,
-                      "no component with these bytes is here");
+        arrival->failure.is_set = false;
+        return failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
+                              "no component with these bytes is here");
     }
     return true;
 }
 
-/* Nobody needs to hold nothing. */
+/* The digest of no bytes: nobody has to hold them. */
 static bool wants_nothing(const struct arrival *arrival)
 {
     static const uint8_t nothing[32] = {
@@ -186,8 +236,8 @@ static bool wants_nothing(const struct arrival *arrival)
 static bool pull_nothing(struct arrival *arrival)
 {
     if (arrival->terms.decoded_length > 0)
-        return refuse(arrival, PROBLEM_SIZE_MISMATCH,
-                      "the bytes of that digest are not as many as shape and type want");
+        return failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
+                              "the bytes of that digest are not as many as shape and type require");
     return arrival->terms.compress || arrival_take_place(arrival, 0);
 }
 
@@ -202,10 +252,10 @@ bool arrival_pull_held(struct arrival *arrival)
         return pull_nothing(arrival);
     if (find_own(arrival, &own, &source))
         return pull_checked(arrival, &own, source);
-    if (!held_component_find(arrival->session->server, arrival->terms.wanted_sha256, &held))
-        return refuse(arrival, PROBLEM_COMPONENT_NOT_FOUND,
-                      "no component with these bytes is here");
+    if (!find_held(arrival->session->kept.server, arrival->terms.wanted_sha256, &held))
+        return failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
+                              "no component with these bytes is here");
     pulled = pull_checked(arrival, held.component, held.source);
-    held_component_release(&held);
+    generation_release(held.generation);
     return pulled;
 }

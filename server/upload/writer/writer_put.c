@@ -1,5 +1,6 @@
-/* The request's side of a component: what it says is read and refused before the body, in the order
- * of the contract. */
+/* PUT of a component: the request is read, and refused, before the body, in the order of the
+ * contract. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,20 +11,13 @@
 
 /* Higher ones take hundreds of megabytes for each component on its way. */
 #define LEVEL_MAX 19
-/* zTensor 2's bound on names. */
-#define NAME_MAX_BYTES 1024
 
-/* --- reading what the request says; each false when it replied --- */
+/* --- reading the request; each false when it replied --- */
 
 static bool invalid(struct request *request, const char *message)
 {
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", message);
     return false;
-}
-
-static bool text_is(struct zt_text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
 }
 
 static bool read_level(struct request *request, struct arrival_terms *terms)
@@ -42,7 +36,6 @@ static bool read_level(struct request *request, struct arrival_terms *terms)
     return true;
 }
 
-/* Of the version and the coding of the body follows what is done to it. */
 static bool read_encoding(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
 {
     struct zt_text text;
@@ -50,8 +43,8 @@ static bool read_encoding(struct request *request, struct arrival_terms *terms, 
     *out_says_raw = false;
     if (!request_query(request, "encoding", 0, &text))
         return true;
-    *out_says_raw = text_is(text, "raw");
-    terms->compress = text_is(text, "zstd");
+    *out_says_raw = zt_text_is(text, "raw");
+    terms->compress = zt_text_is(text, "zstd");
     return *out_says_raw || terms->compress || invalid(request, "encoding is raw or zstd");
 }
 
@@ -83,16 +76,6 @@ static bool read_digest(struct request *request, struct arrival_terms *terms)
     return fits || invalid(request, "digest is sha256: and 64 lower-case hex digits");
 }
 
-static bool read_digest_fields(struct request *request, struct arrival_terms *terms)
-{
-    const char *content = request_header(request, "Content-Digest");
-    const char *repr = request_header(request, "Repr-Digest");
-
-    return ((content == NULL || digest_field_parse(content, &terms->content_digest)) &&
-            (repr == NULL || digest_field_parse(repr, &terms->repr_digest))) ||
-           invalid(request, "Content-Digest or Repr-Digest is malformed");
-}
-
 static bool read_shape(struct request *request, struct arrival_terms *terms)
 {
     struct zt_error error;
@@ -104,37 +87,30 @@ static bool read_shape(struct request *request, struct arrival_terms *terms)
            invalid(request, error.message);
 }
 
-static bool read_names(struct request *request, struct arrival_terms *terms)
-{
-    terms->object = request->names[1];
-    terms->component = request->names[2];
-    return true;
-}
-
-/* --- what the session says to it --- */
+/* --- checking it against the session; each false when it replied --- */
 
 static bool check_names(struct request *request, const struct writer_session *session,
                         const struct arrival_terms *terms)
 {
-    if (session->target == ZT_TARGET_ZT1 ||
-        (terms->object.length <= NAME_MAX_BYTES && terms->component.length <= NAME_MAX_BYTES))
+    if (session->target == ZT_TARGET_ZT1 || (terms->object.length <= WRITER_ZT2_NAME_MAX_BYTES &&
+                                             terms->component.length <= WRITER_ZT2_NAME_MAX_BYTES))
         return true;
     problem_reply(request, PROBLEM_INVALID_NAME, "a name has at most %d bytes in zTensor 2",
-                  NAME_MAX_BYTES);
+                  WRITER_ZT2_NAME_MAX_BYTES);
     return false;
 }
 
-/* The declared shape of a dense object is its data's, too. */
-static bool settle_shape(struct request *request, struct writer_session *session,
-                         struct arrival_terms *terms)
+/* The declared shape of a dense object is also that of its data. */
+static bool resolve_shape(struct request *request, struct writer_session *session,
+                          struct arrival_terms *terms)
 {
     struct zt_shape declared = {.stated = false};
     const struct writer_object *object;
 
     pthread_rwlock_rdlock(&session->contents_lock);
     object = writer_contents_find(&session->contents, terms->object);
-    if (object != NULL && object->declared != NULL && text_is(object->declared->format, "dense") &&
-        text_is(terms->component, "data"))
+    if (object != NULL && object->declared != NULL &&
+        zt_text_is(object->declared->format, "dense") && zt_text_is(terms->component, "data"))
         declared = object->declared->shape;
     pthread_rwlock_unlock(&session->contents_lock);
     if (!terms->shape.stated)
@@ -149,7 +125,7 @@ static bool settle_shape(struct request *request, struct writer_session *session
     return false;
 }
 
-/* As far as it can be told before the others are there. */
+/* As far as it can be checked before the other components are there. */
 static bool check_layout(struct request *request, struct writer_session *session,
                          const struct arrival_terms *terms)
 {
@@ -179,8 +155,8 @@ static bool check_layout(struct request *request, struct writer_session *session
     return false;
 }
 
-static bool settle_coding(struct request *request, const struct writer_session *session,
-                          struct arrival_terms *terms, bool says_raw)
+static bool resolve_coding(struct request *request, const struct writer_session *session,
+                           struct arrival_terms *terms, bool says_raw)
 {
     const char *coding = request_header(request, "Content-Encoding");
     bool is_zstd = coding != NULL && strcasecmp(coding, "zstd") == 0;
@@ -196,8 +172,8 @@ static bool settle_coding(struct request *request, const struct writer_session *
     return true;
 }
 
-static bool settle_type(struct request *request, const struct writer_session *session,
-                        struct arrival_terms *terms)
+static bool resolve_type(struct request *request, const struct writer_session *session,
+                         struct arrival_terms *terms)
 {
     struct zt_text dtype;
     struct zt_text type;
@@ -214,7 +190,7 @@ static bool settle_type(struct request *request, const struct writer_session *se
     return false;
 }
 
-static bool settle_size(struct request *request, struct arrival_terms *terms)
+static bool resolve_size(struct request *request, struct arrival_terms *terms)
 {
     struct zt_error error;
 
@@ -227,30 +203,25 @@ static bool settle_size(struct request *request, struct arrival_terms *terms)
         terms->body_length == terms->decoded_length)
         return true;
     problem_reply(
-        request, PROBLEM_SIZE_MISMATCH, "the body has %llu bytes where shape and type want %llu",
+        request, PROBLEM_SIZE_MISMATCH, "the body has %llu bytes where shape and type require %llu",
         (unsigned long long)terms->body_length, (unsigned long long)terms->decoded_length);
     return false;
 }
 
 static bool check_limits(struct request *request, const struct arrival_terms *terms)
 {
-    return !refuse_large(request, terms->body_length) &&
-           !refuse_large(request, terms->decoded_length);
+    return !write_refuse_large(request, terms->body_length) &&
+           !write_refuse_large(request, terms->decoded_length);
 }
 
-static bool settle_body(struct request *request, struct arrival_terms *terms)
+static bool resolve_body(struct request *request, struct arrival_terms *terms)
 {
     terms->body_length = request_body_length(request);
     terms->without_body = terms->has_wanted && terms->body_length == 0;
-    if (terms->without_body || terms->body_length > 0 ||
-        request_header(request, "Content-Length") != NULL)
-        return true;
-    problem_reply(request, PROBLEM_LENGTH_REQUIRED,
-                  "a body is wanted: send its Content-Length, or send it chunked");
-    return false;
+    return terms->without_body || !write_refuse_absent_body(request);
 }
 
-/* Nothing of it is a matter of waiting: the round is that of this moment. */
+/* The round is that of this moment. */
 static bool check_open(struct request *request, struct writer_session *session, uint64_t *out_round)
 {
     enum writer_state state = writer_session_state(session, out_round);
@@ -262,17 +233,17 @@ static bool check_open(struct request *request, struct writer_session *session, 
     return false;
 }
 
-static bool settle(struct request *request, struct writer_session *session,
-                   struct arrival_terms *terms, bool says_raw)
+static bool resolve_terms(struct request *request, struct writer_session *session,
+                          struct arrival_terms *terms, bool says_raw)
 {
-    return check_names(request, session, terms) && settle_body(request, terms) &&
-           settle_coding(request, session, terms, says_raw) &&
-           settle_type(request, session, terms) && settle_shape(request, session, terms) &&
-           settle_size(request, terms) && check_layout(request, session, terms) &&
+    return check_names(request, session, terms) && resolve_body(request, terms) &&
+           resolve_coding(request, session, terms, says_raw) &&
+           resolve_type(request, session, terms) && resolve_shape(request, session, terms) &&
+           resolve_size(request, terms) && check_layout(request, session, terms) &&
            check_limits(request, terms);
 }
 
-/* Which of two is meant nobody can tell. */
+/* Of a parameter that occurs twice it is unclear which one counts. */
 static bool check_once(struct request *request)
 {
     static const char *const names[] = {"dtype", "shape", "type", "encoding", "level", "digest"};
@@ -297,27 +268,27 @@ static bool read_terms(struct request *request, struct arrival_terms *terms, boo
 {
     if (request_header(request, "Content-Range") != NULL)
         return invalid(request, "a component is put as a whole: no Content-Range");
-    return check_once(request) && read_names(request, terms) && read_shape(request, terms) &&
+    return check_once(request) && read_shape(request, terms) &&
            read_encoding(request, terms, out_says_raw) && read_level(request, terms) &&
            check_level(request, terms, *out_says_raw) && read_digest(request, terms) &&
-           read_digest_fields(request, terms);
+           !write_refuse_digests(request, &terms->content_digest, &terms->repr_digest);
 }
 
 void writer_put_begin(struct request *request)
 {
-    struct arrival_terms terms = {.decoded_length = 0};
+    struct arrival_terms terms = {.object = request->names[1], .component = request->names[2]};
     struct writer_session *session = writer_resolve(request, true);
-    struct writer_failure failure;
+    struct failure failure = {.is_set = false};
     uint64_t round;
     bool says_raw;
     struct arrival *arrival;
 
     if (session == NULL || !read_terms(request, &terms, &says_raw) ||
-        !check_open(request, session, &round) || !settle(request, session, &terms, says_raw))
+        !check_open(request, session, &round) || !resolve_terms(request, session, &terms, says_raw))
         return;
     arrival = arrival_begin(session, round, &terms, &failure);
     if (arrival == NULL) {
-        problem_reply_error_as(request, failure.problem, &failure.error);
+        failure_reply(request, &failure);
         return;
     }
     request->context = arrival;
@@ -348,25 +319,20 @@ static void work_finish(struct request *request)
     arrival_finish(request->context);
 }
 
-static enum outcome reply_put(struct request *request, const struct arrival *arrival)
+enum outcome writer_put_handle(struct request *request)
 {
+    struct arrival *arrival = request->context;
     char digest[DIGEST_FIELD_SIZE];
 
+    if (arrival->state == ARRIVAL_RECEIVING && !arrival->failure.is_set) {
+        arrival_end_body(arrival);
+        return request_work(request, work_finish);
+    }
+    if (arrival->failure.is_set)
+        return failure_reply(request, &arrival->failure);
+    assert(arrival->state == ARRIVAL_DONE);
     digest_field_format(arrival->decoded.sha256.bytes, digest);
     reply_empty(request, 201);
     representation_field(&request->reply, "Repr-Digest", request_print(request, "%s", digest));
     return OUTCOME_READY;
-}
-
-enum outcome writer_put_handle(struct request *request)
-{
-    struct arrival *arrival = request->context;
-
-    if (arrival->state == ARRIVAL_RECEIVING && !arrival->has_failed) {
-        arrival->state = ARRIVAL_FINISHING;
-        return request_work(request, work_finish);
-    }
-    if (arrival->has_failed)
-        return problem_reply_error_as(request, arrival->failure.problem, &arrival->failure.error);
-    return reply_put(request, arrival);
 }

@@ -1,63 +1,44 @@
-/* The streaming writer's requests but for the bodies of components: each is read on the loop and
- * done by a worker. */
+/* The streaming writer's requests except creation, status and the bodies of components: each is read
+ * on the loop and done by a worker. */
 #include "upload/writer/writer.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "http/fields/digest_fields.h"
-#include "http/fields/href.h"
-#include "upload/shared/json_body.h"
 #include "upload/shared/write_checks.h"
+#include "upload/writer/json_body.h"
 #include "upload/writer/writer_commit.h"
-#include "upload/writer/writers.h"
+#include "upload/writer/writer_session.h"
 
-/* Said while a commit is under way. */
-#define RETRY_AFTER_S "1"
-
-/* What every one of them is while it is done. */
+/* A request on its way, apart from the bodies of components. */
 struct writing {
-    struct writer_session *session; /* the request's; what creates one has none before */
+    struct writer_session *session; /* held by the request */
     struct json_body body;
-    bool begun; /* a worker has it, or had */
-    bool done;
+    bool is_begun; /* a worker has it, or had */
     bool is_new;
-    struct writer_failure failure;
+    struct failure failure;
 };
 
 /* --- shared --- */
 
 struct writer_session *writer_resolve(struct request *request, bool is_write)
 {
-    struct writer_session *session;
+    struct kept_upload *upload;
+    uint64_t round;
 
-    if (is_write && refuse_read_only(request))
+    if (is_write && write_refuse_read_only(request))
         return NULL;
-    session = writers_find(request->server->writers, request->names[0]);
-    if (session == NULL) {
+    upload = kept_uploads_find(request->server->kept, UPLOAD_KIND_WRITER, request->names[0]);
+    if (upload == NULL ||
+        writer_session_state((struct writer_session *)upload, &round) == WRITER_DROPPED) {
+        kept_upload_release(upload);
         problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload");
         return NULL;
     }
-    request_hold(request, session, writer_session_release);
+    request_hold(request, upload, kept_upload_release);
     if (is_write)
-        writer_session_touch(session);
-    return session;
-}
-
-void *writer_context(struct request *request, size_t size)
-{
-    void *context = request_allocate(request, size);
-
-    if (context == NULL)
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-    else
-        memset(context, 0, size);
-    return context;
-}
-
-const char *writer_location(struct request *request, const struct writer_session *session)
-{
-    return request_print(request, "/v1/uploads/%s", session->entry.id);
+        kept_upload_touch(upload);
+    return (struct writer_session *)upload;
 }
 
 static void free_body(void *thing)
@@ -65,73 +46,73 @@ static void free_body(void *thing)
     json_body_free(&((struct writing *)thing)->body);
 }
 
-/* False: replied. */
-static bool begin(struct request *request, struct writer_session *session)
+static void begin(struct request *request, struct writer_session *session)
 {
-    struct writing *writing = writer_context(request, sizeof(*writing));
+    struct writing *writing = write_context(request, sizeof(*writing));
 
     if (writing == NULL)
-        return false;
+        return;
     writing->session = session;
-    request->context = writing;
     request_hold(request, writing, free_body);
-    return true;
 }
 
-static void begin_on_session(struct request *request, bool is_write)
+static void begin_on_session(struct request *request)
 {
-    struct writer_session *session = writer_resolve(request, is_write);
+    struct writer_session *session = writer_resolve(request, true);
 
     if (session != NULL)
         begin(request, session);
 }
 
-static void receive(struct request *request, const void *bytes, size_t length)
+/* Runs work once. True while the request waits for it. */
+static bool is_waiting(struct request *request, void (*work)(struct request *request),
+                       enum outcome *out_outcome)
 {
-    json_body_receive(&((struct writing *)request->context)->body, bytes, length);
+    struct writing *writing = request->context;
+
+    if (writing->is_begun)
+        return false;
+    writing->is_begun = true;
+    *out_outcome = request_work(request, work);
+    return true;
 }
 
-static enum outcome reply_failure(struct request *request, const struct writer_failure *failure)
+static bool refuse_while_committing(struct failure *failure)
 {
-    problem_reply_error_as(request, failure->problem, &failure->error);
-    if (failure->is_passing)
-        representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
-    return OUTCOME_READY;
+    failure->is_passing = true;
+    return failure_refuse(failure, PROBLEM_CONFLICT, "the upload is being committed");
 }
 
 /* --- DELETE --- */
 
 void writer_delete_begin(struct request *request)
 {
-    begin_on_session(request, true);
+    begin_on_session(request);
 }
 
 static void work_delete(struct request *request)
 {
     struct writing *writing = request->context;
-    enum writer_state state;
+    enum writer_state before;
 
-    writing->done = writer_round_end(writing->session, WRITER_DROPPED, &state);
-    writing->failure.is_passing = state == WRITER_COMMITTING;
-    if (writing->done)
-        writers_drop(request->server->writers, writing->session);
-    else if (writing->failure.is_passing)
-        writer_refuse(&writing->failure, PROBLEM_CONFLICT, "the upload is being committed");
+    if (writer_round_end(writing->session, WRITER_DROPPED, &before))
+        kept_uploads_drop(&writing->session->kept);
+    else if (before == WRITER_COMMITTING)
+        refuse_while_committing(&writing->failure);
     else
-        writer_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND,
-                      "there is no such upload any more");
+        failure_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND,
+                       "there is no such upload any more");
 }
 
 enum outcome writer_delete_handle(struct request *request)
 {
-    struct writing *writing = request->context;
+    const struct writing *writing = request->context;
+    enum outcome outcome;
 
-    if (!writing->begun) {
-        writing->begun = true;
-        return request_work(request, work_delete);
-    }
-    if (!writing->done)
-        return reply_failure(request, &writing->failure);
+    if (is_waiting(request, work_delete, &outcome))
+        return outcome;
+    if (writing->failure.is_set)
+        return failure_reply(request, &writing->failure);
     reply_empty(request, 204);
     return OUTCOME_READY;
 }
@@ -144,8 +125,9 @@ void writer_object_begin(struct request *request)
 
     if (session == NULL || json_body_refuse(request))
         return;
-    if (session->target == ZT_TARGET_ZT2 && request->names[1].length > 1024) {
-        problem_reply(request, PROBLEM_INVALID_NAME, "a name has at most 1024 bytes in zTensor 2");
+    if (session->target == ZT_TARGET_ZT2 && request->names[1].length > WRITER_ZT2_NAME_MAX_BYTES) {
+        problem_reply(request, PROBLEM_INVALID_NAME, "a name has at most %d bytes in zTensor 2",
+                      WRITER_ZT2_NAME_MAX_BYTES);
         return;
     }
     begin(request, session);
@@ -153,54 +135,54 @@ void writer_object_begin(struct request *request)
 
 void writer_object_receive(struct request *request, const void *bytes, size_t length)
 {
-    receive(request, bytes, length);
+    json_body_receive(&((struct writing *)request->context)->body, bytes, length);
 }
 
-static bool declare(struct request *request, struct writing *writing)
+static bool parse_declaration(struct writing *writing, struct zt_declaration **out_declaration)
 {
-    struct writer_session *session = writing->session;
+    struct zt_declaration *declaration = calloc(1, sizeof(*declaration));
     struct zt_error error;
-    uint64_t round;
-    struct zt_declaration *declaration;
     enum zt_status status;
 
-    if (writer_session_state(session, &round) != WRITER_OPEN)
-        return writer_refuse(&writing->failure, PROBLEM_CONFLICT,
-                             "the upload is being committed, or was");
-    declaration = calloc(1, sizeof(*declaration));
     if (declaration == NULL)
-        return writer_refuse(&writing->failure, PROBLEM_INTERNAL, "no memory for an object");
-    status =
-        zt_declare_object(session->target, json_body_text(&writing->body), declaration, &error);
+        return failure_no_memory(&writing->failure, "an object");
+    status = zt_declare_object(writing->session->target, json_body_text(&writing->body),
+                               declaration, &error);
     if (status != ZT_OK) {
         free(declaration);
-        return writer_fail(&writing->failure,
+        return failure_set(&writing->failure,
                            status == ZT_ARGUMENT ? PROBLEM_INVALID_REQUEST : PROBLEM_INTERNAL,
                            &error);
     }
-    return writer_session_declare(session, round, request->names[1], declaration, &writing->is_new,
-                                  &writing->failure);
+    *out_declaration = declaration;
+    return true;
 }
 
 static void work_declare(struct request *request)
 {
     struct writing *writing = request->context;
+    struct zt_declaration *declaration;
+    uint64_t round;
 
-    writing->done = declare(request, writing);
+    if (writer_session_state(writing->session, &round) != WRITER_OPEN)
+        failure_refuse(&writing->failure, PROBLEM_CONFLICT,
+                       "the upload is being committed, or was");
+    else if (parse_declaration(writing, &declaration))
+        (void)writer_session_declare(writing->session, round, request->names[1], declaration,
+                                     &writing->is_new, &writing->failure);
 }
 
 enum outcome writer_object_handle(struct request *request)
 {
-    struct writing *writing = request->context;
+    const struct writing *writing = request->context;
+    enum outcome outcome;
 
-    if (!writing->begun) {
-        if (json_body_refuse_received(request, &writing->body))
-            return OUTCOME_READY;
-        writing->begun = true;
-        return request_work(request, work_declare);
-    }
-    if (!writing->done)
-        return reply_failure(request, &writing->failure);
+    if (!writing->is_begun && json_body_refuse_received(request, &writing->body))
+        return OUTCOME_READY;
+    if (is_waiting(request, work_declare, &outcome))
+        return outcome;
+    if (writing->failure.is_set)
+        return failure_reply(request, &writing->failure);
     reply_empty(request, writing->is_new ? 201 : 204);
     return OUTCOME_READY;
 }
@@ -209,48 +191,45 @@ enum outcome writer_object_handle(struct request *request)
 
 void writer_commit_begin(struct request *request)
 {
-    begin_on_session(request, true);
+    begin_on_session(request);
 }
 
 static void work_commit(struct request *request)
 {
     struct writing *writing = request->context;
-    const struct preconditions preconditions = preconditions_of_write(request);
+    const struct preconditions preconditions = write_preconditions(request);
+    enum writer_state before;
 
-    writing->done = writer_commit(writing->session, &preconditions, &writing->failure);
+    if (writer_round_end(writing->session, WRITER_COMMITTING, &before))
+        (void)writer_commit(writing->session, &preconditions, &writing->failure);
+    else if (before == WRITER_COMMITTING)
+        refuse_while_committing(&writing->failure);
+    else if (before == WRITER_DROPPED)
+        failure_refuse(&writing->failure, PROBLEM_UPLOAD_NOT_FOUND,
+                       "there is no such upload any more");
 }
 
 static enum outcome reply_committed(struct request *request, struct writer_session *session)
 {
-    char digest[DIGEST_FIELD_SIZE];
-    struct writer_outcome outcome;
-    struct href href;
-    struct representation *reply;
+    struct published published;
 
     pthread_mutex_lock(&session->lock);
-    outcome = session->outcome;
+    assert(session->state == WRITER_COMMITTED || session->state == WRITER_DROPPED);
+    published = session->published;
     pthread_mutex_unlock(&session->lock);
-    href_init(&href);
-    href_model(&href, (struct zt_text){session->entry.model, strlen(session->entry.model)});
-    digest_field_format(outcome.sha256, digest);
     reply_empty(request, 201);
-    reply = &request->reply;
-    representation_field(reply, "Location",
-                         href.failed ? NULL : request_print(request, "%s", href.text));
-    representation_field(reply, "Repr-Digest", request_print(request, "%s", digest));
-    reply->etag = outcome.etag[0] != '\0' ? request_print(request, "%s", outcome.etag) : NULL;
-    href_free(&href);
+    published_reply_location(request, zt_text_from(session->kept.entry.model));
+    published_reply_digest(request, &published);
     return OUTCOME_READY;
 }
 
 enum outcome writer_commit_handle(struct request *request)
 {
-    struct writing *writing = request->context;
+    const struct writing *writing = request->context;
+    enum outcome outcome;
 
-    if (!writing->begun) {
-        writing->begun = true;
-        return request_work(request, work_commit);
-    }
-    return writing->done ? reply_committed(request, writing->session)
-                         : reply_failure(request, &writing->failure);
+    if (is_waiting(request, work_commit, &outcome))
+        return outcome;
+    return writing->failure.is_set ? failure_reply(request, &writing->failure)
+                                   : reply_committed(request, writing->session);
 }

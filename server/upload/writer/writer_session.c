@@ -1,11 +1,11 @@
-/* A session's life, its rounds, and what makes an acknowledgement durable. */
+/* A session's life, its states and rounds, and what makes an acknowledgement durable. */
 #include "upload/writer/writer_session.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "upload/writer/writer_journal.h"
 
 /* Names, shapes and attributes of one upload; a million plain tensors take less. */
@@ -13,31 +13,24 @@
 /* A journal that is longer takes no more declarations and components; commits still fit. */
 #define JOURNAL_MAX_BYTES ((uint64_t)1 << 30)
 
-/* --- failures --- */
+/* The states that may follow each, bit by bit. */
+static const unsigned next_states[] = {
+    [WRITER_OPEN] = 1U << WRITER_COMMITTING | 1U << WRITER_DROPPED,
+    [WRITER_COMMITTING] = 1U << WRITER_OPEN | 1U << WRITER_COMMITTED,
+    [WRITER_COMMITTED] = 1U << WRITER_DROPPED,
+    [WRITER_DROPPED] = 0,
+};
 
-bool writer_fail(struct writer_failure *failure, enum problem problem, const struct zt_error *error)
+static bool may_become(const struct writer_session *session, enum writer_state state)
 {
-    failure->problem = problem;
-    failure->error = *error;
-    return false;
+    return next_states[session->state] >> state & 1;
 }
 
-bool writer_refuse(struct writer_failure *failure, enum problem problem, const char *format, ...)
+/* With the lock held. */
+static void set_state(struct writer_session *session, enum writer_state state)
 {
-    char message[sizeof(failure->error.message)];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    failure->problem = problem;
-    zt_fail(&failure->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-    return false;
-}
-
-bool writer_fail_store(struct writer_failure *failure, const struct zt_error *error)
-{
-    return writer_fail(failure, problem_of_write(error), error);
+    assert(may_become(session, state));
+    session->state = state;
 }
 
 /* --- life --- */
@@ -48,12 +41,7 @@ struct writer_session *writer_session_new(struct server *server, const char *id)
 
     if (session == NULL)
         return NULL;
-    atomic_init(&session->references, 1);
-    session->server = server;
-    session->entry.kind = UPLOAD_KIND_WRITER;
-    snprintf(session->entry.id, sizeof(session->entry.id), "%s", id);
-    session->entry.created = time(NULL);
-    writer_session_touch(session);
+    kept_upload_init(&session->kept, &writer_kind, server, id);
     pthread_mutex_init(&session->lock, NULL);
     pthread_mutex_init(&session->journal_lock, NULL);
     pthread_rwlock_init(&session->writing, NULL);
@@ -63,7 +51,7 @@ struct writer_session *writer_session_new(struct server *server, const char *id)
 
 struct writer_session *writer_session_hold(struct writer_session *session)
 {
-    atomic_fetch_add(&session->references, 1);
+    kept_upload_hold(&session->kept);
     return session;
 }
 
@@ -72,13 +60,11 @@ static void free_text(const char *text)
     free((void *)(uintptr_t)text);
 }
 
-void writer_session_release(void *thing)
+static void free_session(struct kept_upload *upload)
 {
-    struct writer_session *session = thing;
+    struct writer_session *session = (struct writer_session *)upload;
 
-    if (session == NULL || atomic_fetch_sub(&session->references, 1) > 1)
-        return;
-    session->server->store->ops->abandon(session->journal);
+    upload->server->store->ops->abandon(session->journal);
     writer_contents_free(&session->contents);
     writer_places_free(&session->places);
     free_text(session->attributes.bytes);
@@ -92,13 +78,9 @@ void writer_session_release(void *thing)
     free(session);
 }
 
-void writer_session_touch(struct writer_session *session)
-{
-    atomic_store(&session->entry.active, time(NULL));
-}
-
 static bool copy_text(const char *text, const char **out_copy)
 {
+    assert(*out_copy == NULL);
     *out_copy = text != NULL ? strdup(text) : NULL;
     return text == NULL || *out_copy != NULL;
 }
@@ -117,6 +99,7 @@ bool writer_session_set_attributes(struct writer_session *session, struct zt_tex
 {
     char *copy = malloc(attributes.length + 1);
 
+    assert(session->attributes.bytes == NULL);
     if (copy == NULL)
         return false;
     if (attributes.length > 0)
@@ -125,7 +108,47 @@ bool writer_session_set_attributes(struct writer_session *session, struct zt_tex
     return true;
 }
 
-/* --- rounds --- */
+/* --- expiry --- */
+
+time_t writer_session_expires(struct writer_session *session)
+{
+    time_t active = atomic_load(&session->kept.entry.active);
+    int64_t expire_s = session->kept.server->config->upload.expire_s;
+
+    pthread_mutex_lock(&session->lock);
+    if (session->state == WRITER_COMMITTED) {
+        active = session->committed;
+        expire_s = expire_s < KEPT_OUTCOME_S ? expire_s : KEPT_OUTCOME_S;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return active + (time_t)expire_s;
+}
+
+static time_t expires(struct kept_upload *upload)
+{
+    return writer_session_expires((struct writer_session *)upload);
+}
+
+static bool end(struct kept_upload *upload)
+{
+    enum writer_state state;
+
+    if (!writer_round_end((struct writer_session *)upload, WRITER_DROPPED, &state))
+        return false;
+    if (state == WRITER_OPEN)
+        log_write(LOG_LEVEL_INFO, "upload %s: removed, it was idle for too long", upload->entry.id);
+    return true;
+}
+
+const struct kept_kind writer_kind = {
+    .kind = UPLOAD_KIND_WRITER,
+    .open = writer_journal_open,
+    .expires = expires,
+    .end = end,
+    .free = free_session,
+};
+
+/* --- states and rounds --- */
 
 enum writer_state writer_session_state(struct writer_session *session, uint64_t *out_round)
 {
@@ -138,9 +161,13 @@ enum writer_state writer_session_state(struct writer_session *session, uint64_t 
     return state;
 }
 
-bool writer_round_is_over(struct writer_session *session, uint64_t round)
+/* Bodies that are being written come out, and none of the old round gets in again. */
+static void wait_for_writers(struct writer_session *session)
 {
-    return atomic_load(&session->round) != round;
+    pthread_rwlock_wrlock(&session->writing);
+    pthread_rwlock_unlock(&session->writing);
+    pthread_mutex_lock(&session->journal_lock);
+    pthread_mutex_unlock(&session->journal_lock);
 }
 
 bool writer_round_end(struct writer_session *session, enum writer_state state,
@@ -148,31 +175,46 @@ bool writer_round_end(struct writer_session *session, enum writer_state state,
 {
     bool ends;
 
+    assert(state == WRITER_COMMITTING || state == WRITER_DROPPED);
     pthread_mutex_lock(&session->lock);
     *out_state = session->state;
-    ends = session->state == WRITER_OPEN ||
-           (session->state == WRITER_COMMITTED && state == WRITER_DROPPED);
+    ends = may_become(session, state);
     if (ends) {
-        session->state = state;
+        set_state(session, state);
         atomic_fetch_add(&session->round, 1);
     }
     pthread_mutex_unlock(&session->lock);
-    if (!ends)
-        return false;
-    /* Whoever was inside comes out, and nobody of the old round gets in again. */
-    pthread_rwlock_wrlock(&session->writing);
-    pthread_rwlock_unlock(&session->writing);
-    pthread_mutex_lock(&session->journal_lock);
-    pthread_mutex_unlock(&session->journal_lock);
-    return true;
+    if (ends)
+        wait_for_writers(session);
+    return ends;
 }
 
-void writer_round_begin(struct writer_session *session)
+void writer_round_reopen(struct writer_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    if (session->state == WRITER_COMMITTING)
-        session->state = WRITER_OPEN;
+    set_state(session, WRITER_OPEN);
     pthread_mutex_unlock(&session->lock);
+}
+
+void writer_session_commit(struct writer_session *session, const struct published *published)
+{
+    pthread_mutex_lock(&session->lock);
+    set_state(session, WRITER_COMMITTED);
+    session->published = *published;
+    session->committed = time(NULL);
+    pthread_mutex_unlock(&session->lock);
+}
+
+bool writer_round_is_over(struct writer_session *session, uint64_t round)
+{
+    assert(round <= atomic_load(&session->round));
+    return atomic_load(&session->round) != round;
+}
+
+bool writer_round_fail(struct failure *failure)
+{
+    return failure_refuse(failure, PROBLEM_CONFLICT,
+                          "the upload was committed, or ended, meanwhile");
 }
 
 bool writer_write_begin(struct writer_session *session, uint64_t round)
@@ -189,33 +231,22 @@ void writer_write_end(struct writer_session *session)
     pthread_rwlock_unlock(&session->writing);
 }
 
-/* --- acknowledging --- */
+/* --- acknowledging, with journal_lock held --- */
 
-static bool check_round(struct writer_session *session, uint64_t round,
-                        struct writer_failure *failure)
+static bool check_round(struct writer_session *session, uint64_t round, struct failure *failure)
 {
-    return !writer_round_is_over(session, round) ||
-           writer_refuse(failure, PROBLEM_CONFLICT,
-                         "the upload was committed, or ended, meanwhile");
+    return !writer_round_is_over(session, round) || writer_round_fail(failure);
 }
 
-static bool check_room(struct writer_session *session, struct writer_failure *failure)
+static bool check_room(const struct writer_session *session, struct failure *failure)
 {
     if (session->contents.held_bytes >= CONTENTS_MAX_BYTES)
-        return writer_refuse(failure, PROBLEM_TOO_LARGE,
-                             "names and attributes of one upload are bounded");
+        return failure_refuse(failure, PROBLEM_TOO_LARGE,
+                              "names and attributes of one upload are bounded");
     return session->journal_end < JOURNAL_MAX_BYTES ||
-           writer_refuse(failure, PROBLEM_TOO_LARGE,
-                         "this upload was changed so often that its journal is full: commit it, or "
-                         "begin another");
-}
-
-static bool no_memory(struct writer_failure *failure)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload's contents");
-    return writer_fail(failure, PROBLEM_INTERNAL, &error);
+           failure_refuse(failure, PROBLEM_TOO_LARGE,
+                          "this upload was changed so often that its journal is full: commit it, "
+                          "or begin another");
 }
 
 static void free_declaration(struct zt_declaration *declaration)
@@ -226,7 +257,7 @@ static void free_declaration(struct zt_declaration *declaration)
 
 bool writer_session_declare(struct writer_session *session, uint64_t round, struct zt_text object,
                             struct zt_declaration *declaration, bool *out_new,
-                            struct writer_failure *failure)
+                            struct failure *failure)
 {
     struct zt_error error;
     bool done = false;
@@ -236,7 +267,7 @@ bool writer_session_declare(struct writer_session *session, uint64_t round, stru
     if (!check_round(session, round, failure) || !check_room(session, failure))
         goto out;
     if (!writer_journal_declare(session, object, declaration, &error)) {
-        writer_fail_store(failure, &error);
+        failure_of_store(failure, &error);
         goto out;
     }
     pthread_rwlock_wrlock(&session->contents_lock);
@@ -245,7 +276,7 @@ bool writer_session_declare(struct writer_session *session, uint64_t round, stru
     done = writer_contents_declare(&session->contents, object, declaration);
     pthread_rwlock_unlock(&session->contents_lock);
     if (!done)
-        no_memory(failure);
+        failure_no_memory(failure, "an upload's contents");
 out:
     pthread_mutex_unlock(&session->journal_lock);
     if (!done)
@@ -253,29 +284,35 @@ out:
     return done;
 }
 
-/* Not into a file that a commit may have at hand: then all of this ends with it. */
+/* Only in its round: a commit may have the file by now, and takes care of holes itself. */
 void writer_place_return(struct writer_session *session, uint64_t round, struct stored_upload *data,
                          const struct writer_place *place)
 {
     if (!writer_write_begin(session, round))
         return;
-    (void)session->server->store->ops->discard(data, place->offset, place->length);
+    (void)session->kept.server->store->ops->discard(data, place->offset, place->length);
     pthread_mutex_lock(&session->lock);
     writer_place_give(&session->places, place->offset, place->length);
     pthread_mutex_unlock(&session->lock);
     writer_write_end(session);
 }
 
-/* Received are the bytes of what is held. */
-static void count(struct writer_session *session, const struct writer_exchange *exchange)
+/* The bytes received are those of the components that are held. */
+static void count_received(struct writer_session *session, const struct writer_exchange *exchange)
 {
-    atomic_fetch_add(&session->entry.received, exchange->component->decoded_length);
-    if (exchange->replaced != NULL)
-        atomic_fetch_sub(&session->entry.received, exchange->replaced->decoded_length);
+    atomic_uint_fast64_t *received = &session->kept.entry.received;
+
+    atomic_fetch_add(received, exchange->component->decoded_length);
+    if (exchange->replaced != NULL) {
+        uint64_t before = atomic_fetch_sub(received, exchange->replaced->decoded_length);
+
+        assert(before >= exchange->replaced->decoded_length);
+        (void)before;
+    }
 }
 
 bool writer_session_put(struct writer_session *session, uint64_t round,
-                        struct writer_exchange *exchange, struct writer_failure *failure)
+                        struct writer_exchange *exchange, struct failure *failure)
 {
     struct zt_error error;
     bool done = false;
@@ -284,7 +321,7 @@ bool writer_session_put(struct writer_session *session, uint64_t round,
     if (!check_round(session, round, failure) || !check_room(session, failure))
         goto out;
     if (!writer_journal_put(session, exchange->object, exchange->component, &error)) {
-        writer_fail_store(failure, &error);
+        failure_of_store(failure, &error);
         goto out;
     }
     pthread_rwlock_wrlock(&session->contents_lock);
@@ -292,9 +329,9 @@ bool writer_session_put(struct writer_session *session, uint64_t round,
                                &exchange->replaced);
     pthread_rwlock_unlock(&session->contents_lock);
     if (done)
-        count(session, exchange);
+        count_received(session, exchange);
     else
-        no_memory(failure);
+        failure_no_memory(failure, "an upload's contents");
 out:
     pthread_mutex_unlock(&session->journal_lock);
     return done;

@@ -1,14 +1,13 @@
-/* In the words of the manifest's JSON (http-api, section 3), as far as they are known before a
- * commit. */
-#include "upload/writer/writer_status.h"
+/* GET of an upload: what has arrived, in the words of the manifest's JSON (http-api, section 3), as
+ * far as it is known before a commit. */
+#include "upload/writer/writer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "api/json_reply.h"
 #include "derived/manifest_json.h"
-#include "upload/writer/writer.h"
-#include "upload/writer/writers.h"
+#include "upload/shared/write_checks.h"
+#include "upload/writer/writer_session.h"
 #include "zt/attributes.h"
 
 static void put_key_string(struct json *json, const char *key, const char *text)
@@ -25,15 +24,11 @@ static void put_key_uint(struct json *json, const char *key, uint64_t value)
 
 static void put_time(struct json *json, const char *key, time_t when)
 {
-    char text[32];
-    struct tm parts;
-
-    gmtime_r(&when, &parts);
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    put_key_string(json, key, text);
+    json_key_string(json, key);
+    manifest_write_time(json, (int64_t)when * 1000000000);
 }
 
-/* --- attributes: written into a text of their own first, because a value is raw as a whole --- */
+/* --- attributes: gathered in a text of their own first, because a raw value is put as a whole --- */
 
 static void emit(void *context, const char *text, size_t length)
 {
@@ -138,13 +133,13 @@ static void put_head(struct writer_session *session, struct json *json)
     };
     uint64_t round;
 
-    put_key_string(json, "id", session->entry.id);
-    put_key_string(json, "model", session->entry.model);
+    put_key_string(json, "id", session->kept.entry.id);
+    put_key_string(json, "model", session->kept.entry.model);
     put_key_string(json, "version", session->target == ZT_TARGET_ZT1 ? "1.2.0" : "2");
     put_key_string(json, "state", states[writer_session_state(session, &round)]);
-    put_time(json, "created", session->entry.created);
+    put_time(json, "created", session->kept.entry.created);
     put_time(json, "expires", writer_session_expires(session));
-    put_key_uint(json, "received", atomic_load(&session->entry.received));
+    put_key_uint(json, "received", atomic_load(&session->kept.entry.received));
     put_attributes(json, session->attributes);
 }
 
@@ -168,19 +163,18 @@ void writer_status_write(struct writer_session *session, struct json *json)
 struct status {
     struct writer_session *session;
     struct json *json;
-    bool begun;
+    bool is_begun;
 };
 
 void writer_status_begin(struct request *request)
 {
     struct writer_session *session = writer_resolve(request, false);
-    struct status *status = session != NULL ? writer_context(request, sizeof(*status)) : NULL;
+    struct status *status = session != NULL ? write_context(request, sizeof(*status)) : NULL;
 
     if (status == NULL)
         return;
     status->session = session;
     status->json = json_reply_new(request, false);
-    request->context = status;
 }
 
 static void work_status(struct request *request)
@@ -194,8 +188,8 @@ enum outcome writer_status_handle(struct request *request)
 {
     struct status *status = request->context;
 
-    if (!status->begun) {
-        status->begun = true;
+    if (!status->is_begun) {
+        status->is_begun = true;
         return request_work(request, work_status);
     }
     json_reply_send(request, status->json);

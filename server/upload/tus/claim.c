@@ -1,16 +1,12 @@
-/* Claims are numbered: who lost one cannot end, by mistake, that of the next. */
-#include "upload/shared/claim.h"
+/* Claims are numbered, so that a request that lost one cannot end the next by mistake. */
+#include "upload/tus/claim.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
 
 /* Shorter pauses are common on a slow line. */
-#define SILENT_S 5
-
-static time_t now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
+#define SILENT_MS 5000
 
 void claim_init(struct claim *claim)
 {
@@ -24,21 +20,21 @@ void claim_free(struct claim *claim)
 }
 
 /* With the lock held. */
-static uint64_t hand_out(struct claim *claim, bool yields)
+static uint64_t give_out(struct claim *claim, bool gives_way)
 {
     claim->holder = ++claim->last;
-    claim->yields = yields;
+    claim->gives_way = gives_way;
     claim->is_storing = false;
-    claim->heard = now_s();
+    claim->heard_ms = clock_ms();
     return claim->holder;
 }
 
-static uint64_t take(struct claim *claim, bool yields)
+static uint64_t take(struct claim *claim, bool gives_way)
 {
     uint64_t number;
 
     pthread_mutex_lock(&claim->lock);
-    number = claim->holder == 0 ? hand_out(claim, yields) : 0;
+    number = claim->holder == 0 ? give_out(claim, gives_way) : 0;
     pthread_mutex_unlock(&claim->lock);
     return number;
 }
@@ -58,7 +54,7 @@ uint64_t claim_seize(struct claim *claim)
     uint64_t number;
 
     pthread_mutex_lock(&claim->lock);
-    number = claim->holder == 0 || claim->yields ? hand_out(claim, false) : 0;
+    number = claim->holder == 0 || claim->gives_way ? give_out(claim, false) : 0;
     pthread_mutex_unlock(&claim->lock);
     return number;
 }
@@ -66,10 +62,18 @@ uint64_t claim_seize(struct claim *claim)
 void claim_end_silent(struct claim *claim)
 {
     pthread_mutex_lock(&claim->lock);
-    if (claim->holder != 0 && claim->yields && !claim->is_storing &&
-        now_s() - claim->heard >= SILENT_S)
+    if (claim->holder != 0 && claim->gives_way && !claim->is_storing &&
+        clock_ms() - claim->heard_ms >= SILENT_MS)
         claim->holder = 0;
     pthread_mutex_unlock(&claim->lock);
+}
+
+/* With the lock held. */
+static bool holds(const struct claim *claim, uint64_t number)
+{
+    assert(number > 0 && number <= claim->last);
+    assert(claim->holder <= claim->last);
+    return claim->holder == number;
 }
 
 bool claim_begin_store(struct claim *claim, uint64_t number)
@@ -77,9 +81,11 @@ bool claim_begin_store(struct claim *claim, uint64_t number)
     bool held;
 
     pthread_mutex_lock(&claim->lock);
-    held = claim->holder == number;
-    if (held)
+    held = holds(claim, number);
+    if (held) {
+        assert(claim->gives_way && !claim->is_storing);
         claim->is_storing = true;
+    }
     pthread_mutex_unlock(&claim->lock);
     return held;
 }
@@ -87,21 +93,24 @@ bool claim_begin_store(struct claim *claim, uint64_t number)
 void claim_end_store(struct claim *claim, uint64_t number)
 {
     pthread_mutex_lock(&claim->lock);
-    if (claim->holder == number) {
+    if (holds(claim, number)) {
+        assert(claim->is_storing);
         claim->is_storing = false;
-        claim->heard = now_s();
+        claim->heard_ms = clock_ms();
     }
     pthread_mutex_unlock(&claim->lock);
 }
 
-bool claim_settle(struct claim *claim, uint64_t number)
+bool claim_confirm(struct claim *claim, uint64_t number)
 {
     bool held;
 
     pthread_mutex_lock(&claim->lock);
-    held = claim->holder == number;
-    if (held)
-        claim->yields = false;
+    held = holds(claim, number);
+    if (held) {
+        assert(!claim->is_storing);
+        claim->gives_way = false;
+    }
     pthread_mutex_unlock(&claim->lock);
     return held;
 }
@@ -109,7 +118,7 @@ bool claim_settle(struct claim *claim, uint64_t number)
 void claim_end(struct claim *claim, uint64_t number)
 {
     pthread_mutex_lock(&claim->lock);
-    if (claim->holder == number)
+    if (holds(claim, number))
         claim->holder = 0;
     pthread_mutex_unlock(&claim->lock);
 }

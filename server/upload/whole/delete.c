@@ -1,9 +1,8 @@
-/* Removing a model: every file that could be served under its name goes, or a shadowed one would
- * come up in its place; those first, so that nothing is shown in between. Then the shards that
- * nobody else uses.
+/* Removing a model: every file that could be served under its name goes, the hidden ones first, so
+ * that none of them appears in between. Then the shards that no other model uses.
  *
- * Who reads one of the files has it open and reads on. */
-#include "upload/shared/removal.h"
+ * Requests that read one of the files have it open, and are not disturbed. */
+#include "upload/whole/delete.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,29 +21,10 @@ struct removal {
     struct server *server;
     char name[MODEL_NAME_MAX + 1];
     struct preconditions preconditions; /* texts are the request's, which waits */
-    bool is_done;
-    bool has_failed;
-    enum problem problem;
-    struct zt_error error;
+    struct failure failure;
 };
 
-static bool fail(struct removal *removal, enum problem problem, const struct zt_error *error)
-{
-    removal->has_failed = true;
-    removal->problem = problem;
-    removal->error = *error;
-    return false;
-}
-
-static bool refuse(struct removal *removal, enum problem problem, const char *message)
-{
-    struct zt_error error;
-
-    zt_fail(&error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "%s", message);
-    return fail(removal, problem, &error);
-}
-
-/* --- who uses a file as a shard --- */
+/* --- models that use a file as a shard --- */
 
 static bool uses(const struct generation *generation, const char *path)
 {
@@ -58,8 +38,7 @@ static bool uses(const struct generation *generation, const char *path)
     return false;
 }
 
-/* Whether any model in the catalog uses a file as its shard. In doubt (there is no memory) it does.
- */
+/* Whether any model in the catalog uses a file as its shard. Without memory to find out: yes. */
 static bool is_used(struct server *server, const char *path)
 {
     static const struct zt_text any = {"", 0};
@@ -87,8 +66,8 @@ static bool is_used(struct server *server, const char *path)
 
 /* --- shards --- */
 
-/* Of the model that is removed: there, a file without a manifest of its own (else it is a model
- * itself, to be removed by its own name), and the one that the model means. */
+/* Whether a file is the removed model's shard: it has no manifest of its own (else it is a model
+ * itself, to be removed by its own name), and it is the very file that the model refers to. */
 static bool belongs(const struct generation *file, const struct shard_file *shard)
 {
     return file != NULL && file->error.status == ZT_DATA_SHARD &&
@@ -96,7 +75,7 @@ static bool belongs(const struct generation *file, const struct shard_file *shar
            (shard->path == NULL || store_identity_equal(&file->identity, &shard->identity));
 }
 
-/* What is left of a shard is told, and nothing more: the model is gone. */
+/* A failure is only logged: the model is gone already. */
 static void remove_file(struct server *server, const char *path)
 {
     struct zt_error error;
@@ -115,24 +94,25 @@ static void remove_shard(struct server *server, const struct shard_file *shard)
     size_t name_length;
     unsigned rank;
     char name[MODEL_NAME_MAX + 1];
-    struct name_turn turn;
+    struct name_lock lock;
     struct generation *file;
 
-    /* Found by its content elsewhere, it is somebody else's. */
+    /* Found elsewhere, by its content, it is another model's. */
     if ((shard->path != NULL && strcmp(shard->path, shard->sibling) != 0) ||
         !model_path_split(shard->sibling, &name_length, &rank))
         return;
     snprintf(name, sizeof(name), "%.*s", (int)name_length, shard->sibling);
-    turn = (struct name_turn){.name = name};
-    name_turn_begin(&turn);
+    lock = (struct name_lock){.name = name};
+    name_lock_take(&lock);
     file = catalog_update(server->catalog, shard->sibling);
     if (belongs(file, shard) && !is_used(server, shard->sibling))
         remove_file(server, shard->sibling);
     generation_release(file);
-    name_turn_end(&turn);
+    name_lock_release(&lock);
 }
 
-/* A shard's name is longer than its model's, so two removals never wait for each other. */
+/* A shard's name is longer than its model's, so two removals never wait for each other in a circle.
+ */
 static void remove_shards(struct server *server, const struct generation *model)
 {
     for (uint32_t i = 0; i < model->shards.count; i++)
@@ -143,14 +123,15 @@ static void remove_shards(struct server *server, const struct generation *model)
 
 static bool check(struct removal *removal, const struct generation *current)
 {
+    struct failure *failure = &removal->failure;
+
     if (current == NULL)
-        return refuse(removal, PROBLEM_MODEL_NOT_FOUND, "there is no model of this name");
-    if (!publication_preconditions_hold(&removal->preconditions, current)) {
-        return refuse(removal, PROBLEM_PRECONDITION_FAILED,
-                      "what stands under the name is not what the request asks for");
-    }
+        return failure_refuse(failure, PROBLEM_MODEL_NOT_FOUND, "there is no model of this name");
+    if (!model_preconditions_hold(&removal->preconditions, current))
+        return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
+                              "what stands under the name is not what the request asks for");
     if (current->error.status == ZT_DATA_SHARD && is_used(removal->server, current->path))
-        return refuse(removal, PROBLEM_CONFLICT, "a model uses this file as its shard");
+        return failure_refuse(failure, PROBLEM_CONFLICT, "a model uses this file as its shard");
     return true;
 }
 
@@ -165,8 +146,7 @@ static bool remove_rank(struct removal *removal, unsigned rank)
     status = server->store->ops->remove(server->store, path, &error);
     if (status == ZT_OK)
         generation_release(catalog_update(server->catalog, path));
-    return status == ZT_OK || status == ZT_NOT_FOUND ||
-           fail(removal, problem_of_write(&error), &error);
+    return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(&removal->failure, &error);
 }
 
 static bool remove_files(struct removal *removal)
@@ -184,23 +164,22 @@ static bool remove_files(struct removal *removal)
 static void run_removal(struct request *request)
 {
     struct removal *removal = request->context;
-    struct name_turn turn = {.name = removal->name};
+    struct name_lock lock = {.name = removal->name};
     struct generation *current;
 
-    removal->is_done = true;
-    name_turn_begin(&turn);
-    current = publication_find_current(removal->server, removal->name);
+    name_lock_take(&lock);
+    current = model_find_current(removal->server, removal->name);
     if (check(removal, current) && remove_files(removal))
         remove_shards(removal->server, current);
     generation_release(current);
-    name_turn_end(&turn);
+    name_lock_release(&lock);
 }
 
 /* --- the request --- */
 
 void model_delete_begin(struct request *request)
 {
-    (void)(refuse_read_only(request) || refuse_name(request, request->names[0]));
+    (void)(write_refuse_read_only(request) || write_refuse_name(request, request->names[0]));
 }
 
 enum outcome model_delete_handle(struct request *request)
@@ -208,18 +187,16 @@ enum outcome model_delete_handle(struct request *request)
     struct removal *removal = request->context;
 
     if (removal == NULL) {
-        removal = request_allocate(request, sizeof(*removal));
+        removal = write_context(request, sizeof(*removal));
         if (removal == NULL)
-            return problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-        memset(removal, 0, sizeof(*removal));
+            return OUTCOME_READY;
         removal->server = request->server;
         memcpy(removal->name, request->names[0].bytes, request->names[0].length);
-        removal->preconditions = preconditions_of_write(request);
-        request->context = removal;
+        removal->preconditions = write_preconditions(request);
         return request_work(request, run_removal);
     }
-    if (removal->has_failed)
-        return problem_reply_error_as(request, removal->problem, &removal->error);
+    if (removal->failure.is_set)
+        return failure_reply(request, &removal->failure);
     reply_empty(request, 204);
     return OUTCOME_READY;
 }

@@ -1,7 +1,7 @@
-/* DELETE /v1/models/{model}: the files of a model, whatever its format, and its shards (http-api,
+/* DELETE /v1/models/{model}: the files of a model, whatever their format, and its shards (http-api,
  * section 2). */
-#ifndef UPLOAD_SHARED_REMOVAL_H
-#define UPLOAD_SHARED_REMOVAL_H
+#ifndef UPLOAD_WHOLE_DELETE_H
+#define UPLOAD_WHOLE_DELETE_H
 
 #include "http/exchange/request.h"
 

@@ -1,6 +1,6 @@
 /* A request's body that is a short JSON text. */
-#ifndef UPLOAD_SHARED_JSON_BODY_H
-#define UPLOAD_SHARED_JSON_BODY_H
+#ifndef UPLOAD_WRITER_JSON_BODY_H
+#define UPLOAD_WRITER_JSON_BODY_H
 
 #include "http/exchange/request.h"
 

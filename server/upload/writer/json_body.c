@@ -1,10 +1,12 @@
-/* Kept in memory, within a bound. */
-#include "upload/shared/json_body.h"
+/* The body is kept in memory, within a bound. */
+#include "upload/writer/json_body.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "http/exchange/problem.h"
 
 static bool refuse_length(struct request *request)
@@ -31,20 +33,14 @@ void json_body_receive(struct json_body *body, const void *bytes, size_t length)
 {
     if (body->failed || body->too_long)
         return;
-    if (length > JSON_BODY_MAX - body->length) {
-        body->too_long = true;
+    assert(body->length <= JSON_BODY_MAX && body->length <= body->capacity);
+    body->too_long = length > JSON_BODY_MAX - body->length;
+    if (body->too_long)
         return;
-    }
-    if (body->length + length > body->capacity) {
-        size_t capacity = 2 * (body->length + length);
-        char *grown = realloc(body->bytes, capacity);
-
-        body->failed = grown == NULL;
-        if (body->failed)
-            return;
-        body->bytes = grown;
-        body->capacity = capacity;
-    }
+    body->failed = zt_array_reserve(&body->bytes, &body->capacity, body->length + length, 1,
+                                    JSON_BODY_MAX) != ZT_OK;
+    if (body->failed)
+        return;
     memcpy(body->bytes + body->length, bytes, length);
     body->length += length;
 }

@@ -2,15 +2,15 @@
  *
  *   RECEIVING --last byte--> FINISHING --published--> PUBLISHED
  *       |                        |
- *       +--failure kept----------+--refused---------> FAILED
+ *       +--store failed----------+--refused---------> FAILED
  *
  * A cut connection leaves nothing, whatever the state.
  *
- * The body goes to an unnamed file as it comes; workers hash what has arrived, behind the writer.
+ * The body goes to an unnamed file as it arrives; workers hash what was written, behind the writer.
  * When the last byte is there a worker validates the file with the reader that serves it, checks
  * its digests, and publishes it. */
-#ifndef UPLOAD_WHOLE_UPLOAD_H
-#define UPLOAD_WHOLE_UPLOAD_H
+#ifndef UPLOAD_WHOLE_PUT_H
+#define UPLOAD_WHOLE_PUT_H
 
 #include "http/exchange/router.h"
 

@@ -1,0 +1,295 @@
+/* PUT: refusals before the body, the body, publication, the answer. */
+#include "upload/whole/put.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/wire/connections.h"
+#include "upload/shared/body_follower.h"
+#include "upload/shared/publication.h"
+#include "upload/shared/registry.h"
+#include "upload/shared/write_checks.h"
+
+/* Freeing the blocks of an unnamed file takes as long as it is large. */
+#define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
+
+enum put_state { PUT_RECEIVING, PUT_FINISHING, PUT_PUBLISHED, PUT_FAILED };
+
+/* The states that may follow each, bit by bit. */
+static const unsigned next_states[] = {
+    [PUT_RECEIVING] = 1U << PUT_FINISHING | 1U << PUT_FAILED,
+    [PUT_FINISHING] = 1U << PUT_PUBLISHED | 1U << PUT_FAILED,
+    [PUT_PUBLISHED] = 0,
+    [PUT_FAILED] = 0,
+};
+
+struct put {
+    struct body_follower follower; /* its references are those to this structure */
+    struct server *server;
+    enum put_state state;
+    char name[MODEL_NAME_MAX + 1];
+    struct publication publication; /* stored is NULL once it is published */
+    struct digest_field content_digest;
+    struct digest_field repr_digest;
+    struct byte_digests digests;
+    struct registry_entry entry;
+    bool is_registered;
+    bool is_dropped;        /* what was stored is gone, or about to go */
+    struct failure failure; /* kept while the rest of the body is thrown away */
+};
+
+static void set_state(struct put *put, enum put_state state)
+{
+    assert(next_states[put->state] >> state & 1);
+    put->state = state;
+}
+
+/* --- life --- */
+
+/* Before the answer, after which the client may begin another upload. */
+static void unregister(struct put *put)
+{
+    if (put->is_registered) {
+        put->is_registered = false;
+        registry_remove(put->server->registry, &put->entry);
+    }
+}
+
+static void free_put(void *owner)
+{
+    struct put *put = owner;
+
+    unregister(put);
+    put->server->store->ops->abandon(put->publication.stored);
+    byte_digests_free(&put->digests);
+    body_follower_destroy(&put->follower);
+    free(put);
+}
+
+/* The request is over. */
+static void release_from_loop(void *thing)
+{
+    struct put *put = thing;
+
+    if (put->publication.stored != NULL &&
+        body_follower_received(&put->follower) > SLOW_TO_FREE_BYTES)
+        body_follower_release_on_worker(&put->follower);
+    else
+        body_follower_release(&put->follower);
+}
+
+static struct put *new_put(struct request *request)
+{
+    struct put *put = calloc(1, sizeof(*put));
+
+    if (put == NULL) {
+        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        return NULL;
+    }
+    assert(request->names[0].length < sizeof(put->name));
+    body_follower_init(&put->follower, put, free_put);
+    request->context = put;
+    request_hold(request, put, release_from_loop);
+    put->server = request->server;
+    memcpy(put->name, request->names[0].bytes, request->names[0].length);
+    put->publication.server = request->server;
+    put->publication.name = put->name;
+    return put;
+}
+
+/* --- before the body, in the order of the contract; each true when it replied --- */
+
+static bool refuse_request(struct request *request)
+{
+    if (write_refuse_read_only(request) || write_refuse_name(request, request->names[0]))
+        return true;
+    if (request_header(request, "Content-Range") != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "a model is put as a whole: no Content-Range");
+        return true;
+    }
+    return write_refuse_coding(request);
+}
+
+static bool refuse_length(struct request *request)
+{
+    return write_refuse_absent_body(request) ||
+           write_refuse_large(request, request_body_length(request));
+}
+
+/* Counts the body among the client's. */
+static bool refuse_crowd(struct request *request, struct put *put)
+{
+    struct registry_entry *entry = &put->entry;
+    unsigned limit = (unsigned)request->server->config->upload.open_per_client;
+
+    assert(!put->is_registered);
+    entry->kind = UPLOAD_KIND_FILE;
+    registry_make_id(entry->id);
+    strcpy(entry->model, put->name);
+    request_client(request, entry->client);
+    entry->created = time(NULL);
+    atomic_init(&entry->active, entry->created);
+    put->is_registered = registry_add(request->server->registry, entry, limit);
+    if (!put->is_registered)
+        write_reply_crowded(request, limit, "upload.open_per_client");
+    return !put->is_registered;
+}
+
+static bool start_digests(struct put *put)
+{
+    bool with_sha512 = put->content_digest.has_sha512 || put->repr_digest.has_sha512;
+
+    return byte_digests_init(&put->digests, with_sha512, false) ||
+           failure_no_memory(&put->failure, "hashing");
+}
+
+static bool start(struct put *put, uint64_t expected_bytes)
+{
+    struct store *store = put->server->store;
+    struct body_follower *follower = &put->follower;
+    struct zt_error error;
+
+    if (store->ops->create(store, expected_bytes, &put->publication.stored, &error) != ZT_OK)
+        return failure_of_store(&put->failure, &error);
+    follower->workers = put->server->workers;
+    follower->store = store;
+    follower->stored = put->publication.stored;
+    follower->sink = (struct zt_sink){byte_digests_take, &put->digests};
+    return true;
+}
+
+void model_put_begin(struct request *request)
+{
+    struct put *put = refuse_request(request) ? NULL : new_put(request);
+
+    if (put == NULL || write_refuse_digests(request, &put->content_digest, &put->repr_digest) ||
+        write_refuse_preconditions(request, request->names[0], &put->publication.preconditions) ||
+        refuse_length(request) || refuse_crowd(request, put))
+        return;
+    if (!start_digests(put) || !start(put, request_body_length(request)))
+        failure_reply(request, &put->failure);
+}
+
+/* --- the body --- */
+
+static void drop_stored(void *context)
+{
+    struct put *put = context;
+
+    body_follower_stop(&put->follower);
+    put->server->store->ops->abandon(put->publication.stored);
+    put->publication.stored = NULL;
+}
+
+/* What was stored of a body that is refused goes at once: a full disk should not wait for a slow
+ * client. While a worker hashes this cannot be; the next piece of the body tries again. */
+static void drop(struct put *put)
+{
+    assert(put->failure.is_set);
+    if (!put->is_dropped)
+        put->is_dropped = body_follower_run(&put->follower, drop_stored, put);
+}
+
+static bool store_piece(struct put *put, const void *bytes, size_t length)
+{
+    struct zt_error error;
+    uint64_t received = body_follower_received(&put->follower);
+    uint64_t most = (uint64_t)put->server->config->upload.max_bytes;
+
+    assert(put->state == PUT_RECEIVING);
+    if (received > most || length > most - received)
+        return failure_refuse(&put->failure, PROBLEM_TOO_LARGE,
+                              "the body is larger than this server takes");
+    if (put->server->store->ops->write_at(put->publication.stored, received, bytes, length,
+                                          &error) != ZT_OK)
+        return failure_of_store(&put->failure, &error);
+    atomic_store(&put->entry.received, received + length);
+    atomic_store(&put->entry.active, time(NULL));
+    return true;
+}
+
+/* The first piece is small, and hashed at once, so that the next ones need not be read back even if
+ * workers get them (model_put_digest). */
+void model_put_receive(struct request *request, const void *bytes, size_t length)
+{
+    struct put *put = request->context;
+    bool is_first = body_follower_received(&put->follower) == 0;
+
+    if (put->failure.is_set) {
+        drop(put);
+        return;
+    }
+    if (!store_piece(put, bytes, length))
+        return;
+    if (is_first)
+        body_follower_take(&put->follower, 0, bytes, length);
+    body_follower_advance(&put->follower, length);
+}
+
+void model_put_store(struct request *request, const struct body_piece *piece)
+{
+    struct put *put = request->context;
+
+    if (put->failure.is_set)
+        drop(put);
+    else if (store_piece(put, piece->bytes, piece->length))
+        body_follower_count(&put->follower, piece->length);
+}
+
+void model_put_digest(struct request *request, const struct body_piece *piece)
+{
+    struct put *put = request->context;
+
+    body_follower_take(&put->follower, piece->offset, piece->bytes, piece->length);
+}
+
+/* --- the end, on a worker --- */
+
+/* Hashes what is left and compares it with what the request stated. */
+static bool finish_digests(struct put *put)
+{
+    uint8_t *sha256 = put->publication.published.sha256;
+    struct zt_error error;
+
+    if (body_follower_finish(&put->follower, &error) != ZT_OK)
+        return failure_of_store(&put->failure, &error);
+    byte_digests_finish(&put->digests);
+    memcpy(sha256, put->digests.sha256.bytes, sizeof(put->publication.published.sha256));
+    if (!byte_digests_agree(&put->digests, &put->content_digest))
+        return failure_refuse(&put->failure, PROBLEM_DIGEST_MISMATCH,
+                              "the body does not have the digest of Content-Digest");
+    if (!byte_digests_agree(&put->digests, &put->repr_digest))
+        return failure_refuse(&put->failure, PROBLEM_DIGEST_MISMATCH,
+                              "the body does not have the digest of Repr-Digest");
+    return true;
+}
+
+static void work_finish(struct request *request)
+{
+    struct put *put = request->context;
+    bool published = finish_digests(put) && publication_run(&put->publication, &put->failure);
+
+    assert(published == !put->failure.is_set);
+    set_state(put, published ? PUT_PUBLISHED : PUT_FAILED);
+    unregister(put);
+}
+
+enum outcome model_put_handle(struct request *request)
+{
+    struct put *put = request->context;
+
+    if (put->state == PUT_RECEIVING) {
+        set_state(put, put->failure.is_set ? PUT_FAILED : PUT_FINISHING);
+        if (put->state == PUT_FINISHING)
+            return request_work(request, work_finish);
+    }
+    if (put->state == PUT_FAILED)
+        return failure_reply(request, &put->failure);
+    assert(put->state == PUT_PUBLISHED);
+    reply_empty(request, put->publication.published.replaced ? 204 : 201);
+    published_reply_location(request, request->names[0]);
+    published_reply_digest(request, &put->publication.published);
+    return OUTCOME_READY;
+}
