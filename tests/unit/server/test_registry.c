@@ -31,6 +31,9 @@ static void a_client_holds_no_more_than_its_limit(void **state)
     registry_remove(registry, &third);
     registry_remove(registry, &first);
     assert_true(registry_add(registry, &third, 2));
+    registry_remove(registry, &first);
+    registry_remove(registry, &second);
+    registry_remove(registry, &third);
     registry_free(registry);
 }
 
@@ -48,6 +51,10 @@ static void others_and_bodies_do_not_count(void **state)
     assert_true(registry_add(registry, &body, 1));
     assert_false(registry_add(registry, &second_body, 1));
     assert_true(registry_add(registry, &second_body, 0));
+    registry_remove(registry, &first);
+    registry_remove(registry, &other);
+    registry_remove(registry, &body);
+    registry_remove(registry, &second_body);
     registry_free(registry);
 }
 
@@ -60,6 +67,8 @@ static void nobody_has_no_limit(void **state)
     (void)state;
     assert_true(registry_add(registry, &first, 1));
     assert_true(registry_add(registry, &second, 1));
+    registry_remove(registry, &first);
+    registry_remove(registry, &second);
     registry_free(registry);
 }
 
@@ -86,6 +95,8 @@ static void the_list_is_by_time_of_creation(void **state)
     assert_int_equal(json.length, strlen(expected));
     assert_memory_equal(json.text, expected, json.length);
     json_free(&json);
+    registry_remove(registry, &later);
+    registry_remove(registry, &earlier);
     registry_free(registry);
 }
 

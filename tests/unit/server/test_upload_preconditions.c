@@ -9,7 +9,7 @@ static struct generation current = {.etag = "\"one\"",
 
 static bool hold(struct preconditions preconditions, const struct generation *generation)
 {
-    return publication_preconditions_hold(&preconditions, generation);
+    return model_preconditions_hold(&preconditions, generation);
 }
 
 static void without_preconditions_everything_holds(void **state)

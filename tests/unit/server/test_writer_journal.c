@@ -1,0 +1,307 @@
+/* The streaming writer's journal: what was acknowledged is found again, and nothing else is. */
+#include "upload_world.h"
+
+#include "upload/writer/writer_journal.h"
+
+#define ID "0123456789abcdef0123456789abcdef"
+
+static const uint8_t digest[32] = {1, 2, 3};
+
+/* A session on disk, in the table, with a component of 5 bytes at offset 64; the caller's. */
+static struct writer_session *begin(struct world *world)
+{
+    const struct store_ops *ops = world->server.store->ops;
+    struct writer_session *session = writer_session_new(&world->server, ID);
+    struct stored_upload *data;
+    struct zt_error error;
+
+    assert_non_null(session);
+    strcpy(session->kept.entry.model, "m");
+    session->target = ZT_TARGET_ZT1;
+    writer_places_init(&session->places, 64);
+    assert_true(writer_session_set_attributes(session, (struct zt_text){"", 0}));
+    assert_int_equal(ops->keep(world->server.store, ID, &error), ZT_OK);
+    assert_int_equal(ops->kept_create(world->server.store, ID, WRITER_DATA, 0, &data, &error),
+                     ZT_OK);
+    assert_int_equal(ops->write_at(data, 64, "hello", 5, &error), ZT_OK);
+    ops->abandon(data);
+    assert_true(writer_journal_begin(session, &error));
+    assert_true(kept_uploads_add(&session->kept));
+    return session;
+}
+
+static void put(struct writer_session *session, const char *object, uint64_t length)
+{
+    const struct zt_shape shape = {.stated = true, .rank = 1, .extents = {length}};
+    struct writer_exchange exchange = {.object = zt_text_from(object),
+                                       .component =
+                                           writer_component_new(zt_text_from("data"), &shape)};
+    struct failure failure = {.is_set = false};
+
+    assert_non_null(exchange.component);
+    exchange.component->dtype = ZT_U8;
+    exchange.component->offset = 64;
+    exchange.component->length = length;
+    exchange.component->decoded_length = length;
+    assert_true(writer_session_put(session, 0, &exchange, &failure));
+    free(exchange.replaced);
+}
+
+static bool declare(struct writer_session *session, const char *text, struct failure *failure)
+{
+    struct zt_declaration *declaration = calloc(1, sizeof(*declaration));
+    bool is_new;
+
+    assert_int_equal(
+        zt_declare_object(session->target, zt_text_from(text), declaration, &failure->error),
+        ZT_OK);
+    return writer_session_declare(session, 0, zt_text_from("w"), declaration, &is_new, failure);
+}
+
+static void acknowledged_components_and_declarations_are_found_again(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    struct failure failure = {.is_set = false};
+    const struct writer_object *object;
+
+    put(session, "w", 5);
+    assert_true(declare(session, "{\"shape\": [5], \"attributes\": {\"a\": 1}}", &failure));
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    assert_string_equal(session->kept.entry.model, "m");
+    assert_int_equal(session->state, WRITER_OPEN);
+    assert_int_equal(atomic_load(&session->kept.entry.received), 5);
+    object = writer_contents_find(&session->contents, zt_text_from("w"));
+    assert_non_null(object);
+    assert_int_equal(object->declared->shape.extents[0], 5);
+    assert_int_equal(object->component_count, 1);
+    kept_upload_release(session);
+}
+
+/* Longer than what is read of a journal at a time. */
+static void long_record_is_found_again(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    struct failure failure = {.is_set = false};
+    size_t length = (size_t)3 << 20;
+    char *text = malloc(length + 64);
+    uint64_t end;
+
+    assert_non_null(text);
+    sprintf(text, "{\"shape\": [1], \"attributes\": {\"a\": \"%0*d\"}}", (int)length, 0);
+    assert_true(declare(session, "{\"shape\": [2]}", &failure));
+    assert_true(declare(session, text, &failure));
+    assert_true(declare(session, text, &failure));
+    free(text);
+    put(session, "last", 5);
+    end = session->journal_end;
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    assert_int_equal(session->journal_end, end);
+    assert_non_null(writer_contents_find(&session->contents, zt_text_from("last")));
+    kept_upload_release(session);
+}
+
+static void full_journal_refuses_changes(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    struct failure failure = {.is_set = false};
+    struct zt_error error;
+
+    session->journal_end = ((uint64_t)1 << 30) - 1;
+    assert_true(declare(session, "{\"shape\": [5]}", &failure));
+    assert_false(declare(session, "{\"shape\": [5]}", &failure));
+    assert_true(failure.is_set);
+    assert_int_equal(failure.problem, PROBLEM_TOO_LARGE);
+    assert_true(writer_journal_announce(session, WRITER_DATA, digest, &error));
+    kept_upload_release(session);
+}
+
+static void write_compact(struct world *world, bool exists)
+{
+    const struct store_ops *ops = world->server.store->ops;
+    struct stored_upload *file;
+    struct zt_error error;
+
+    if (exists) {
+        assert_int_equal(
+            ops->kept_create(world->server.store, ID, WRITER_COMPACT, 0, &file, &error), ZT_OK);
+        ops->abandon(file);
+    }
+}
+
+/* The state after a restart, and whether "compact" is still there. */
+static enum writer_state announce_and_restart(struct world *world, bool exists, bool withdraws)
+{
+    struct writer_session *session = begin(world);
+    enum writer_state found;
+    struct zt_error error;
+
+    put(session, "w", 5);
+    write_compact(world, exists);
+    assert_true(writer_journal_announce(session, WRITER_COMPACT, digest, &error));
+    if (withdraws)
+        assert_true(writer_journal_withdraw(session, &error));
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    found = session->state;
+    assert_int_equal(atomic_load(&session->kept.entry.received), 5);
+    assert_false(session->is_publication_announced);
+    kept_upload_release(session);
+    return found;
+}
+
+static void announced_file_that_is_there_was_not_published(void **state)
+{
+    assert_int_equal(announce_and_restart(*state, true, false), WRITER_OPEN);
+}
+
+static void withdrawn_file_that_is_missing_was_not_published(void **state)
+{
+    assert_int_equal(announce_and_restart(*state, false, true), WRITER_OPEN);
+}
+
+/* As release 0.1 left it after a commit that failed. */
+static void missing_file_beside_data_counts_only_if_it_is_the_model(void **state)
+{
+    assert_int_equal(announce_and_restart(*state, false, false), WRITER_OPEN);
+}
+
+static void missing_data_was_published(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    struct zt_error error;
+
+    put(session, "w", 5);
+    assert_true(writer_journal_announce(session, WRITER_DATA, digest, &error));
+    kept_upload_release(session);
+    assert_int_equal(
+        world->server.store->ops->kept_remove(world->server.store, ID, WRITER_DATA, &error), ZT_OK);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    assert_int_equal(session->state, WRITER_COMMITTED);
+    assert_memory_equal(session->published.sha256, digest, sizeof(digest));
+    kept_upload_release(session);
+}
+
+static void journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    uint64_t ends[4];
+    char command[128];
+
+    for (unsigned i = 0; i < 3; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+
+        ends[i] = session->journal_end;
+        put(session, name, 5);
+    }
+    ends[3] = session->journal_end;
+    kept_upload_release(session);
+    for (unsigned i = 3; i > 0; i--) {
+        sprintf(command, "truncate -s %u .ztserve-uploads/" ID "/" WRITER_JOURNAL,
+                (unsigned)ends[i] - 1);
+        uploads_stop(world);
+        world_stop(world);
+        world_command(world, command);
+        world_start(world);
+        uploads_start(world);
+        kept_uploads_restore(world->server.kept);
+        session = writer_find(world, ID);
+        assert_non_null(session);
+        assert_int_equal(session->contents.object_count, i - 1);
+        assert_int_equal(session->journal_end, ends[i - 1]);
+        kept_upload_release(session);
+    }
+}
+
+static void flipped_bit_ends_the_journal(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    uint64_t end = session->journal_end;
+    struct zt_error error;
+
+    put(session, "a", 5);
+    for (unsigned i = 0; i < 40; i++) {
+        uint8_t byte = 0xFF;
+
+        assert_int_equal(
+            world->server.store->ops->write_at(session->journal, end + i, &byte, 1, &error), ZT_OK);
+    }
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    assert_int_equal(session->contents.object_count, 0);
+    assert_int_equal(session->journal_end, end);
+    kept_upload_release(session);
+}
+
+static void rounds_end_what_was_begun_in_them(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    struct failure failure = {.is_set = false};
+    enum writer_state before;
+    uint64_t round;
+
+    assert_int_equal(writer_session_state(session, &round), WRITER_OPEN);
+    assert_true(writer_write_begin(session, round));
+    writer_write_end(session);
+    assert_true(writer_round_end(session, WRITER_COMMITTING, &before));
+    assert_false(writer_round_end(session, WRITER_COMMITTING, &before));
+    assert_int_equal(before, WRITER_COMMITTING);
+    assert_false(writer_round_end(session, WRITER_DROPPED, &before));
+    assert_false(writer_write_begin(session, round));
+    assert_false(declare(session, "{\"shape\": [5]}", &failure));
+    assert_int_equal(failure.problem, PROBLEM_CONFLICT);
+    writer_round_reopen(session);
+    assert_int_equal(writer_session_state(session, &round), WRITER_OPEN);
+    assert_true(writer_write_begin(session, round));
+    writer_write_end(session);
+    assert_true(writer_round_end(session, WRITER_DROPPED, &before));
+    assert_int_equal(before, WRITER_OPEN);
+    kept_upload_release(session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(acknowledged_components_and_declarations_are_found_again,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(long_record_is_found_again, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(full_journal_refuses_changes, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(announced_file_that_is_there_was_not_published,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(withdrawn_file_that_is_missing_was_not_published,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(missing_file_beside_data_counts_only_if_it_is_the_model,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(missing_data_was_published, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(
+            journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged, uploads_set_up,
+            uploads_tear_down),
+        cmocka_unit_test_setup_teardown(flipped_bit_ends_the_journal, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(rounds_end_what_was_begun_in_them, uploads_set_up,
+                                        uploads_tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
