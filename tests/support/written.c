@@ -3,10 +3,23 @@
 
 #include "written.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "container.h"
+#include "handmade.h"
+
+#define DENSE(dtype, at, length, shape)                                                      \
+    "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
+    "\",\"offset\":" at ",\"length\":" length "}}}"
+#define PLAIN                                                                                    \
+    "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                          \
+    "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE(                                  \
+        "i32", "128", "300", "[75,1]") ","                                                       \
+                                       "\"c\":" DENSE("f32", "64", "24", "[6]") ",\"d\":" DENSE( \
+                                           "f16", "448", "2", "[1]") "}}"
+#define PLAIN_DATA 512
 
 void written_open(struct written *written, struct zt_buffer bytes)
 {
@@ -28,6 +41,35 @@ void written_from_text(struct written *written, size_t data_length, const char *
     zt_buffer_append(&bytes, container.bytes, container.length);
     container_free(&container);
     written_open(written, bytes);
+}
+
+void written_unknown_length(struct written *written, size_t values_length)
+{
+    static const char manifest[] =
+        "{\"version\":\"1.1.0\",\"objects\":{\"x\":{\"shape\":[9],\"format\":\"sparse_coo\","
+        "\"components\":{"
+        "\"coords\":{\"dtype\":\"u64\",\"offset\":64,\"length\":16},"
+        "\"values\":{\"dtype\":\"u8\",\"offset\":128,\"length\":%zu,\"encoding\":\"zstd\"}}}}}";
+    struct container container = {0};
+    struct zt_buffer bytes = {0};
+    struct bytes packed = {NULL, 0};
+    char text[512];
+
+    bytes_append_zstd(&packed, "\1\2\3\4", values_length, false);
+    snprintf(text, sizeof(text), manifest, packed.length);
+    container_make(&container, CONTAINER_ZT1, 256, text);
+    memset(container.bytes + 64, 0, 16);
+    container.bytes[64] = 5;
+    memcpy(container.bytes + 128, packed.at, packed.length);
+    zt_buffer_append(&bytes, container.bytes, container.length);
+    container_free(&container);
+    bytes_free(&packed);
+    written_open(written, bytes);
+}
+
+void written_plain(struct written *written)
+{
+    written_from_text(written, PLAIN_DATA, PLAIN);
 }
 
 void written_free(struct written *written)
@@ -114,4 +156,31 @@ size_t written_decode(const struct written *written, const char *object, const c
     }
     zt_decoder_close(decoder);
     return total;
+}
+
+static void assert_same_object(const struct written *a, const struct written *b,
+                               const struct zt_object *object)
+{
+    const struct zt_object *other = zt_model_find(b->model, zt_object_name(object));
+    uint8_t bytes[2][1024];
+    char name[64] = {0};
+    size_t length;
+
+    assert_non_null(other);
+    assert_int_equal(object->rank, other->rank);
+    assert_memory_equal(zt_object_shape(a->model, object), zt_object_shape(b->model, other),
+                        object->rank * sizeof(uint64_t));
+    assert_int_equal(zt_object_components(a->model, object)->dtype,
+                     zt_object_components(b->model, other)->dtype);
+    memcpy(name, object->name, object->name_length);
+    length = written_decode(a, name, "data", bytes[0], sizeof(bytes[0]));
+    assert_int_equal(written_decode(b, name, "data", bytes[1], sizeof(bytes[1])), length);
+    assert_memory_equal(bytes[0], bytes[1], length);
+}
+
+void assert_same_model(const struct written *a, const struct written *b)
+{
+    assert_int_equal(a->model->object_count, b->model->object_count);
+    for (uint32_t i = 0; i < a->model->object_count; i++)
+        assert_same_object(a, b, &a->model->objects[i]);
 }

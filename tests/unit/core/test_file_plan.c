@@ -1,4 +1,4 @@
-/* Files read through their images: every range is what the written file has there. */
+/* File plans, and files read through them: every range is what the written file has there. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -21,17 +21,20 @@
                                                                                 "[0]") "}}"
 #define DATA_LENGTH 512
 
+#define FILE_OF_TWO(object) \
+    "{\"version\":\"1.2.0\",\"objects\":{\"x\":" object ",\"y\":" object "}}"
+
 static const enum zt_target targets[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL,
                                          ZT_TARGET_SAFETENSORS, ZT_TARGET_NPZ};
 #define TARGETS (sizeof(targets) / sizeof(targets[0]))
 
 static struct zt_error error;
 
-/* A file to be and, beside it, what the writer makes. */
+/* A planned file, and the file that the writer makes. */
 struct pair {
     struct written from;
     struct zt_projection *projection;
-    struct zt_file_plan *image;
+    struct zt_file_plan *plan;
     struct zt_source *source;
     struct zt_buffer file;
     unsigned reads; /* 0: as many as wanted; else the one that fails */
@@ -53,24 +56,24 @@ static enum zt_status read_component(void *context, uint32_t component, uint64_t
 static void pair_make(struct pair *pair, enum zt_target target)
 {
     struct zt_component_bytes bytes = {read_component, pair};
-    struct zt_fingerprint *facts = NULL;
+    struct zt_fingerprint *fingerprints = NULL;
     struct zt_conversion conversion;
 
     written_from_text(&pair->from, DATA_LENGTH, FIVE);
     assert_int_equal(zt_model_project(pair->from.model, target, &pair->projection, &error), ZT_OK);
     conversion = (struct zt_conversion){
         .projection = pair->projection, .source = pair->from.model, .files = &pair->from.source};
-    assert_int_equal(zt_fingerprints_take(&conversion, &facts, &error), ZT_OK);
-    assert_int_equal(zt_file_plan_make(pair->projection, facts, &pair->image, &error), ZT_OK);
-    free(facts);
-    assert_int_equal(zt_file_plan_source(pair->image, &bytes, &pair->source, &error), ZT_OK);
+    assert_int_equal(zt_fingerprints_take(&conversion, &fingerprints, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_make(pair->projection, fingerprints, &pair->plan, &error), ZT_OK);
+    free(fingerprints);
+    assert_int_equal(zt_file_plan_source(pair->plan, &bytes, &pair->source, &error), ZT_OK);
     assert_int_equal(written_convert(&pair->from, target, NULL, &pair->file, &error), ZT_OK);
 }
 
 static void pair_free(struct pair *pair)
 {
     zt_source_close(pair->source);
-    zt_file_plan_free(pair->image);
+    zt_file_plan_free(pair->plan);
     zt_projection_free(pair->projection);
     zt_buffer_free(&pair->file);
     written_free(&pair->from);
@@ -103,8 +106,8 @@ static void every_range_is_the_written_files(void **state)
         pair_make(&pair, targets[i]);
         assert_int_equal(zt_source_size(pair.source), pair.file.length);
         assert_range(&pair, 0, pair.file.length);
-        for (size_t j = 0; j < pair.image->piece_count; j++) {
-            const struct zt_piece *piece = &pair.image->pieces[j];
+        for (size_t j = 0; j < pair.plan->piece_count; j++) {
+            const struct zt_piece *piece = &pair.plan->pieces[j];
             const uint64_t borders[] = {piece->offset, piece->offset + piece->length};
 
             for (size_t k = 0; k < 2; k++)
@@ -177,9 +180,89 @@ static void digests_are_taken_over_only_from_the_trusted(void **state)
     written_free(&plain);
 }
 
+/* --- plans --- */
+
+static void a_plan_finds_every_position(void **state)
+{
+    struct written from = {0};
+    struct zt_projection *made = NULL;
+    struct zt_file_plan *plan = NULL;
+
+    (void)state;
+    written_plain(&from);
+    assert_int_equal(zt_model_project(from.model, ZT_TARGET_MAG, &made, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_make(made, NULL, &plan, &error), ZT_OK);
+    for (uint64_t offset = 0; offset < plan->length; offset++) {
+        size_t found = zt_file_plan_find(plan, offset);
+
+        assert_true(found < plan->piece_count);
+        assert_true(offset < plan->pieces[found].offset + plan->pieces[found].length);
+        assert_true(found == 0 ||
+                    plan->pieces[found - 1].offset + plan->pieces[found - 1].length <= offset);
+    }
+    assert_true(zt_file_plan_find(plan, plan->length) == plan->piece_count);
+    zt_file_plan_free(plan);
+    zt_projection_free(made);
+    written_free(&from);
+}
+
+static void a_plan_has_a_bound(void **state)
+{
+    static const char manifest[] =
+        FILE_OF_TWO("{\"shape\":[4611686018427387904],\"format\":\"dense\",\"components\":{"
+                    "\"data\":{\"dtype\":\"u8\","
+                    "\"offset\":64,\"length\":9,\"encoding\":\"zstd\",\"uncompressed_length\":"
+                    "4611686018427387904}}}");
+    struct written written = {0};
+    struct zt_projection *made = NULL;
+    struct zt_file_plan *plan = NULL;
+
+    (void)state;
+    written_from_text(&written, 64, manifest);
+    assert_int_equal(zt_model_project(written.model, ZT_TARGET_SAFETENSORS, &made, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_make(made, NULL, &plan, &error), ZT_LIMIT);
+    assert_string_equal(error.object, "y");
+    assert_null(plan);
+    zt_projection_free(made);
+    written_free(&written);
+}
+
+/* What a conversion streams is what the plan of the same fingerprints says. */
+static void a_stream_and_a_plan_of_zt1_are_the_same(void **state)
+{
+    struct written from = {0};
+    struct zt_conversion conversion;
+    struct zt_projection *made = NULL;
+    struct zt_file_plan *plan = NULL;
+    struct zt_fingerprint *fingerprints = NULL;
+    struct zt_buffer bytes = {0};
+    const struct zt_piece *end;
+
+    (void)state;
+    written_plain(&from);
+    assert_int_equal(zt_model_project(from.model, ZT_TARGET_ZT1, &made, &error), ZT_OK);
+    conversion =
+        (struct zt_conversion){.projection = made, .source = from.model, .files = &from.source};
+    assert_int_equal(zt_fingerprints_take(&conversion, &fingerprints, &error), ZT_OK);
+    assert_int_equal(zt_file_plan_make(made, fingerprints, &plan, &error), ZT_OK);
+    assert_int_equal(written_convert(&from, ZT_TARGET_ZT1, NULL, &bytes, &error), ZT_OK);
+    assert_true(plan->length == bytes.length);
+    end = &plan->pieces[plan->piece_count - 1];
+    assert_memory_equal(bytes.bytes + end->offset, plan->added + end->added_at,
+                        (size_t)end->length);
+    zt_buffer_free(&bytes);
+    free(fingerprints);
+    zt_file_plan_free(plan);
+    zt_projection_free(made);
+    written_free(&from);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_finds_every_position),
+        cmocka_unit_test(a_plan_has_a_bound),
+        cmocka_unit_test(a_stream_and_a_plan_of_zt1_are_the_same),
         cmocka_unit_test(every_range_is_the_written_files),
         cmocka_unit_test(ranges_outside_are_refused),
         cmocka_unit_test(a_failing_component_fails_the_read),
