@@ -1,4 +1,4 @@
-# The verbs of daily work. `make` alone lists them; what they do stands in the scripts they call.
+# The verbs of daily work; `make` alone lists them. Each calls a script.
 .DEFAULT_GOAL := help
 .PHONY: help serve test build install lint bench fuzz image clean
 
@@ -17,7 +17,7 @@ build: ## Build into build/, with what is installed
 install: ## Build and install program and library below PREFIX (default /usr/local; DESTDIR before it)
 	@deploy/install.sh
 
-lint: ## Check layout, layers, scripts and public headers, and look for bugs
+lint: ## Check layout, dialect, rooms, scripts and public headers, and run clang-tidy
 	@tests/lint/run.sh
 
 bench: ## Measure against nginx

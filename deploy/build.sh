@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deploy/build.sh DIR [CMAKE-OPTION...]: configures and builds into DIR, with ninja where there is one. Needs no network.
+# deploy/build.sh DIR [CMAKE-OPTION...]: configures and builds into DIR, with ninja if it is installed. Needs no network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [ $# -gt 0 ] || {

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Which Debian packages building, testing and linting need, and how to install those that are missing.
-# Sourced by deploy/quickstart.sh, tests/run.sh and tests/lint/run.sh; Debian 12 and later have them under these names.
+# The Debian packages that building, testing and linting need, and how to install missing ones. Sourced by the scripts
+# that need them. Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, try, test, bench, clang or lint, one a line.
+# package_names GROUP: the packages of build, try, test, bench, clang or lint, one per line.
 package_names()
 {
     case $1 in
@@ -11,7 +11,7 @@ package_names()
             libmicrohttpd-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
             libisal-dev libutf8proc-dev
         ;;
-    # To try the README's lines with.
+    # For the lines of the README.
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' curl python3 nginx-light ;;
     test) printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl aria2 nginx-light ;;
@@ -24,7 +24,7 @@ package_names()
     esac
 }
 
-# Those of the packages given that are not installed, one a line.
+# packages_missing PACKAGE...: those that are not installed, one per line.
 packages_missing()
 {
     local package
@@ -33,13 +33,13 @@ packages_missing()
     done
 }
 
-# as_root COMMAND...: runs it as root, through sudo where we are not.
+# as_root COMMAND...: runs it as root, with sudo if necessary.
 as_root()
 {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# packages_install GROUP...: installs what is missing of these groups; asks for nothing when all is there.
+# packages_install GROUP...: installs the missing packages of these groups. Needs no root if there are none.
 packages_install()
 {
     local group names=() missing=()
@@ -47,7 +47,7 @@ packages_install()
         mapfile -t -O "${#names[@]}" names < <(package_names "$group")
     done
     if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-        echo "error: this is not a Debian system (no apt-get); install what these packages hold: ${names[*]}" >&2
+        echo "error: this is not a Debian system (no apt-get); install the equivalents of these packages: ${names[*]}" >&2
         return 1
     fi
     mapfile -t missing < <(packages_missing "${names[@]}")
@@ -57,16 +57,16 @@ packages_install()
         return 1
     fi
     echo "==> installing ${missing[*]}"
-    # Another apt may be at work on a fresh machine: wait for its lock.
+    # On a fresh machine another apt may be running: wait for its lock.
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
     if ! as_root "${apt[@]}" update || ! as_root "${apt[@]}" install --no-install-recommends "${missing[@]}"; then
-        echo "error: apt could not install ${missing[*]} (its own words are above)" >&2
+        echo "error: apt could not install ${missing[*]} (see its message above)" >&2
         return 1
     fi
 }
 
-# Has cmake make build folders for ninja where there is one (make need not be there); folders that exist keep what they
-# were made for.
+# Makes cmake use ninja for new build folders if it is installed, since make may not be. Existing folders keep their
+# generator.
 prefer_ninja()
 {
     if command -v ninja >/dev/null; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a clone to a running server: installs what is missing, builds, puts an example into an empty models/, and serves
-# it on http://127.0.0.1:8080, uploads allowed. Arguments are passed on to `ztserve serve`.
+# From a clone to a running server: installs what is missing, builds, writes an example into models/ if that is empty, and
+# serves it on http://127.0.0.1:8080 with uploads enabled. Arguments are passed on to `ztserve serve`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/packages.sh
@@ -10,7 +10,7 @@ packages_install build try
 echo "==> building"
 deploy/build.sh build -DCMAKE_BUILD_TYPE=Release -DZT_SANITIZE= -DZT_TESTS=OFF
 mkdir -p models
-# Hidden names are the server's own: they do not make the folder full.
+# Hidden files are the server's own and do not count.
 if [ -z "$(find models -mindepth 1 -not -path 'models/.*' -print -quit)" ]; then
     echo "==> models/ is empty: writing models/example.zt"
     build/ztserve-example models/example.zt
