@@ -142,6 +142,7 @@ static enum outcome choose_coding(struct request *request, struct component_view
     const char *field = request_header(request, "Accept-Encoding");
     bool fit;
 
+    assert(view->form == VIEW_DECODED && view->slice == NULL && view->npy_head == NULL);
     if (negotiate_coding(field, offered, 2) == CODING_ZSTD) {
         if (find_passthrough(request, view, &fit) == OUTCOME_WAITING)
             return OUTCOME_WAITING;

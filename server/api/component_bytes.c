@@ -249,6 +249,7 @@ static enum outcome step_decode(struct request *request)
 {
     const struct component_view *view = request->context;
 
+    assert(view->form == VIEW_DECODED && !zt_component_is_plain(view->component));
     return may_decode_frames(view) ? decode_frames(request) : decode_whole(request);
 }
 

@@ -130,6 +130,7 @@ static bool accept_verdict(struct request *request, const struct component_view 
 
     if (verdict == ZT_SLICE_FITS)
         return true;
+    assert((size_t)verdict < sizeof(problems) / sizeof(problems[0]));
     component_problem(request, view, problems[verdict], ZT_ARGUMENT, error->message);
     return false;
 }

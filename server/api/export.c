@@ -236,6 +236,7 @@ static const char *make_disposition(struct request *request, const struct export
     while (start > 0 && name.bytes[start - 1] != '/')
         start--;
     length = (int)(name.length - start);
+    assert(cut == NULL || cut->part < cut->parts);
     if (cut == NULL) {
         return request_print(request, "attachment; filename=\"%.*s.%s\"", length,
                              name.bytes + start, extension);

@@ -2,6 +2,7 @@
  *
  * The whole manifest of a model is made once and kept with the generation, in each coding; any
  * other answer is made for its request. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,7 @@ static const char *selection_etag(struct request *request, const struct selectio
     char suffix[SUFFIX_SIZE];
     char etag[GENERATION_ETAG_SIZE + SUFFIX_SIZE];
 
+    assert(request->generation != NULL);
     if (stream == NULL)
         return NULL;
     describe(stream, selection, what);
@@ -137,6 +139,7 @@ static enum outcome step_manifest(struct request *request)
     const struct selection *selection = request->context;
     struct zt_text text;
 
+    assert(selection->is_whole && request->generation->model != NULL);
     switch (manifest_ask(request->server->workers, request->generation, selection->reply.coding,
                          request_waiter(request), &text)) {
     case MANIFEST_PENDING:
@@ -184,6 +187,7 @@ static void write_selection(struct request *request)
 
 static enum outcome reply_selection(struct request *request, struct selection *selection)
 {
+    assert(!selection->is_whole);
     if (!selection->written) {
         selection->written = true;
         selection->reply.json = json_reply_new(request, selection->pretty);
@@ -225,6 +229,7 @@ static void write_object(struct request *request)
     const struct manifest_source source = manifest_source_of(request->generation);
     const struct zt_object *object = zt_model_find(model, request->names[1]);
 
+    assert(object != NULL);
     manifest_write_object(selection->reply.json, model, object, &source,
                           selection->manifest.fields);
 }

@@ -1,4 +1,5 @@
 /* GET /v1/models: a page of models sorted by name, with a cursor for the next page. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ static void cursor_write(struct zt_text name, char out_text[CURSOR_SIZE])
     }
     if (count > 0)
         out_text[length++] = alphabet[bits << (6 - count) & 63];
+    assert(name.length <= MODEL_NAME_MAX && length < CURSOR_SIZE);
     out_text[length] = '\0';
 }
 
@@ -170,6 +172,7 @@ static void write_page(struct json *json, const struct page *page)
 {
     struct href href;
 
+    assert(page->count <= page->limit && page->limit <= LIMIT_MAX);
     href_init(&href);
     json_object_begin(json);
     json_key_string(json, "models");

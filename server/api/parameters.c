@@ -1,6 +1,7 @@
 /* Parses query parameters that several resources share. */
 #include "api/parameters.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/glob.h"
@@ -39,6 +40,7 @@ bool parameter_matches(struct request *request, struct zt_text **out_globs, size
         }
         globs[count++] = glob;
     }
+    assert(count <= GLOB_SET_MAX && bytes <= GLOB_SET_BYTES_MAX);
     kept = count > 0 ? request_allocate(request, count * sizeof(*kept)) : NULL;
     if (kept == NULL && count > 0) {
         problem_reply_no_memory(request);

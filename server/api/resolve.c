@@ -74,8 +74,10 @@ const struct zt_object *object_resolve(struct request *request)
 {
     struct zt_text name = request->names[NAME_OBJECT];
     const struct zt_model *model = request->generation->model;
-    const struct zt_object *object = zt_model_find(model, name);
+    const struct zt_object *object;
 
+    assert(model != NULL);
+    object = zt_model_find(model, name);
     if (object == NULL) {
         problem_reply(request, PROBLEM_OBJECT_NOT_FOUND, "the model has no object named %.*s",
                       shown(name), name.bytes);
@@ -87,8 +89,10 @@ const struct zt_component *component_resolve(struct request *request,
                                              const struct zt_object *object)
 {
     struct zt_text name = request->names[NAME_COMPONENT];
-    const struct zt_component *component = zt_object_find(request->generation->model, object, name);
+    const struct zt_component *component;
 
+    assert(object != NULL);
+    component = zt_object_find(request->generation->model, object, name);
     if (component == NULL) {
         problem_reply(request, PROBLEM_COMPONENT_NOT_FOUND,
                       "the object has no component named %.*s", shown(name), name.bytes);

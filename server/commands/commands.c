@@ -63,28 +63,32 @@ static const struct command commands[] = {
     {"check-config", command_check_config},
 };
 
-void command_complain(const char *format, ...)
+static void print_line(const char *format, va_list arguments, const char *end)
 {
     char line[LINE_SIZE];
+
+    vsnprintf(line, sizeof(line), format, arguments);
+    fputs("ztserve: ", stderr);
+    plain_text_write(stderr, line, strlen(line));
+    fprintf(stderr, "%s\n", end);
+}
+
+void command_complain(const char *format, ...)
+{
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    print_line(format, arguments, "");
     va_end(arguments);
-    fputs("ztserve: ", stderr);
-    plain_text_write(stderr, line, strlen(line));
-    fputc('\n', stderr);
 }
 
 int command_usage(const char *format, ...)
 {
-    char line[LINE_SIZE];
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    print_line(format, arguments, " (see ztserve --help)");
     va_end(arguments);
-    command_complain("%s (see ztserve --help)", line);
     return EXIT_USAGE;
 }
 

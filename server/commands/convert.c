@@ -1,5 +1,6 @@
 /* ztserve convert: converts a file to another format. Checks the bytes while it reads them; a
  * damaged file yields no output. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -235,6 +236,7 @@ static enum zt_status write_output(struct conversion *work, struct output_file *
     struct zt_sink sink = {output_file_write, output};
     enum zt_status status;
 
+    assert(work->projection != NULL && work->files[0] == work->file.source);
     progress_line_start(&work->line, "converting", zt_conversion_work(&how));
     status = zt_model_convert(&how, &sink, error);
     if (status == ZT_OK)

@@ -3,6 +3,7 @@
  * separately. */
 #include "commands/judgement.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "commands/shard_files.h"
@@ -259,6 +260,7 @@ void judgement_make(struct judgement *judgement, bool canonical)
 {
     const struct zt_model *model = judgement->file.model;
 
+    assert(model != NULL && judgement->shards == NULL);
     if (!open_shards(judgement)) {
         struct zt_error error;
 
@@ -270,6 +272,7 @@ void judgement_make(struct judgement *judgement, bool canonical)
         judge_object(judgement, &model->objects[i]);
     if (canonical)
         judge_canonical(judgement);
+    assert(judgement->verified <= model->component_count);
     if (judgement->bad == 0)
         judge_gaps(judgement);
     for (uint32_t i = 0; i < model->shard_count; i++)

@@ -2,6 +2,7 @@
  * the table of a million objects needs no memory. */
 #include "commands/listing.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ static size_t write_shape(FILE *stream, const struct row *row)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%" PRIu64, i > 0 ? "," : "",
                                  shape[i]);
     }
+    assert(used < sizeof(text));
     text[used++] = ']';
     return plain_text_write(stream, text, used);
 }

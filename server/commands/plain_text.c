@@ -1,6 +1,7 @@
 /* Escapes what a terminal would interpret instead of showing. */
 #include "commands/plain_text.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,8 +14,10 @@
 static uint32_t code_point(const char *text, size_t size)
 {
     static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    uint32_t code = (unsigned char)text[0] & first_bits[size];
+    uint32_t code;
 
+    assert(size > 0 && size < sizeof(first_bits));
+    code = (unsigned char)text[0] & first_bits[size];
     for (size_t i = 1; i < size; i++)
         code = code << 6 | ((unsigned char)text[i] & 0x3F);
     return code;

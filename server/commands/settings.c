@@ -2,6 +2,7 @@
  * configuration. */
 #include "commands/settings.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
     size_t length = strcspn(text, "=");
     enum config_argument kind;
 
+    assert(walk->at <= walk->argc);
     if (strncmp(text, "--", 2) != 0 || length >= sizeof(argument->name))
         return fail(message, text, "unknown argument");
     memcpy(argument->name, text, length);

@@ -170,6 +170,7 @@ static bool claim(struct decoded_cache *cache, struct decoded_entry *entry)
     bool is_free;
 
     pthread_mutex_lock(&cache->lock);
+    assert(entry->references > 0);
     is_free = !entry->claimed;
     entry->claimed = true;
     pthread_mutex_unlock(&cache->lock);
@@ -249,6 +250,7 @@ static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_en
                                   struct zt_error *error)
 {
     if (entry->state == ENTRY_DECODING) {
+        assert(waiter != NULL);
         waiter->next = entry->waiters;
         entry->waiters = waiter;
         return DECODED_PENDING;

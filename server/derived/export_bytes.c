@@ -127,6 +127,7 @@ enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export
     struct zt_component_view from;
     enum zt_status status;
 
+    assert(error != NULL && origin->object < bytes->generation->model->object_count);
     make_view(bytes, origin, &slice, &from);
     if (zt_component_is_plain(component)) {
         from.source = file_of(bytes, component);

@@ -426,6 +426,13 @@ static void make_work(struct plan *plan, struct generation *generation)
     }
 }
 
+static enum export_answer answer(enum state state, enum state pending)
+{
+    if (state == pending)
+        return EXPORT_PENDING;
+    return state == STATE_FAILED ? EXPORT_FAILED : EXPORT_READY;
+}
+
 enum export_answer export_plan_outline(struct export_plan *base, struct generation *generation,
                                        struct waiter *waiter)
 {
@@ -442,9 +449,7 @@ enum export_answer export_plan_outline(struct export_plan *base, struct generati
     pthread_mutex_unlock(&plan->cache->lock);
     if (begun)
         export_work_outline(plan->work);
-    if (state == STATE_OUTLINING)
-        return EXPORT_PENDING;
-    return state == STATE_FAILED ? EXPORT_FAILED : EXPORT_READY;
+    return answer(state, STATE_OUTLINING);
 }
 
 enum export_answer export_plan_prepare(struct export_plan *base, struct waiter *waiter)
@@ -461,7 +466,5 @@ enum export_answer export_plan_prepare(struct export_plan *base, struct waiter *
     pthread_mutex_unlock(&plan->cache->lock);
     if (begun)
         export_work_prepare(plan->work);
-    if (state == STATE_PREPARING)
-        return EXPORT_PENDING;
-    return state == STATE_FAILED ? EXPORT_FAILED : EXPORT_READY;
+    return answer(state, STATE_PREPARING);
 }

@@ -138,6 +138,7 @@ static bool prepare_component(struct export_runner *runner)
     const struct export_origin *origin = origin_of(work, component);
     const enum component_state state = verify(runner);
 
+    assert(component < work->projection->model->component_count);
     if (state == COMPONENT_CHECKING)
         return false;
     if (state == COMPONENT_CORRUPT) {

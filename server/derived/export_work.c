@@ -47,6 +47,7 @@ void export_work_free(struct export_work *work)
 
 void export_work_take(struct export_work *work, struct export_result *out_result)
 {
+    assert(work->result.failed || work->projection != NULL);
     *out_result = work->result;
     work->result.file = NULL;
     work->result.origins = NULL;
