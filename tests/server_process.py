@@ -9,7 +9,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("ZTSERVE", TOP / "build" / "ztserve"))
-# Generous, since sanitized builds on shared machines are slow; nothing waits this long when all is well.
+# Generous, since sanitized builds on shared machines are slow; normally nothing waits this long.
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 
@@ -17,7 +17,7 @@ SERVING = re.compile(r"^ztserve: serving .* on (https?)://(.+):(\d+)$")
 
 
 class ServerProcess:
-    """Runs `ztserve serve --root ROOT …`; `url` is its address once it said that it serves."""
+    """Runs `ztserve serve --root ROOT …`; `url` is its address once it has reported it."""
 
     def __init__(self, root, *arguments, environment=None):
         command = [str(PROGRAM), "serve", "--root", str(root), "--listen", "127.0.0.1:0", *map(str, arguments)]
@@ -60,7 +60,7 @@ class ServerProcess:
         return status
 
     def stop(self):
-        """Ends it as an operator would; its exit status says whether it ended well (sanitizers speak through it too)."""
+        """Ends it as an operator would; a status other than 0 is a failure (sanitizers report through it too)."""
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
         status = self.wait()

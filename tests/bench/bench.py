@@ -78,7 +78,7 @@ class Ztserve:
 
 
 def measure(load, target, path, header, connections, seconds):
-    """Requests a second, and requests a second of processor time."""
+    """Requests per second, and requests per second of processor time."""
     before = processor_seconds(target.pids())
     command = [load, str(target.port), str(connections), str(seconds), path, *([header] if header else [])]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
@@ -86,7 +86,7 @@ def measure(load, target, path, header, connections, seconds):
     requests, errors, elapsed = int(output[0]), int(output[3]), float(output[2])
     if errors:
         raise SystemExit(f"{path}: {errors} errors")
-    # Large answers may leave a request unfinished at the end: count by bytes.
+    # With large answers a request may be unfinished at the end, so bytes are counted.
     return (int(output[1]) / elapsed, int(output[1]) / max(used, 1 / TICKS), requests / elapsed)
 
 
@@ -130,7 +130,7 @@ def report(arguments, root, ztserve, nginx):
         ("4 KiB range", data, "/large.zt", 4096, offset),
         ("64 MiB range", data, "/large.zt", 64 << 20, offset),
     ]
-    # The first request verifies the component; nothing of that is to be measured.
+    # The first request verifies the component, which is not to be measured.
     subprocess.run(["curl", "-s", "-o", "/dev/null", f"http://127.0.0.1:{ztserve.port}{data}"], check=True)
     subprocess.run(["cat", root / "large.zt"], stdout=subprocess.DEVNULL, check=True)
     print("| workload | connections | ztserve | nginx | throughput | processor |")

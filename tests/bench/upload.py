@@ -77,7 +77,7 @@ def ask(port, method, target, body=b"", expect=(200, 201, 204)):
 
 
 def put_file(port, target, path):
-    """From the page cache: the client's share of the processors is small."""
+    """Sent from the page cache, so that the client takes little processor time."""
 
     def send_body(connection):
         with open(path, "rb") as file:
@@ -89,7 +89,7 @@ def put_file(port, target, path):
 
 
 class Pattern:
-    """A component's bytes, made on the fly; no two pieces of any two components are alike."""
+    """A component's bytes, generated while they are sent; no piece occurs twice."""
 
     block = bytearray(os.urandom(SEND_BYTES))
 
@@ -130,7 +130,7 @@ def begin_upload(port):
 
 
 def timed(pids, action):
-    """Seconds that passed, and seconds of the server's processors; what other runs left dirty is out of the way."""
+    """Elapsed seconds, and processor seconds of the server; dirty pages of earlier runs are written out first."""
     os.sync()
     before, begun = processor_seconds(pids), time.monotonic()
     action()
@@ -180,7 +180,7 @@ def run_components(ztserve, at_once):
 
 
 def hashing_speed():
-    """Bytes a second of SHA-256 on all processors, while nothing else of ours runs."""
+    """SHA-256 in bytes per second on all processors, with nothing else running."""
     command = ["openssl", "speed", "-multi", str(os.cpu_count()), "-seconds", "1", "-bytes", "262144", "-evp", "sha256"]
     last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
     return float(last.rstrip("k")) * 1000
@@ -203,7 +203,7 @@ def report_components(ztserve, rounds):
 
 
 def memory_of(pid):
-    """KiB: resident in all, and of that the program's own (not pages of files, which the kernel can drop)."""
+    """KiB: resident in total, and of that the program's own memory (without pages of files, which the kernel can drop)."""
     values = dict(line.split()[:2] for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
     return int(values["Rss:"]), int(values["Anonymous:"])
 

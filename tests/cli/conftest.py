@@ -1,4 +1,4 @@
-"""The commands are tested on files of the same builders as the server is."""
+"""The commands are tested on files from the same builders as the server."""
 
 import subprocess
 import sys
@@ -51,7 +51,7 @@ def ztserve():
 
 @pytest.fixture
 def refused(ztserve):
-    """Runs the program, which must say in one line why it does not do it, and exit with status 2."""
+    """Runs the program, which must give its reason in one line and exit with status 2."""
 
     def run(*arguments, **options):
         result = ztserve(*arguments, **options)

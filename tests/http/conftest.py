@@ -7,7 +7,7 @@ from server_process import ServerProcess
 
 @pytest.fixture(scope="module")
 def share_server():
-    """Like start_server, for servers that live as long as the tests of a file; stopped, and well, at its end."""
+    """Like start_server, for servers that all tests of a file share; at its end they must stop with status 0."""
     servers = []
 
     def start(root, *arguments, **options):

@@ -1,4 +1,4 @@
-"""Builds zTensor files of every version in pure Python, so that the tests decide about every byte of them.
+"""Builds zTensor files of every version in pure Python, so that tests control every byte of them.
 
 `zt01`, `zt10`, `zt1` and `zt2` take a dict of `Object` by name and give `Built`: the file's bytes, which know where
 each component's stored bytes are. `dense` makes the common object. A digest is named by its algorithm and computed here
@@ -63,7 +63,7 @@ class Built(bytes):
     offsets: dict
 
     def flipped(self, name, role="data", at=0):
-        """The same file with one bit of a component turned."""
+        """The same file with one bit of a component flipped."""
         return self.with_bit_flipped(self.offsets[name, role] + at)
 
     def with_bit_flipped(self, position):
@@ -121,7 +121,7 @@ CRC_TABLE = [crc_table_entry(index) for index in range(256)]
 
 
 def digest_text(digest, data):
-    """What stands in the file: the algorithm's result as the real writers spell it, or a given text."""
+    """The digest as written in the file: computed and spelled as by the real writers, or a given text."""
     if digest is None or ":" in digest:
         return digest
     if digest == "sha256":
@@ -220,7 +220,7 @@ def object_1(layout, name, made, with_dtype=True):
 
 
 def zt1(objects, version="1.2.0", attributes=None, fields=None):
-    """A 1.1 or 1.2 file, whichever `version` says."""
+    """A 1.1 or 1.2 file, depending on `version`."""
     layout = Layout(MAGIC_1, ALIGNMENT_1)
     shown = {name: object_1(layout, name, made) for name, made in objects.items()}
     root = without_none({"version": version, "attributes": attributes, "objects": shown})
@@ -234,7 +234,7 @@ def zt1_with_manifest(layout, manifest, stated_length=None):
 
 
 def zt1_of_manifest(manifest, stated_length=None):
-    """A 1.x file without blobs around the bytes of a manifest, right or wrong."""
+    """A 1.x file without blobs, around the bytes of a valid or invalid manifest."""
     return zt1_with_manifest(Layout(MAGIC_1, ALIGNMENT_1), manifest, stated_length)
 
 
@@ -304,7 +304,7 @@ def zt2_data_shard(*blobs):
 
 
 def shard_entry(file, digest="sha256"):
-    """What a table of shards says of a file."""
+    """The entry of a file in a table of shards."""
     return {"size": len(file), "digest": digest_text(digest, file)}
 
 

@@ -1,4 +1,4 @@
-"""The line that every request leaves in the log, also where it was cut, or refused before the server saw it."""
+"""The log line of every request, including requests that were cut off or refused by the HTTP library."""
 
 import json
 import signal
@@ -36,7 +36,7 @@ def start(start_server, tmp_path):
 
 
 def request_line(server, path, status=None):
-    """The line of the one request for a path, once it is there."""
+    """Waits for the line of the only request for a path."""
 
     def look():
         lines = (json.loads(line) for line in server.log_lines if '"request_id"' in line)
@@ -46,7 +46,7 @@ def request_line(server, path, status=None):
 
 
 def begin_download(server, path, requests_before=0):
-    """A download of which some was read, after so many other requests on its connection."""
+    """A download that was read in part, after some other requests on its connection."""
     connection = connect(server, receive_buffer=65536)
     for _ in range(requests_before):
         connection.sendall(f"GET {component_path('m', 's')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -59,7 +59,7 @@ def begin_download(server, path, requests_before=0):
 
 
 def reset(connection):
-    """Closes it at once, as a killed client's system does."""
+    """Resets the connection, as the system of a killed client does."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
     connection.close()
 
@@ -71,7 +71,7 @@ def assert_cut(line, reason, during):
 def assert_download_cut(line, reason, total=len(BIG)):
     assert_cut(line, reason, "answer")
     assert line["status"] == 200 and line["total_bytes"] == total
-    # The server knows what the connection took, and only about how much of it was for the requests before.
+    # The server knows how much the connection took, but only roughly how much of it belonged to earlier requests.
     assert READ - ROUGHLY <= line["bytes"] == line["done_bytes"] < READ + (4 << 20), line
 
 

@@ -1,4 +1,4 @@
-"""Files that come, change and go while the server runs, and downloads that are under way meanwhile."""
+"""Files that are added, changed and removed while the server runs, and downloads in progress at that time."""
 
 import os
 import signal
@@ -21,13 +21,13 @@ from wire import (
     read_until_closed,
 )
 
-# More than the sockets' buffers of both ends hold, so that the server is still at it when the file goes.
+# More than the socket buffers of both ends hold, so that the server is still sending when the file is removed.
 BIG_BYTES = 24 << 20
 BIG = {seed: pattern(BIG_BYTES, seed) for seed in (1, 2)}
 
 
 def publish(path, data):
-    """Puts a file into place at once, as writers should."""
+    """Replaces a file atomically, as writers should."""
     temporary = path.with_name(f".{path.name}.partial")
     temporary.write_bytes(data)
     temporary.rename(path)
@@ -214,7 +214,7 @@ def test_download_of_a_replaced_and_removed_file_gets_the_old_bytes(server, tmp_
 def test_file_cut_under_a_download_ends_the_connection_and_not_the_server(start_server, tmp_path):
     path = tmp_path / "cut.zt"
     (tmp_path / "old.zt").write_bytes(version_of("old"))
-    # The kernel may send up to the cut and say nothing; then it is the idle connection that is ended.
+    # The kernel may send up to the cut without an error; then the connection ends because it is idle.
     server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"})
     publish(path, zt1({"w": dense(BIG[1])}))
     eventually(lambda: get(server, component_path("cut", "w"), Range="bytes=0-0").status == 206)

@@ -1,4 +1,4 @@
-"""Accept-Encoding: manifests that are compressed once, and components that go out compressed as they are stored."""
+"""Accept-Encoding: manifests are compressed once, and components are sent compressed as they are stored."""
 
 import base64
 import gzip

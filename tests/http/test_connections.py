@@ -1,4 +1,4 @@
-"""What a connection costs and when it ends: requests that the HTTP library gives up, clients that go away in the
+"""What a connection costs and when it ends: requests that the HTTP library rejects, clients that leave in the
 middle, and more clients than there may be connections.
 """
 
@@ -24,10 +24,10 @@ from wire import (
 )
 
 BIG = pattern(24 << 20)
-# Far beyond what anything here may take: who waits for a timeout fails.
+# Far longer than anything here may take: a test that waits for a timeout fails.
 PATIENT = {"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "600", "ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "600", "ZTSERVE_DRAIN_S": "600"}
 SOON_S = 15
-# A client waits no longer for its turn when there is room.
+# The longest that a client waits for its turn while there is room.
 TURN_S = 5
 CLIENTS = 100
 
@@ -62,7 +62,7 @@ def assert_stops_soon(server):
 
 @pytest.mark.parametrize("pairs", [100, 1000, 3000])
 def test_header_too_long_for_the_library_leaves_nothing_behind(server, pairs):
-    """Its parts take more of the library's memory than the field does, and it then forgets to tell the end."""
+    """Its parts take more of the library's memory than the field, and the library then does not report the end."""
     cookie = "; ".join(["a=b"] * pairs)
     for target in ("/healthz", "/nowhere"):
         fields = f"Host: x\r\nCookie: {cookie}\r\nConnection: close\r\n"

@@ -11,7 +11,7 @@ from server_process import ServerProcess
 from wire import ask, get
 
 ROUNDS = int(os.environ.get("ZT_CRASH_ROUNDS", "200"))
-# From the first byte of three uploads to the end of the last takes about as long on an idle machine.
+# About the duration of three uploads on an idle machine.
 LONGEST_LIFE_S = 0.12
 
 

@@ -19,7 +19,7 @@ from wire import (
     read_head,
 )
 
-# More than the sockets' buffers of both ends hold, so that the server is still at it when the file goes.
+# More than the socket buffers of both ends hold, so that the server is still sending when the file is removed.
 BIG = 24 << 20
 
 
@@ -41,7 +41,7 @@ def mine(folder, name):
 
 
 def put_sharded(server, name, shard_name="w", data=pattern(1000)):
-    """A model and its data shard, uploaded as the file names say."""
+    """A model and its data shard, uploaded under their file names."""
     shard = zt2_data_shard(data)
     inside = dense_in_shard(shard_name, shard.offsets[0], data, digest="xxh3")
     model = zt2({"w": inside}, fields={"shards": {shard_name: shard_entry(shard)}})

@@ -84,7 +84,7 @@ def test_random_ranges_on_one_connection(server):
 def test_a_computed_digest_is_sent_to_every_client(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(zt1({"large": dense(DATA["large"])}))
     other = start_server(tmp_path, "--verify", "off")
-    # A background run may know it already: then there is nothing to remember.
+    # A background run may have computed it already; then nothing is remembered.
     get(other, path_of("large"), Want_Repr_Digest=WANTED)
     for answer in (get(other, path_of("large")), head(other, path_of("large"))):
         assert answer["Repr-Digest"] == digest(DATA["large"])
@@ -168,7 +168,7 @@ def test_corrupt_component_is_not_hashed(folder, server):
 
 
 def test_client_that_leaves_ends_the_hashing(start_server, tmp_path):
-    """A sparse file of 64 GiB takes minutes to hash; nobody waits for it."""
+    """A sparse file of 64 GiB takes minutes to hash; no other request waits for it."""
     path = tmp_path / "m.zt"
     path.write_bytes(zt1({"w": dense(b"\0" * 4096)}))
     with open(tmp_path / "huge.zt", "wb") as file:
@@ -181,7 +181,7 @@ def test_client_that_leaves_ends_the_hashing(start_server, tmp_path):
         client.sendall(request)
     time.sleep(0.5)
     assert cpu_seconds(other) - idle > 0.2
-    # Meanwhile others are served, and get digests of their own.
+    # In the meantime other clients are served, and get their own digests.
     begin = time.monotonic()
     assert get(other, component_path("m", "w"), Want_Repr_Digest=WANTED)["Repr-Digest"] == digest(b"\0" * 4096)
     assert time.monotonic() - begin < 5

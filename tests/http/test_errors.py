@@ -1,4 +1,4 @@
-"""Errors: one shape for all, names that cannot be, methods that are not, and never a word of the disk."""
+"""Errors: one shape for all, invalid names, unknown methods, and no paths of the disk in any message."""
 
 import re
 
@@ -36,7 +36,7 @@ def allowed(answer):
 def test_options_is_204_with_allow(server, path):
     answer = ask(server, "OPTIONS", path)
     assert (answer.status, answer.body) == (204, b"")
-    # Later routes add methods to a resource; those of today must be there.
+    # Later routes may add methods to a resource; today's must be there.
     assert allowed(answer) >= ALLOWED[path]
 
 

@@ -1,5 +1,5 @@
 """GET …/export: byte for byte the file that `ztserve convert` makes, from any byte on; shards as NumPy splits them; and
-what cannot be had is refused by name before the first byte."""
+refusals name the object, before the first byte."""
 
 import io
 import json
@@ -126,7 +126,7 @@ def export(server, model, kind, **options):
 
 
 def converted(path, kind, folder):
-    """What convert makes of a file; None where it refuses."""
+    """The file that convert makes; None if it refuses."""
     out = folder / f"made.{kind}"
     result = subprocess.run([PROGRAM, "convert", path, out, "--to", kind], capture_output=True)
     return out.read_bytes() if result.returncode == 0 else None
@@ -438,7 +438,7 @@ def test_corrupt_components_are_never_exported(start_server, tmp_path, kind, enc
 @pytest.mark.parametrize("digest", ["sha256", None])
 def test_a_stream_that_does_not_decode_is_reported_before_the_first_byte(start_server, tmp_path, digest):
     broken = dense_encoded(BIG, zstd_frame(BIG)[:-5], "zstd", digest=digest)
-    # More than workers read ahead of the header at most.
+    # More than workers read before the header is sent.
     (tmp_path / "m.zt").write_bytes(zt1({"a": dense(bytes(80 << 20), digest=None), "b": broken}))
     server = start_server()
     for kind in FORMATS:
@@ -479,7 +479,7 @@ def test_many_at_once_share_one_plan_and_get_equal_bytes(start_server, tmp_path)
 
 
 def bytes_read_by(server):
-    """All that the process has read, from whatever cache."""
+    """Bytes that the process has read, including those from caches."""
     with open(f"/proc/{server.process.pid}/io", encoding="ascii") as fields:
         return int(next(line for line in fields if line.startswith("rchar:")).split()[1])
 
@@ -488,7 +488,7 @@ def bytes_read_by(server):
 def test_another_question_reads_nothing_again_for_its_digests(start_server, tmp_path, kind):
     large = b"".join([BIG] * 100)
     (tmp_path / "m.zt").write_bytes(zt1({"plain": dense(large, digest=None), "z": zstd_dense(large[::-1], digest=None)}))
-    # Nothing is read in the background, nor decoded again because it was not kept.
+    # Nothing is read in the background, and nothing is decoded again because it was not kept.
     server = start_server(environment={"ZTSERVE_LIMITS_DIGEST_PIECE_BYTES": "0"})
     wanted = export(server, "m", kind).body
     before = bytes_read_by(server)
@@ -518,8 +518,8 @@ def cpu_seconds(server):
 
 @pytest.mark.parametrize("reset,soon_s", [(True, 2), (False, 7)], ids=["reset", "closed"])
 def test_clients_that_leave_end_the_hashing_and_others_are_served_meanwhile(start_server, tmp_path, reset, soon_s):
-    """Sparse files of 64 GiB take minutes to hash; nobody waits for it. One that closed its socket looks for a while as
-    if it did."""
+    """Sparse files of 64 GiB take minutes to hash; no other request waits. A client that closed its socket looks
+    for a while as if it waited."""
     header = b'{"w":{"dtype":"U8","shape":[68719476736],"data_offsets":[0,68719476736]}}'
     header += b" " * (-len(header) % 8)
     (tmp_path / "m.zt").write_bytes(zt1({"w": zstd_dense(BIG)}))

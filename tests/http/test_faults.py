@@ -12,7 +12,7 @@ from server_process import PROGRAM, ServerProcess
 from wire import ask, get
 
 FAULTS = Path(os.environ.get("ZT_BUILD_DIR", PROGRAM.parent)) / "libzt_faults.so"
-# How often a kind of call may be made in one upload; when there is no such call any more the loop ends earlier.
+# The most calls of one kind in an upload; the loop ends earlier if no such call is left.
 CALLS_MAX = 40
 ERRORS = {
     "write": errno.ENOSPC,
@@ -41,7 +41,7 @@ def drop_unfinished(server):
 
 
 def run_with_fault(kind, fault, root, mark):
-    """Whether the fault was met. Whatever it did, the outcome must be all or nothing."""
+    """Returns whether the fault occurred. In any case the outcome must be all or nothing."""
     server = start(root, fault, mark)
     upload = kind("m", random.Random(7))
     upload.start(server)
@@ -60,7 +60,7 @@ def run_with_fault(kind, fault, root, mark):
 
 
 def check_after(root, upload, fault):
-    """Started again on a disk that works."""
+    """Starts the server again, on a disk that works."""
     server = start(root)
     status = get(server, "/v1/models/m").status
     assert status == (200 if upload.is_published else 404), f"{fault}, after a restart"

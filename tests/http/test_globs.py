@@ -1,4 +1,4 @@
-"""Globs made to be expensive: they cost a worker's moment, and nobody else waits."""
+"""Globs made to be expensive: they cost a worker a moment, and no other request waits."""
 
 import json
 import struct
@@ -18,7 +18,7 @@ TANGLED = "&".join(
     "match=*" + "".join(f"[!{chr(0x800 + 40 * n + 2 * i)}-\uffff]?{chr(0x4E00 + 40 * n + 2 * i)}*" for i in range(8)) + "b"
     for n in range(28)
 )  # fmt: skip
-# What is asked for meanwhile.
+# Requested in the meantime.
 SOON_S = 10
 
 
@@ -38,7 +38,7 @@ def quoted(query):
 
 
 def test_hostile_globs_are_answered_while_others_are(server):
-    """Four at once are more than there are workers on small machines."""
+    """Four at once are more than a small machine has workers."""
     answers = []
     paths = [f"{model_path('many')}?{HOSTILE}"] * 3 + [f"{model_path('many')}/export?format=zt&{HOSTILE}"]
     askers = [threading.Thread(target=lambda path=path: answers.append(get(server, path))) for path in paths]

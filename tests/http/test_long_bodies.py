@@ -1,4 +1,4 @@
-"""Bodies of more than a MiB, which the server reads in another way than short ones: the same answers, byte for byte the
+"""Bodies of more than a MiB, which the server reads differently from short ones: the same answers, byte for byte the
 same files, and the connection ends after the answer."""
 
 import concurrent.futures
@@ -18,9 +18,9 @@ from writers import begin, content, repr_digest
 MIB = 1 << 20
 DATA = pattern(5 * MIB + 77)
 FILE = bytes(zt1({"w": dense(DATA)}))
-# At the highest level a compressor, which finds matches everywhere, takes about a second for each MiB.
+# At the highest level, the compressor finds matches everywhere in this and takes about a second per MiB.
 TANGLE = random.Random(1).randbytes(8 * MIB).translate(bytes(i & 1 for i in range(256)))
-# More than are read that way at a time, on all loops together.
+# More bodies than are read that way at a time, on all loops together.
 CROWD = 80
 
 

@@ -1,4 +1,4 @@
-"""A folder with everything in it: extensions give names and precedence, contents give formats."""
+"""A folder with every kind of file: extensions decide names and precedence, contents decide formats."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from containers import dense, zt1, zt2
 from neighbours import gguf, mag, npy, npz, safetensors
 from wire import assert_problem, component_path, eventually, get, manifest, model_path
 
-# In the order of precedence; each holds its own bytes, so that it is seen which one is served.
+# In order of precedence; each holds different bytes, which show which one is served.
 EXTENSIONS = ("zt", "safetensors", "gguf", "mag", "npz", "npy")
 DATA = {extension: bytes([0, 1] * (10 + rank)) for rank, extension in enumerate(EXTENSIONS)}
 FILES = {
@@ -20,7 +20,7 @@ FILES = {
 
 
 def served(server, model):
-    """The format that is served, after the bytes were found to be its."""
+    """The format that is served; the served bytes must be of that file."""
     extension = manifest(server, model)["source"]["format"]
     name = "data" if extension == "npy" else "w"
     assert get(server, component_path(model, name)).body == DATA[extension]
@@ -61,7 +61,7 @@ def test_a_better_extension_that_comes_later_takes_over(start_server, tmp_path):
     for extension in reversed(EXTENSIONS):
         (tmp_path / ".partial").write_bytes(FILES[extension])
         (tmp_path / ".partial").rename(tmp_path / f"m.{extension}")
-        # The format first: between two requests the next file may take over.
+        # The format first: between two requests the next file may take precedence.
         eventually(lambda wanted=extension: format_of(server, "m") == wanted)
         assert served(server, "m") == extension
 

@@ -1,5 +1,5 @@
-"""Several ranges in one request: random Range fields on kept connections, beside a reading of RFC 9110 section 14 in
-Python, and multipart/byteranges taken apart byte by byte."""
+"""Several ranges in one request: random Range fields on kept connections, compared with an implementation of RFC 9110
+section 14 in Python, and multipart/byteranges parsed byte by byte."""
 
 import base64
 import hashlib
@@ -38,7 +38,7 @@ def resolve(spec, size):
 
 
 def merge(ranges):
-    """Those that overlap or meet as one, in the place of the first of them."""
+    """Ranges with overlapping and adjacent ones joined, at the position of the first."""
     groups = []
     for index, (first, end) in sorted(enumerate(ranges), key=lambda item: item[1]):
         if groups and first <= groups[-1][2]:
@@ -50,7 +50,7 @@ def merge(ranges):
 
 
 def oracle(field, size):
-    """What is to be sent: None for the whole, [] for 416, else ranges."""
+    """The ranges to send; None for the whole, [] for 416."""
     if not field.lower().startswith("bytes="):
         return None
     texts = [text for text in (part.strip(" \t") for part in field[6:].split(",")) if text]
@@ -65,7 +65,7 @@ def oracle(field, size):
 
 
 def take_parts(answer):
-    """(Content-Range, fields, bytes) of each part; every byte of the framing is looked at."""
+    """(Content-Range, fields, bytes) of each part; every byte of the framing is checked."""
     kind, boundary = re.fullmatch(r"(multipart/byteranges); boundary=([0-9A-Za-z]{1,70})", answer["Content-Type"]).groups()
     delimiter = f"--{boundary}".encode()
     assert answer.body.startswith(delimiter + b"\r\n"), answer
@@ -136,7 +136,7 @@ def random_spec(chance, size):
 def random_field(chance, size):
     count = chance.choice([1, 1, 2, 2, 2, 3, 4, 7, 20, 63, 64, 65, 100])
     specs = [random_spec(chance, size) for _ in range(count)]
-    # A malformed one among many would make nearly all long lists malformed.
+    # One malformed range per list, or nearly all long lists would be malformed.
     if chance.randrange(3):
         specs = [spec for spec in specs if SPEC.match(spec)] or ["0-0"]
     unit = chance.choice(["bytes="] * 20 + ["BYTES=", "Bytes=", "bytes =", "items=", "bytes", "=", "bytes=,, ,"])

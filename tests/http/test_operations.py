@@ -26,7 +26,7 @@ from wire import (
 )
 
 BIG = pattern(24 << 20)
-# What a start that fails may take; a server that starts all the same would run on.
+# Time limit of a start that must fail; a server that started anyway would keep running.
 RUN_TIMEOUT_S = 60
 
 

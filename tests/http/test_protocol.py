@@ -14,7 +14,7 @@ from wire import TIMEOUT_S, component_path, connect, get, head, read_exactly, re
 
 CLOSE = b"Connection: close\r\n"
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
-# What stands in the body of a smuggled request's answer and nowhere else.
+# Occurs in the answer to a smuggled request and nowhere else.
 VERSION = b'"version"'
 
 
@@ -155,7 +155,7 @@ def test_ambiguous_framing_is_refused_and_closed(server, writable, case, method)
 
 @pytest.mark.parametrize("method", TARGETS)
 def test_blank_behind_the_coding_hides_no_request(server, writable, method):
-    """It is no part of the value. libmicrohttpd 0.9.75 leaves it there, and the server refuses; 1.0 drops it."""
+    """It is not part of the value. libmicrohttpd 0.9.75 leaves it there, and the server refuses; 1.0 drops it."""
     head = request(method, TARGETS[method], "Transfer-Encoding: chunked ")
     for target_server in (server, writable) if method == "PUT" else (server,):
         received = talk(target_server, head + b"0\r\n\r\n" + SMUGGLED)
@@ -229,7 +229,7 @@ def test_other_protocols_are_refused(server, line):
 
 @pytest.mark.parametrize("trailer", ["", ": x\r\n", "X-Nul: a\x00b\r\n", "X: y\n", "\x00\r\n", "X: y\r\n\r\n"])
 def test_nothing_behind_a_chunked_body_is_obeyed(server, writable, trailer):
-    """A trailer with an empty name ends the trailers for the library, and none of it can be seen."""
+    """The library ends the trailers at one with an empty name, and does not report it."""
     for target_server, method, target in ((writable, "PUT", "/v1/models/x"), (server, "GET", "/healthz")):
         head = request(method, target, "Transfer-Encoding: chunked")
         received = talk(target_server, head + b"1\r\nx\r\n0\r\n" + trailer.encode() + SMUGGLED)

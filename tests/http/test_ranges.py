@@ -1,4 +1,4 @@
-"""Range and If-Range on a component, compared with a small reading of RFC 9110 section 14."""
+"""Range and If-Range on a component, compared with a small implementation of RFC 9110 section 14."""
 
 import email.utils
 import os
@@ -27,7 +27,7 @@ def ranged(server, name, value, **fields):
 
 
 def oracle(text, size):
-    """(first, last) of a well-formed single range, or None where it cannot be satisfied."""
+    """(first, last) of a well-formed single range, or None if it cannot be satisfied."""
     first, last = SINGLE.match(text).groups()
     if first == "":
         wanted = min(int(last), size)

@@ -1,4 +1,4 @@
-"""A writable server on a folder that the system does not let it write to: 403, with the reason, and it goes on."""
+"""A writable server on a folder to which it may not write: 403 with the reason, and the server keeps running."""
 
 import base64
 import os
@@ -16,7 +16,7 @@ def lock(folder):
     if os.geteuid() != 0:
         folder.chmod(0o555)
         return True
-    # Root is kept off by nothing less.
+    # Only this stops root.
     return bool(shutil.which("chattr")) and subprocess.run(["chattr", "+i", folder], capture_output=True).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""zTensor 2 models over several files: where shards are found, what is said while one is missing, and that what is
+"""zTensor 2 models over several files: where shards are found, the error while one is missing, and that what is
 served is always of one version of all of them."""
 
 import os
@@ -37,7 +37,7 @@ from wire import (
 
 DATA = pattern(100_000, seed=21)
 OWN = pattern(5_000, seed=22)
-# More than the sockets' buffers of both ends hold, so that the server is still at it when the file goes.
+# More than the socket buffers of both ends hold, so that the server is still sending when the file is removed.
 BIG_BYTES = 24 << 20
 
 
@@ -54,7 +54,7 @@ def pair(data=DATA, **options):
 
 
 def publish(path, data):
-    """Puts a file into place at once, as writers should."""
+    """Replaces a file atomically, as writers should."""
     temporary = path.with_name(f".{path.name}.partial")
     temporary.write_bytes(data)
     temporary.rename(path)
@@ -180,7 +180,7 @@ def test_shard_with_a_manifest_is_a_model_too(start_server, tmp_path):
 
 
 def test_tables_of_shards_in_shards_are_not_followed(start_server, tmp_path):
-    """A file with shards of its own that are not there is a container all the same."""
+    """A file whose own shards are missing is still a container."""
     whole = zt2({"w": dense(DATA), "x": dense_in_shard("gone", 4096, b"1")}, fields={
         "shards": {"gone": {"size": 5000, "digest": "xxh3:0000000000000000"}},
     })  # fmt: skip
@@ -247,7 +247,7 @@ def test_files_may_be_put_in_any_order(writable, order):
     shard, model = pair()
     files = {"m": model, "m-w": shard}
     assert [put(writable, name, files[name]).status for name in order] == [201, 201]
-    # At once: what was put is taken into account before the answer.
+    # At once: an upload takes effect before its answer.
     assert content(writable, "m") == DATA
 
 
@@ -433,7 +433,7 @@ def test_replaced_shard_is_served_under_a_new_tag(start_server, tmp_path):
     server = serve(start_server, tmp_path, m=model, m__w=shard)
     before = get(server, component_path("m", "in"))
     tag = get(server, model_path("m"))["ETag"]
-    # The same bytes: the model is right as before, but the file is another one.
+    # The same bytes in another file: the model is as valid as before.
     publish(tmp_path / "m-w.zt", shard)
     eventually(lambda: get(server, model_path("m"))["ETag"] != tag)
     after = get(server, component_path("m", "in"))

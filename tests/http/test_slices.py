@@ -25,7 +25,7 @@ from containers import (
 )
 from wire import assert_problem, component_path, get, head
 
-# Type as the file has it, storage, and what NumPy calls it.
+# Type in the file, storage type, and NumPy's name.
 TYPES = {
     "f64": ("f64", "<f8"), "f32": ("f32", "<f4"), "f16": ("f16", "<f2"), "bf16": ("bf16", "<u2"),
     "i64": ("i64", "<i8"), "i32": ("i32", "<i4"), "i16": ("i16", "<i2"), "i8": ("i8", "|i1"),
@@ -493,7 +493,7 @@ def test_head_equals_get(server, model, query):
 
 
 def test_verified_seekable_components_are_read_by_frames(folder, share_server, server):
-    """The same before and after verification, and when nobody verifies."""
+    """The same before and after verification, and without verification."""
     array = ARRAYS["large"][1]
     unverified = share_server(folder, "--verify", "off")
     for other in (unverified, server):

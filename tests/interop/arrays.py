@@ -11,7 +11,7 @@ import numpy as np
 
 
 def dense_arrays():
-    """One array for each type numpy and the clients share, and the shapes that go wrong most easily."""
+    """One array for each type that numpy and the clients share, and the shapes that are most error-prone."""
     random = np.random.default_rng(20)
     arrays = {
         "weights.f64": random.standard_normal((5, 7)),
@@ -32,7 +32,7 @@ def dense_arrays():
 
 
 def compressible_arrays():
-    """Arrays that zstd makes much smaller, so that stored and decoded bytes cannot be taken for each other."""
+    """Arrays that zstd makes much smaller, so that stored and decoded bytes cannot be confused."""
     return {
         "zeros.f32": np.zeros((300, 70), dtype=np.float32),
         "steps.i64": np.repeat(np.arange(50, dtype=np.int64), 200),
@@ -54,7 +54,7 @@ def coo_matrix():
     return values, coords, (3, 5)
 
 
-# What a numpy dtype is called in the manifest, where its type is not a dtype's own name: dtype and type.
+# dtype and type in the manifest, for numpy dtypes whose name is not both.
 TYPES = {
     "bool": ("bool", "bool"),
     "complex64": ("f32", "complex64"),
@@ -75,7 +75,7 @@ def types_of(array):
 
 
 def little_endian(array):
-    """The bytes a server must answer: row-major and little-endian, whatever the array in memory is."""
+    """The bytes that a server must return: row-major and little-endian, however the array is in memory."""
     return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
 
 
@@ -94,11 +94,11 @@ class Expectation:
         self.add(name, array.shape if shape is None else shape, {"data": array})
 
     def dense_contiguous(self, name, array):
-        """As the clients before 2 write it: they make arrays contiguous by numpy, which turns a scalar into shape [1]."""
+        """As the clients before 2 write it: numpy makes the array contiguous, which turns a scalar into shape [1]."""
         self.dense(name, array, np.ascontiguousarray(array).shape)
 
     def typed(self, name, array):
-        """A dense tensor whose types the manifest must tell; its bytes are those of the little-endian array."""
+        """A dense tensor whose types the manifest must show; its bytes are those of the little-endian array."""
         self.add(name, array.shape, {"data": np.frombuffer(little_endian(array), np.uint8)})
         self.objects[name]["types"] = {"data": types_of(array)}
         self.objects[name]["format"] = "dense"

@@ -7,7 +7,7 @@ import time
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
 START_TIMEOUT_S = 10
-# Answers are looked at again after this long.
+# Cached answers are revalidated after this time.
 FRESH_S = 1
 
 CONFIGURATION = """
@@ -26,7 +26,7 @@ http {{
       proxy_set_header Connection "";
       proxy_cache models;
       proxy_cache_revalidate on;
-      # The server wants every use asked for; the operator of this proxy bears answers a second old.
+      # The server asks for revalidation on every use; this proxy accepts answers that are a second old.
       proxy_ignore_headers Cache-Control;
       proxy_cache_valid 200 {fresh_s}s;
       add_header X-Cache $upstream_cache_status always;

@@ -10,7 +10,7 @@ import ztensor
 
 
 def dense_for_client():
-    """numpy arrays as this client takes them: it knows no ml_dtypes, so bfloat16 goes without."""
+    """numpy arrays for this client, which does not know ml_dtypes and so gets no bfloat16."""
     return {name: array for name, array in arrays.dense_arrays().items() if array.dtype != ml_dtypes.bfloat16}
 
 
@@ -24,7 +24,7 @@ def write_file(path, tensors, **options):
 
 
 def write_appended(path):
-    """A file that got a second manifest in place of its first."""
+    """A file whose first manifest was replaced by a second."""
     expectation = arrays.Expectation(path)
     tensors = dense_for_client()
     names = list(tensors)

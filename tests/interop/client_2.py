@@ -15,7 +15,7 @@ DTYPES = {
 
 
 def type_of(array):
-    """dtype and logical type: booleans are bytes that are called bool."""
+    """dtype and logical type; booleans are bytes with the logical type bool."""
     return ("u8", "bool") if array.dtype == np.bool_ else (DTYPES[array.dtype.name], None)
 
 

@@ -7,7 +7,7 @@ import client
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, quants
 
-# q8_1 is left out: the package states 40 bytes a block for it, ggml itself has 36.
+# q8_1 is left out: the package states 40 bytes per block, ggml itself 36.
 TYPES = [kind for kind in GGMLQuantizationType if kind.name != "Q8_1"]
 PLAIN = ("F32", "F16", "I8", "I16", "I32", "I64", "F64", "BF16")
 
@@ -26,7 +26,7 @@ def plain_arrays():
 
 
 def quantized(kind):
-    """Blocks as the package's quantizer makes them; where it has none, any bytes, since blocks are not looked into."""
+    """Blocks from the package's quantizer; any bytes where it has none, since blocks are not inspected."""
     elements, size = GGML_QUANT_SIZES[kind]
     random = np.random.default_rng(24)
     try:
@@ -50,7 +50,7 @@ def write_plain(path, alignment):
 
 
 def write_types(path):
-    """One tensor of every type there is, but the plain ones that numpy writes itself."""
+    """One tensor of every type except the plain ones that numpy writes itself."""
     writer = GGUFWriter(path, "test")
     expectation = arrays.Expectation(path)
     for kind in TYPES:
@@ -72,7 +72,7 @@ def write_types(path):
 
 
 def write_values(path):
-    """Keys of every type, and arrays of every type, arrays in arrays too."""
+    """Keys of every type, and arrays of every type, nested ones too."""
     writer = GGUFWriter(path, "values")
     shown = {"general.architecture": "values"}
     scalars = {

@@ -1,4 +1,4 @@
-"""Reads over HTTP with the clients that people have: fsspec's file system, and huggingface_hub's look at a header.
+"""Reads over HTTP with common clients: fsspec's file system, and huggingface_hub's reading of a header.
 
 Prints one line of JSON: what the client made of the URL.
 """
@@ -14,7 +14,7 @@ from huggingface_hub import file_download
 
 
 def look_with_fsspec(url):
-    """Blocks in no order, the end before the beginning, several at once, and the whole."""
+    """Blocks in random order, the end before the beginning, several at once, and the whole."""
     system = fsspec.filesystem("http")
     info = system.info(url)
     size = info["size"]
@@ -34,7 +34,7 @@ def look_with_fsspec(url):
 
 
 def look_with_hub(url):
-    """The hub's own function, led to this URL: it fetches a head by range and reads the rest of it if need be."""
+    """The hub's own function, pointed at this URL: it fetches the start of a header by range, and the rest if necessary."""
     with mock.patch.object(file_download, "hf_hub_url", return_value=url):
         metadata = huggingface_hub.HfApi().parse_safetensors_file_metadata("any/model", "model.safetensors")
     return {

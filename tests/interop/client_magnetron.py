@@ -40,13 +40,13 @@ def tensors():
 def own_dtype(array):
     import magnetron
 
-    # 0.1.2 has them in the package itself.
+    # In 0.1.2 they are in the package itself.
     names = getattr(magnetron, "dtype", magnetron)
     return getattr(names, "boolean" if array.dtype == np.bool_ else array.dtype.name)
 
 
 def own_tensor(array):
-    """A tensor of the package with these bytes in it; no release takes an array."""
+    """A tensor of the package with these bytes; no release accepts an array."""
     from magnetron import Tensor
 
     tensor = Tensor.empty(*array.shape, dtype=own_dtype(array))

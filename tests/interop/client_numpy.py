@@ -10,7 +10,7 @@ KINDS = ("f8", "f4", "f2", "i8", "i4", "i2", "u8", "u4", "u2", "c8", "c16")
 
 
 def all_arrays():
-    """Every type that numpy shares with tensors, in both byte orders and both element orders, and the odd shapes."""
+    """Every type that numpy shares with tensors, in both byte orders and both element orders, and unusual shapes."""
     random = np.random.default_rng(22)
     made = {}
     for kind in KINDS:

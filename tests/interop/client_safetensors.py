@@ -27,7 +27,7 @@ def write_file(path, tensors, metadata):
 
 
 def every_type():
-    """All real numbers that numpy and ml_dtypes can say, as any bytes: values mean nothing to a container."""
+    """All real types of numpy and ml_dtypes, with random bytes: values mean nothing to a container."""
     random = np.random.default_rng(21)
     kinds = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
     kinds += [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8]
@@ -53,7 +53,7 @@ def shapes():
 
 
 def write_packed(path):
-    """Four bits an element, which numpy has no type for: two in a byte, the shape counts elements."""
+    """Four bits per element, for which numpy has no type: two in a byte; the shape counts elements."""
     packed = np.arange(24, dtype=np.uint8).reshape(3, 8)
     spec = TensorSpec(dtype="float4_e2m1fn_x2", shape=packed.shape, data_ptr=packed.ctypes.data, data_len=packed.nbytes)
     serialize_file({"packed": spec}, path)

@@ -16,10 +16,10 @@ CHECKS = (
     "response_headers_conformance",
 )
 
-# A piece of a resumable upload is bytes like any others.
+# The pieces of a resumable upload are arbitrary bytes.
 serializer.alias("application/offset+octet-stream", "application/octet-stream")
 
-# It keeps notes in the current folder.
+# It writes files to the current folder.
 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
     os.chdir(folder)
     schemathesis(

@@ -88,7 +88,7 @@ def run_client(name, *arguments, script=None):
 
 
 def write_with(name, folder):
-    """What a release writes: the files' paths, each with the objects that were put into it."""
+    """Files that a release writes: each path with its objects."""
     run_client(name, "write", folder)
     suffix = ".expected.json"
     files = sorted(Path(str(path).removesuffix(suffix)) for path in folder.glob(f"*{suffix}"))
@@ -97,5 +97,5 @@ def write_with(name, folder):
 
 
 def read_with(name, path):
-    """What a release reads back: SHA-256 of each tensor, by its name."""
+    """The SHA-256 of each tensor that a release reads, by name."""
     return json.loads(run_client(name, "read", path))

@@ -1,4 +1,4 @@
-"""What convert makes, the real packages read equal; and where they write one form only, it is the same bytes."""
+"""The real packages read converted files as equal; where a package has a single form, convert writes the same bytes."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import pytest
 from environments import python_of, read_with, run_client, write_with
 from server_process import PROGRAM
 
-# Whose files are converted, but for one that has names of no bytes, which only safetensors can have.
+# The packages whose files are converted, except for one file with empty names, which only safetensors allows.
 PACKAGES = ("1.2.3", "2.1.2", "safetensors")
 NOT_CONVERTED = {"nameless"}
 
@@ -46,7 +46,7 @@ def test_ztensor_1_2_reads_converted_files(written, tmp_path, compression):
         if set(digests(expected)) != set(expected) or path.stem in ("packed", "complex"):
             continue  # its client reads dense tensors only, and takes none for smaller or larger than their dtype
         read = read_with("1.2.3", made)
-        # It has no bfloat16 in numpy: such a tensor is read as numbers of the same bits, or not at all.
+        # There is no bfloat16 in numpy: such a tensor is read as integers of the same bits, or not at all.
         wanted = digests(expected)
         assert {name: digest for name, digest in read.items() if "bf16" not in name} == {
             name: digest for name, digest in wanted.items() if "bf16" not in name
@@ -88,7 +88,7 @@ def test_safetensors_through_ztensor_is_the_same_file(tmp_path):
     for target in ("zt", "zt2"):
         through = convert(source, tmp_path / f"{target}.zt", "--to", target)
         back = convert(through, tmp_path / f"{target}.safetensors")
-        # The package writes metadata in no order: its first line is compared as it means.
+        # The package writes metadata in random order, so its first line is compared by meaning.
         assert_same_safetensors(source.read_bytes(), back.read_bytes())
 
 

@@ -1,4 +1,4 @@
-"""Clients that people have, unchanged: curl, numpy, safetensors, fsspec, huggingface_hub, aria2, and nginx as a cache."""
+"""Common clients, unchanged: curl, numpy, safetensors, fsspec, huggingface_hub, aria2, and nginx as a cache."""
 
 import hashlib
 import io

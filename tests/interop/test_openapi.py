@@ -1,4 +1,4 @@
-"""The description of the interface is true: whatever schemathesis asks for by it is answered as it says."""
+"""The description of the interface is true: requests that schemathesis derives from it get the answers it describes."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 import containers  # noqa: E402
 
 RAW = containers.pattern(64, seed=3)
-# The description's own examples are of this model.
+# The examples in the description use this model.
 MODELS = {
     "example.zt": lambda: containers.zt1(
         {
@@ -25,7 +25,7 @@ MODELS = {
     "sub/v2.zt": lambda: containers.zt2({"layer1.weight": containers.dense(RAW, "f32", [4, 4], digest="xxh3")}),
     "broken.zt": lambda: b"nonsense" * 20,
 }
-# Values that lead to something, for a run that looks at what is there.
+# Values that exist, for a run that reads existing models.
 VALUES = {
     "Model": ["example", "sub/v2", "broken", "other"],
     "Object": ["layer1.weight", "layer2.weight", "other"],

@@ -18,7 +18,7 @@ from environments import is_available, read_with, write_with
 from server_process import PROGRAM
 
 VERIFICATION_TIMEOUT_S = 60
-# What the manifest must tell of the files of each release; numpy's have their extension's format.
+# Format and version in the manifest, by release; numpy's files have the format of their extension.
 SOURCES = {
     "0.1.4": ("zt", "0.1.0"),
     "1.0.1": ("zt", "1.0"),
@@ -65,7 +65,7 @@ def component_url(server, model, name, role):
 
 
 def without_links(manifest):
-    """What the manifest says of the file's content, wherever it is shown."""
+    """The part of a manifest that depends on the content alone."""
     for shown in manifest["objects"].values():
         for component in shown["components"].values():
             component.pop("href", None)
@@ -111,7 +111,7 @@ def test_every_component_is_served_byte_exact(written, server):
                 url = component_url(server, path.stem, name, role)
                 answer = requests.get(url)
                 if name == "":
-                    # safetensors allows that; no URL does.
+                    # safetensors allows an empty name, a URL does not.
                     assert answer.status_code == 400
                     continue
                 assert answer.status_code == 200, answer.text

@@ -1,4 +1,4 @@
-"""Models over several files, and files of several generations: the reference package and the server find the same in
+"""Models over several files, and files of several generations: the reference package and the server read the same from
 them. The package has no way to write shards, so those are made by the tests' own builder."""
 
 import hashlib

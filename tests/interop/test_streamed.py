@@ -1,4 +1,4 @@
-"""What the streaming writer publishes is read back by the real packages."""
+"""The real packages read models that the streaming writer published."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Clients that people have, unchanged, sending: curl from a file and from a pipe, requests from a file and a generator."""
+"""Common clients, unchanged, sending: curl from a file and from a pipe, requests from a file and a generator."""
 
 import hashlib
 import subprocess
@@ -11,7 +11,7 @@ import requests
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 import containers  # noqa: E402
 
-# More than the pieces that are read past the HTTP library, and than one window of any kind.
+# More than is read without the HTTP library, and more than any window.
 LARGE = 5_000_000
 
 
@@ -80,7 +80,7 @@ def test_requests_streams_a_generator(server, sent):
 
 
 def test_one_session_of_requests_goes_on_after_uploads(server, sent):
-    """Some uploads end their connection; a session opens another without a word."""
+    """Some uploads end their connection; a session silently opens another."""
     with requests.Session() as session:
         for number in range(4):
             assert session.put(f"{server.url}/v1/models/m{number}", data=sent.read_bytes()).status_code == 201
