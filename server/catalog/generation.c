@@ -140,7 +140,8 @@ void generation_release(void *thing)
     }
     free(generation->states);
     zt_model_free(generation->model);
-    shard_files_free(&generation->shards);
+    if (generation->shards.items != NULL)
+        shard_files_free(&generation->shards);
     zt_source_close(generation->source);
     free(generation->path);
     free(generation);
@@ -182,7 +183,7 @@ static bool all_files_are(const struct generation *generation, identity_comparis
     if (generation->source != NULL && store_identity_of(generation->source, &now) &&
         !equal(&now, &generation->identity))
         return false;
-    return shard_files_are_same(&generation->shards, equal);
+    return generation->shards.count == 0 || shard_files_are_same(&generation->shards, equal);
 }
 
 bool generation_is_same(const struct generation *generation)

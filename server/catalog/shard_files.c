@@ -179,8 +179,9 @@ static enum zt_status prepare(struct shard_files *files, const char *model_path,
                        "%" PRIu32 " shards are more than the %d that are served",
                        model->shard_count, SHARDS_MAX);
     files->items = calloc(model->shard_count, sizeof(*files->items));
-    files->sources = calloc(model->shard_count, sizeof(struct zt_source *));
-    if (files->items == NULL || files->sources == NULL)
+    if (files->items != NULL)
+        files->sources = calloc(model->shard_count, sizeof(struct zt_source *));
+    if (files->sources == NULL)
         return no_memory(error);
     files->count = model->shard_count;
     for (uint32_t i = 0; i < files->count; i++) {

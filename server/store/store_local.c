@@ -234,6 +234,28 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
     return ZT_OK;
 }
 
+/* File systems know times that do not fit into 64 bits of nanoseconds. */
+static int64_t nanoseconds(const struct timespec *time)
+{
+    int64_t all;
+
+    if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &all) ||
+        __builtin_add_overflow(all, (int64_t)time->tv_nsec, &all))
+        return time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return all;
+}
+
+struct file_identity store_identity_from(const struct stat *facts)
+{
+    return (struct file_identity){
+        .device = facts->st_dev,
+        .inode = facts->st_ino,
+        .size_bytes = (uint64_t)facts->st_size,
+        .modified_ns = nanoseconds(&facts->st_mtim),
+        .changed_ns = nanoseconds(&facts->st_ctim),
+    };
+}
+
 bool store_identity_equal(const struct file_identity *a, const struct file_identity *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&

@@ -204,28 +204,6 @@ void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]
     snprintf(out_name, STORE_HIDDEN_NAME_SIZE, "%s%016" PRIx64, prefix, random);
 }
 
-/* File systems know times that do not fit into 64 bits of nanoseconds. */
-static int64_t nanoseconds(const struct timespec *time)
-{
-    int64_t all;
-
-    if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &all) ||
-        __builtin_add_overflow(all, (int64_t)time->tv_nsec, &all))
-        return time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
-    return all;
-}
-
-struct file_identity store_identity_from(const struct stat *facts)
-{
-    return (struct file_identity){
-        .device = facts->st_dev,
-        .inode = facts->st_ino,
-        .size_bytes = (uint64_t)facts->st_size,
-        .modified_ns = nanoseconds(&facts->st_mtim),
-        .changed_ns = nanoseconds(&facts->st_ctim),
-    };
-}
-
 enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char *what)
 {
     bool full = os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG;

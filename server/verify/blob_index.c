@@ -181,7 +181,7 @@ static void compact(struct blob_index *index)
 /* Only generations with a table of digests have a place. */
 static bool is_indexed(const struct blob_index *index, const struct generation *generation)
 {
-    return atomic_load(&index->begun) && generation->model != NULL &&
+    return blob_index_is_begun(index) && generation->model != NULL &&
            digest_table_of(generation) != NULL;
 }
 

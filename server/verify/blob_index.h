@@ -60,6 +60,12 @@ struct blob_index {
 void blob_index_init(struct blob_index *index);
 void blob_index_clear(struct blob_index *index);
 
+/* Whether the index follows the catalog: it does from the first question on. */
+static inline bool blob_index_is_begun(const struct blob_index *index)
+{
+    return atomic_load(&index->begun);
+}
+
 /* Without effect before the first question. A generation is borrowed until it is removed, which must
  * happen before its last reference goes; a retired one is not added. When memory is out components
  * are missing. */

@@ -129,7 +129,8 @@ void digest_finder_note(struct verifier *verifier, struct generation *generation
     (void)list_add(&digest_table_of(generation)->unsaved, component);
     pthread_mutex_unlock(&verifier->finders.lock);
     verifier_mark_dirty(verifier, generation);
-    blob_index_note(&verifier->blobs, generation, component);
+    if (blob_index_is_begun(&verifier->blobs))
+        blob_index_note(&verifier->blobs, generation, component);
 }
 
 struct component_list digest_finder_take_unsaved(struct verifier *verifier,

@@ -115,7 +115,7 @@ const uint8_t *digest_block(const struct generation *generation, uint32_t compon
 /* A wanted component cannot be read now; it may be wanted again. */
 void digest_forget_wanted(struct generation *generation, uint32_t component);
 
-/* --- digest_state.c --- */
+/* --- saved_state.c: digests across restarts --- */
 
 void digest_state_recall(struct state_folder *folder, struct generation *generation);
 /* Saves what was computed since the last time. */

@@ -95,7 +95,7 @@ bool verification_add_failure(struct verification *verification, const struct fa
 /* The object that a component belongs to. */
 uint32_t verification_object_of(const struct zt_model *model, uint32_t component);
 
-/* --- verification_state.c: verdicts across restarts --- */
+/* --- saved_state.c: verdicts across restarts --- */
 
 /* Saves what is known, as a whole or not at all. */
 void verification_save(struct state_folder *folder, struct generation *generation);

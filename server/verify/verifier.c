@@ -171,13 +171,19 @@ static void on_opened(void *context, struct generation *generation)
 
 static void on_shown(void *context, struct generation *generation)
 {
-    blob_index_add(&((struct verifier *)context)->blobs, generation);
+    struct verifier *verifier = context;
+
+    if (blob_index_is_begun(&verifier->blobs))
+        blob_index_add(&verifier->blobs, generation);
 }
 
 static void on_dropped(void *context, struct generation *generation)
 {
+    struct verifier *verifier = context;
+
     assert(atomic_load(&generation->retired));
-    blob_index_remove(&((struct verifier *)context)->blobs, generation);
+    if (blob_index_is_begun(&verifier->blobs))
+        blob_index_remove(&verifier->blobs, generation);
 }
 
 static void on_loaded(void *context, const char *const *paths, size_t count)

@@ -64,6 +64,67 @@ static void tags_follow_the_version_of_the_file(void **state)
     generation_release(first);
 }
 
+static void renamed_files_are_unwritten_but_not_the_same(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+
+    world_model(world, "m.zt", true);
+    generation = open_path(world, "m.zt");
+    assert_true(generation_is_same(generation));
+    assert_true(generation_is_unwritten(generation));
+    pause_ms(20);
+    world_command(world, "mv m.zt n.zt");
+    assert_false(generation_is_same(generation));
+    assert_true(generation_is_unwritten(generation));
+    world_overwrite(world, "n.zt", 64);
+    assert_false(generation_is_unwritten(generation));
+    generation_release(generation);
+}
+
+struct counted_table {
+    struct side_table base;
+    unsigned *freed;
+};
+
+static void free_counted(struct side_table *table, const struct generation *generation)
+{
+    struct counted_table *counted = (struct counted_table *)table;
+
+    assert_non_null(generation->model);
+    ++*counted->freed;
+    free(counted);
+}
+
+static struct side_table *counted_new(unsigned *freed)
+{
+    struct counted_table *table = calloc(1, sizeof(*table));
+
+    assert_non_null(table);
+    *table = (struct counted_table){.base = {free_counted}, .freed = freed};
+    return &table->base;
+}
+
+static void the_first_side_table_stays_and_goes_with_the_generation(void **state)
+{
+    struct world *world = *state;
+    struct generation *generation;
+    struct side_table *first;
+    unsigned freed = 0;
+
+    world_model(world, "m.zt", true);
+    generation = open_path(world, "m.zt");
+    assert_null(generation_side_table(generation, SIDE_TABLE_PASSTHROUGH));
+    first = counted_new(&freed);
+    assert_ptr_equal(generation_attach(generation, SIDE_TABLE_PASSTHROUGH, first), first);
+    assert_ptr_equal(generation_attach(generation, SIDE_TABLE_PASSTHROUGH, counted_new(&freed)),
+                     first);
+    assert_int_equal(freed, 1);
+    assert_ptr_equal(generation_side_table(generation, SIDE_TABLE_PASSTHROUGH), first);
+    generation_release(generation);
+    assert_int_equal(freed, 2);
+}
+
 static void times_of_the_future_are_now(void **state)
 {
     struct world *world = *state;
@@ -126,6 +187,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(generation_of_a_model_has_name_format_and_tag),
         WORLD_TEST(tags_follow_the_version_of_the_file),
+        WORLD_TEST(renamed_files_are_unwritten_but_not_the_same),
+        WORLD_TEST(the_first_side_table_stays_and_goes_with_the_generation),
         WORLD_TEST(times_of_the_future_are_now),
         WORLD_TEST(unreadable_files_are_generations_with_an_error),
         WORLD_TEST(files_that_are_gone_are_no_generations),

@@ -1,0 +1,310 @@
+/* Verdicts and digests across restarts: two small files for each model in the state folder
+ * (state_file.h). Numbers are little-endian; a hash covers all that precedes it in its part.
+ *
+ *   verified/   magic, identity (inode, size, modified, changed), ETag, count of components, count of
+ *               failures, a byte for each component (its state; the highest bit if its content
+ *               breaks a rule), the failures, hash. Replaced as a whole.
+ *   digests/    magic, ETag, size of a piece, hash; then for each component a record of its number,
+ *               the count of digests, the digests, hash. New records are appended, so that each is
+ *               written once. The first record that is not whole ends the file.
+ *
+ * The ETag covers the identity of the file and of its shards, and the manifest. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "verify/verifier_work.h"
+
+/* The last digit is the version of the format. */
+#define VERDICTS_MAGIC        "ZTSVFY02"
+#define VERDICTS_HEADER_BYTES (8 + 4 * 8 + GENERATION_ETAG_SIZE + 4 + 4)
+#define BREAKS_RULE           0x80
+#define DIGESTS_MAGIC         "ZTSDIG01"
+#define DIGESTS_HEADER_BYTES  (8 + GENERATION_ETAG_SIZE + 8)
+
+/* --- verdicts: saving --- */
+
+static void put_failure(struct record_writer *image, const struct failure *failure)
+{
+    record_write_uint(image, failure->object, 4);
+    record_write_uint(image, failure->component, 4);
+    record_write_text(image, failure->expected);
+    record_write_text(image, failure->actual);
+    record_write_text(image, failure->rule);
+    record_write_text(image, failure->detail);
+}
+
+static void put_verdict_header(struct record_writer *image, const struct generation *generation,
+                               uint32_t failure_count)
+{
+    const struct file_identity *identity = &generation->identity;
+
+    record_write_bytes(image, VERDICTS_MAGIC, 8);
+    record_write_uint(image, identity->inode, 8);
+    record_write_uint(image, identity->size_bytes, 8);
+    record_write_uint(image, (uint64_t)identity->modified_ns, 8);
+    record_write_uint(image, (uint64_t)identity->changed_ns, 8);
+    record_write_bytes(image, generation->etag, GENERATION_ETAG_SIZE);
+    record_write_uint(image, generation->model->component_count, 4);
+    record_write_uint(image, failure_count, 4);
+}
+
+static void put_verdicts(struct generation *generation, struct record_writer *image)
+{
+    struct verification *verification = verification_of(generation);
+
+    pthread_mutex_lock(&verification->lock);
+    put_verdict_header(image, generation, verification->failure_count);
+    for (uint32_t i = 0; i < generation->model->component_count; i++) {
+        uint8_t state = atomic_load(&generation->states[i]);
+
+        state |= verification->broken[i] ? BREAKS_RULE : 0;
+        record_write_bytes(image, &state, 1);
+    }
+    for (const struct failure *failure = verification->failures; failure != NULL;
+         failure = failure->next)
+        put_failure(image, failure);
+    pthread_mutex_unlock(&verification->lock);
+    record_write_hash(image, 0);
+}
+
+void verification_save(struct state_folder *folder, struct generation *generation)
+{
+    struct record_writer image = {.bytes = NULL};
+
+    if (folder->descriptor < 0 || atomic_load(&generation->retired))
+        return;
+    put_verdicts(generation, &image);
+    if (!state_file_write(folder, generation->path, &image))
+        log_write(LOG_LEVEL_WARN, "verdicts about %s cannot be saved: %s", generation->path,
+                  strerror(errno));
+    record_writer_free(&image);
+}
+
+/* --- verdicts: recalling --- */
+
+static bool take_verdict_header(struct record_reader *reader, const struct generation *generation,
+                                uint32_t *out_failures)
+{
+    struct record_writer wanted = {.bytes = NULL};
+    const uint8_t *header = record_read_bytes(reader, VERDICTS_HEADER_BYTES - 4);
+    bool same;
+
+    put_verdict_header(&wanted, generation, 0);
+    same = header != NULL && !wanted.failed && wanted.length == VERDICTS_HEADER_BYTES &&
+           memcmp(header, wanted.bytes, VERDICTS_HEADER_BYTES - 4) == 0;
+    record_writer_free(&wanted);
+    *out_failures = (uint32_t)record_read_uint(reader, 4);
+    return same && !reader->failed && *out_failures <= FAILURES_MAX;
+}
+
+static bool take_failure(struct record_reader *reader, struct generation *generation)
+{
+    const struct zt_model *model = generation->model;
+    struct failure failure = {.object = (uint32_t)record_read_uint(reader, 4)};
+
+    failure.component = (uint32_t)record_read_uint(reader, 4);
+    failure.expected = record_read_text(reader);
+    failure.actual = record_read_text(reader);
+    failure.rule = record_read_text(reader);
+    failure.detail = record_read_text(reader);
+    reader->failed =
+        reader->failed || failure.object >= model->object_count ||
+        (failure.component != NO_COMPONENT && failure.component >= model->component_count) ||
+        !verification_add_failure(verification_of(generation), &failure);
+    free(failure.expected);
+    free(failure.actual);
+    free(failure.rule);
+    free(failure.detail);
+    return !reader->failed;
+}
+
+/* Nobody else has the generation yet: no lock is needed. */
+static void take_verdicts(const uint8_t *bytes, size_t length, struct generation *generation)
+{
+    struct record_reader reader = {.at = bytes, .left = length};
+    uint32_t count = generation->model->component_count;
+    uint32_t failures = 0;
+    const uint8_t *states;
+
+    if (!take_verdict_header(&reader, generation, &failures))
+        return;
+    states = record_read_bytes(&reader, count);
+    if (states == NULL)
+        return;
+    for (uint32_t i = 0; i < failures; i++)
+        if (!take_failure(&reader, generation))
+            return;
+    /* Only verdicts about components that can be judged; the rest follows from the manifest. */
+    for (uint32_t i = 0; i < count; i++) {
+        enum component_state state = states[i] & ~BREAKS_RULE;
+        bool verdict = state == COMPONENT_VERIFIED || state == COMPONENT_CORRUPT;
+
+        verification_set_broken(generation, i, (states[i] & BREAKS_RULE) != 0);
+        /* A component without a digest of its own is corrupt if its shard is. */
+        if ((verdict && atomic_load(&generation->states[i]) == COMPONENT_UNCHECKED) ||
+            (state == COMPONENT_CORRUPT &&
+             atomic_load(&generation->states[i]) == COMPONENT_UNDIGESTED))
+            verification_set(generation, i, state);
+    }
+}
+
+void verification_recall(struct state_folder *folder, struct generation *generation)
+{
+    struct record_reader tail;
+    size_t length = 0;
+    uint8_t *bytes;
+
+    if (folder->descriptor < 0)
+        return;
+    bytes = state_file_read(folder, generation->path, &length);
+    if (bytes == NULL)
+        return;
+    if (length >= VERDICTS_HEADER_BYTES + RECORD_HASH_BYTES) {
+        tail = (struct record_reader){.at = bytes + length - RECORD_HASH_BYTES,
+                                      .left = RECORD_HASH_BYTES};
+        if (record_read_hash(&tail, bytes))
+            take_verdicts(bytes, length - RECORD_HASH_BYTES, generation);
+    }
+    free(bytes);
+}
+
+/* --- digests --- */
+
+static void put_digest_header(struct record_writer *image, const struct generation *generation)
+{
+    record_write_bytes(image, DIGESTS_MAGIC, 8);
+    record_write_bytes(image, generation->etag, GENERATION_ETAG_SIZE);
+    record_write_uint(image, digest_table_of(generation)->piece_bytes, 8);
+    record_write_hash(image, 0);
+}
+
+static uint64_t digest_count(const struct generation *generation, uint32_t component)
+{
+    return digest_block_count(generation->model->components[component].length,
+                              digest_table_of(generation)->piece_bytes);
+}
+
+static void put_digests(struct record_writer *image, const struct generation *generation,
+                        uint32_t component)
+{
+    const uint8_t *block = digest_block(generation, component);
+    const uint64_t count = digest_count(generation, component);
+    const size_t from = image->length;
+
+    if (block == NULL || count > UINT32_MAX)
+        return;
+    record_write_uint(image, component, 4);
+    record_write_uint(image, count, 4);
+    record_write_bytes(image, block, (size_t)count * SHA256_BYTES);
+    record_write_hash(image, from);
+}
+
+/* --- digests: saving --- */
+
+static void save_all(struct state_folder *folder, struct generation *generation)
+{
+    struct record_writer image = {.bytes = NULL};
+
+    put_digest_header(&image, generation);
+    for (uint32_t i = 0; i < generation->model->component_count; i++)
+        put_digests(&image, generation, i);
+    if (state_file_write(folder, generation->path, &image)) {
+        digest_table_of(generation)->saved_bytes = image.length;
+    } else {
+        digest_table_of(generation)->saved_bytes = 0;
+        log_write(LOG_LEVEL_WARN, "digests of %s cannot be saved: %s", generation->path,
+                  strerror(errno));
+    }
+    record_writer_free(&image);
+}
+
+static bool save_more(struct state_folder *folder, struct generation *generation,
+                      const struct component_list *list)
+{
+    struct record_writer image = {.bytes = NULL};
+    bool added;
+
+    for (uint32_t i = 0; i < list->count; i++)
+        put_digests(&image, generation, list->items[i]);
+    added = state_file_append(folder, generation->path, digest_table_of(generation)->saved_bytes,
+                              &image);
+    if (added)
+        digest_table_of(generation)->saved_bytes += image.length;
+    record_writer_free(&image);
+    return added;
+}
+
+void digest_state_save(struct verifier *verifier, struct generation *generation)
+{
+    struct state_folder *folder = &verifier->finders.folder;
+    struct component_list unsaved;
+
+    if (!digests_are_on(generation))
+        return;
+    unsaved = digest_finder_take_unsaved(verifier, generation);
+    if (unsaved.count > 0 && folder->descriptor >= 0 && !atomic_load(&generation->retired) &&
+        (digest_table_of(generation)->saved_bytes == 0 || !save_more(folder, generation, &unsaved)))
+        save_all(folder, generation);
+    free(unsaved.items);
+}
+
+/* --- digests: recalling --- */
+
+static bool take_digest_header(struct record_reader *reader, const struct generation *generation)
+{
+    struct record_writer wanted = {.bytes = NULL};
+    const uint8_t *header;
+    bool same;
+
+    put_digest_header(&wanted, generation);
+    header = record_read_bytes(reader, DIGESTS_HEADER_BYTES + RECORD_HASH_BYTES);
+    same = header != NULL && !wanted.failed && memcmp(header, wanted.bytes, wanted.length) == 0;
+    record_writer_free(&wanted);
+    return same;
+}
+
+static bool take_digests(struct record_reader *reader, struct generation *generation)
+{
+    const uint8_t *from = reader->at;
+    const uint64_t component = record_read_uint(reader, 4);
+    const uint64_t count = record_read_uint(reader, 4);
+    const uint8_t *digests;
+    uint8_t *block;
+
+    if (reader->failed || component >= generation->model->component_count ||
+        count != digest_count(generation, (uint32_t)component))
+        return false;
+    digests = record_read_bytes(reader, (size_t)count * SHA256_BYTES);
+    if (digests == NULL || !record_read_hash(reader, from))
+        return false;
+    block = malloc((size_t)count * SHA256_BYTES);
+    if (block == NULL)
+        return false;
+    memcpy(block, digests, (size_t)count * SHA256_BYTES);
+    if (!digest_block_put(generation, (uint32_t)component, NULL, block))
+        free(block);
+    return true;
+}
+
+void digest_state_recall(struct state_folder *folder, struct generation *generation)
+{
+    struct record_reader reader = {.at = NULL};
+    size_t length = 0;
+    uint8_t *bytes;
+
+    if (folder->descriptor < 0)
+        return;
+    bytes = state_file_read(folder, generation->path, &length);
+    if (bytes == NULL)
+        return;
+    reader = (struct record_reader){.at = bytes, .left = length};
+    if (take_digest_header(&reader, generation)) {
+        while (reader.left > 0 && take_digests(&reader, generation))
+            continue;
+        /* A file with a torn end is written from the start. */
+        digest_table_of(generation)->saved_bytes = reader.left == 0 && !reader.failed ? length : 0;
+    }
+    free(bytes);
+}
