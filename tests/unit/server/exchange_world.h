@@ -83,7 +83,7 @@ static enum outcome handle_unknown(struct request *request)
     return OUTCOME_READY;
 }
 
-/* Asks for the parameter q. */
+/* Replies with the parameter q. */
 static enum outcome handle_query(struct request *request)
 {
     struct zt_text value;
@@ -145,7 +145,7 @@ static inline struct request *ask(enum method method, const char *target)
     return request;
 }
 
-/* Waits are over as soon as they begin. */
+/* Waits end at once. */
 static inline const struct answer *answer_of(struct request *request)
 {
     if (!exchange_begin(request))

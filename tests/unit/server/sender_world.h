@@ -27,7 +27,7 @@
 #define BYTES      ((size_t)6 << 20)
 #define REPLY_SIZE (BYTES + (1u << 20))
 #define CLIENTS    48
-/* Of the parts of /parts: odd, so that they begin anywhere. */
+/* The length of the parts of /parts; odd, so that parts begin at any alignment. */
 #define PART_BYTES 1237u
 
 static struct config config;
@@ -97,7 +97,7 @@ static struct zt_source fake = {&fake_ops};
 static void let_go(void *thing)
 {
     (void)thing;
-    /* A worker may not read any more from what is released. */
+    /* No worker reads any more from what is released. */
     assert_int_equal(atomic_load(&reading) > 0 && atomic_load(&held) == 1, 0);
     atomic_fetch_sub(&held, 1);
 }
@@ -133,10 +133,11 @@ static enum outcome handle_mixed(struct request *request)
     return OUTCOME_READY;
 }
 
-/* As many parts of memory and of a source as the query says, each where it is in the whole. */
+/* As many parts as the query says, of memory and of a source in turn, each from its place in the
+ * whole. */
 static enum outcome reply_parts(struct request *request, struct zt_source *source)
 {
-    /* The text of a parameter is followed by anything; that of the target is not. */
+    /* A parameter is not NUL-terminated; the target is. */
     const size_t count = (size_t)atol(strchr(request_target(request), '=') + 1);
     struct segment *segments;
 
@@ -182,7 +183,7 @@ static inline int connect_client(void)
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(client >= 0);
-    /* So that a client that does not read holds the server up. */
+    /* So that the server has to wait for a client that does not read. */
     setsockopt(client, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     assert_int_equal(connect(client, (const struct sockaddr *)&address, sizeof(address)), 0);
     return client;
@@ -199,7 +200,7 @@ static inline int ask(const char *target, const char *fields)
     return client;
 }
 
-/* True at the connection's end, false after wait_ms without a byte. */
+/* True at the end of the connection, false after wait_ms without a byte. */
 static inline bool receive_all(int client, int wait_ms, size_t *out_length)
 {
     struct pollfd waited = {.fd = client, .events = POLLIN};
@@ -215,7 +216,7 @@ static inline bool receive_all(int client, int wait_ms, size_t *out_length)
     return got <= 0;
 }
 
-/* How many bytes of the body came; they must be right. */
+/* Returns how many bytes of the body have come; they must be right. */
 static inline size_t check_body(size_t length, size_t first)
 {
     const char *end = strstr(reply, "\r\n\r\n");

@@ -22,7 +22,7 @@ static void whole_answers_carry_every_field(void **state)
     request_free(request);
 }
 
-static void head_tells_the_length_and_sends_nothing(void **state)
+static void head_has_the_length_and_no_body(void **state)
 {
     struct request *request = ask(METHOD_HEAD, "/bytes");
     const struct answer *answer = answer_with(request, "Range", "bytes=0-1");
@@ -77,7 +77,7 @@ static void ranges_past_the_end_are_416(void **state)
     request_free(request);
 }
 
-static void nonsense_gets_the_whole(void **state)
+static void malformed_ranges_get_the_whole(void **state)
 {
     static const char *const ranges[] = {"bytes=", "bytes=5-4", "lines=0-1", "bytes=a-b",
                                          "bytes=0-1,x"};
@@ -139,7 +139,7 @@ static void several_ranges_become_parts(void **state)
     request_free(request);
 }
 
-static void parts_are_not_sent_for_head_or_in_vain(void **state)
+static void head_and_unchanged_answers_have_no_parts(void **state)
 {
     struct request *request = ask(METHOD_HEAD, "/bytes");
     const struct answer *answer = answer_with(request, "Range", "bytes=0-1,5-6");
@@ -176,7 +176,7 @@ static void if_range_of_another_version_gets_the_whole(void **state)
     request_free(request);
 }
 
-static void not_modified_tells_no_length_that_is_not_known(void **state)
+static void not_modified_has_a_length_only_if_it_is_known(void **state)
 {
     struct request *request = ask(METHOD_GET, "/unknown");
 
@@ -194,15 +194,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_answers_carry_every_field),
-        cmocka_unit_test(head_tells_the_length_and_sends_nothing),
+        cmocka_unit_test(head_has_the_length_and_no_body),
         cmocka_unit_test(ranges_cut_across_segments),
         cmocka_unit_test(ranges_past_the_end_are_416),
-        cmocka_unit_test(nonsense_gets_the_whole),
+        cmocka_unit_test(malformed_ranges_get_the_whole),
         cmocka_unit_test(ranges_that_meet_are_one),
         cmocka_unit_test(several_ranges_become_parts),
-        cmocka_unit_test(parts_are_not_sent_for_head_or_in_vain),
+        cmocka_unit_test(head_and_unchanged_answers_have_no_parts),
         cmocka_unit_test(if_range_of_another_version_gets_the_whole),
-        cmocka_unit_test(not_modified_tells_no_length_that_is_not_known),
+        cmocka_unit_test(not_modified_has_a_length_only_if_it_is_known),
     };
 
     config_defaults(&config);

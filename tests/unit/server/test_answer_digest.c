@@ -1,5 +1,5 @@
-/* Repr-Digest and Content-Digest, from the exchange's beginning to its answer, on workers and
- * without. */
+/* Repr-Digest and Content-Digest, from the begin of the exchange to its answer, with and without
+ * workers. */
 #include "support.h"
 
 #include <stdatomic.h>
@@ -242,7 +242,7 @@ static void a_wanted_digest_is_computed_once(void **state)
     assert_string_equal(field_of(answer, "Content-Digest"), "");
     assert_true(atomic_load(&reads) > 0);
     request_free(request);
-    /* Whoever comes later has it, wanted or not. */
+    /* Later answers have it, wanted or not. */
     request = ask(METHOD_GET, "/large");
     assert_is_of(answer_of(request), "Repr-Digest", LARGE);
     assert_int_equal(atomic_load(&reads), 0);
@@ -278,7 +278,7 @@ static void parts_are_hashed_as_they_are_sent(void **state)
     }
 }
 
-static void both_can_be_wanted_of_a_range(void **state)
+static void a_range_can_have_both_digests(void **state)
 {
     struct request *request = add(ask(METHOD_GET, "/large"), "Range", "bytes=100-5000000");
     const struct answer *answer =
@@ -291,7 +291,7 @@ static void both_can_be_wanted_of_a_range(void **state)
     request_free(request);
 }
 
-static void head_tells_what_get_would(void **state)
+static void head_has_the_digests_of_get(void **state)
 {
     struct request *request = add(ask(METHOD_HEAD, "/large"), "Range", "bytes=0-5");
     const struct answer *answer = answer_of(add(request, "Want-Content-Digest", WANTED));
@@ -304,7 +304,7 @@ static void head_tells_what_get_would(void **state)
     request_free(request);
 }
 
-static void known_pieces_are_told_unasked(void **state)
+static void digests_of_known_pieces_are_sent_unasked(void **state)
 {
     char expected[DIGEST_FIELD_SIZE];
     uint8_t sha256[32];
@@ -350,7 +350,7 @@ static void answers_without_the_representation_have_no_digest(void **state)
     }
 }
 
-static void other_methods_are_not_asked_for_digests(void **state)
+static void other_methods_have_no_digests(void **state)
 {
     struct request *request = add(ask(METHOD_POST, "/small"), "Want-Content-Digest", WANTED);
 
@@ -400,7 +400,7 @@ static void a_half_closed_connection_gets_no_digest_that_takes_long(void **state
     request_free(request);
 }
 
-static void the_end_of_the_server_ends_hashing(void **state)
+static void stopping_the_server_ends_hashing(void **state)
 {
     struct digest_queue *queue = server.digest_queue;
     struct request *request = add(ask(METHOD_GET, "/large"), "Want-Repr-Digest", WANTED);
@@ -415,8 +415,8 @@ static void the_end_of_the_server_ends_hashing(void **state)
     server.digest_queue = queue;
 }
 
-/* As when a connection is cut while its request waits. */
-static void a_request_can_end_between_turns(void **state)
+/* As happens when a connection is cut while its request waits. */
+static void a_request_can_end_between_jobs(void **state)
 {
     struct request *request = add(ask(METHOD_GET, "/large"), "Want-Repr-Digest", WANTED);
 
@@ -428,7 +428,7 @@ static void a_request_can_end_between_turns(void **state)
     request_free(request);
 }
 
-static void what_another_found_is_taken_over(void **state)
+static void a_digest_that_another_request_computed_is_taken(void **state)
 {
     struct request *request = add(ask(METHOD_GET, "/large"), "Want-Repr-Digest", WANTED);
     uint8_t sha256[32] = {1, 2, 3};
@@ -446,7 +446,7 @@ static void what_another_found_is_taken_over(void **state)
     request_free(request);
 }
 
-static void what_another_found_leaves_only_the_rest(void **state)
+static void a_digest_that_another_request_computed_leaves_the_other_one(void **state)
 {
     static const uint8_t sha256[32] = {1, 2, 3};
     struct request *request = add(ask(METHOD_GET, "/large"), "Range", "bytes=2000-2999");
@@ -476,17 +476,17 @@ int main(void)
         cmocka_unit_test_setup(small_bodies_are_hashed_without_waiting, forget),
         cmocka_unit_test_setup(a_wanted_digest_is_computed_once, forget),
         cmocka_unit_test_setup(parts_are_hashed_as_they_are_sent, forget),
-        cmocka_unit_test_setup(both_can_be_wanted_of_a_range, forget),
-        cmocka_unit_test_setup(head_tells_what_get_would, forget),
-        cmocka_unit_test_setup(known_pieces_are_told_unasked, forget),
+        cmocka_unit_test_setup(a_range_can_have_both_digests, forget),
+        cmocka_unit_test_setup(head_has_the_digests_of_get, forget),
+        cmocka_unit_test_setup(digests_of_known_pieces_are_sent_unasked, forget),
         cmocka_unit_test_setup(answers_without_the_representation_have_no_digest, forget),
-        cmocka_unit_test_setup(other_methods_are_not_asked_for_digests, forget),
+        cmocka_unit_test_setup(other_methods_have_no_digests, forget),
         cmocka_unit_test_setup(bytes_that_cannot_be_read_are_a_problem, forget),
         cmocka_unit_test_setup(a_half_closed_connection_gets_no_digest_that_takes_long, forget),
-        cmocka_unit_test_setup(the_end_of_the_server_ends_hashing, forget),
-        cmocka_unit_test_setup(a_request_can_end_between_turns, forget),
-        cmocka_unit_test_setup(what_another_found_is_taken_over, forget),
-        cmocka_unit_test_setup(what_another_found_leaves_only_the_rest, forget),
+        cmocka_unit_test_setup(stopping_the_server_ends_hashing, forget),
+        cmocka_unit_test_setup(a_request_can_end_between_jobs, forget),
+        cmocka_unit_test_setup(a_digest_that_another_request_computed_is_taken, forget),
+        cmocka_unit_test_setup(a_digest_that_another_request_computed_leaves_the_other_one, forget),
     };
     int failed;
 

@@ -88,7 +88,7 @@ static void malformed_tags_match_nothing_and_hide_nothing(void **state)
     assert_int_equal(if_none_match(",, \"abc\""), UNCHANGED);
 }
 
-static void tag_lists_are_told_from_what_is_none(void **state)
+static void only_lists_of_tags_are_valid(void **state)
 {
     (void)state;
     assert_true(tag_list_is_valid(" * "));
@@ -126,7 +126,7 @@ static void dates_compare_by_the_second(void **state)
     assert_int_equal(check((struct preconditions){.if_unmodified_since = BEFORE}, false), FAILED);
 }
 
-static void dates_that_are_none_are_ignored(void **state)
+static void malformed_dates_are_ignored(void **state)
 {
     struct preconditions unknown = {.if_modified_since = AT};
 
@@ -266,10 +266,10 @@ int main(void)
         cmocka_unit_test(if_none_match_compares_weakly),
         cmocka_unit_test(commas_inside_quotes_belong_to_the_tag),
         cmocka_unit_test(malformed_tags_match_nothing_and_hide_nothing),
-        cmocka_unit_test(tag_lists_are_told_from_what_is_none),
+        cmocka_unit_test(only_lists_of_tags_are_valid),
         cmocka_unit_test(without_a_tag_nothing_matches),
         cmocka_unit_test(dates_compare_by_the_second),
-        cmocka_unit_test(dates_that_are_none_are_ignored),
+        cmocka_unit_test(malformed_dates_are_ignored),
         cmocka_unit_test(tags_take_precedence_over_dates),
         cmocka_unit_test(if_range_needs_a_strong_match),
         cmocka_unit_test(if_range_takes_the_exact_date_once_it_is_strong),

@@ -1,5 +1,5 @@
 /* The connections of a loop and their deadlines, with clocks of the test's own and a pair of
- * sockets in the place of a client. */
+ * sockets instead of a client. */
 #include "support.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ static bool piece(uint64_t total, uint64_t after_ms)
     return connections_body_piece(&connections, connection, total, START_MS + after_ms);
 }
 
-static void assert_told_408(void)
+static void assert_answered_408(void)
 {
     const char *text = received();
 
@@ -105,7 +105,7 @@ static void the_least_rate_holds_after_the_grace(void **state)
     assert_true(piece(6000, 6000));
     assert_true(piece(19999, 19999));
     assert_false(piece(19999, 20000));
-    assert_told_408();
+    assert_answered_408();
 }
 
 /* A rate that is a thousand times too small would pass. */
@@ -114,28 +114,28 @@ static void a_body_just_below_the_least_rate_is_cut(void **state)
     (void)state;
     begin_body();
     assert_false(piece(9990, 10000));
-    assert_told_408();
+    assert_answered_408();
 }
 
-static void a_cut_body_is_told_once(void **state)
+static void a_cut_body_is_answered_once(void **state)
 {
     (void)state;
     begin_body();
     assert_false(piece(10, 10000));
-    assert_told_408();
+    assert_answered_408();
     assert_false(piece(100000, 10001));
     assert_null(received());
     connections_cut_due(&connections, START_MS + 1000000);
     assert_null(received());
 }
 
-static void a_body_that_stops_is_told_408_before_the_library_closes_it(void **state)
+static void a_body_that_stops_gets_408_before_the_library_closes_it(void **state)
 {
     (void)state;
     begin_body();
     assert_in_range(connections_due_ms(&connections), START_MS + 59000, START_MS + 59999);
     connections_cut_due(&connections, START_MS + 60000);
-    assert_told_408();
+    assert_answered_408();
     assert_string_equal(received(), "");
     assert_true(connection_has_unread(connection));
 }
@@ -146,7 +146,7 @@ static void a_whole_body_has_its_own_limit(void **state)
     begin_body();
     assert_true(piece(1 << 30, 600000));
     assert_false(piece(1 << 30, 600001));
-    assert_told_408();
+    assert_answered_408();
 }
 
 static void time_stands_still_while_a_body_is_paused(void **state)
@@ -202,7 +202,7 @@ static void sockets_that_are_not_tcp_have_no_counts(void **state)
     assert_string_equal(text, "");
 }
 
-static void one_too_many_is_told_503_and_no_more(void **state)
+static void one_connection_too_many_gets_503_and_no_more(void **state)
 {
     const char *text;
 
@@ -271,15 +271,15 @@ int main(void)
         CONNECTED(a_header_that_takes_too_long_ends_the_connection),
         CONNECTED(the_least_rate_holds_after_the_grace),
         CONNECTED(a_body_just_below_the_least_rate_is_cut),
-        CONNECTED(a_cut_body_is_told_once),
-        CONNECTED(a_body_that_stops_is_told_408_before_the_library_closes_it),
+        CONNECTED(a_cut_body_is_answered_once),
+        CONNECTED(a_body_that_stops_gets_408_before_the_library_closes_it),
         CONNECTED(a_whole_body_has_its_own_limit),
         CONNECTED(time_stands_still_while_a_body_is_paused),
         CONNECTED(what_a_client_sent_is_unread),
         CONNECTED(a_connection_is_gone_when_its_client_is),
         CONNECTED(a_deserted_connection_counts_as_gone),
         CONNECTED(sockets_that_are_not_tcp_have_no_counts),
-        CONNECTED(one_too_many_is_told_503_and_no_more),
+        CONNECTED(one_connection_too_many_gets_503_and_no_more),
         CONNECTED(connections_leave_the_list_in_any_order),
         cmocka_unit_test(deadlines_are_taken_in_order_and_can_move),
     };

@@ -40,7 +40,7 @@ static void a_written_digest_is_read_back(void **state)
     assert_memory_equal(field.sha256, bytes, 32);
 }
 
-static void both_algorithms_are_read_and_others_passed_over(void **state)
+static void both_algorithms_are_read_and_others_skipped(void **state)
 {
     struct digest_field field;
 
@@ -112,7 +112,7 @@ static void a_malformed_field_is_refused(void **state)
     }
 }
 
-static void a_wish_has_a_weight(void **state)
+static void wanted_digests_have_a_weight(void **state)
 {
     (void)state;
     assert_int_equal(digest_field_wants_sha256(NULL), 0);
@@ -123,7 +123,7 @@ static void a_wish_has_a_weight(void **state)
     assert_int_equal(digest_field_wants_sha256("sha-256=1, sha-256=2"), 2);
 }
 
-static void a_wish_that_makes_no_sense_is_ignored(void **state)
+static void malformed_wishes_are_ignored(void **state)
 {
     static const char *const texts[] = {
         "",           "sha-256",     "sha-256=11", "sha-256=-1",   "sha-256=1.0",
@@ -134,7 +134,7 @@ static void a_wish_that_makes_no_sense_is_ignored(void **state)
         assert_int_equal(digest_field_wants_sha256(texts[i]), 0);
 }
 
-static void members_tell_key_and_kind(void **state)
+static void members_have_a_key_and_a_kind(void **state)
 {
     struct structured_reader reader;
     struct structured_member member;
@@ -158,12 +158,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_digest_is_written_as_a_byte_sequence),
         cmocka_unit_test(a_written_digest_is_read_back),
-        cmocka_unit_test(both_algorithms_are_read_and_others_passed_over),
+        cmocka_unit_test(both_algorithms_are_read_and_others_skipped),
         cmocka_unit_test(padding_may_be_left_out),
         cmocka_unit_test(a_malformed_field_is_refused),
-        cmocka_unit_test(a_wish_has_a_weight),
-        cmocka_unit_test(a_wish_that_makes_no_sense_is_ignored),
-        cmocka_unit_test(members_tell_key_and_kind),
+        cmocka_unit_test(wanted_digests_have_a_weight),
+        cmocka_unit_test(malformed_wishes_are_ignored),
+        cmocka_unit_test(members_have_a_key_and_a_kind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What is remembered of digests, and what goes first. */
+/* Which digests are remembered, and which are forgotten first. */
 #include "support.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Turns: never more at once than allowed, each one once, in the order they came. */
+/* Jobs: at most as many at once as allowed, each run once, in the order in which they came. */
 #include "support.h"
 
 #include <pthread.h>
@@ -52,7 +52,7 @@ static void one_at_a_time_they_keep_their_order(void **state)
         assert_int_equal(order[i], i);
 }
 
-static void no_more_run_than_may(void **state)
+static void only_so_many_run_at_once(void **state)
 {
     (void)state;
     run_all(2);
@@ -61,7 +61,7 @@ static void no_more_run_than_may(void **state)
     assert_int_equal(atomic_load(&most), 1);
 }
 
-static void the_end_can_be_told(void **state)
+static void stopping_is_visible(void **state)
 {
     struct digest_queue *queue = digest_queue_new(NULL, 1);
 
@@ -77,8 +77,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_at_a_time_they_keep_their_order),
-        cmocka_unit_test(no_more_run_than_may),
-        cmocka_unit_test(the_end_can_be_told),
+        cmocka_unit_test(only_so_many_run_at_once),
+        cmocka_unit_test(stopping_is_visible),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

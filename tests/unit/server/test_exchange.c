@@ -58,7 +58,7 @@ static void broken_framing_closes(void **state)
     request_free(request);
 }
 
-static void odd_targets_are_refused(void **state)
+static void invalid_targets_are_refused(void **state)
 {
     char target[9000];
     struct request *request;
@@ -137,7 +137,7 @@ static void refusals_within_the_body_wait_for_its_end(void **state)
     request_free(request);
 }
 
-static void bodies_nobody_wants_are_dropped_up_to_a_bound(void **state)
+static void unwanted_bodies_are_dropped_up_to_a_bound(void **state)
 {
     static const char piece[65536];
     struct request *request = ask(METHOD_GET, "/bytes");
@@ -186,11 +186,11 @@ int main(void)
         cmocka_unit_test(failed_preconditions_are_412_before_any_step),
         cmocka_unit_test(a_step_that_fails_sends_no_byte),
         cmocka_unit_test(broken_framing_closes),
-        cmocka_unit_test(odd_targets_are_refused),
+        cmocka_unit_test(invalid_targets_are_refused),
         cmocka_unit_test(only_a_parameter_that_is_asked_for_can_be_malformed),
         cmocka_unit_test(refusals_come_before_the_body),
         cmocka_unit_test(refusals_within_the_body_wait_for_its_end),
-        cmocka_unit_test(bodies_nobody_wants_are_dropped_up_to_a_bound),
+        cmocka_unit_test(unwanted_bodies_are_dropped_up_to_a_bound),
         cmocka_unit_test(routes_that_need_models_are_unavailable_while_these_are_read),
     };
 

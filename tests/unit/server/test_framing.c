@@ -86,7 +86,7 @@ static void codings_other_than_chunked_are_refused(void **state)
     assert_int_equal(CHECK({"Transfer-Encoding", ""}).verdict, FRAMING_BROKEN);
 }
 
-static void lengths_that_are_none_are_refused(void **state)
+static void malformed_lengths_are_refused(void **state)
 {
     static const char *const values[] = {
         "", "+5", "-5", "0x5", "5 ", "5,5", "99999999999999999999999x"};
@@ -295,7 +295,7 @@ int main(void)
         cmocka_unit_test(two_framings_are_refused),
         cmocka_unit_test(repeated_hosts_are_refused),
         cmocka_unit_test(codings_other_than_chunked_are_refused),
-        cmocka_unit_test(lengths_that_are_none_are_refused),
+        cmocka_unit_test(malformed_lengths_are_refused),
         cmocka_unit_test(names_that_hide_a_framing_are_refused),
         cmocka_unit_test(other_expectations_fail),
         cmocka_unit_test(missing_hosts_are_refused),

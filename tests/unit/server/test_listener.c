@@ -44,7 +44,7 @@ static void port_zero_is_the_same_for_all(void **state)
         close(sockets[i]);
 }
 
-static void a_port_in_use_is_told(void **state)
+static void a_port_in_use_is_an_error(void **state)
 {
     int first[2];
     int second[2];
@@ -59,7 +59,7 @@ static void a_port_in_use_is_told(void **state)
     close(first[1]);
 }
 
-static void an_address_of_another_machine_is_told(void **state)
+static void an_address_of_another_machine_is_an_error(void **state)
 {
     int sockets[1];
 
@@ -68,7 +68,7 @@ static void an_address_of_another_machine_is_told(void **state)
     assert_non_null(strstr(error, "192.0.2.1:8080"));
 }
 
-static void nonsense_is_told(void **state)
+static void a_malformed_address_is_an_error(void **state)
 {
     int sockets[1];
 
@@ -81,9 +81,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(port_zero_is_the_same_for_all),
-        cmocka_unit_test(a_port_in_use_is_told),
-        cmocka_unit_test(an_address_of_another_machine_is_told),
-        cmocka_unit_test(nonsense_is_told),
+        cmocka_unit_test(a_port_in_use_is_an_error),
+        cmocka_unit_test(an_address_of_another_machine_is_an_error),
+        cmocka_unit_test(a_malformed_address_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

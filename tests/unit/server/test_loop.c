@@ -165,7 +165,7 @@ static bool receive_all(int client, int wait_ms, size_t *out_length)
     return got == 0;
 }
 
-/* The answer to one request that says Connection: close. */
+/* Reads the answer to one request with Connection: close. */
 static size_t fetch(const char *target, const char *fields)
 {
     char text[1024];
@@ -311,9 +311,9 @@ static void smuggled_requests_never_run(void **state)
     assert_int_equal(atomic_load(&smuggled), 0);
 }
 
-/* The blank is no part of the value: libmicrohttpd 1.0 drops it. Earlier ones leave it there, and
- * framing.c refuses. */
-static void blanks_behind_the_coding_hide_no_request(void **state)
+/* The space is not part of the value. libmicrohttpd 1.0 removes it; earlier releases leave it there,
+ * and framing.c refuses the request. */
+static void spaces_after_the_coding_hide_no_request(void **state)
 {
     (void)state;
     for (size_t j = 0; j < 3; j++)
@@ -348,9 +348,9 @@ static void reset(int client)
 }
 
 #define BLOCKING 3 /* as many as there are workers */
-/* One that has only shut down its sending side waits for its answer, and what changes something is
- * done. */
-static void work_of_clients_that_are_gone_is_left_out(void **state)
+/* A client that has only shut down its sending side waits for its answer, and requests that change
+ * something are carried out in any case. */
+static void work_for_clients_that_are_gone_is_skipped(void **state)
 {
     struct job blocking[BLOCKING];
     int clients[4];
@@ -385,7 +385,7 @@ static void work_of_clients_that_are_gone_is_left_out(void **state)
     assert_string_equal(body(), "{}");
 }
 
-static void refusals_reach_clients_that_send_on(void **state)
+static void refusals_reach_clients_that_go_on_sending(void **state)
 {
     static char piece[65536];
     int client = connect_client();
@@ -562,9 +562,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(connections_go_on_after_an_answer),
         ON_A_LOOP(smuggled_requests_never_run),
-        ON_A_LOOP(work_of_clients_that_are_gone_is_left_out),
-        ON_A_LOOP(blanks_behind_the_coding_hide_no_request),
-        ON_A_LOOP(refusals_reach_clients_that_send_on),
+        ON_A_LOOP(work_for_clients_that_are_gone_is_skipped),
+        ON_A_LOOP(spaces_after_the_coding_hide_no_request),
+        ON_A_LOOP(refusals_reach_clients_that_go_on_sending),
         ON_A_LOOP(refusals_come_instead_of_100_continue),
         ON_A_LOOP(slow_headers_are_cut),
         ON_A_LOOP(waits_end_however_fast_the_worker_is),

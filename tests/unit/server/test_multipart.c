@@ -138,7 +138,7 @@ static void boundaries_differ(void **state)
     request_free(request);
 }
 
-static void parts_tell_the_coding_and_no_type_that_is_not_there(void **state)
+static void parts_have_the_coding_and_only_a_known_type(void **state)
 {
     static const char head[] =
         "\r\nContent-Encoding: zstd\r\nContent-Range: bytes 5-5/10000\r\n\r\n";
@@ -163,7 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_hold_the_ranges_bytes),
         cmocka_unit_test(boundaries_differ),
-        cmocka_unit_test(parts_tell_the_coding_and_no_type_that_is_not_there),
+        cmocka_unit_test(parts_have_the_coding_and_only_a_known_type),
     };
 
     for (size_t i = 0; i < LENGTH; i++)

@@ -1,4 +1,4 @@
-/* Content negotiation: weights, stars, and what is passed over. */
+/* Content negotiation: weights, stars, and members that are skipped. */
 #include "support.h"
 
 #include "http/fields/negotiate.h"
@@ -78,7 +78,7 @@ static void names_are_read_in_any_case(void **state)
     assert_int_equal(choose("Identity;q=0"), CODING_NONE);
 }
 
-static void malformed_members_are_passed_over(void **state)
+static void malformed_members_are_skipped(void **state)
 {
     (void)state;
     assert_int_equal(choose("zstd;q=2, gzip"), CODING_GZIP);
@@ -138,7 +138,7 @@ static void stars_do_not_name_a_media_type(void **state)
     assert_int_equal(weight_of("*/*, application/x-npy;q=0.7", true), 700);
 }
 
-static void parameters_of_a_media_type_are_passed_over(void **state)
+static void parameters_of_a_media_type_are_skipped(void **state)
 {
     (void)state;
     assert_int_equal(weight_of("application/x-npy;v=\"1,\\\"2;q=0.1\";q=0.5", true), 500);
@@ -157,12 +157,12 @@ int main(void)
         cmocka_unit_test(star_is_what_is_not_named),
         cmocka_unit_test(refusing_everything_leaves_none),
         cmocka_unit_test(names_are_read_in_any_case),
-        cmocka_unit_test(malformed_members_are_passed_over),
+        cmocka_unit_test(malformed_members_are_skipped),
         cmocka_unit_test(weights_are_read_to_the_last_digit),
         cmocka_unit_test(first_of_two_members_counts),
         cmocka_unit_test(media_type_takes_the_closest_range),
         cmocka_unit_test(stars_do_not_name_a_media_type),
-        cmocka_unit_test(parameters_of_a_media_type_are_passed_over),
+        cmocka_unit_test(parameters_of_a_media_type_are_skipped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

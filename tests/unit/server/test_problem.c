@@ -1,4 +1,4 @@
-/* Problem details: the table, and what of a failure becomes part of the answer. */
+/* Problem details: the table, and which parts of a failure the client sees. */
 #include "support.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static struct request *new_request(void)
     return request;
 }
 
-/* One code, two statuses: with what is there (409), or with a request that is under way (423). */
+/* One code with two statuses: a conflict with what is there (409), or with a request under way (423). */
 static bool are_both_conflicts(int one, int other)
 {
     return one == PROBLEM_LOCKED && other == PROBLEM_CONFLICT;
@@ -87,7 +87,7 @@ static void a_problem_replaces_what_was_there(void **state)
     request_free(request);
 }
 
-static void a_failure_of_the_core_tells_rule_and_place(void **state)
+static void a_failure_of_the_core_has_its_rule_and_place(void **state)
 {
     struct request *request;
     struct zt_error error;
@@ -137,7 +137,7 @@ static void members_that_do_not_apply_are_left_out(void **state)
     request_free(request);
 }
 
-static void what_the_disk_did_is_not_told(void **state)
+static void failures_of_the_disk_are_not_disclosed(void **state)
 {
     struct request *request;
     struct zt_error error;
@@ -188,10 +188,10 @@ int main(void)
         cmocka_unit_test(every_problem_has_a_status_and_a_code_of_its_own),
         cmocka_unit_test(a_reply_is_a_problem_document),
         cmocka_unit_test(a_problem_replaces_what_was_there),
-        cmocka_unit_test(a_failure_of_the_core_tells_rule_and_place),
+        cmocka_unit_test(a_failure_of_the_core_has_its_rule_and_place),
         cmocka_unit_test(an_object_without_a_name_is_named_too),
         cmocka_unit_test(members_that_do_not_apply_are_left_out),
-        cmocka_unit_test(what_the_disk_did_is_not_told),
+        cmocka_unit_test(failures_of_the_disk_are_not_disclosed),
         cmocka_unit_test(each_status_has_its_problem),
         cmocka_unit_test(a_detail_too_long_is_cut_and_still_json),
     };

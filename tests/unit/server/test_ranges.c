@@ -139,7 +139,7 @@ static void more_than_64_ranges_count_as_absent(void **state)
     assert_ranges(field, 1000, "ABSENT");
 }
 
-static void ranges_that_lie_outside_count_towards_the_bound(void **state)
+static void ranges_outside_count_towards_the_bound(void **state)
 {
     char field[1024] = "bytes=";
 
@@ -161,7 +161,7 @@ int main(void)
         cmocka_unit_test(lists_may_hold_space_and_empty_elements),
         cmocka_unit_test(overlapping_and_adjacent_ranges_merge_in_order_asked),
         cmocka_unit_test(more_than_64_ranges_count_as_absent),
-        cmocka_unit_test(ranges_that_lie_outside_count_towards_the_bound),
+        cmocka_unit_test(ranges_outside_count_towards_the_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ static void clients_that_leave_free_everything(void **state)
         clients[i] = ask("/fake", "");
     wait_until_held(CLIENTS);
     sleep_ms(200);
-    /* Nobody reads: what fits into windows and buffers was read, and no more. */
+    /* No client reads: the server has read only what fits into windows and buffers. */
     assert_true(atomic_load(&reads) < CLIENTS * 8);
     for (unsigned i = 0; i < CLIENTS; i++)
         close(clients[i]);
@@ -123,7 +123,7 @@ static void stopping_in_the_middle_frees_everything(void **state)
     }
 }
 
-/* A window of them would take seconds. */
+/* Filling a whole window with them would take seconds. */
 static void stopping_ends_a_fill_between_two_reads(void **state)
 {
     struct timespec before;

@@ -13,7 +13,7 @@ static struct segment *segments;
 static struct representation representation;
 static struct zt_source *source;
 
-/* Of lengths 1 to 7, in memory and in a source that lies the other way round. */
+/* Of lengths 1 to 7, in memory and in a source that holds them in reverse order. */
 static int set_up(void **state)
 {
     uint64_t length = 0;

@@ -3,7 +3,7 @@
 
 #include "http/exchange/trace.h"
 
-static void sane_request_ids_come_back(void **state)
+static void valid_request_ids_come_back(void **state)
 {
     static const char *const sane[] = {"a", "Az09._-"};
     static const char *const odd[] = {"", "a b", "a\"b", "\xc3\xa9"};
@@ -248,7 +248,7 @@ static void ids_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sane_request_ids_come_back),
+        cmocka_unit_test(valid_request_ids_come_back),
         cmocka_unit_test(traces_are_read_when_well_formed),
         cmocka_unit_test(queries_are_decoded),
         cmocka_unit_test(held_things_are_released_in_reverse),

@@ -143,7 +143,7 @@ static void unknown_paths_are_not_found(void **state)
         assert_status(METHOD_GET, targets[i], 404, "\"not-found\"");
 }
 
-static void names_that_cannot_be_are_refused(void **state)
+static void invalid_names_are_refused(void **state)
 {
     static const char *const targets[] = {
         "/v1/models/%",   "/v1/models/a%2",       "/v1/models/%zz",
@@ -158,7 +158,7 @@ static void names_that_cannot_be_are_refused(void **state)
             assert_status(method, targets[i], 400, "\"invalid-name\"");
 }
 
-static void another_method_is_told_which_are_allowed(void **state)
+static void other_methods_get_the_allowed_ones(void **state)
 {
     struct request *request;
 
@@ -174,7 +174,7 @@ static void another_method_is_told_which_are_allowed(void **state)
     request_free(request);
 }
 
-static void a_method_nobody_knows_is_not_implemented(void **state)
+static void an_unknown_method_is_not_implemented(void **state)
 {
     (void)state;
     assert_status(METHOD_UNKNOWN, "/v1/models", 501, "\"not-implemented\"");
@@ -208,7 +208,7 @@ static void options_lists_the_methods(void **state)
     assert_status(METHOD_OPTIONS, "/nowhere", 404, "\"not-found\"");
 }
 
-static void a_target_that_is_no_path_is_refused(void **state)
+static void a_target_that_is_not_a_path_is_refused(void **state)
 {
     (void)state;
     assert_status(METHOD_GET, "*", 400, "\"invalid-request\"");
@@ -240,7 +240,7 @@ static void an_escape_is_not_read_past_the_end(void **state)
     assert_int_equal(buffer[0], 'A');
 }
 
-static void a_target_s_path_ends_at_the_query(void **state)
+static void the_path_of_a_target_ends_at_the_query(void **state)
 {
     struct zt_text path;
 
@@ -261,15 +261,15 @@ int main(void)
         cmocka_unit_test(dot_segments_are_names),
         cmocka_unit_test(an_absolute_target_means_its_path),
         cmocka_unit_test(unknown_paths_are_not_found),
-        cmocka_unit_test(names_that_cannot_be_are_refused),
-        cmocka_unit_test(another_method_is_told_which_are_allowed),
-        cmocka_unit_test(a_method_nobody_knows_is_not_implemented),
+        cmocka_unit_test(invalid_names_are_refused),
+        cmocka_unit_test(other_methods_get_the_allowed_ones),
+        cmocka_unit_test(an_unknown_method_is_not_implemented),
         cmocka_unit_test(head_is_answered_by_get),
         cmocka_unit_test(options_lists_the_methods),
-        cmocka_unit_test(a_target_that_is_no_path_is_refused),
+        cmocka_unit_test(a_target_that_is_not_a_path_is_refused),
         cmocka_unit_test(a_name_is_never_empty),
         cmocka_unit_test(an_escape_is_not_read_past_the_end),
-        cmocka_unit_test(a_target_s_path_ends_at_the_query),
+        cmocka_unit_test(the_path_of_a_target_ends_at_the_query),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

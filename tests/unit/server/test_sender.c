@@ -59,7 +59,7 @@ static void assert_parts_then_text(unsigned count, const char *fields)
 }
 
 /* They lie in the connection's memory, beside the list of parts. */
-static void requests_in_line_leave_room_for_parts(void **state)
+static void pipelined_requests_leave_room_for_parts(void **state)
 {
     static const char next[] = "GET /text HTTP/1.1\r\n" HOST "\r\n";
     char fields[16000] = "\r\n";
@@ -166,7 +166,7 @@ int main(void)
         ON_A_LOOP(sources_are_read_by_workers_in_order),
         ON_A_LOOP(windows_span_segments_of_all_kinds),
         ON_A_LOOP(parts_come_whole_however_many),
-        ON_A_LOOP(requests_in_line_leave_room_for_parts),
+        ON_A_LOOP(pipelined_requests_leave_room_for_parts),
         ON_A_LOOP(headers_leave_room_for_parts),
         ON_A_LOOP(connections_go_on_after_windows),
         ON_A_LOOP(failing_at_once_is_a_problem),
