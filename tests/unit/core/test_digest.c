@@ -1,5 +1,4 @@
-/* Digests: published vectors, the spellings of each format, unknown algorithms, impossible digests.
- */
+/* Digests: published vectors, spellings, unknown algorithms and impossible digests. */
 #include "support.h"
 
 #include <stdio.h>

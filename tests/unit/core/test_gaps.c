@@ -9,21 +9,21 @@
 #include "zt/gaps.h"
 #include "zt2_file.h"
 
-#define TOLD_MAX 8
+#define GAPS_MAX 8
 
-struct told {
-    struct zt_gap gaps[TOLD_MAX];
+struct found_gaps {
+    struct zt_gap gaps[GAPS_MAX];
     unsigned count;
 };
 
-static struct told told;
+static struct found_gaps found;
 static struct zt_error error;
 
 static void take(void *context, const struct zt_gap *gap)
 {
-    struct told *into = context;
+    struct found_gaps *into = context;
 
-    assert_true(into->count < TOLD_MAX);
+    assert_true(into->count < GAPS_MAX);
     into->gaps[into->count++] = *gap;
 }
 
@@ -32,10 +32,10 @@ static enum zt_status walk(const struct zt_model *model, const uint8_t *bytes, s
     struct zt_source *source = NULL;
     enum zt_status status;
 
-    told.count = 0;
+    found.count = 0;
     zt_error_clear(&error);
     assert_int_equal(zt_source_from_memory(bytes, length, &source, NULL), ZT_OK);
-    status = zt_gaps_walk(model, source, take, &told, &error);
+    status = zt_gaps_walk(model, source, take, &found, &error);
     zt_source_close(source);
     return status;
 }
@@ -45,8 +45,8 @@ static void assert_gap(unsigned number, uint64_t offset, uint64_t length, bool i
 {
     const struct zt_gap *gap;
 
-    assert_true(number < told.count);
-    gap = &told.gaps[number];
+    assert_true(number < found.count);
+    gap = &found.gaps[number];
     assert_true(gap->offset == offset);
     assert_true(gap->length == length);
     assert_int_equal(gap->is_padding, is_padding);
@@ -81,7 +81,7 @@ static void walk_reports_padding_before_aligned_ranges(void **state)
     walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]")
                  OF_4096 "," PLACED("c", "[8192,4096]") OF_4096 "}}",
              ZT_NO_OFFSET);
-    assert_int_equal(told.count, 2);
+    assert_int_equal(found.count, 2);
     assert_gap(0, 8, 4088, true, ZT_NO_OFFSET);
     assert_gap(1, 12296, 4088, true, ZT_NO_OFFSET);
 }
@@ -92,7 +92,7 @@ static void walk_finds_the_first_byte_of_padding_that_is_not_zero(void **state)
     walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[4096,4096]")
                  OF_4096 "," PLACED("c", "[8192,4096]") OF_4096 "}}",
              ZT2_MANIFEST_AT - 1);
-    assert_int_equal(told.count, 2);
+    assert_int_equal(found.count, 2);
     assert_gap(0, 8, 4088, true, ZT_NO_OFFSET);
     assert_gap(1, 12296, 4088, true, ZT2_MANIFEST_AT - 1);
 }
@@ -101,7 +101,7 @@ static void walk_reports_bytes_that_no_object_refers_to(void **state)
 {
     (void)state;
     walk_zt2("{\"objects\":{" PLACED("a", "[4096,8]") OF_EIGHT "}}", 8192);
-    assert_int_equal(told.count, 2);
+    assert_int_equal(found.count, 2);
     assert_gap(1, 4104, ZT2_MANIFEST_AT - 4104, false, ZT_NO_OFFSET);
 }
 
@@ -111,7 +111,7 @@ static void walk_takes_a_shared_blob_once(void **state)
     walk_zt2("{\"objects\":{" PLACED("a", "[12288,8]") OF_EIGHT "," PLACED("b", "[12288,8]")
                  OF_EIGHT "}}",
              ZT_NO_OFFSET);
-    assert_int_equal(told.count, 2);
+    assert_int_equal(found.count, 2);
     assert_gap(0, 8, 12280, false, ZT_NO_OFFSET);
     assert_gap(1, 12296, 4088, true, ZT_NO_OFFSET);
 }
@@ -123,7 +123,7 @@ static void walk_ignores_ranges_in_shards(void **state)
              "\"parts\":{\"data\":{"
              "\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":\"s\"}}," OF_EIGHT "}}",
              ZT_NO_OFFSET);
-    assert_int_equal(told.count, 1);
+    assert_int_equal(found.count, 1);
     assert_gap(0, 8, ZT2_MANIFEST_AT - 8, false, ZT_NO_OFFSET);
 }
 
@@ -136,7 +136,7 @@ static void walk_reports_padding_that_cannot_be_read(void **state)
     assert_int_equal(zt2_file_open(&file, &model, &error), ZT_OK);
     assert_int_equal(walk(model, file.bytes, 100), ZT_IO);
     assert_int_equal(error.status, ZT_IO);
-    assert_int_equal(told.count, 0);
+    assert_int_equal(found.count, 0);
     zt_model_free(model);
     zt2_file_free(&file);
 }
@@ -164,11 +164,11 @@ static void walk_reports_bytes_before_a_version_1_manifest(void **state)
     container_make(&container, CONTAINER_ZT1, 8, manifest);
     container.bytes[63] = 0xab;
     walk_container(&container);
-    assert_int_equal(told.count, 1);
+    assert_int_equal(found.count, 1);
     assert_gap(0, 8, 56, true, 63);
     container_make(&container, CONTAINER_ZT1, 11, manifest);
     walk_container(&container);
-    assert_int_equal(told.count, 2);
+    assert_int_equal(found.count, 2);
     assert_gap(1, 72, 3, false, ZT_NO_OFFSET);
     container_free(&container);
 }
@@ -195,17 +195,17 @@ static void walk_uses_the_alignment_of_a_gguf_file(void **state)
 {
     (void)state;
     walk_gguf(32, 24);
-    for (unsigned i = 0; i < told.count; i++)
-        assert_true(told.gaps[i].is_padding);
+    for (unsigned i = 0; i < found.count; i++)
+        assert_true(found.gaps[i].is_padding);
     walk_gguf(32, 32);
-    assert_true(told.gaps[told.count - 1].is_padding);
-    assert_int_equal(told.gaps[told.count - 1].length, 8);
+    assert_true(found.gaps[found.count - 1].is_padding);
+    assert_int_equal(found.gaps[found.count - 1].length, 8);
     walk_gguf(32, 64);
-    assert_false(told.gaps[told.count - 1].is_padding);
-    assert_int_equal(told.gaps[told.count - 1].length, 40);
+    assert_false(found.gaps[found.count - 1].is_padding);
+    assert_int_equal(found.gaps[found.count - 1].length, 40);
     walk_gguf(64, 64);
-    assert_true(told.gaps[told.count - 1].is_padding);
-    assert_int_equal(told.gaps[told.count - 1].length, 40);
+    assert_true(found.gaps[found.count - 1].is_padding);
+    assert_int_equal(found.gaps[found.count - 1].length, 40);
 }
 
 int main(void)

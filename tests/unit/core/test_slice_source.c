@@ -1,5 +1,4 @@
-/* Slices as sources: small ones at every position and length, large ones across windows, failures.
- */
+/* Slices as sources: small ones at every position, large ones across windows, failures. */
 #include "support.h"
 
 #include <stdlib.h>
