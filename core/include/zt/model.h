@@ -38,8 +38,8 @@ enum zt_layout {
     ZT_LAYOUT_QUANT_GROUP,
     ZT_LAYOUT_MX,
     ZT_LAYOUT_GGUF,
-    /* zTensor 0.1's sparse tensors, which have one component "data" (its section on sparse data).
-     */
+    /* zTensor 0.1's sparse tensors, which have one component "data" (its section on sparse
+     * data). */
     ZT_LAYOUT_ZT01_COO,
     ZT_LAYOUT_ZT01_CSR
 };

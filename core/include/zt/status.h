@@ -20,8 +20,8 @@ enum zt_status {
     ZT_OK = 0,
     /* The bytes break a rule of their format: zt_error.rule names it, zt_error.offset is where. */
     ZT_INVALID,
-    /* A digest that the file states is not that of the bytes, or an encoded stream does not decode.
-     */
+    /* A digest that the file states is not that of the bytes, or an encoded stream does not
+     * decode. */
     ZT_CORRUPT,
     /* Well formed, but the library cannot check or decode it: an unknown digest algorithm, encoding
      * or type. */
@@ -73,8 +73,7 @@ void zt_error_clear(struct zt_error *error);
 /* Fills error, which may be NULL, and returns status, so that a rule is one statement:
  *     if (offset % 64 != 0) return zt_fail(error, ZT_INVALID, "zt1 §4 BlobAlignment", at, "…");
  * status is not ZT_OK; rule is static text or NULL. The names of object and component are cleared:
- * zt_error_at sets them.
- */
+ * zt_error_at sets them. */
 enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule,
                        uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the stack a run is at least twice as long as the one above it: 2^32 entries never need more.
- */
+/* On the stack a run is at least twice as long as the one above it: 2^32 entries never need
+ * more. */
 #define RUNS_MAX 64
 
 struct run {

@@ -135,8 +135,8 @@ enum zt_status zt_source_open_file(const char *path, struct zt_source **out_sour
     enum zt_status status;
     int descriptor;
 
-    /* With O_NONBLOCK, opening a FIFO does not wait for a writer; regular files are not affected.
-     */
+    /* With O_NONBLOCK, opening a FIFO does not wait for a writer; regular files are not
+     * affected. */
     do {
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (descriptor < 0 && errno == EINTR);

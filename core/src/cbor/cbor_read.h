@@ -76,8 +76,8 @@ void zt_cbor_reader_init(struct zt_cbor_reader *reader, const void *bytes, size_
                          struct zt_arena *arena);
 
 /* Reads one head and, of a string, the content: chunks of indefinite length are joined in the
- * arena. ZT_INVALID with the profile's rule and the offset; ZT_LIMIT or ZT_NO_MEMORY of the arena.
- */
+ * arena. ZT_INVALID with the profile's rule and the offset; ZT_LIMIT or ZT_NO_MEMORY of the
+ * arena. */
 enum zt_status zt_cbor_next(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
                             struct zt_error *error);
 

@@ -43,8 +43,8 @@ struct zt_json_reader {
     size_t position;
     uint64_t base_offset; /* absolute file position of bytes[0] */
     unsigned depth;
-    /* Take NaN, Infinity and -Infinity as numbers: they are not JSON, but some writers make them.
-     */
+    /* Take NaN, Infinity and -Infinity as numbers: they are not JSON, but some writers make
+     * them. */
     bool takes_non_finite;
     /* zt_json_to_cbor refuses numbers that it would change. */
     bool wants_exact;
@@ -57,8 +57,8 @@ struct zt_json_walk {
 };
 
 /* Reads one value whole, or the opening bracket of an object or array. Texts are valid UTF-8 (no
- * lone surrogates). ZT_INVALID with the rule syntax or depth and the offset of the byte at fault.
- */
+ * lone surrogates). ZT_INVALID with the rule syntax or depth and the offset of the byte at
+ * fault. */
 enum zt_status zt_json_next(struct zt_json_reader *reader, struct zt_json_item *out_item,
                             struct zt_error *error);
 

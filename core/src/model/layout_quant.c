@@ -165,8 +165,8 @@ struct quantization {
     enum zero_form zero;
 };
 
-/* The word that codes are packed into must be the data's type, or the unsigned type of its width.
- */
+/* The word that codes are packed into must be the data's type, or the unsigned type of its
+ * width. */
 static bool word_matches(struct zt_text packing, const struct zt_component *data)
 {
     struct zt_text word;

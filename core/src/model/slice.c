@@ -291,8 +291,8 @@ static void reverse_loops(struct zt_slice *slice)
     }
 }
 
-/* Whether every run begins and ends at a byte boundary; the last one may end with the data instead.
- */
+/* Whether every run begins and ends at a byte boundary; the last one may end with the data
+ * instead. */
 static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elements, unsigned pack)
 {
     uint64_t end = slice->offset + run;
