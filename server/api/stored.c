@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "catalog/catalog.h"
 #include "http/exchange/problem.h"
 #include "verify/blob_index.h"
@@ -25,30 +26,6 @@ struct blob {
     enum blob_answer answer;
     struct component_place place; /* generation: held, or NULL */
 };
-
-/* --- blobs: the name --- */
-
-static int digit_of(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
-static bool parse_name(struct zt_text name, uint8_t out_sha256[SHA256_BYTES])
-{
-    if (name.length != 2 * (size_t)SHA256_BYTES)
-        return false;
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        int high = digit_of(name.bytes[2 * i]);
-        int low = digit_of(name.bytes[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        out_sha256[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
 
 /* --- blobs: finding a component --- */
 
@@ -233,7 +210,7 @@ static struct blob *blob_of(struct request *request)
         return NULL;
     }
     *blob = (struct blob){.skip = 0};
-    if (!parse_name(request->names[0], blob->sha256)) {
+    if (!zt_hex_read_lower(request->names[0], blob->sha256, SHA256_BYTES)) {
         problem_reply(request, PROBLEM_INVALID_NAME,
                       "a blob's name is its SHA-256 as 64 lower-case hex digits");
         return NULL;

@@ -42,6 +42,13 @@ static inline bool zt_text_starts_with(struct zt_text text, struct zt_text prefi
            (prefix.length == 0 || memcmp(text.bytes, prefix.bytes, prefix.length) == 0);
 }
 
+static inline bool zt_text_ends_with(struct zt_text text, struct zt_text suffix)
+{
+    return text.length >= suffix.length &&
+           (suffix.length == 0 ||
+            memcmp(text.bytes + (text.length - suffix.length), suffix.bytes, suffix.length) == 0);
+}
+
 /* Orders by bytes, a prefix before what it begins: less than, equal to or greater than 0. The order
  * of objects and components in a model. */
 static inline int zt_text_compare(struct zt_text a, struct zt_text b)

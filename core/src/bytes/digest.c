@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
+
 /* The algorithms of digests in files. SHA-512 and SHA-1 are for requests, CRC-32 for the entries of
  * ZIP archives: in any other file they are unknown. */
 struct spelling {
@@ -23,17 +25,6 @@ static const struct spelling spellings[] = {
 };
 
 static const struct spelling zip_spelling = {"crc32:", ZT_DIGEST_CRC32, 4, false};
-
-static int hex_value(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    if (digit >= 'A' && digit <= 'F')
-        return digit - 'A' + 10;
-    return -1;
-}
 
 static const struct spelling *find_spelling(struct zt_text text)
 {
@@ -53,7 +44,7 @@ static bool read_hex(const char *hex, size_t digits, uint8_t *bytes, size_t leng
     assert(digits <= 2 * length_bytes);
     memset(bytes, 0, length_bytes);
     for (size_t i = 0; i < digits; i++) {
-        int value = hex_value(hex[digits - 1 - i]);
+        int value = zt_hex_value(hex[digits - 1 - i]);
 
         if (value < 0)
             return false;

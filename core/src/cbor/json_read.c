@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "zt/utf8.h"
 
 /* "\uXXXX" */
@@ -39,15 +40,11 @@ static bool read_hex4(const char *digits, unsigned *out_value)
     unsigned value = 0;
 
     for (unsigned i = 0; i < 4; i++) {
-        char digit = digits[i];
-        unsigned low = digit | 0x20;
+        int digit = zt_hex_value(digits[i]);
 
-        if (digit >= '0' && digit <= '9')
-            value = value << 4 | (unsigned)(digit - '0');
-        else if (low >= 'a' && low <= 'f')
-            value = value << 4 | (low - 'a' + 10);
-        else
+        if (digit < 0)
             return false;
+        value = value << 4 | (unsigned)digit;
     }
     *out_value = value;
     return true;

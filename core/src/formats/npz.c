@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "coding/inflate_stream.h"
 #include "formats/component.h"
 #include "formats/npy_header.h"
@@ -46,29 +47,13 @@ struct array {
 
 /* --- names: without ".npy", percent-encoding undone --- */
 
-static bool name_ends(const struct zip_entry *entry, const char *suffix)
-{
-    size_t length = strlen(suffix);
-
-    return entry->name.length >= length &&
-           memcmp(entry->name.bytes + entry->name.length - length, suffix, length) == 0;
-}
-
-static int hex_value(char digit)
-{
-    const char *digits = "0123456789ABCDEF0123456789abcdef";
-    const char *at = digit != '\0' ? strchr(digits, digit) : NULL;
-
-    return at != NULL ? (int)((at - digits) % 16) : -1;
-}
-
 /* The character that %XX at bytes encodes (left bytes remain), or -1 if that is no such sequence.
  * Only the characters that writers of archives encode are decoded: a name that NumPy wrote and that
  * happens to hold another percent sign stays as it is. */
 static int decoded_at(const char *bytes, size_t left)
 {
-    int high = left >= 3 && bytes[0] == '%' ? hex_value(bytes[1]) : -1;
-    int low = high >= 0 ? hex_value(bytes[2]) : -1;
+    int high = left >= 3 && bytes[0] == '%' ? zt_hex_value(bytes[1]) : -1;
+    int low = high >= 0 ? zt_hex_value(bytes[2]) : -1;
     int character = high * 16 + low;
 
     if (high < 0 || low < 0)
@@ -343,10 +328,10 @@ static enum zt_status read_entries(struct reading *reading, struct zt_error *err
         enum zt_status status =
             zip_entry_read(directory, model->storage->manifest, &position, &entry, error);
 
-        if (status == ZT_OK && name_ends(&entry, "data.pkl"))
+        if (status == ZT_OK && zt_text_ends_with(entry.name, zt_text_from("data.pkl")))
             status = zt_fail(error, ZT_UNSUPPORTED, NULL, 0,
                              "the content is PyTorch (ZIP), which is not read");
-        if (status == ZT_OK && name_ends(&entry, SUFFIX))
+        if (status == ZT_OK && zt_text_ends_with(entry.name, zt_text_from(SUFFIX)))
             status = take_entry(reading, &entry, error);
         if (status != ZT_OK)
             return status;

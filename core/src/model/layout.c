@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "model/extents.h"
 #include "model/layout_rules.h"
@@ -15,13 +14,11 @@
 /* "gguf.<type>/1" */
 static bool is_gguf(struct zt_text name)
 {
-    static const char head[] = "gguf.";
-    static const char tail[] = "/1";
-    const size_t head_length = sizeof(head) - 1;
-    const size_t tail_length = sizeof(tail) - 1;
+    const struct zt_text head = zt_text_from("gguf.");
+    const struct zt_text tail = zt_text_from("/1");
 
-    return name.length > head_length + tail_length && memcmp(name.bytes, head, head_length) == 0 &&
-           memcmp(name.bytes + name.length - tail_length, tail, tail_length) == 0;
+    return name.length > head.length + tail.length && zt_text_starts_with(name, head) &&
+           zt_text_ends_with(name, tail);
 }
 
 enum zt_layout zt_layout_from_name(enum zt_layout_family family, struct zt_text name)

@@ -24,8 +24,8 @@ static size_t name_length(const char *text, size_t length)
     while (at < length)
         if (is_host_char(text[at]))
             at++;
-        else if (text[at] == '%' && length - at > 2 && hex_value(text[at + 1]) >= 0 &&
-                 hex_value(text[at + 2]) >= 0)
+        else if (text[at] == '%' && length - at > 2 && zt_hex_value(text[at + 1]) >= 0 &&
+                 zt_hex_value(text[at + 2]) >= 0)
             at += 3;
         else
             break;
@@ -39,7 +39,7 @@ static bool is_future_address(const char *text, size_t length)
 
     if (length == 0 || (text[0] | 0x20) != 'v')
         return false;
-    while (at < length && hex_value(text[at]) >= 0)
+    while (at < length && zt_hex_value(text[at]) >= 0)
         at++;
     if (at == 1 || length - at < 2 || text[at] != '.')
         return false;

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/hex.h"
+
 static inline bool is_digit(char byte)
 {
     return byte >= '0' && byte <= '9';
@@ -24,15 +26,6 @@ static inline bool is_one_of(char byte, const char *set)
 static inline bool is_token_char(char byte)
 {
     return is_digit(byte) || is_alpha(byte) || is_one_of(byte, "!#$%&'*+-.^_`|~");
-}
-
-/* -1 for what is not a hexadecimal digit. */
-static inline int hex_value(char digit)
-{
-    if (is_digit(digit))
-        return digit - '0';
-    digit = (char)(digit | 0x20);
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
 /* OWS (section 5.6.3). */

@@ -71,8 +71,8 @@ static bool take_byte(struct zt_text raw, size_t *at, char *out_byte)
 
     assert(*at < raw.length);
     if (byte == '%') {
-        const int high = raw.length - *at > 2 ? hex_value(raw.bytes[*at + 1]) : -1;
-        const int low = high >= 0 ? hex_value(raw.bytes[*at + 2]) : -1;
+        const int high = raw.length - *at > 2 ? zt_hex_value(raw.bytes[*at + 1]) : -1;
+        const int low = high >= 0 ? zt_hex_value(raw.bytes[*at + 2]) : -1;
 
         if (low < 0)
             return false;

@@ -92,8 +92,8 @@ static void refuses_a_part_that_breaks_the_schema(void **state)
         "{\"blob\":[4096,8],\"dtype\":^8}",
         "{\"blob\":[4096,8],\"dtype\":^h'7538'}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"digest\":^\"xxh3=00\"}",
-        "{\"blob\":[4096,8],\"dtype\":\"u8\",\"encoding\":\"x\",\"decoded_length\":^"
-        "18446744073709551615}",
+        ("{\"blob\":[4096,8],\"dtype\":\"u8\",\"encoding\":\"x\",\"decoded_length\":^"
+         "18446744073709551615}"),
         "{\"blob\":[4096,8],\"type\":^null,\"dtype\":\"u8\"}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"shard\":^1}",
         "{\"blob\":[4096,8],\"dtype\":\"u8\",\"digest\":^null}",
