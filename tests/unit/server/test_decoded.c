@@ -1,4 +1,4 @@
-/* Decoded components: the right bytes from memory and from files, one decoding for many, bounds,
+/* The cache of decoded components: right bytes from memory and from files, shared decoding, bounds,
  * failures. */
 #include "model_world.h"
 
@@ -15,7 +15,7 @@ static uint8_t plain_byte(size_t at)
 #define DENSE                                               \
     "\"shape\":[%zu],\"format\":\"dense\",\"components\":{" \
     "\"data\":{\"dtype\":\"u8\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}}"
-/* Nothing tells the decoded length of its coordinates, which are its first component. */
+/* The decoded length of its first component, the coordinates, is stated nowhere. */
 #define SPARSE                                                                           \
     "\"shape\":[%zu],\"format\":\"sparse_coo\",\"components\":{"                         \
     "\"coords\":{\"dtype\":\"u64\",\"offset\":64,\"length\":%zu,\"encoding\":\"zstd\"}," \
@@ -88,7 +88,7 @@ static void assert_plain(const struct decoded *decoded, size_t length)
     free(bytes);
 }
 
-static void small_ones_lie_in_memory_and_large_ones_in_a_file(void **state)
+static void small_components_are_kept_in_memory_and_large_ones_in_a_file(void **state)
 {
     struct world *world = *state;
     static const size_t lengths[] = {1, 1000, (size_t)4 << 20, LARGE_BYTES};
@@ -107,7 +107,7 @@ static void small_ones_lie_in_memory_and_large_ones_in_a_file(void **state)
     world_command(world, "test \"$(ls -A .ztserve | grep -v digests)\" = verified");
 }
 
-static void one_decoding_serves_many(void **state)
+static void one_decoding_serves_many_requests(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", 5000, 0);
@@ -120,7 +120,7 @@ static void one_decoding_serves_many(void **state)
     assert_ptr_equal(first, second);
     decoded_release(first);
     decoded_release(second);
-    /* Another opening of the same version is the same to the cache. */
+    /* Another generation of the same version finds the same entry. */
     generation_release(generation);
     generation = generation_open(world->server.store, "m.zt", NULL);
     assert_int_equal(ask(world, generation, &second, &error), DECODED_READY);
@@ -153,7 +153,7 @@ static void entries_in_use_outlive_the_bound(void **state)
         generation_release(generations[i]);
 }
 
-static void with_a_bound_of_nothing_nothing_is_kept(void **state)
+static void a_bound_of_0_keeps_nothing(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", 4000, 0);
@@ -169,7 +169,7 @@ static void with_a_bound_of_nothing_nothing_is_kept(void **state)
     generation_release(generation);
 }
 
-static void broken_streams_are_corrupt_and_stay_so(void **state)
+static void broken_streams_are_corrupt_and_not_decoded_again(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", 5000, 3);
@@ -186,7 +186,7 @@ static void broken_streams_are_corrupt_and_stay_so(void **state)
     generation_release(generation);
 }
 
-static void larger_than_allowed_is_refused(void **state)
+static void a_component_above_the_limit_fails(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", 5000, 0);
@@ -202,7 +202,7 @@ static void larger_than_allowed_is_refused(void **state)
     generation_release(generation);
 }
 
-static void larger_than_allowed_is_refused_without_a_declared_length(void **state)
+static void a_component_above_the_limit_fails_even_without_a_stated_length(void **state)
 {
     struct world *world = *state;
     struct generation *generation =
@@ -222,7 +222,7 @@ static void larger_than_allowed_is_refused_without_a_declared_length(void **stat
     generation_release(generation);
 }
 
-static void files_are_found_elsewhere_without_a_state_folder(void **state)
+static void files_are_made_elsewhere_without_a_state_folder(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", LARGE_BYTES, 0);
@@ -236,7 +236,7 @@ static void files_are_found_elsewhere_without_a_state_folder(void **state)
     generation_release(generation);
 }
 
-static void nothing_is_begun_while_stopping(void **state)
+static void nothing_begins_after_stop(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", 5000, 0);
@@ -269,7 +269,7 @@ static void *ask_all(void *argument)
     return NULL;
 }
 
-static void many_may_ask_at_once_under_a_small_bound(void **state)
+static void many_threads_may_ask_under_a_small_bound(void **state)
 {
     struct world *world = *state;
     struct crowd crowd = {.world = world};
@@ -294,7 +294,7 @@ static void many_may_ask_at_once_under_a_small_bound(void **state)
         generation_release(crowd.generations[i]);
 }
 
-/* A job that keeps a worker until it is let go. */
+/* A job that occupies a worker until it is released. */
 struct blocker {
     struct job job;
     pthread_mutex_t *held;
@@ -308,7 +308,7 @@ static void block(struct job *job)
     pthread_mutex_unlock(blocker->held);
 }
 
-static void a_worker_never_waits_for_a_job_that_is_queued(void **state)
+static void a_worker_never_waits_for_a_queued_job(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", 5000, 0);
@@ -330,7 +330,7 @@ static void a_worker_never_waits_for_a_job_that_is_queued(void **state)
         DECODED_PENDING);
     assert_int_equal(decoded_get(world->server.decoded, generation, 0, &got, &error), ZT_OK);
     assert_plain(got, 5000);
-    /* Who was waiting is served by the same decoding. */
+    /* The same decoding serves the request that was waiting. */
     flag_wait(&flag);
     assert_int_equal(ask(world, generation, &asked, &error), DECODED_READY);
     assert_ptr_equal(asked, got);
@@ -340,7 +340,7 @@ static void a_worker_never_waits_for_a_job_that_is_queued(void **state)
     generation_release(generation);
 }
 
-static void getting_tells_failures(void **state)
+static void get_returns_failures(void **state)
 {
     struct world *world = *state;
     struct generation *generation = make(world, "m.zt", 5000, 3);
@@ -377,7 +377,7 @@ static void *get_all(void *argument)
     return NULL;
 }
 
-static void many_may_get_and_ask_at_once(void **state)
+static void many_threads_may_get_and_ask(void **state)
 {
     struct world *world = *state;
     struct crowd crowd = {.world = world};
@@ -406,19 +406,19 @@ static void many_may_get_and_ask_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(small_ones_lie_in_memory_and_large_ones_in_a_file),
-        WORLD_TEST(one_decoding_serves_many),
+        WORLD_TEST(small_components_are_kept_in_memory_and_large_ones_in_a_file),
+        WORLD_TEST(one_decoding_serves_many_requests),
         WORLD_TEST(entries_in_use_outlive_the_bound),
-        WORLD_TEST(with_a_bound_of_nothing_nothing_is_kept),
-        WORLD_TEST(broken_streams_are_corrupt_and_stay_so),
-        WORLD_TEST(larger_than_allowed_is_refused),
-        WORLD_TEST(larger_than_allowed_is_refused_without_a_declared_length),
-        WORLD_TEST(files_are_found_elsewhere_without_a_state_folder),
-        WORLD_TEST(nothing_is_begun_while_stopping),
-        WORLD_TEST(many_may_ask_at_once_under_a_small_bound),
-        WORLD_TEST(a_worker_never_waits_for_a_job_that_is_queued),
-        WORLD_TEST(getting_tells_failures),
-        WORLD_TEST(many_may_get_and_ask_at_once),
+        WORLD_TEST(a_bound_of_0_keeps_nothing),
+        WORLD_TEST(broken_streams_are_corrupt_and_not_decoded_again),
+        WORLD_TEST(a_component_above_the_limit_fails),
+        WORLD_TEST(a_component_above_the_limit_fails_even_without_a_stated_length),
+        WORLD_TEST(files_are_made_elsewhere_without_a_state_folder),
+        WORLD_TEST(nothing_begins_after_stop),
+        WORLD_TEST(many_threads_may_ask_under_a_small_bound),
+        WORLD_TEST(a_worker_never_waits_for_a_queued_job),
+        WORLD_TEST(get_returns_failures),
+        WORLD_TEST(many_threads_may_get_and_ask),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Globs over names of objects. */
+/* Globs. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static bool matches(const char *glob, const char *name)
     return any_matches(&only, 1, text(name));
 }
 
-static void a_plain_glob_matches_itself_only(void **state)
+static void a_plain_glob_matches_only_itself(void **state)
 {
     (void)state;
     assert_true(matches("layer.0", "layer.0"));
@@ -43,7 +43,7 @@ static void a_plain_glob_matches_itself_only(void **state)
     assert_false(matches("", "a"));
 }
 
-static void a_star_matches_any_run_with_slashes(void **state)
+static void a_star_matches_any_run_slashes_included(void **state)
 {
     (void)state;
     assert_true(matches("*", ""));
@@ -56,7 +56,7 @@ static void a_star_matches_any_run_with_slashes(void **state)
     assert_false(matches("*.weight", "layer.bias"));
 }
 
-static void a_question_mark_matches_one_character_not_byte(void **state)
+static void a_question_mark_matches_one_character_of_any_length(void **state)
 {
     (void)state;
     assert_true(matches("a?c", "abc"));
@@ -83,7 +83,7 @@ static void a_class_matches_its_characters(void **state)
     assert_false(matches("[abc]", ""));
 }
 
-static void what_is_no_glob_is_refused(void **state)
+static void what_is_not_a_glob_is_rejected(void **state)
 {
     char long_glob[GLOB_MAX + 2];
 
@@ -99,7 +99,7 @@ static void what_is_no_glob_is_refused(void **state)
     assert_true(glob_is_valid(text(long_glob + 1)));
 }
 
-static void a_byte_of_no_character_counts_as_one(void **state)
+static void a_byte_that_is_not_part_of_a_character_counts_as_one(void **state)
 {
     (void)state;
     assert_true(matches("?", "\xFF"));
@@ -109,7 +109,7 @@ static void a_byte_of_no_character_counts_as_one(void **state)
     assert_false(matches("\xC3\xBF", "\xFF"));
 }
 
-static void a_set_matches_what_any_of_its_globs_does(void **state)
+static void a_set_matches_what_any_of_its_globs_matches(void **state)
 {
     const struct zt_text globs[] = {text("ab"), text("c*"), text("*d"), text("e"), text("")};
 
@@ -126,7 +126,7 @@ static void a_set_matches_what_any_of_its_globs_does(void **state)
     assert_false(any_matches(globs, 0, text("")));
 }
 
-/* 62 to 66 and 254 to 258 elements: the glob ends before, at and behind the end of a word and of a
+/* 62 to 66 and 254 to 258 elements: the glob ends before, at and after the end of a word and of a
  * block. */
 static void a_glob_matches_across_words(void **state)
 {
@@ -148,7 +148,7 @@ static void a_glob_matches_across_words(void **state)
     }
 }
 
-/* Out of few pieces, so that much of it matches. */
+/* Made of few pieces, so that many texts match. */
 static struct zt_text random_text(char *buffer, const char *const *pieces, size_t piece_count,
                                   size_t pieces_max)
 {
@@ -163,7 +163,7 @@ static struct zt_text random_text(char *buffer, const char *const *pieces, size_
     return (struct zt_text){buffer, length};
 }
 
-static void sets_of_any_size_agree_with_the_oracle(void **state)
+static void sets_of_any_size_agree_with_a_simple_matcher(void **state)
 {
     static const char *const glob_pieces[] = {
         "*",
@@ -214,7 +214,7 @@ static void sets_of_any_size_agree_with_the_oracle(void **state)
     assert_in_range(found, 2000, 18000);
 }
 
-static void a_set_of_more_than_it_may_have_is_not_made(void **state)
+static void a_set_beyond_its_bounds_is_not_made(void **state)
 {
     static char letters[GLOB_MAX];
     struct zt_text globs[GLOB_SET_MAX + 1];
@@ -233,9 +233,9 @@ static void a_set_of_more_than_it_may_have_is_not_made(void **state)
     glob_set_free(set);
 }
 
-/* The most rows times the longest ones: half of the bytes are ASCII, the others different
- * characters of three bytes. */
-static void a_set_takes_a_bounded_amount_of_memory(void **state)
+/* The most and the longest rows: half of the bytes are ASCII, the others distinct characters of
+ * three bytes. */
+static void the_memory_of_a_set_is_bounded(void **state)
 {
     static char text_of_globs[GLOB_SET_BYTES_MAX];
     struct zt_text globs[GLOB_SET_BYTES_MAX / GLOB_MAX];
@@ -273,9 +273,9 @@ static void a_set_takes_a_bounded_amount_of_memory(void **state)
 #endif
 }
 
-/* Each of these globs, matched alone by going back, takes its length times the name's; a set goes
- * through once. */
-static void a_match_of_hostile_globs_is_quick(void **state)
+/* Matching one of these globs by backtracking takes its length times the name's; a set reads the
+ * name once. */
+static void hostile_globs_match_quickly(void **state)
 {
     static char name[250000];
     static char run[GLOB_SET_BYTES_MAX / GLOB_SET_MAX];
@@ -305,18 +305,18 @@ static void a_match_of_hostile_globs_is_quick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_glob_matches_itself_only),
-        cmocka_unit_test(a_star_matches_any_run_with_slashes),
-        cmocka_unit_test(a_question_mark_matches_one_character_not_byte),
+        cmocka_unit_test(a_plain_glob_matches_only_itself),
+        cmocka_unit_test(a_star_matches_any_run_slashes_included),
+        cmocka_unit_test(a_question_mark_matches_one_character_of_any_length),
         cmocka_unit_test(a_class_matches_its_characters),
-        cmocka_unit_test(what_is_no_glob_is_refused),
-        cmocka_unit_test(a_byte_of_no_character_counts_as_one),
-        cmocka_unit_test(a_set_matches_what_any_of_its_globs_does),
+        cmocka_unit_test(what_is_not_a_glob_is_rejected),
+        cmocka_unit_test(a_byte_that_is_not_part_of_a_character_counts_as_one),
+        cmocka_unit_test(a_set_matches_what_any_of_its_globs_matches),
         cmocka_unit_test(a_glob_matches_across_words),
-        cmocka_unit_test(sets_of_any_size_agree_with_the_oracle),
-        cmocka_unit_test(a_set_of_more_than_it_may_have_is_not_made),
-        cmocka_unit_test(a_set_takes_a_bounded_amount_of_memory),
-        cmocka_unit_test(a_match_of_hostile_globs_is_quick),
+        cmocka_unit_test(sets_of_any_size_agree_with_a_simple_matcher),
+        cmocka_unit_test(a_set_beyond_its_bounds_is_not_made),
+        cmocka_unit_test(the_memory_of_a_set_is_bounded),
+        cmocka_unit_test(hostile_globs_match_quickly),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

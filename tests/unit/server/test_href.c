@@ -1,4 +1,4 @@
-/* References: percent-encoding of names and paths. */
+/* Hrefs: percent-encoding of names and paths. */
 #include <string.h>
 
 #include "http/fields/href.h"
@@ -9,7 +9,7 @@ static struct zt_text text(const char *string)
     return (struct zt_text){string, strlen(string)};
 }
 
-static void a_segment_escapes_all_but_unreserved(void **state)
+static void a_segment_escapes_all_but_unreserved_characters(void **state)
 {
     struct href href;
 
@@ -26,7 +26,7 @@ static void a_segment_escapes_all_but_unreserved(void **state)
     href_free(&href);
 }
 
-static void a_segment_of_dots_is_no_dot_segment(void **state)
+static void a_name_of_dots_is_not_a_dot_segment(void **state)
 {
     struct href href;
 
@@ -52,7 +52,7 @@ static void a_path_keeps_its_slashes(void **state)
     href_free(&href);
 }
 
-static void cutting_goes_on_behind_a_kept_beginning(void **state)
+static void a_cut_href_continues_after_what_is_kept(void **state)
 {
     struct href href;
     char name[3000];
@@ -76,10 +76,10 @@ static void cutting_goes_on_behind_a_kept_beginning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_segment_escapes_all_but_unreserved),
-        cmocka_unit_test(a_segment_of_dots_is_no_dot_segment),
+        cmocka_unit_test(a_segment_escapes_all_but_unreserved_characters),
+        cmocka_unit_test(a_name_of_dots_is_not_a_dot_segment),
         cmocka_unit_test(a_path_keeps_its_slashes),
-        cmocka_unit_test(cutting_goes_on_behind_a_kept_beginning),
+        cmocka_unit_test(a_cut_href_continues_after_what_is_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The table of `ls`, for models that no file of a readable format gives. */
+/* The table of `ls`, for models that no readable file produces. */
 #include "support.h"
 
 #include <stdio.h>

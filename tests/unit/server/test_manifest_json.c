@@ -1,4 +1,4 @@
-/* Manifests as JSON: the shape of the contract, whatever version the file has. */
+/* Manifests as JSON: the shape of the contract for every version of the format. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static const struct manifest_source served = {.name = {"org/m", 5},
                                               .etag = "\"tag\"",
                                               .modified_ns = INT64_C(1795166999999999999)};
 
-/* The JSON of a selection; freed by the caller. */
+/* The JSON of a selection; the caller frees it. */
 static char *write_text(const struct zt_model *model, const struct manifest_source *source,
                         const struct manifest_selection *selection)
 {
@@ -61,7 +61,7 @@ static void assert_lacks(const char *text_, const char *part)
         fail_msg("%s is in %s", part, text_);
 }
 
-static void the_whole_has_the_contracts_shape(void **state)
+static void a_whole_manifest_has_the_shape_of_the_contract(void **state)
 {
     struct zt_model *model;
     char *json;
@@ -107,7 +107,7 @@ static void version_0_1_is_shown_in_the_same_words(void **state)
     zt_model_free(model);
 }
 
-static void what_the_file_does_not_say_is_left_out(void **state)
+static void what_the_file_does_not_state_is_omitted(void **state)
 {
     struct zt_model *model;
     char *json;
@@ -127,7 +127,7 @@ static void what_the_file_does_not_say_is_left_out(void **state)
     zt_model_free(model);
 }
 
-static void each_component_has_a_reference_of_its_own(void **state)
+static void each_component_has_its_own_href(void **state)
 {
     struct zt_model *model;
     char *json;
@@ -144,8 +144,8 @@ static void each_component_has_a_reference_of_its_own(void **state)
     zt_model_free(model);
 }
 
-/* "\0" is the U+0000 of these texts; the reader takes both names. */
-static void names_that_no_url_can_reach_have_no_reference(void **state)
+/* "\0" stands for U+0000; the reader accepts both names. */
+static void names_that_no_url_can_hold_have_no_href(void **state)
 {
     static const char object[] =
         "{\"shape\":[8],\"format\":\"other\",\"components\":{\"%s\":{\"dtype\":\"u8\","
@@ -183,7 +183,7 @@ static struct zt_model *open_four(void)
                          "")) ",\"ab\":" DENSE("," DATA("")) ",\"b.w\":" DENSE("," DATA("")) "}}");
 }
 
-static void a_prefix_selects_the_objects_that_begin_so(void **state)
+static void a_prefix_selects_the_objects_that_start_with_it(void **state)
 {
     struct zt_model *model;
     char *json;
@@ -202,7 +202,7 @@ static void a_prefix_selects_the_objects_that_begin_so(void **state)
     zt_model_free(model);
 }
 
-static void matches_select_any_of_them_within_the_prefix(void **state)
+static void any_of_several_globs_selects_within_the_prefix(void **state)
 {
     const struct zt_text globs[] = {text("*.w"), text("ab")};
     struct zt_model *model;
@@ -242,7 +242,7 @@ static void fields_prune_objects(void **state)
     zt_model_free(model);
 }
 
-static void fields_that_are_not_known_are_refused(void **state)
+static void unknown_fields_are_rejected(void **state)
 {
     unsigned fields = 77;
 
@@ -268,7 +268,7 @@ static void times_before_1970_round_down(void **state)
     json_free(&json);
 }
 
-static void a_name_repeated_without_end_is_refused_not_written(void **state)
+static void a_name_repeated_too_often_is_reported_as_too_long(void **state)
 {
     enum { COMPONENTS = 3000, NAME = 40000 };
     struct zt_buffer manifest = {0};
@@ -323,17 +323,17 @@ static void a_name_repeated_without_end_is_refused_not_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_whole_has_the_contracts_shape),
+        cmocka_unit_test(a_whole_manifest_has_the_shape_of_the_contract),
         cmocka_unit_test(version_0_1_is_shown_in_the_same_words),
-        cmocka_unit_test(what_the_file_does_not_say_is_left_out),
-        cmocka_unit_test(each_component_has_a_reference_of_its_own),
-        cmocka_unit_test(names_that_no_url_can_reach_have_no_reference),
-        cmocka_unit_test(a_prefix_selects_the_objects_that_begin_so),
-        cmocka_unit_test(matches_select_any_of_them_within_the_prefix),
+        cmocka_unit_test(what_the_file_does_not_state_is_omitted),
+        cmocka_unit_test(each_component_has_its_own_href),
+        cmocka_unit_test(names_that_no_url_can_hold_have_no_href),
+        cmocka_unit_test(a_prefix_selects_the_objects_that_start_with_it),
+        cmocka_unit_test(any_of_several_globs_selects_within_the_prefix),
         cmocka_unit_test(fields_prune_objects),
-        cmocka_unit_test(fields_that_are_not_known_are_refused),
+        cmocka_unit_test(unknown_fields_are_rejected),
         cmocka_unit_test(times_before_1970_round_down),
-        cmocka_unit_test(a_name_repeated_without_end_is_refused_not_written),
+        cmocka_unit_test(a_name_repeated_too_often_is_reported_as_too_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

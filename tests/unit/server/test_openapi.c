@@ -1,4 +1,4 @@
-/* The description of the interface and the table of routes say the same. */
+/* The description of the API agrees with the table of routes. */
 #include "support.h"
 
 #include <jansson.h>
@@ -45,7 +45,7 @@ static int unload(void **state)
     return 0;
 }
 
-/* What "#/components/kind/name" leads to. */
+/* The target of "#/components/kind/name". */
 static json_t *follow(json_t *document, const char *reference)
 {
     char kind[32];
@@ -62,7 +62,7 @@ static json_t *resolve(json_t *document, json_t *value)
     return reference != NULL ? follow(document, reference) : value;
 }
 
-static void the_document_is_of_this_program(void **state)
+static void the_document_states_the_version_of_the_program(void **state)
 {
     assert_int_equal(openapi_length, strlen(openapi_text));
     assert_string_equal(json_string_value(json_object_get(*state, "openapi")), "3.1.0");
@@ -90,7 +90,7 @@ static void every_route_and_method_is_described(void **state)
     }
 }
 
-static void every_path_described_is_a_route(void **state)
+static void every_described_path_is_a_route(void **state)
 {
     const char *path;
     json_t *item;
@@ -143,7 +143,7 @@ static void assert_path_parameters(json_t *document, const char *path, json_t *o
     assert_int_equal(in_path, braces);
 }
 
-/* Every failure is a problem; every status is one that a problem of the table has. */
+/* Every failure is a problem, with a status from the table of problems. */
 static void assert_problems(json_t *document, json_t *operation)
 {
     const char *status;
@@ -166,7 +166,7 @@ static void assert_problems(json_t *document, json_t *operation)
     }
 }
 
-static void operations_are_whole(void **state)
+static void operations_are_complete(void **state)
 {
     const char *path;
     const char *method;
@@ -194,14 +194,14 @@ static void every_code_of_a_problem_is_listed(void **state)
     size_t listed = 0;
 
     for (enum problem problem = 0; problem < PROBLEM_COUNT; problem++)
-        /* Its code is another's too. */
+        /* Another problem has the same code. */
         if (problem != PROBLEM_LOCKED)
             assert_string_equal(json_string_value(json_array_get(codes, listed++)),
                                 problem_code(problem));
     assert_int_equal(json_array_size(codes), listed);
 }
 
-/* Fails for a reference that leads nowhere. */
+/* Fails if a reference has no target. */
 static void assert_references(json_t *document, json_t *value)
 {
     const char *key;
@@ -219,7 +219,7 @@ static void assert_references(json_t *document, json_t *value)
     json_array_foreach(value, index, child) assert_references(document, child);
 }
 
-static void references_lead_somewhere(void **state)
+static void every_reference_has_a_target(void **state)
 {
     assert_references(*state, *state);
 }
@@ -227,12 +227,13 @@ static void references_lead_somewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_document_is_of_this_program, load, unload),
+        cmocka_unit_test_setup_teardown(the_document_states_the_version_of_the_program, load,
+                                        unload),
         cmocka_unit_test_setup_teardown(every_route_and_method_is_described, load, unload),
-        cmocka_unit_test_setup_teardown(every_path_described_is_a_route, load, unload),
-        cmocka_unit_test_setup_teardown(operations_are_whole, load, unload),
+        cmocka_unit_test_setup_teardown(every_described_path_is_a_route, load, unload),
+        cmocka_unit_test_setup_teardown(operations_are_complete, load, unload),
         cmocka_unit_test_setup_teardown(every_code_of_a_problem_is_listed, load, unload),
-        cmocka_unit_test_setup_teardown(references_lead_somewhere, load, unload),
+        cmocka_unit_test_setup_teardown(every_reference_has_a_target, load, unload),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
