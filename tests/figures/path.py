@@ -42,7 +42,8 @@ def write_model(program, folder):
     source, model = folder / "model.safetensors", folder / "model.zt"
     head = json.dumps({"w": {"dtype": "U8", "shape": [DATA_BYTES], "data_offsets": [0, DATA_BYTES]}}).encode()
     source.write_bytes(struct.pack("<Q", len(head)) + head + bytes(range(256)) * (DATA_BYTES // 256))
-    subprocess.run([program, "convert", source, model], stdout=subprocess.DEVNULL, check=True)
+    environment = os.environ | {"GCOV_PREFIX": str(folder)}
+    subprocess.run([program, "convert", source, model], env=environment, stdout=subprocess.DEVNULL, check=True)
     return model.read_bytes()
 
 
