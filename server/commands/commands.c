@@ -63,7 +63,8 @@ static const struct command commands[] = {
     {"check-config", command_check_config},
 };
 
-static void print_line(const char *format, va_list arguments, const char *end)
+__attribute__((format(printf, 1, 0))) static void print_line(const char *format, va_list arguments,
+                                                             const char *end)
 {
     char line[LINE_SIZE];
 
