@@ -1,4 +1,4 @@
-/* A folder of models and the parts of a server over it, for the tests of server/model. */
+/* A folder of models and the parts of a server over it, for the tests of the rooms above. */
 #ifndef MODEL_WORLD_H
 #define MODEL_WORLD_H
 
@@ -229,7 +229,7 @@ static inline struct zt_text text_of(const char *text)
     return (struct zt_text){text, strlen(text)};
 }
 
-/* The model of that name, held; NULL when there is none. */
+/* The model of that name, with a reference; NULL if there is none. */
 static inline struct generation *world_find(struct world *world, const char *name)
 {
     struct generation *found = NULL;

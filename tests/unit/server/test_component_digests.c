@@ -114,7 +114,7 @@ static struct generation *find_large(struct world *world, const char *digest)
     return generation;
 }
 
-static void whole_and_pieces_are_found(void **state)
+static void digests_of_the_whole_and_of_pieces_are_computed(void **state)
 {
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
@@ -131,7 +131,7 @@ static void whole_and_pieces_are_found(void **state)
     generation_release(generation);
 }
 
-static void ranges_that_are_no_piece_have_no_digest(void **state)
+static void only_exact_pieces_have_a_digest(void **state)
 {
     static const uint64_t ranges[][2] = {
         {1, PIECE},      {0, PIECE - 1}, {0, 2 * PIECE},     {PIECE, LARGE - PIECE},
@@ -147,7 +147,7 @@ static void ranges_that_are_no_piece_have_no_digest(void **state)
     generation_release(generation);
 }
 
-static void what_is_verified_is_found_by_itself(void **state)
+static void verified_components_are_read_without_being_asked_for(void **state)
 {
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
@@ -167,7 +167,7 @@ static void what_is_verified_is_found_by_itself(void **state)
     generation_release(generation);
 }
 
-static void nothing_is_known_of_what_is_corrupt(void **state)
+static void corrupt_components_have_no_digest(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -184,9 +184,9 @@ static void nothing_is_known_of_what_is_corrupt(void **state)
     generation_release(generation);
 }
 
-/* The verdict "verified" is of bytes that have rotted since: what the second reading finds must not
+/* The verdict "verified" is about bytes that have rotted since: what the second reading finds must not
  * be kept. */
-static void rot_that_is_read_becomes_a_verdict(void **state)
+static void bytes_that_rotted_since_become_corrupt(void **state)
 {
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
@@ -209,7 +209,7 @@ static void rot_that_is_read_becomes_a_verdict(void **state)
     generation_release(generation);
 }
 
-static void found_digests_outlive_the_process(void **state)
+static void digests_outlive_the_process(void **state)
 {
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
@@ -228,7 +228,7 @@ static void found_digests_outlive_the_process(void **state)
     generation_release(generation);
 }
 
-static void a_torn_record_is_as_if_it_were_not_there(void **state)
+static void a_torn_record_is_ignored(void **state)
 {
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
@@ -265,7 +265,7 @@ static void a_changed_record_is_not_believed(void **state)
     assert_true(is_found_soon(generation, A));
     generation_release(generation);
     world_stop(world);
-    /* A byte of the whole's digest, behind the header and two numbers. */
+    /* A byte of the whole's digest, after the header and two numbers. */
     world_command(
         world, "printf x | dd of=$(ls .ztserve/digests/*) bs=1 seek=80 conv=notrunc 2>/dev/null");
     world_start(world);
@@ -275,7 +275,7 @@ static void a_changed_record_is_not_believed(void **state)
     generation_release(generation);
 }
 
-static void pieces_of_another_size_are_found_anew(void **state)
+static void pieces_of_another_size_are_computed_again(void **state)
 {
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
@@ -295,7 +295,7 @@ static void pieces_of_another_size_are_found_anew(void **state)
     generation_release(generation);
 }
 
-static void another_version_begins_anew(void **state)
+static void another_version_starts_without_digests(void **state)
 {
     struct world *world = *state;
     struct generation *generation = find_large(world, NULL);
@@ -317,7 +317,7 @@ static void another_version_begins_anew(void **state)
     world_start(world);
 }
 
-static void nothing_is_found_when_it_is_turned_off(void **state)
+static void nothing_is_computed_when_it_is_turned_off(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -333,7 +333,7 @@ static void nothing_is_found_when_it_is_turned_off(void **state)
     generation_release(generation);
 }
 
-static void a_run_wants_what_states_no_digest(void **state)
+static void a_run_reads_components_without_a_digest(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -365,7 +365,7 @@ static enum blob_answer blob(struct world *world, uint64_t first, uint64_t lengt
     return answer;
 }
 
-static void components_are_found_by_what_they_state(void **state)
+static void components_are_found_by_stated_digests(void **state)
 {
     struct world *world = *state;
     struct component_place place = {NULL, 0};
@@ -386,7 +386,7 @@ static void components_are_found_by_what_they_state(void **state)
     assert_int_equal(blob(world, 128, 16, 0), BLOB_NONE);
 }
 
-static void components_are_found_by_what_was_found(void **state)
+static void components_are_found_by_computed_digests(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -401,7 +401,7 @@ static void components_are_found_by_what_was_found(void **state)
     generation_release(generation);
 }
 
-static void what_is_removed_or_replaced_leaves_the_index(void **state)
+static void removed_and_replaced_components_leave_the_index(void **state)
 {
     struct world *world = *state;
 
@@ -419,7 +419,7 @@ static void what_is_removed_or_replaced_leaves_the_index(void **state)
     assert_int_equal(blob(world, 0, 16, 0), BLOB_NONE);
 }
 
-static void the_index_is_made_anew_when_much_of_it_is_gone(void **state)
+static void the_index_is_rebuilt_when_much_of_it_is_gone(void **state)
 {
     struct world *world = *state;
 
@@ -471,22 +471,22 @@ static void digests_of_bytes_that_changed_are_not_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(whole_and_pieces_are_found),
-        WORLD_TEST(ranges_that_are_no_piece_have_no_digest),
-        WORLD_TEST(what_is_verified_is_found_by_itself),
-        WORLD_TEST(nothing_is_known_of_what_is_corrupt),
-        WORLD_TEST(rot_that_is_read_becomes_a_verdict),
-        WORLD_TEST(found_digests_outlive_the_process),
-        WORLD_TEST(a_torn_record_is_as_if_it_were_not_there),
+        WORLD_TEST(digests_of_the_whole_and_of_pieces_are_computed),
+        WORLD_TEST(only_exact_pieces_have_a_digest),
+        WORLD_TEST(verified_components_are_read_without_being_asked_for),
+        WORLD_TEST(corrupt_components_have_no_digest),
+        WORLD_TEST(bytes_that_rotted_since_become_corrupt),
+        WORLD_TEST(digests_outlive_the_process),
+        WORLD_TEST(a_torn_record_is_ignored),
         WORLD_TEST(a_changed_record_is_not_believed),
-        WORLD_TEST(pieces_of_another_size_are_found_anew),
-        WORLD_TEST(another_version_begins_anew),
-        WORLD_TEST(nothing_is_found_when_it_is_turned_off),
-        WORLD_TEST(a_run_wants_what_states_no_digest),
-        WORLD_TEST(components_are_found_by_what_they_state),
-        WORLD_TEST(components_are_found_by_what_was_found),
-        WORLD_TEST(what_is_removed_or_replaced_leaves_the_index),
-        WORLD_TEST(the_index_is_made_anew_when_much_of_it_is_gone),
+        WORLD_TEST(pieces_of_another_size_are_computed_again),
+        WORLD_TEST(another_version_starts_without_digests),
+        WORLD_TEST(nothing_is_computed_when_it_is_turned_off),
+        WORLD_TEST(a_run_reads_components_without_a_digest),
+        WORLD_TEST(components_are_found_by_stated_digests),
+        WORLD_TEST(components_are_found_by_computed_digests),
+        WORLD_TEST(removed_and_replaced_components_leave_the_index),
+        WORLD_TEST(the_index_is_rebuilt_when_much_of_it_is_gone),
         WORLD_TEST(corrupt_candidates_are_passed_over),
         WORLD_TEST(digests_of_bytes_that_changed_are_not_kept),
     };

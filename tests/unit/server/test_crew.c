@@ -1,4 +1,4 @@
-/* Work in many parts, by whoever has time. */
+/* Work in many parts, by all workers that are free. */
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 struct parts {
     atomic_uint runs[PARTS];
     uint32_t bad_from;
-    uint32_t bad_step; /* 0: none is bad */
+    uint32_t bad_step; /* 0: none */
 };
 
 static bool run_part(void *context, uint32_t index)

@@ -1,4 +1,4 @@
-/* Generations: what they are of readable and unreadable files, and their tags. */
+/* Generations of readable and unreadable files, their tags and side tables. */
 #include "model_world.h"
 
 static struct generation *open_path(const struct world *world, const char *path)
@@ -45,8 +45,7 @@ static void tags_follow_the_version_of_the_file(void **state)
     same = open_path(world, "m.zt");
     assert_string_equal(first->etag, same->etag);
     generation_release(same);
-    /* No byte changed, but who writes and sets the other time back leaves no more trace than
-     * this. */
+    /* No byte changed, but a writer that sets the time of modification back leaves no other trace. */
     pause_ms(20);
     world_command(world, "chmod 600 m.zt");
     same = open_path(world, "m.zt");
@@ -157,7 +156,7 @@ static void unreadable_files_are_generations_with_an_error(void **state)
     generation_release(generation);
 }
 
-static void files_that_are_gone_are_no_generations(void **state)
+static void missing_files_have_no_generation(void **state)
 {
     struct world *world = *state;
 
@@ -166,7 +165,7 @@ static void files_that_are_gone_are_no_generations(void **state)
     assert_null(open_path(world, "name-without-extension"));
 }
 
-static void replaced_files_stay_as_they_were_to_who_holds_them(void **state)
+static void replaced_files_stay_as_they_were_while_they_are_held(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -191,8 +190,8 @@ int main(void)
         WORLD_TEST(the_first_side_table_stays_and_goes_with_the_generation),
         WORLD_TEST(times_of_the_future_are_now),
         WORLD_TEST(unreadable_files_are_generations_with_an_error),
-        WORLD_TEST(files_that_are_gone_are_no_generations),
-        WORLD_TEST(replaced_files_stay_as_they_were_to_who_holds_them),
+        WORLD_TEST(missing_files_have_no_generation),
+        WORLD_TEST(replaced_files_stay_as_they_were_while_they_are_held),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

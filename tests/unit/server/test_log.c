@@ -1,4 +1,4 @@
-/* The log: what a client sends cannot make a line of its own, nor break a line's JSON. */
+/* The log: text from a client can neither forge a line nor break a line's JSON. */
 #include "support.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static char written[16384];
 
-/* Runs speak with standard error in a file, and keeps what came. */
+/* Runs a function with standard error in a file, and keeps what it wrote. */
 static void capture(void (*speak)(void))
 {
     FILE *file = tmpfile();

@@ -1,4 +1,4 @@
-/* Names of models: what is one, and which paths stand for one. */
+/* Names of models: which texts are valid, and which paths name models. */
 #include "support.h"
 
 #include <string.h>

@@ -25,7 +25,7 @@ static struct zt2_file make_shard(const char *data)
     return file;
 }
 
-/* Writes a model at path whose one object lies in the shard "w", which is the given file. */
+/* Writes a model whose one object is in the shard "w", which is the given file. */
 static void write_model(const struct world *world, const char *path, const struct zt2_file *shard)
 {
     struct zt2_file file = {0};
@@ -137,7 +137,7 @@ static void a_missing_shard_leaves_an_error_and_nothing_open(void **state)
     generation_release(generation);
 }
 
-static void changes_concern_who_has_or_wants_the_file(void **state)
+static void changes_concern_models_that_have_or_miss_the_file(void **state)
 {
     struct world *world = *state;
     struct generation *found;
@@ -262,7 +262,7 @@ static void models_of_many_shards_do_not_use_up_the_descriptors(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
-static void a_parked_model_whose_shard_changed_is_opened_anew(void **state)
+static void a_parked_model_whose_shard_changed_is_opened_again(void **state)
 {
     struct world *world = *state;
     struct shard_files *shards;
@@ -288,11 +288,11 @@ int main(void)
         WORLD_TEST(generations_hold_their_shards_open),
         WORLD_TEST(tags_follow_the_shards),
         WORLD_TEST(a_missing_shard_leaves_an_error_and_nothing_open),
-        WORLD_TEST(changes_concern_who_has_or_wants_the_file),
+        WORLD_TEST(changes_concern_models_that_have_or_miss_the_file),
         WORLD_TEST(content_is_searched_by_size_first_and_hashed_once),
         WORLD_TEST(models_with_shards_are_parked_and_opened_again),
         WORLD_TEST(models_of_many_shards_do_not_use_up_the_descriptors),
-        WORLD_TEST(a_parked_model_whose_shard_changed_is_opened_anew),
+        WORLD_TEST(a_parked_model_whose_shard_changed_is_opened_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,7 +204,7 @@ static void another_server_neither_takes_nor_removes_a_live_upload(void **state)
     world->store->ops->abandon(upload);
     world->store->ops->close(world->store);
     world->store = other;
-    /* The first one is gone: what it left can be taken over without another start. */
+    /* The first server is gone: its upload can be taken over without a restart. */
     assert_int_equal(other->ops->kept_open(other, ID, "data", &theirs, NULL), ZT_OK);
     assert_holds(world, theirs, "content");
     other->ops->abandon(theirs);

@@ -72,7 +72,7 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Asserts what is listed, sorted and each followed by a space. */
+/* Asserts the sorted list of paths, each followed by a space. */
 static void assert_lists(const struct world *world, const char *expected)
 {
     char list[4096] = "";
@@ -210,7 +210,7 @@ static void open_refuses_paths_that_are_not_clean(void **state)
         assert_int_equal(open_path(world, paths[i], bytes), ZT_NOT_FOUND);
 }
 
-static void folders_linked_in_every_way_end(void **state)
+static void walks_through_folders_that_link_to_each_other_end(void **state)
 {
     struct world *world = *state;
     char list[1 << 16] = "";
@@ -369,7 +369,7 @@ static void discarded_bytes_are_zeros_and_others_stay(void **state)
     free(bytes);
 }
 
-static void leftovers_of_the_dead_are_swept_and_those_of_the_living_kept(void **state)
+static void leftovers_of_dead_processes_are_removed_and_others_kept(void **state)
 {
     struct world *world = *state;
     char path[128];
@@ -416,7 +416,7 @@ static void opening_something_that_is_not_a_folder_says_why(void **state)
     assert_null(store);
 }
 
-/* Whether a change is told within some time. */
+/* Whether a change is reported within some time. */
 static bool told(const struct world *world, int descriptor, int timeout_ms)
 {
     struct pollfd wait = {.fd = descriptor, .events = POLLIN};
@@ -475,7 +475,7 @@ static void the_timer_asks_for_a_scan_within_three_seconds(void **state)
     assert_lists(world, "");
     told(world, descriptor, 0);
     assert_true(told(world, descriptor, 2500));
-    /* One telling, until the next scan sets it anew. */
+    /* Reported once, until the next scan sets the timer again. */
     assert_false(told(world, descriptor, 0));
 }
 
@@ -534,7 +534,7 @@ int main(void)
         TEST(links_are_followed_below_the_root_only),
         TEST(without_openat2_links_are_not_followed),
         TEST(open_refuses_paths_that_are_not_clean),
-        TEST(folders_linked_in_every_way_end),
+        TEST(walks_through_folders_that_link_to_each_other_end),
         TEST(published_files_appear_whole),
         TEST(publish_replaces_only_if_asked_to),
         TEST(publish_refuses_a_name_in_the_way_of_a_folder),
@@ -542,7 +542,7 @@ int main(void)
         TEST(create_refuses_what_the_disk_does_not_hold),
         TEST(create_leaves_the_reserve_alone),
         TEST(discarded_bytes_are_zeros_and_others_stay),
-        TEST(leftovers_of_the_dead_are_swept_and_those_of_the_living_kept),
+        TEST(leftovers_of_dead_processes_are_removed_and_others_kept),
         TEST(removed_files_stay_readable_while_they_are_open),
         cmocka_unit_test(opening_something_that_is_not_a_folder_says_why),
         TEST(times_past_the_range_of_nanoseconds_saturate),

@@ -1,4 +1,4 @@
-/* The verifier: verdicts, one check for many, reports, and what is remembered across restarts. */
+/* The verifier: verdicts, one check for many requests, reports, and what is saved across restarts. */
 #include "model_world.h"
 
 #include "verify/verification.h"
@@ -72,7 +72,7 @@ static void wait_until_run_ends(struct generation *generation)
     fail_msg("the run does not end");
 }
 
-static void verdicts_tell_right_wrong_and_what_cannot_be_judged(void **state)
+static void verdicts_distinguish_right_wrong_and_unknown(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -130,7 +130,7 @@ static void reports_follow_what_is_known(void **state)
     generation_release(generation);
 }
 
-static void a_run_checks_everything_anew(void **state)
+static void a_run_checks_everything_again(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -196,7 +196,7 @@ static void a_run_reports_broken_content_rules(void **state)
     }
 }
 
-static void verdicts_of_others_are_learned_and_remembered(void **state)
+static void verdicts_of_uploads_are_taken_over_and_saved(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -257,7 +257,7 @@ static void verdicts_are_saved_within_a_second(void **state)
     generation_release(generation);
 }
 
-static void verdicts_on_other_bytes_are_not_recalled(void **state)
+static void verdicts_about_other_bytes_are_not_recalled(void **state)
 {
     struct world *world = *state;
     static const char *const changes[] = {"chmod 600 m.zt", "touch m.zt",
@@ -278,7 +278,7 @@ static void verdicts_on_other_bytes_are_not_recalled(void **state)
     generation_release(generation);
 }
 
-static void damaged_memories_are_ignored(void **state)
+static void damaged_files_of_verdicts_are_ignored(void **state)
 {
     struct world *world = *state;
     static const char *const damages[] = {
@@ -310,7 +310,7 @@ static void damaged_memories_are_ignored(void **state)
     }
 }
 
-static void memories_of_models_that_are_gone_are_forgotten(void **state)
+static void verdicts_about_models_that_are_gone_are_removed(void **state)
 {
     struct world *world = *state;
     static const char *const left[] = {"n.zt"};
@@ -369,7 +369,7 @@ static bool is_gone(const struct waiter *waiter)
     return true;
 }
 
-static void checks_end_when_all_who_wait_are_gone(void **state)
+static void checks_end_when_all_waiters_are_gone(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -387,8 +387,8 @@ static void checks_end_when_all_who_wait_are_gone(void **state)
     generation_release(generation);
 }
 
-/* Blobs: what is kept for ever under its digest. */
-static void insisting_checks_though_verify_is_off(void **state)
+/* For blobs, which clients keep for ever under their digest. */
+static void insisting_checks_even_with_verify_off(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -437,7 +437,7 @@ static void with_verify_eager_everything_is_checked_before_it_is_ready(void **st
     }
 }
 
-static void what_cannot_be_read_is_not_served(void **state)
+static void components_that_cannot_be_read_are_not_served(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -509,24 +509,24 @@ static void many_may_ask_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(verdicts_tell_right_wrong_and_what_cannot_be_judged),
+        WORLD_TEST(verdicts_distinguish_right_wrong_and_unknown),
         WORLD_TEST(reports_follow_what_is_known),
-        WORLD_TEST(a_run_checks_everything_anew),
+        WORLD_TEST(a_run_checks_everything_again),
         WORLD_TEST(a_run_keeps_what_is_corrupt_from_being_served),
         WORLD_TEST(a_run_reports_broken_content_rules),
-        WORLD_TEST(verdicts_of_others_are_learned_and_remembered),
+        WORLD_TEST(verdicts_of_uploads_are_taken_over_and_saved),
         WORLD_TEST(verdicts_survive_a_restart),
         WORLD_TEST(verdicts_are_saved_within_a_second),
         WORLD_TEST(verdicts_about_bytes_that_changed_are_not_kept),
-        WORLD_TEST(verdicts_on_other_bytes_are_not_recalled),
-        WORLD_TEST(damaged_memories_are_ignored),
-        WORLD_TEST(memories_of_models_that_are_gone_are_forgotten),
+        WORLD_TEST(verdicts_about_other_bytes_are_not_recalled),
+        WORLD_TEST(damaged_files_of_verdicts_are_ignored),
+        WORLD_TEST(verdicts_about_models_that_are_gone_are_removed),
         WORLD_TEST(without_a_state_folder_verdicts_are_kept_in_memory),
         WORLD_TEST(with_verify_off_nothing_is_checked),
-        WORLD_TEST(checks_end_when_all_who_wait_are_gone),
-        WORLD_TEST(insisting_checks_though_verify_is_off),
+        WORLD_TEST(checks_end_when_all_waiters_are_gone),
+        WORLD_TEST(insisting_checks_even_with_verify_off),
         WORLD_TEST(with_verify_eager_everything_is_checked_before_it_is_ready),
-        WORLD_TEST(what_cannot_be_read_is_not_served),
+        WORLD_TEST(components_that_cannot_be_read_are_not_served),
         WORLD_TEST(nothing_is_served_unchecked_while_stopping),
         WORLD_TEST(many_may_ask_at_once),
     };
