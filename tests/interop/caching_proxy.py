@@ -1,4 +1,4 @@
-"""nginx as a caching proxy in front of a server, with a folder and a port of its own."""
+"""nginx in front of a server, with a folder and a port of its own; and as a caching proxy."""
 
 import shutil
 import socket
@@ -10,7 +10,7 @@ START_TIMEOUT_S = 10
 # Cached answers are revalidated after this time.
 FRESH_S = 1
 
-CONFIGURATION = """
+FRAME = """
 daemon off; master_process off; worker_processes 1; error_log stderr; pid {folder}/pid;
 events {{ worker_connections 64; }}
 http {{
@@ -18,6 +18,11 @@ http {{
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   proxy_cache_path {folder}/cache keys_zone=models:1m;
+{server}
+}}
+"""
+
+CACHING_SERVER = """
   server {{
     listen 127.0.0.1:{port};
     location / {{
@@ -32,19 +37,18 @@ http {{
       add_header X-Cache $upstream_cache_status always;
     }}
   }}
-}}
 """
 
 
-class CachingProxy:
-    def __init__(self, folder, upstream):
+class Nginx:
+    """Runs nginx with one server block: `server_of(port)` is its text."""
+
+    def __init__(self, folder, server_of):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         configuration = folder / "nginx.conf"
-        configuration.write_text(
-            CONFIGURATION.format(folder=folder, port=port, upstream=upstream, fresh_s=FRESH_S)
-        )
+        configuration.write_text(FRAME.format(folder=folder, server=server_of(port)))
         self.process = subprocess.Popen(
             [NGINX, "-p", folder, "-c", configuration], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -64,3 +68,10 @@ class CachingProxy:
     def stop(self):
         self.process.terminate()
         self.process.wait(START_TIMEOUT_S)
+
+
+class CachingProxy(Nginx):
+    def __init__(self, folder, upstream):
+        super().__init__(
+            folder, lambda port: CACHING_SERVER.format(port=port, upstream=upstream, fresh_s=FRESH_S)
+        )
