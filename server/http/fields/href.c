@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CAPACITY 256
+#include "base/array.h"
+
 /* "%2F" for one byte. */
 #define ESCAPED_LENGTH 3
 
@@ -28,25 +29,14 @@ void href_cut(struct href *href, size_t length)
     }
 }
 
-/* Room for length more bytes and the NUL. */
+/* Makes room for length more bytes and the NUL. */
 static bool reserve(struct href *href, size_t length)
 {
-    size_t capacity;
-    char *text;
-
-    if (href->failed || length < href->capacity - href->length)
-        return !href->failed;
-    capacity = href->capacity > 0 ? href->capacity : FIRST_CAPACITY;
-    while (capacity - href->length <= length && capacity <= SIZE_MAX / 2)
-        capacity *= 2;
-    text = capacity - href->length <= length ? NULL : realloc(href->text, capacity);
-    if (text == NULL) {
+    if (href->failed || length > SIZE_MAX - 1 - href->length ||
+        zt_array_reserve(&href->text, &href->capacity, href->length + length + 1, 1, SIZE_MAX) !=
+            ZT_OK)
         href->failed = true;
-        return false;
-    }
-    href->text = text;
-    href->capacity = capacity;
-    return true;
+    return !href->failed;
 }
 
 void href_plain(struct href *href, const char *text)
