@@ -1,4 +1,4 @@
-/* Whoever holds the lock reads, so the end never waits for a job that has not begun. */
+/* Any worker may read on under the lock, so the end never waits for a job that has not begun. */
 #include "upload/shared/body_follower.h"
 
 #include <assert.h>

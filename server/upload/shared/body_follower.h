@@ -44,7 +44,7 @@ struct body_follower {
     /* Set by the owner before the first byte. */
     struct workers *workers;
     struct store *store;
-    struct stored_upload *stored; /* nobody else reads it back while bytes are missing */
+    struct stored_upload *stored; /* its read_back is used by the follower alone until finish */
     uint64_t base;                /* where in it the body begins */
     struct zt_sink sink;
 
@@ -56,7 +56,7 @@ struct body_follower {
     atomic_uint references;
     struct job job;
     atomic_bool is_queued;
-    pthread_mutex_t lock; /* whoever holds it reads */
+    pthread_mutex_t lock; /* of reading back and of the sink */
     atomic_uint_fast64_t received;
     atomic_uint_fast64_t taken;
     struct zt_error sink_error; /* stays: a sink cannot be given bytes twice */

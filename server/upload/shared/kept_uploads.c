@@ -29,8 +29,9 @@ struct kept_uploads {
     struct job job;
     atomic_bool is_queued;
     atomic_uint outcomes_kept;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of the lists */
     struct kept_upload *lists[LISTS];
+    atomic_size_t count; /* in all lists */
 };
 
 /* --- one upload --- */
@@ -115,6 +116,7 @@ static bool put_in(struct kept_uploads *kept, struct kept_upload *upload)
         upload->is_listed = true;
         upload->next = *list;
         *list = upload;
+        atomic_fetch_add(&kept->count, 1);
     }
     pthread_mutex_unlock(&kept->lock);
     return is_new;
@@ -132,6 +134,8 @@ static void take_out(struct kept_uploads *kept, struct kept_upload *upload)
     found = *link != NULL;
     assert(found == upload->is_listed);
     if (found) {
+        assert(atomic_load(&kept->count) > 0);
+        atomic_fetch_sub(&kept->count, 1);
         *link = upload->next;
         upload->is_listed = false;
     }
@@ -266,7 +270,7 @@ static bool restore(void *context, const char *id)
         if (opened != KEPT_NOT_OURS)
             return true;
     }
-    log_write(LOG_LEVEL_WARN, "upload %s: nobody can continue it: removed", id);
+    log_write(LOG_LEVEL_WARN, "upload %s: it cannot be continued: removed", id);
     (void)kept->server->store->ops->kept_drop(kept->server->store, id, &error);
     return true;
 }
@@ -322,6 +326,8 @@ void kept_uploads_expire(struct kept_uploads *kept)
 {
     time_t now = time(NULL);
 
+    if (atomic_load(&kept->count) == 0)
+        return;
     for (size_t list = 0; list < LISTS; list++) {
         struct kept_upload *expired[EXPIRED_MAX];
         size_t count = find_expired(kept, list, now, expired);
@@ -388,6 +394,7 @@ void kept_uploads_free(struct kept_uploads *kept)
     for (size_t i = 0; i < LISTS; i++)
         while (kept->lists[i] != NULL)
             kept_uploads_forget(kept->lists[i]);
+    assert(atomic_load(&kept->count) == 0);
     if (kept->timer >= 0)
         close(kept->timer);
     pthread_mutex_destroy(&kept->lock);

@@ -25,10 +25,10 @@ struct kept_kind {
     /* Opens the place of that id as an earlier process left it, with one reference. */
     enum kept_opened (*open)(struct server *server, const char *id,
                              struct kept_upload **out_upload);
-    /* When it is to be removed if nobody touches it. May be called with the table's lock held. */
+    /* When it expires unless it is touched. May be called with the table's lock held. */
     time_t (*expires)(struct kept_upload *upload);
-    /* Ends it for everybody, because it has expired. False while somebody is at work on it. On a
-     * worker. */
+    /* Ends it because it has expired: from then on no request can work on it. False while one does.
+     * On a worker. */
     bool (*end)(struct kept_upload *upload);
     /* Frees the memory; what is on disk stays. */
     void (*free)(struct kept_upload *upload);
@@ -69,7 +69,7 @@ void kept_uploads_watch(struct kept_uploads *kept);
 /* What that worker does. */
 void kept_uploads_expire(struct kept_uploads *kept);
 
-/* Held; NULL when there is none of that kind, or it is gone. */
+/* Held; NULL when there is none of that kind. */
 struct kept_upload *kept_uploads_find(struct kept_uploads *kept, enum upload_kind kind,
                                       struct zt_text id);
 /* The same; one that another process left since this one started is taken over. */
@@ -79,8 +79,8 @@ struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum u
 /* Registers it, and takes a reference of its own. False, and nothing happened, when the client has
  * too many. */
 bool kept_uploads_add(struct kept_upload *upload);
-/* Removes it and its place. The caller has made sure that nobody is at work on it, or will be. On a
- * worker. */
+/* Removes it and its place. The caller has ended it: no request works on it any more. On a worker.
+ */
 void kept_uploads_drop(struct kept_upload *upload);
 /* Removes one that has no place. */
 void kept_uploads_forget(struct kept_upload *upload);

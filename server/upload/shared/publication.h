@@ -22,8 +22,8 @@ struct publication {
     struct stored_upload *stored; /* taken over on success (then NULL), unchanged on failure */
     const char *name;             /* the model's, NUL-terminated, borrowed */
     struct preconditions preconditions; /* texts borrowed */
-    /* Of a component's decoded bytes, or NULL where it is not known; no function where nobody has
-     * hashed them. *out_compressed: these bytes are not what is stored. */
+    /* Of a component's decoded bytes, or NULL where it is not known; no function where no decoded
+     * bytes were hashed. *out_compressed: these bytes are not what is stored. */
     const uint8_t *(*decoded_sha256)(void *context, struct zt_text object, struct zt_text component,
                                      bool *out_compressed);
     void *context;

@@ -21,8 +21,7 @@ struct registry_entry {
     enum upload_kind kind;
     char id[UPLOAD_ID_SIZE];
     char model[MODEL_NAME_MAX + 1];
-    char client
-        [CLIENT_SIZE]; /* it counts for this client's limits; empty after a restart: nobody's */
+    char client[CLIENT_SIZE]; /* whose limits it counts for; empty, for none, after a restart */
     time_t created;
     _Atomic(time_t) active;        /* last byte or command */
     atomic_uint_fast64_t received; /* bytes */

@@ -230,7 +230,7 @@ static bool run_publication(struct resumable *resumable, struct failure *failure
     if (!publication_run(&publication, failure))
         return false;
     resumable->published = publication.published;
-    /* From here on nobody makes durable what is no longer there. */
+    /* A HEAD that comes now finds nothing left to make durable. */
     pthread_mutex_lock(&resumable->sync_lock);
     resumable->data = NULL;
     server->store->ops->abandon(resumable->state_file);

@@ -46,7 +46,7 @@ static void reply_model_location(struct request *request, const struct resumable
     published_reply_location(request, zt_text_from(resumable->kept.entry.model));
 }
 
-/* The upload that the path names, held; NULL, and replied, when there is none. */
+/* The upload that the path names, held. NULL, and replied, if it does not exist. */
 static struct resumable *find(struct request *request)
 {
     struct resumable *resumable = (struct resumable *)kept_uploads_find_or_adopt(

@@ -11,7 +11,7 @@
 #include "upload/shared/registry.h"
 #include "upload/shared/write_checks.h"
 
-/* Freeing the blocks of an unnamed file takes as long as it is large. */
+/* Freeing a larger file takes too long for a loop. */
 #define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
 
 enum put_state { PUT_RECEIVING, PUT_FINISHING, PUT_PUBLISHED, PUT_FAILED };

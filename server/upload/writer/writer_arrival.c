@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Freeing the blocks of a file takes as long as it is large. */
+/* Freeing a larger file takes too long for a loop. */
 #define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
 
 static const struct store_ops *ops_of(const struct arrival *arrival)
@@ -196,7 +196,7 @@ static bool open_encoder(struct arrival *arrival)
            failure_set(&arrival->failure, PROBLEM_INTERNAL, &error);
 }
 
-/* Raw bytes are as long as their shape says, chunked or not. */
+/* The length of raw bytes is known from their shape, even if the body is chunked. */
 static bool open_body(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;

@@ -15,7 +15,7 @@ struct writer_layout {
     size_t end_length;
 };
 
-/* Nobody changes the contents meanwhile. Checks the rules of the objects' layouts: false with 422
+/* The contents must not change meanwhile. Checks the rules of the objects' layouts: false with 422
  * invalid-model naming object and component. */
 bool writer_layout_make(struct writer_session *session, struct writer_layout *out_layout,
                         struct failure *failure);

@@ -221,7 +221,7 @@ static bool pull_checked(struct arrival *arrival, const struct zt_component *com
     return true;
 }
 
-/* The digest of no bytes: nobody has to hold them. */
+/* The digest of no bytes, which need not be held anywhere. */
 static bool wants_nothing(const struct arrival *arrival)
 {
     static const uint8_t nothing[32] = {

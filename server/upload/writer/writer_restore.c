@@ -385,7 +385,7 @@ static enum kept_opened cut_data(struct writer_session *session)
     return opened;
 }
 
-/* Leaves of the two files the one that the state wants. */
+/* Removes the file that the state does not need. */
 static enum kept_opened tidy_files(const struct restoring *restoring)
 {
     struct writer_session *session = restoring->session;

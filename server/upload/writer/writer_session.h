@@ -62,7 +62,7 @@ bool writer_session_set_preconditions(struct writer_session *session,
                                       const struct preconditions *preconditions);
 bool writer_session_set_attributes(struct writer_session *session, struct zt_text attributes);
 
-/* When it expires if nobody touches it. */
+/* When it expires unless it is touched. */
 time_t writer_session_expires(struct writer_session *session);
 
 /* --- states and rounds --- */

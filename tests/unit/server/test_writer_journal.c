@@ -195,6 +195,46 @@ static void missing_data_was_published(void **state)
     kept_upload_release(session);
 }
 
+/* --- the sync before an acknowledgement --- */
+
+static unsigned syncs;
+static enum zt_status (*real_sync)(struct stored_upload *upload, struct zt_error *error);
+static bool sync_fails;
+
+static enum zt_status count_sync(struct stored_upload *upload, struct zt_error *error)
+{
+    syncs++;
+    return sync_fails ? zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "no disk")
+                      : real_sync(upload, error);
+}
+
+static void nothing_is_acknowledged_without_a_synced_journal(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    const struct store_ops *ops = world->server.store->ops;
+    struct store_ops counting = *ops;
+    struct failure failure = {.is_set = false};
+    uint64_t end;
+
+    real_sync = ops->sync;
+    counting.sync = count_sync;
+    world->server.store->ops = &counting;
+    syncs = 0;
+    sync_fails = false;
+    put(session, "w", 5);
+    assert_int_equal(syncs, 1);
+    assert_true(declare(session, "{\"shape\": [5]}", &failure));
+    assert_int_equal(syncs, 2);
+    end = session->journal_end;
+    sync_fails = true;
+    assert_false(declare(session, "{\"shape\": [5]}", &failure));
+    assert_int_equal(failure.problem, PROBLEM_INTERNAL);
+    assert_int_equal(session->journal_end, end);
+    world->server.store->ops = ops;
+    kept_upload_release(session);
+}
+
 static void journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged(void **state)
 {
     struct world *world = *state;
@@ -294,6 +334,8 @@ int main(void)
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(missing_data_was_published, uploads_set_up,
                                         uploads_tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_acknowledged_without_a_synced_journal,
+                                        uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(
             journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged, uploads_set_up,
             uploads_tear_down),

@@ -1,0 +1,256 @@
+/* From a stored file to a visible model: what is refused changes nothing, and of two writers of one
+ * name one wins. */
+#include "upload_world.h"
+
+#include "upload/shared/publication.h"
+
+#define FILE_MAX 4096
+
+/* A stored upload with these bytes. */
+static struct stored_upload *store_bytes(struct world *world, const void *bytes, size_t length)
+{
+    const struct store_ops *ops = world->server.store->ops;
+    struct stored_upload *stored;
+
+    assert_int_equal(ops->create(world->server.store, length, &stored, NULL), ZT_OK);
+    assert_int_equal(ops->write_at(stored, 0, bytes, length, NULL), ZT_OK);
+    return stored;
+}
+
+/* One with a model; sound: all its digests are right. */
+static struct stored_upload *store_model(struct world *world, bool sound)
+{
+    uint8_t bytes[FILE_MAX];
+    char path[256];
+    ssize_t length;
+    int descriptor;
+
+    world_model(world, "made.tmp", sound);
+    snprintf(path, sizeof(path), "%s/made.tmp", world->root);
+    descriptor = open(path, O_RDONLY);
+    assert_true(descriptor >= 0);
+    length = read(descriptor, bytes, sizeof(bytes));
+    assert_in_range(length, 100, sizeof(bytes) - 1);
+    close(descriptor);
+    world_command(world, "rm made.tmp");
+    return store_bytes(world, bytes, (size_t)length);
+}
+
+static struct publication publication_of(struct world *world, struct stored_upload *stored)
+{
+    return (struct publication){
+        .server = &world->server, .stored = stored, .name = "m", .published = {.sha256 = {9}}};
+}
+
+static void write_safetensors(const struct world *world)
+{
+    static const char head[] = "{\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}";
+    uint8_t bytes[8 + sizeof(head) + 2] = {sizeof(head) - 1};
+
+    memcpy(bytes + 8, head, sizeof(head) - 1);
+    world_write(world, "m.safetensors", bytes, 8 + sizeof(head) - 1 + 2);
+}
+
+static void assert_refused(struct world *world, struct publication *publication,
+                           enum problem problem)
+{
+    struct stored_upload *stored = publication->stored;
+    struct failure failure = {.is_set = false};
+
+    assert_false(publication_run(publication, &failure));
+    assert_true(failure.is_set);
+    assert_int_equal(failure.problem, problem);
+    assert_ptr_equal(publication->stored, stored);
+    world->server.store->ops->abandon(stored);
+}
+
+static void published_model_is_visible_at_once(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_model(world, true));
+    struct failure failure = {.is_set = false};
+    struct generation *current;
+
+    assert_true(publication_run(&publication, &failure));
+    assert_false(failure.is_set);
+    assert_null(publication.stored);
+    assert_false(publication.published.replaced);
+    current = model_find_current(&world->server, "m");
+    assert_non_null(current);
+    assert_string_equal(current->path, "m.zt");
+    assert_string_equal(current->etag, publication.published.etag);
+    assert_true(atomic_load(&current->has_file_sha256));
+    assert_int_equal(current->file_sha256[0], 9);
+    generation_release(current);
+}
+
+static void replacing_removes_the_file_of_another_format(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_model(world, true));
+    struct failure failure = {.is_set = false};
+
+    write_safetensors(world);
+    assert_true(publication_run(&publication, &failure));
+    assert_true(publication.published.replaced);
+    world_command(world, "test -f m.zt && test ! -e m.safetensors");
+}
+
+static void preconditions_that_fail_leave_everything_as_it_is(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_model(world, true));
+
+    write_safetensors(world);
+    publication.preconditions.if_none_match = "*";
+    assert_refused(world, &publication, PROBLEM_PRECONDITION_FAILED);
+    publication = publication_of(world, store_model(world, true));
+    publication.preconditions.if_match = "\"another\"";
+    assert_refused(world, &publication, PROBLEM_PRECONDITION_FAILED);
+    world_command(world, "test ! -e m.zt && test -f m.safetensors");
+}
+
+static void wrong_digest_and_broken_file_are_refused(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_model(world, false));
+
+    assert_refused(world, &publication, PROBLEM_DIGEST_MISMATCH);
+    publication = publication_of(world, store_bytes(world, "ZTEN not a model", 16));
+    assert_refused(world, &publication, PROBLEM_INVALID_MODEL);
+    world_command(world, "test ! -e m.zt");
+}
+
+static void folder_of_the_files_name_is_a_conflict(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_model(world, true));
+
+    world_command(world, "mkdir m.zt");
+    assert_refused(world, &publication, PROBLEM_CONFLICT);
+}
+
+/* --- two at once --- */
+
+struct creator {
+    struct world *world;
+    struct publication publication;
+    struct failure failure;
+    bool published;
+};
+
+static void *create(void *context)
+{
+    struct creator *creator = context;
+
+    creator->published = publication_run(&creator->publication, &creator->failure);
+    return NULL;
+}
+
+static void of_two_that_only_create_exactly_one_wins(void **state)
+{
+    struct world *world = *state;
+
+    for (unsigned round = 0; round < 20; round++) {
+        struct creator creators[2];
+        pthread_t threads[2];
+
+        for (unsigned i = 0; i < 2; i++) {
+            creators[i] = (struct creator){
+                .world = world, .publication = publication_of(world, store_model(world, true))};
+            creators[i].publication.preconditions.if_none_match = "*";
+        }
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, create, &creators[i]), 0);
+        for (unsigned i = 0; i < 2; i++)
+            pthread_join(threads[i], NULL);
+        assert_int_equal(creators[0].published + creators[1].published, 1);
+        for (unsigned i = 0; i < 2; i++) {
+            if (!creators[i].published)
+                assert_int_equal(creators[i].failure.problem, PROBLEM_PRECONDITION_FAILED);
+            world->server.store->ops->abandon(creators[i].publication.stored);
+        }
+        world_command(world, "rm m.zt");
+        generation_release(model_find_current(&world->server, "m"));
+    }
+}
+
+struct locked {
+    atomic_bool is_taken;
+};
+
+static void *take_and_release(void *context)
+{
+    struct locked *locked = context;
+    struct name_lock lock = {.name = "m"};
+
+    name_lock_take(&lock);
+    atomic_store(&locked->is_taken, true);
+    name_lock_release(&lock);
+    return NULL;
+}
+
+static void lock_of_a_name_holds_back_that_name_only(void **state)
+{
+    struct name_lock lock = {.name = "m"};
+    struct name_lock other = {.name = "n"};
+    struct locked locked = {.is_taken = false};
+    pthread_t thread;
+
+    (void)state;
+    name_lock_take(&lock);
+    name_lock_take(&other);
+    assert_int_equal(pthread_create(&thread, NULL, take_and_release, &locked), 0);
+    pause_ms(30);
+    assert_false(atomic_load(&locked.is_taken));
+    name_lock_release(&other);
+    pause_ms(10);
+    assert_false(atomic_load(&locked.is_taken));
+    name_lock_release(&lock);
+    pthread_join(thread, NULL);
+    assert_true(atomic_load(&locked.is_taken));
+}
+
+/* --- failures --- */
+
+static void first_failure_is_kept(void **state)
+{
+    struct failure failure = {.is_set = false};
+    struct zt_error error = {.status = ZT_LIMIT};
+
+    (void)state;
+    assert_false(failure_of_store(&failure, &error));
+    assert_int_equal(failure.problem, PROBLEM_INSUFFICIENT_STORAGE);
+    assert_false(failure_refuse(&failure, PROBLEM_CONFLICT, "%d", 5));
+    assert_false(failure_no_memory(&failure, "more"));
+    assert_int_equal(failure.problem, PROBLEM_INSUFFICIENT_STORAGE);
+    failure = (struct failure){.is_set = false};
+    assert_false(failure_refuse(&failure, PROBLEM_CONFLICT, "%d of %s", 5, "them"));
+    assert_string_equal(failure.error.message, "5 of them");
+    failure = (struct failure){.is_set = false};
+    assert_false(failure_no_memory(&failure, "a test"));
+    assert_int_equal(failure.problem, PROBLEM_INTERNAL);
+    assert_string_equal(failure.error.message, "no memory for a test");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(published_model_is_visible_at_once, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(replacing_removes_the_file_of_another_format,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(preconditions_that_fail_leave_everything_as_it_is,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(wrong_digest_and_broken_file_are_refused, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(folder_of_the_files_name_is_a_conflict, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(of_two_that_only_create_exactly_one_wins, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test(lock_of_a_name_holds_back_that_name_only),
+        cmocka_unit_test(first_failure_is_kept),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
