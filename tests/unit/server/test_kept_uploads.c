@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define THREADS 4
-#define ROUNDS  400
+#define ROUNDS  4000
 
 /* --- a kind that is nothing but an entry --- */
 
@@ -130,7 +130,9 @@ static void only_what_has_expired_and_lets_itself_be_ended_goes(void **state)
         kept_upload_release(all[i]);
 }
 
-/* --- many at once --- */
+/* --- many at once, all in one list --- */
+
+static atomic_uint adding;
 
 static void *add_and_drop(void *context)
 {
@@ -139,12 +141,14 @@ static void *add_and_drop(void *context)
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct plain *plain = new_plain(world);
 
+        memcpy(plain->kept.entry.id, "00", 2);
         assert_true(kept_uploads_add(&plain->kept));
         atomic_store(&plain->expires_now, i % 2 == 0);
         if (end(&plain->kept))
             kept_uploads_drop(&plain->kept);
         kept_upload_release(plain);
     }
+    atomic_fetch_sub(&adding, 1);
     return NULL;
 }
 
@@ -152,7 +156,7 @@ static void *expire_again_and_again(void *context)
 {
     struct world *world = context;
 
-    for (unsigned i = 0; i < ROUNDS; i++)
+    while (atomic_load(&adding) > 0)
         kept_uploads_expire(world->server.kept);
     return NULL;
 }
@@ -160,9 +164,12 @@ static void *expire_again_and_again(void *context)
 static void expiry_beside_removal_frees_each_once(void **state)
 {
     struct world *world = *state;
+    struct plain *other = new_plain(world);
     pthread_t threads[THREADS];
 
+    assert_true(kept_uploads_add(&other->kept));
     atomic_store(&freed, 0);
+    atomic_store(&adding, THREADS / 2);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL,
                                         i % 2 == 0 ? add_and_drop : expire_again_and_again, world),
@@ -170,6 +177,7 @@ static void expiry_beside_removal_frees_each_once(void **state)
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&freed), THREADS / 2 * ROUNDS);
+    kept_upload_release(other);
 }
 
 /* --- places on disk --- */
