@@ -12,7 +12,7 @@
 #include "base/name.h"
 #include "cbor/cbor_read.h"
 #include "check/canonical.h"
-#include "model/extents.h"
+#include "model/locate.h"
 #include "model/model_build.h"
 #include "model/zt2_encode.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "cbor/cbor_read.h"
+#include "model/locate.h"
 
 /* As zt_names_sort wants it. */
 struct zt_attribute_key {
@@ -62,7 +63,8 @@ enum zt_status zt_attribute_list_check(struct zt_attribute_list *list,
     one = list->keys[second - 1].bytes;
     other = list->keys[second].bytes;
     return zt_fail(error, ZT_INVALID, duplicate_rule,
-                   zt_builder_offset_of(builder, one > other ? one : other), "a key occurs twice");
+                   zt_manifest_position(builder->model, one > other ? one : other),
+                   "a key occurs twice");
 }
 
 /* The pair that begins at a position of the list's pairs. */

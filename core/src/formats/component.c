@@ -4,20 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-struct zt_object *zt_last_object(const struct zt_builder *builder)
-{
-    assert(builder->model->object_count > 0);
-    assert(builder->model->object_count <= builder->object_capacity);
-    return &builder->objects[builder->model->object_count - 1];
-}
-
-struct zt_component *zt_last_component(const struct zt_builder *builder)
-{
-    assert(builder->model->component_count > 0);
-    assert(builder->model->component_count <= builder->component_capacity);
-    return &builder->components[builder->model->component_count - 1];
-}
-
 void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding)
 {
     if (encoding.bytes == NULL)

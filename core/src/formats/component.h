@@ -20,10 +20,6 @@ struct zt_tensor {
 enum zt_status zt_tensor_add(struct zt_builder *builder, const struct zt_tensor *tensor,
                              struct zt_error *error);
 
-/* The object and the component added last, valid until the next one is added. */
-struct zt_object *zt_last_object(const struct zt_builder *builder);
-struct zt_component *zt_last_component(const struct zt_builder *builder);
-
 /* Sets the encoding of a zTensor 0.1 or 1.x component from its text; no text means raw. The decoded
  * length is known for raw alone. */
 void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding);

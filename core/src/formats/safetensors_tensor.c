@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "formats/component.h"
-#include "model/extents.h"
+#include "model/locate.h"
 
 /* --- dtypes --- */
 

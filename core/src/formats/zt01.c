@@ -12,6 +12,7 @@
 #include "formats/attribute_list.h"
 #include "formats/fields.h"
 #include "model/layout.h"
+#include "model/locate.h"
 
 /* The bound that later readers have for every version. */
 #define METADATA_MAX_BYTES (1ull << 30)
@@ -164,7 +165,7 @@ static enum zt_status set_dense_length(const struct tensor_fields *fields,
         zt_element_bytes((enum zt_dtype)component->dtype, ZT_LOGICAL_NONE, elements, &bytes) !=
             ZT_OK) {
         return zt_fail(error, ZT_INVALID, rules.shape,
-                       zt_builder_offset_of(fields->reading->builder, object->name),
+                       zt_manifest_position(fields->reading->builder->model, object->name),
                        "the size of so many elements does not fit in 64 bits");
     }
     if (component->encoding == ZT_ENCODING_RAW && component->length != bytes) {

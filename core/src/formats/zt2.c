@@ -9,8 +9,8 @@
 #include "base/little_endian.h"
 #include "formats/formats.h"
 #include "formats/zt2_manifest.h"
-#include "model/extents.h"
 #include "model/layout.h"
+#include "model/locate.h"
 #include "model/model_build.h"
 
 #define MAGIC          "\x89ZT2\r\n\x1a\n"

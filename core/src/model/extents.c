@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/index_sort.h"
-#include "model/model_build.h"
+#include "model/locate.h"
 
 static bool comes_before(const struct zt_component *a, const struct zt_component *b)
 {
@@ -26,21 +26,6 @@ static bool overlaps(uint64_t offset_a, uint64_t length_a, uint64_t offset_b, ui
     if (offset_a == offset_b)
         return length_a != length_b;
     return offset_a < offset_b ? offset_b - offset_a < length_a : offset_a - offset_b < length_b;
-}
-
-const struct zt_object *zt_component_owner(const struct zt_model *model,
-                                           const struct zt_component *component)
-{
-    uint32_t index = zt_component_index(model, component);
-
-    for (uint32_t i = 0; i < model->object_count; i++) {
-        const struct zt_object *object = &model->objects[i];
-
-        if (index >= object->first_component &&
-            index - object->first_component < object->component_count)
-            return object;
-    }
-    return NULL;
 }
 
 /* Called after zt_fail: names the object and component whose range it is. */
@@ -188,15 +173,4 @@ enum zt_status zt_extents_check(const struct zt_model *model, bool include_manif
     if (status != ZT_OK || ordered)
         return status;
     return check_sorted(model, rule, error);
-}
-
-uint64_t zt_manifest_position(const struct zt_model *model, const void *text)
-{
-    const struct zt_model_storage *storage = model->storage;
-    const uint8_t *at = text;
-
-    if (storage == NULL || storage->manifest == NULL || at < storage->manifest ||
-        at >= storage->manifest + model->manifest_length)
-        return ZT_NO_OFFSET;
-    return model->manifest_offset + (uint64_t)(at - storage->manifest);
 }

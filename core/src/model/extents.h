@@ -28,12 +28,4 @@ enum zt_status zt_extents_sort(const struct zt_model *model, struct zt_extents_o
                                struct zt_error *error);
 void zt_extents_order_free(struct zt_extents_order *order);
 
-/* Absolute position of a text that lies in the manifest's bytes; ZT_NO_OFFSET for any other. Rules
- * that are checked after the manifest was read report this as their offset. */
-uint64_t zt_manifest_position(const struct zt_model *model, const void *text);
-
-/* The object that a component belongs to, found by trying all: for errors, not for loops. */
-const struct zt_object *zt_component_owner(const struct zt_model *model,
-                                           const struct zt_component *component);
-
 #endif

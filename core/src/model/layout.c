@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "model/extents.h"
 #include "model/layout_rules.h"
+#include "model/locate.h"
 
 /* "gguf.<type>/1" */
 static bool is_gguf(struct zt_text name)

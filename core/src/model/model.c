@@ -1,8 +1,9 @@
-/* A finished model: finding objects and components, counting elements, freeing. */
+/* A finished model: finding objects, components and their places in the file; freeing. */
 #include "zt/model.h"
 
 #include <stdlib.h>
 
+#include "model/locate.h"
 #include "model/model_build.h"
 #include "model/name_sort.h"
 
@@ -47,4 +48,30 @@ uint64_t zt_object_elements(const struct zt_model *model, const struct zt_object
     for (unsigned i = 0; i < object->rank; i++)
         elements *= shape[i];
     return elements;
+}
+
+uint64_t zt_manifest_position(const struct zt_model *model, const void *text)
+{
+    const struct zt_model_storage *storage = model->storage;
+    const uint8_t *at = text;
+
+    if (storage == NULL || storage->manifest == NULL || at < storage->manifest ||
+        at >= storage->manifest + model->manifest_length)
+        return ZT_NO_OFFSET;
+    return model->manifest_offset + (uint64_t)(at - storage->manifest);
+}
+
+const struct zt_object *zt_component_owner(const struct zt_model *model,
+                                           const struct zt_component *component)
+{
+    uint32_t index = zt_component_index(model, component);
+
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
+
+        if (index >= object->first_component &&
+            index - object->first_component < object->component_count)
+            return object;
+    }
+    return NULL;
 }

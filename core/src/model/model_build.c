@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "model/extents.h"
+#include "model/locate.h"
 #include "zt/digest.h"
 
 /* Of the 16 n bytes + 1 MiB that a manifest of n bytes may take, the manifest itself takes n,
@@ -46,17 +46,20 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* Makes room for one more entry in the array whose pointer is at array_at. The budget caps all
+/* Makes room for one entry after count in the array whose pointer is at array_at. The budget caps all
  * arrays together. */
 static enum zt_status grow(struct zt_builder *builder, void *array_at, size_t *capacity,
-                           size_t entry_bytes, struct zt_error *error)
+                           size_t count, size_t entry_bytes, struct zt_error *error)
 {
-    uint64_t left = (builder->budget_bytes - builder->held_bytes) / entry_bytes;
-    size_t before = *capacity;
+    const size_t before = *capacity;
+    uint64_t left;
     enum zt_status status;
 
-    assert(builder->held_bytes <= builder->budget_bytes);
-    status = zt_array_reserve(array_at, capacity, before + 1, entry_bytes,
+    assert(count <= before && builder->held_bytes <= builder->budget_bytes);
+    if (count < before)
+        return ZT_OK;
+    left = (builder->budget_bytes - builder->held_bytes) / entry_bytes;
+    status = zt_array_reserve(array_at, capacity, count + 1, entry_bytes,
                               left < UINT32_MAX - before ? before + (size_t)left : UINT32_MAX);
     if (status == ZT_LIMIT)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
@@ -95,12 +98,12 @@ static enum zt_status read_manifest(struct zt_builder *builder, struct zt_source
  * is undefined. */
 static enum zt_status reserve_arrays(struct zt_builder *builder, struct zt_error *error)
 {
-    enum zt_status status = grow(builder, &builder->components, &builder->component_capacity,
+    enum zt_status status = grow(builder, &builder->components, &builder->component_capacity, 0,
                                  sizeof(*builder->components), error);
 
     if (status != ZT_OK)
         return status;
-    return grow(builder, &builder->dimensions, &builder->dimension_capacity,
+    return grow(builder, &builder->dimensions, &builder->dimension_capacity, 0,
                 sizeof(*builder->dimensions), error);
 }
 
@@ -143,14 +146,11 @@ enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **
 {
     struct zt_model *model = builder->model;
     struct zt_object *object;
+    enum zt_status status = grow(builder, &builder->objects, &builder->object_capacity,
+                                 model->object_count, sizeof(*builder->objects), error);
 
-    if (model->object_count == builder->object_capacity) {
-        enum zt_status status = grow(builder, &builder->objects, &builder->object_capacity,
-                                     sizeof(*builder->objects), error);
-
-        if (status != ZT_OK)
-            return status;
-    }
+    if (status != ZT_OK)
+        return status;
     object = &builder->objects[model->object_count++];
     memset(object, 0, sizeof(*object));
     object->first_component = model->component_count;
@@ -159,27 +159,31 @@ enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **
     return ZT_OK;
 }
 
-static struct zt_object *last_object(const struct zt_builder *builder)
+struct zt_object *zt_last_object(const struct zt_builder *builder)
 {
     assert(builder->model->object_count > 0);
     assert(builder->model->object_count <= builder->object_capacity);
     return &builder->objects[builder->model->object_count - 1];
 }
 
+struct zt_component *zt_last_component(const struct zt_builder *builder)
+{
+    assert(builder->model->component_count > 0);
+    assert(builder->model->component_count <= builder->component_capacity);
+    return &builder->components[builder->model->component_count - 1];
+}
+
 enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_component **out_component,
                                     struct zt_error *error)
 {
     struct zt_model *model = builder->model;
-    struct zt_object *object = last_object(builder);
+    struct zt_object *object = zt_last_object(builder);
     struct zt_component *component;
+    enum zt_status status = grow(builder, &builder->components, &builder->component_capacity,
+                                 model->component_count, sizeof(*builder->components), error);
 
-    if (model->component_count == builder->component_capacity) {
-        enum zt_status status = grow(builder, &builder->components, &builder->component_capacity,
-                                     sizeof(*builder->components), error);
-
-        if (status != ZT_OK)
-            return status;
-    }
+    if (status != ZT_OK)
+        return status;
     component = &builder->components[model->component_count++];
     memset(component, 0, sizeof(*component));
     object->component_count++;
@@ -190,16 +194,13 @@ enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_compon
 enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent,
                                     struct zt_error *error)
 {
-    struct zt_object *object = last_object(builder);
+    struct zt_object *object = zt_last_object(builder);
+    enum zt_status status = grow(builder, &builder->dimensions, &builder->dimension_capacity,
+                                 builder->dimension_count, sizeof(*builder->dimensions), error);
 
     assert(object->rank < ZT_RANK_MAX);
-    if (builder->dimension_count == builder->dimension_capacity) {
-        enum zt_status status = grow(builder, &builder->dimensions, &builder->dimension_capacity,
-                                     sizeof(*builder->dimensions), error);
-
-        if (status != ZT_OK)
-            return status;
-    }
+    if (status != ZT_OK)
+        return status;
     builder->dimensions[builder->dimension_count++] = extent;
     object->rank++;
     return ZT_OK;
@@ -210,14 +211,11 @@ enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **ou
 {
     struct zt_model *model = builder->model;
     struct zt_shard *shard;
+    enum zt_status status = grow(builder, &builder->shards, &builder->shard_capacity,
+                                 model->shard_count, sizeof(*builder->shards), error);
 
-    if (model->shard_count == builder->shard_capacity) {
-        enum zt_status status = grow(builder, &builder->shards, &builder->shard_capacity,
-                                     sizeof(*builder->shards), error);
-
-        if (status != ZT_OK)
-            return status;
-    }
+    if (status != ZT_OK)
+        return status;
     shard = &builder->shards[model->shard_count++];
     memset(shard, 0, sizeof(*shard));
     *out_shard = shard;
@@ -226,26 +224,26 @@ enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **ou
 
 /* --- finishing --- */
 
-/* Sorts one array. *out_second is the first place whose name the entry before it has too, or 0. */
-static enum zt_status sort_array(const struct zt_named_array *array, size_t *out_second,
-                                 struct zt_error *error)
+/* Sorts one array and refuses a name that occurs twice, at the second of them in the file: then
+ * *out_name is that name, which the caller adds to the error. */
+static enum zt_status sort_by_name(const struct zt_builder *builder,
+                                   const struct zt_named_array *array, const char *rule,
+                                   struct zt_text *out_name, struct zt_error *error)
 {
     enum zt_status status = zt_names_sort(array, error);
+    size_t second;
+    uint64_t a, b;
 
-    if (status == ZT_OK)
-        *out_second = zt_names_duplicate(array);
-    return status;
-}
-
-static enum zt_status fail_duplicate(const struct zt_builder *builder, struct zt_text first,
-                                     struct zt_text second, const char *rule,
-                                     struct zt_error *error)
-{
-    uint64_t first_at = zt_builder_offset_of(builder, first.bytes);
-    uint64_t second_at = zt_builder_offset_of(builder, second.bytes);
-    uint64_t at = first_at != ZT_NO_OFFSET && first_at > second_at ? first_at : second_at;
-
-    return zt_fail(error, ZT_INVALID, rule, at, "a name occurs twice");
+    if (status != ZT_OK)
+        return status;
+    second = zt_names_duplicate(array);
+    if (second == 0)
+        return ZT_OK;
+    *out_name = zt_names_at(array, second);
+    a = zt_manifest_position(builder->model, zt_names_at(array, second - 1).bytes);
+    b = zt_manifest_position(builder->model, out_name->bytes);
+    return zt_fail(error, ZT_INVALID, rule, a != ZT_NO_OFFSET && a > b ? a : b,
+                   "a name occurs twice");
 }
 
 static enum zt_status sort_components(struct zt_builder *builder, const char *rule,
@@ -253,25 +251,15 @@ static enum zt_status sort_components(struct zt_builder *builder, const char *ru
 {
     for (uint32_t i = 0; i < builder->model->object_count; i++) {
         const struct zt_object *object = &builder->objects[i];
-        struct zt_named_array array;
-        size_t second;
-        enum zt_status status;
+        struct zt_named_array array = zt_components_named(
+            builder->components + object->first_component, object->component_count);
+        struct zt_text name;
+        enum zt_status status = sort_by_name(builder, &array, rule, &name, error);
 
-        if (object->component_count < 2)
-            continue;
-        array = zt_components_named(builder->components + object->first_component,
-                                    object->component_count);
-        second = 0;
-        status = sort_array(&array, &second, error);
+        if (status == ZT_INVALID)
+            zt_error_at(error, zt_object_name(object), name);
         if (status != ZT_OK)
             return status;
-        if (second > 0) {
-            struct zt_text name = zt_names_at(&array, second);
-
-            status = fail_duplicate(builder, zt_names_at(&array, second - 1), name, rule, error);
-            zt_error_at(error, zt_object_name(object), name);
-            return status;
-        }
     }
     return ZT_OK;
 }
@@ -280,15 +268,11 @@ static enum zt_status sort_objects(struct zt_builder *builder, const char *rule,
                                    struct zt_error *error)
 {
     struct zt_named_array array = zt_objects_named(builder->objects, builder->model->object_count);
-    size_t second = 0;
-    enum zt_status status = sort_array(&array, &second, error);
+    struct zt_text name;
+    enum zt_status status = sort_by_name(builder, &array, rule, &name, error);
 
-    if (status == ZT_OK && second > 0) {
-        struct zt_text name = zt_names_at(&array, second);
-
-        status = fail_duplicate(builder, zt_names_at(&array, second - 1), name, rule, error);
+    if (status == ZT_INVALID)
         zt_error_at(error, name, (struct zt_text){NULL, 0});
-    }
     return status;
 }
 
@@ -296,14 +280,9 @@ static enum zt_status sort_shards(struct zt_builder *builder, const char *rule,
                                   struct zt_error *error)
 {
     struct zt_named_array array = shards_named(builder->shards, builder->model->shard_count);
-    size_t second = 0;
-    enum zt_status status = sort_array(&array, &second, error);
+    struct zt_text ignored;
 
-    if (status == ZT_OK && second > 0) {
-        return fail_duplicate(builder, zt_names_at(&array, second - 1), zt_names_at(&array, second),
-                              rule, error);
-    }
-    return status;
+    return sort_by_name(builder, &array, rule, &ignored, error);
 }
 
 /* Like zt_array_trim, but an empty array keeps one entry, so that its pointer is not NULL. */
@@ -354,9 +333,4 @@ void zt_builder_abandon(struct zt_builder *builder)
     free(builder->shards);
     zt_model_free(builder->model);
     memset(builder, 0, sizeof(*builder));
-}
-
-uint64_t zt_builder_offset_of(const struct zt_builder *builder, const void *text)
-{
-    return zt_manifest_position(builder->model, text);
 }

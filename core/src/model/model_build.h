@@ -52,6 +52,10 @@ enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent,
 enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **out_shard,
                                 struct zt_error *error);
 
+/* The object and the component added last, valid until the next one is added. There must be one. */
+struct zt_object *zt_last_object(const struct zt_builder *builder);
+struct zt_component *zt_last_component(const struct zt_builder *builder);
+
 /* Sorts objects, components and shards by name, refuses a name that occurs twice (by
  * duplicate_rule, at the offset of the second), frees unused capacity and hands the model out. On
  * failure the builder still owns everything. */
@@ -60,9 +64,6 @@ enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplica
 
 /* Frees everything that the builder holds. */
 void zt_builder_abandon(struct zt_builder *builder);
-
-/* zt_manifest_position of a model that is not finished. */
-uint64_t zt_builder_offset_of(const struct zt_builder *builder, const void *text);
 
 /* Entries of a model as arrays by name. */
 struct zt_named_array zt_objects_named(const struct zt_object *objects, uint32_t count);

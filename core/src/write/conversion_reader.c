@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/extents.h"
+#include "model/locate.h"
 #include "zt/component_view.h"
 
 #define BLOCK_BYTES ((size_t)256 << 10)

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "model/extents.h"
+#include "model/locate.h"
 #include "write/conversion_reader.h"
 
 /* Whether something must be known about components before they are written. */

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "bytes/source_range.h"
-#include "model/extents.h"
+#include "model/locate.h"
 #include "write/planning.h"
 
 #define MEMORY_PURPOSE "a file plan"

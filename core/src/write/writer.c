@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/extents.h"
+#include "model/locate.h"
 #include "write/container_stream.h"
 
 #define ZEROS_BYTES 65536

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/locate.h"
 #include "model/model_build.h"
 #include "support.h"
 
@@ -118,7 +119,7 @@ static void growing_past_the_budget_is_a_limit(void **state)
     zt_source_close(source);
 }
 
-static void offset_of_knows_only_the_manifest(void **state)
+static void only_texts_of_the_manifest_have_a_position(void **state)
 {
     struct zt_builder builder;
     struct zt_source *source;
@@ -127,12 +128,12 @@ static void offset_of_knows_only_the_manifest(void **state)
     (void)state;
     begin(&builder, &source);
     bytes = builder.model->storage->manifest;
-    assert_true(zt_builder_offset_of(&builder, bytes) == 4);
-    assert_true(zt_builder_offset_of(&builder, bytes + 3) == 7);
-    assert_true(zt_builder_offset_of(&builder, bytes + builder.model->manifest_length) ==
+    assert_true(zt_manifest_position(builder.model, bytes) == 4);
+    assert_true(zt_manifest_position(builder.model, bytes + 3) == 7);
+    assert_true(zt_manifest_position(builder.model, bytes + builder.model->manifest_length) ==
                 ZT_NO_OFFSET);
-    assert_true(zt_builder_offset_of(&builder, "elsewhere") == ZT_NO_OFFSET);
-    assert_true(zt_builder_offset_of(&builder, NULL) == ZT_NO_OFFSET);
+    assert_true(zt_manifest_position(builder.model, "elsewhere") == ZT_NO_OFFSET);
+    assert_true(zt_manifest_position(builder.model, NULL) == ZT_NO_OFFSET);
     zt_builder_abandon(&builder);
     zt_source_close(source);
 }
@@ -239,7 +240,7 @@ int main(void)
         cmocka_unit_test(finish_sorts_any_order_and_finds_every_name),
         cmocka_unit_test(finish_refuses_the_second_of_two_equal_names),
         cmocka_unit_test(growing_past_the_budget_is_a_limit),
-        cmocka_unit_test(offset_of_knows_only_the_manifest),
+        cmocka_unit_test(only_texts_of_the_manifest_have_a_position),
         cmocka_unit_test(init_reports_an_unreadable_source),
         cmocka_unit_test(arena_keeps_its_budget),
         cmocka_unit_test(fail_fills_the_whole_error),
