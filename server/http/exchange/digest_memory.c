@@ -50,11 +50,11 @@ void digest_memory_free(struct digest_memory *memory)
 {
     if (memory == NULL)
         return;
-    while (memory->recency.oldest != NULL) {
-        struct recency_link *oldest = memory->recency.oldest;
+    for (struct recency_link *link = memory->recency.newest; link != NULL;) {
+        struct recency_link *older = link->older;
 
-        recency_remove(&memory->recency, oldest);
-        free(oldest);
+        free(link);
+        link = older;
     }
     pthread_mutex_destroy(&memory->lock);
     free(memory);

@@ -273,7 +273,10 @@ static bool take_byte(struct walk *walk, char byte)
 /* CR LF, both overwritten. */
 static bool take_line_end(struct walk *walk)
 {
-    return take_byte(walk, '\0') && take_byte(walk, '\0');
+    for (unsigned i = 0; i < 2; i++)
+        if (!take_byte(walk, '\0'))
+            return false;
+    return true;
 }
 
 static bool take_text(struct walk *walk, const char *text, size_t length)

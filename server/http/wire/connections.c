@@ -23,6 +23,8 @@
 
 /* The library closes an idle connection without an answer; this much earlier the client can be told. */
 #define AHEAD_MS 250
+/* Between two warnings of a loop that there are too many connections. */
+#define WARNING_MS 10000
 
 void connections_init(struct connections *connections, const struct config *config)
 {
@@ -87,6 +89,18 @@ void request_client(const struct request *request, char out_text[CLIENT_SIZE])
         out_text[0] = '\0';
 }
 
+/* At most once in a while: clients may keep trying. */
+static void warn_of_limit(struct mhd *mhd)
+{
+    if (mhd->warned_ms != 0 && mhd->now_ms - mhd->warned_ms < WARNING_MS)
+        return;
+    mhd->warned_ms = mhd->now_ms;
+    log_write(LOG_LEVEL_WARN,
+              "all %u connections are in use (limits.connections, or as many as "
+              "descriptors allow): further clients get 503",
+              mhd->connection_limit);
+}
+
 struct connection *connection_open(struct mhd *mhd, int descriptor)
 {
     const bool is_admitted = admission_enter(mhd->connection_limit);
@@ -96,8 +110,10 @@ struct connection *connection_open(struct mhd *mhd, int descriptor)
         return NULL;
     connection->mhd = mhd;
     hangups_add(&mhd->hangups, connection);
-    if (!is_admitted)
+    if (!is_admitted) {
         connection_turn_away(connection);
+        warn_of_limit(mhd);
+    }
     return connection;
 }
 
@@ -125,7 +141,6 @@ void connection_turn_away(struct connection *connection)
     trace_make_id(id);
     bypass_send_problem(connection->descriptor, &problem, id);
     shutdown(connection->descriptor, SHUT_WR);
-    log_write(LOG_LEVEL_DEBUG, "request %s: all connections are in use", id);
 }
 
 bool connection_awaits_client(const struct connection *connection)
