@@ -38,7 +38,7 @@ static void pad(struct zt_buffer *file)
                      (BLOB_ALIGNMENT - file->length % BLOB_ALIGNMENT) % BLOB_ALIGNMENT);
 }
 
-/* Appends the component's stored bytes and tells how many there are. */
+/* Appends the component's stored bytes and returns how many there are. */
 static bool put_blob(struct zt_buffer *file, const struct example_component *component,
                      size_t *out_stored_bytes)
 {
@@ -171,7 +171,7 @@ static bool build(const struct example_model *model, struct zt_buffer *file)
     return done;
 }
 
-/* A reader must never meet a half-written example, nor a power failure leave one under its name. */
+/* Neither a reader nor a power failure may find a half-written example under its name. */
 static bool publish(const struct zt_buffer *file, const char *path)
 {
     size_t size = strlen(path) + sizeof(".partial");

@@ -118,7 +118,7 @@ static void add_weights(struct making *making, const char *name, const char *dty
     }
 }
 
-/* Waves of a different length in each column: regular, so that compressing pays. */
+/* Waves of a different length in each column: regular, so that they compress well. */
 static void add_positions(struct making *making)
 {
     const uint64_t shape[] = {POSITIONS, HIDDEN};

@@ -1,4 +1,4 @@
-/* What must hold of every file that opens, whatever wrote it. */
+/* What must be true of every file that opens. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "zt/utf8.h"
 #include "zt/verify.h"
 
-/* Decoded at most, of one component: compressed data may claim a million times its size. */
+/* The most that is decoded of one component: compressed data may claim a million times its size. */
 #define DECODED_MAX ((uint64_t)1 << 20)
-/* Components looked into. */
+/* The most components that are examined. */
 #define COMPONENTS_MAX 64
 
 _Noreturn void fuzz_broken(const char *file, int line, const char *promise)
@@ -38,17 +38,17 @@ void fuzz_failure(enum zt_status status, const struct zt_error *error, uint64_t 
     FUZZ_ASSERT(error->message[0] != '\0' && strlen(error->message) < sizeof(error->message));
     FUZZ_ASSERT(zt_utf8_valid(error->message, strlen(error->message)));
     FUZZ_ASSERT(zt_utf8_valid(error->object, strlen(error->object)));
-    /* What is said of an object may be about the place that it claims: past the end, or in a
-     * shard. */
+    /* The offset of an object's failure may be the place that the object claims: past the end, or
+     * in a shard. */
     FUZZ_ASSERT(error->offset == ZT_NO_OFFSET || error->offset <= limit || error->has_object);
-    /* Bytes in memory are there, and there is enough memory: these would be bounds that nobody
-     * checked. */
+    /* The bytes are in memory, and there is enough of it: these would come from unchecked
+     * bounds. */
     FUZZ_ASSERT(status != ZT_IO && status != ZT_NO_MEMORY && status != ZT_ARGUMENT);
     if (status == ZT_INVALID)
         FUZZ_ASSERT(error->rule != NULL);
 }
 
-/* --- what the model says --- */
+/* --- the model --- */
 
 struct json_text {
     size_t length;
@@ -135,10 +135,10 @@ static void check_model(const struct zt_model *model, size_t length)
         check_part(model, &model->components[i]);
 }
 
-/* --- what the data says --- */
+/* --- the data --- */
 
-/* Decodes in pieces of a length; how it ended, and the hash of what came out. *out_whole: it ended
- * before DECODED_MAX. */
+/* Decodes in pieces of one length. Returns how that ended; *out_hash is the hash of the decoded
+ * bytes, *out_whole says that they ended before DECODED_MAX. */
 static enum zt_status decode(const struct zt_component *part, struct zt_source *source,
                              size_t piece, uint64_t *out_hash, bool *out_whole)
 {
@@ -174,7 +174,7 @@ static bool check_decoding(const struct zt_component *part, struct zt_source *so
     uint64_t hashes[2];
     bool whole[2];
     enum zt_status first = decode(part, source, (size_t)256 << 10, &hashes[0], &whole[0]);
-    /* Not too small: an array in Fortran order costs a pass for each of some blocks. */
+    /* Not too small: an array in Fortran order costs one pass for each block. */
     enum zt_status second = decode(part, source, 61 + part->length % 1000, &hashes[1], &whole[1]);
 
     FUZZ_ASSERT(first == second);
@@ -199,22 +199,22 @@ static void check_digest(const struct zt_model *model, const struct zt_component
 
 static void check_data(const struct zt_model *model, struct zt_source *source)
 {
-    uint32_t looked_into = 0;
+    uint32_t examined = 0;
 
-    for (uint32_t i = 0; i < model->object_count && looked_into < COMPONENTS_MAX; i++) {
+    for (uint32_t i = 0; i < model->object_count && examined < COMPONENTS_MAX; i++) {
         const struct zt_object *object = &model->objects[i];
         const struct zt_component *parts = zt_object_components(model, object);
         bool bounded = true;
 
-        for (uint32_t j = 0; j < object->component_count && looked_into < COMPONENTS_MAX;
-             j++, looked_into++) {
+        for (uint32_t j = 0; j < object->component_count && examined < COMPONENTS_MAX;
+             j++, examined++) {
             bool here = parts[j].shard == 0 && check_decoding(&parts[j], source);
 
             bounded = bounded && (here || parts[j].shard != 0);
             if (here)
                 check_digest(model, &parts[j], source);
         }
-        if (bounded && looked_into < COMPONENTS_MAX) {
+        if (bounded && examined < COMPONENTS_MAX) {
             const struct zt_files files = {source, NULL};
             struct zt_error error;
             enum zt_status status = zt_object_check(model, object, &files, &error);

@@ -1,5 +1,5 @@
-/* How much memory opening a file takes, and whether that is more than its length allows
- * (docs/rules/, Memory). Known only where a sanitizer lets us listen to its allocator. */
+/* Whether opening a file takes more memory than its length allows (docs/rules/, Memory). Known only
+ * under a sanitizer that lets us hook its allocator. */
 #include "fuzz.h"
 
 /* zt/model.h: "at most 16 n bytes + 1 MiB" for a manifest of n bytes; here for a file of n

@@ -1,6 +1,6 @@
-/* Memory that runs out while a file is opened and verified: every n-th allocation fails once, and
- * nothing is leaked, nor a file judged otherwise than with memory. replay.c gives it the seeds of
- * every reader.
+/* Memory that runs out while a file is opened and verified: the n-th allocation fails, for every n.
+ * Nothing may leak, and no file may be judged differently than with enough memory. replay.c runs it
+ * on the seeds of every reader.
  *
  * Not under sanitizers, which replace the allocator too. */
 #include "fuzz.h"
@@ -13,7 +13,7 @@
 #define CALLS_MAX 5000
 
 #ifndef ZT_SANITIZED
-/* What was found out, each finding mixed in. */
+/* Mixes one more finding into a hash of them. */
 static void find(uint64_t *findings, unsigned finding)
 {
     *findings = *findings * 31 + finding;
@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
             met = allocation_end();
         }
         FUZZ_ASSERT(allocation_outstanding() == before);
-        /* A library may do without what it asked for; the answer is then the right one. */
+        /* A library may manage without an allocation; the answer must then be the right one. */
         FUZZ_ASSERT(status == ZT_NO_MEMORY || (status == unhindered && findings == whole));
         FUZZ_ASSERT(met || status == unhindered);
     }

@@ -10,8 +10,8 @@
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t length, size_t capacity);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t capacity, unsigned seed);
 
-/* A manifest in a file, and the number that tells its length: at a distance from the file's end, or
- * (0) at the file's beginning. */
+/* A manifest in a file, and where its length is stored: at a distance from the file's end or, if
+ * that is 0, at the file's beginning. */
 struct region {
     size_t at;
     size_t length;

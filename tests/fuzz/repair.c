@@ -73,7 +73,7 @@ bool fuzz_repair_mag(uint8_t *bytes, size_t length)
     return repair_records(bytes, length, &mag_m1) || repair_records(bytes, length, &mag_m2);
 }
 
-/* --- ZIP: where the directory lies, and the entries --- */
+/* --- ZIP: the positions of the directory and the entries --- */
 
 #define END_BYTES    22
 #define RECORD_BYTES 46

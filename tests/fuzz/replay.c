@@ -17,7 +17,7 @@ static void replay_file(const char *path)
     uint8_t *bytes;
 
     FUZZ_ASSERT(file != NULL && fstat(fileno(file), &facts) == 0);
-    /* Exactly as long as the input, so that a sanitizer sees a byte too many. */
+    /* Exactly as long as the input, so that a sanitizer sees a read past it. */
     bytes = malloc((size_t)facts.st_size + (facts.st_size == 0));
     FUZZ_ASSERT(bytes != NULL);
     FUZZ_ASSERT(fread(bytes, 1, (size_t)facts.st_size, file) == (size_t)facts.st_size);

@@ -48,7 +48,7 @@ static bool is_container(const char *target)
     return false;
 }
 
-/* A container is a seed of target_convert.c too, for another format each. */
+/* Each container is also a seed of target_convert.c, to another format. */
 void seed_put(const char *target, const char *name, const void *bytes, size_t length)
 {
     static char convert_to;
@@ -73,7 +73,7 @@ void seed_put_text(const char *target, const char *name, const char *text)
     seed_put(target, name, text, strlen(text));
 }
 
-/* The folder and those it lies in. */
+/* Makes the folder and its parents. */
 static void make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {

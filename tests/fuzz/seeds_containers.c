@@ -1,5 +1,5 @@
-/* Seeds of the readers: zTensor's own versions from manifests, the neighbours from the writers and
- * builders. */
+/* Seeds of the readers: zTensor's versions from manifests, other formats from the writers and the
+ * tests' builders. */
 #include "seeds.h"
 
 #include <stdio.h>
@@ -191,7 +191,7 @@ void seeds_zt(void)
     put_written();
 }
 
-/* --- the neighbours --- */
+/* --- other formats --- */
 
 static void put_safetensors(const char *name, const char *header, size_t data_length)
 {

@@ -1,4 +1,4 @@
-/* Seeds of the decoders and of what reads texts: fields and targets of requests, JSON, CBOR. */
+/* Seeds of the decoders, and of the parsers of header fields, request targets, JSON and CBOR. */
 #include "seeds.h"
 
 #include <string.h>

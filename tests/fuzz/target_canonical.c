@@ -1,6 +1,5 @@
-/* zTensor 2 as its canonical form lays it out: the input is the manifest, before it lie two blobs
- * at multiples of 64 KiB. A file that is canonical is what the writer makes of its model, byte for
- * byte. */
+/* The canonical form of zTensor 2: the input is the manifest, after two blobs at multiples of 64
+ * KiB. If a file is canonical, the writer makes the same bytes of its model. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 
 static const uint8_t magic[8] = {0x89, 'Z', 'T', '2', '\r', '\n', 0x1a, '\n'};
 
-/* What is left of the file that the writer is to make. */
+/* The rest of the file that the writer must produce. */
 struct rest {
     const uint8_t *bytes;
     size_t length;

@@ -1,5 +1,5 @@
-/* The CBOR reader in its three profiles: passing over values, and looking into a map as the readers
- * do. The first byte chooses the profile. */
+/* The CBOR reader in its three profiles: skipping values, and reading a map as the readers of
+ * containers do. The first byte chooses the profile. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static enum zt_status walk_pairs(struct zt_cbor_reader *reader, const struct zt_
     return status;
 }
 
-/* As the readers read: a map at the top by its pairs, everything else whole. */
+/* Reads a map at the top pair by pair, everything else whole. */
 static enum zt_status walk(struct zt_cbor_reader *reader, struct zt_error *error)
 {
     struct zt_cbor_reader start = *reader;

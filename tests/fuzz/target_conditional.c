@@ -1,5 +1,5 @@
-/* Entity tags and dates of conditional requests; a date that is read is written and read to the
- * same. The first byte chooses which field the rest is. */
+/* Entity tags and dates of conditional requests; a date survives being written and read again. The
+ * first byte chooses which field the rest is. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         FUZZ_ASSERT(outcome != PRECONDITION_NOT_MODIFIED || read);
         (void)precondition_check(&preconditions, NULL, 0, read);
     }
-    /* A weak tag never makes a range hold. */
+    /* A weak tag never satisfies If-Range. */
     if (if_range_holds(field, etag, 1000000000, 1000000002))
         FUZZ_ASSERT(field[0] != 'W' || field[1] != '/');
     check_date(field);

@@ -1,6 +1,6 @@
-/* Projecting and writing whatever opens, into every format: what is written opens, is the same when
- * written again, is verified, and decodes to the source's bytes. The first byte chooses the target
- * and whether it is compressed; the rest is the file. */
+/* Writing every file that opens in every format: the result opens, is the same when written again,
+ * is verified, and decodes to the source's bytes. The first byte chooses the target and whether it
+ * is compressed; the rest is the file. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define DECODED_MAX    ((uint64_t)1 << 18)
 #define COMPONENTS_MAX 16
 #define TARGETS        7
-/* A zstd block of four bytes gives 128 KiB. */
+/* A zstd block of four bytes decodes to 128 KiB. */
 #define RATIO_MAX 32768
 
 static enum zt_status append(void *context, const void *bytes, size_t length,
@@ -89,7 +89,7 @@ static void check_bytes(const struct zt_conversion *conversion, const struct zt_
             const struct zt_origin *origin;
             const struct zt_component *from;
 
-            /* NPY has no name; its only object is called otherwise. */
+            /* NPY has no names; its only object is called differently. */
             if (made == NULL && projection->target == ZT_TARGET_NPY)
                 made = &written->components[0];
             FUZZ_ASSERT(made != NULL);

@@ -1,7 +1,7 @@
 /* The decoders, given a component that a reader would allow and any bytes.
  *
  * The first eight bytes are the component: encoding, dtype, flags and rank, three dimensions, lead,
- * and the decoded length's low byte; all others are stored data. */
+ * and the low byte of the decoded length; the rest is stored data. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define HEAD        8
 #define DECODED_MAX ((size_t)4 << 20)
 #define RANK_MAX    3
-/* Arrays are small, so that many are tried: one in Fortran order is held up to 64 MiB. */
+/* Small arrays, so that many are tried: one in Fortran order may take 64 MiB of memory. */
 #define EXTENTS 64
 
 struct input {
@@ -22,7 +22,7 @@ struct input {
     const uint8_t *data;
 };
 
-/* Shapes and lengths that agree, as readers see to it. */
+/* Shapes and lengths that agree, as readers ensure. */
 static bool arrange(struct input *input, const uint8_t *head)
 {
     uint64_t bytes = zt_dtype_width((enum zt_dtype)input->part.dtype);
@@ -76,7 +76,7 @@ static bool read_input(struct input *input, const uint8_t *bytes, size_t length)
     return true;
 }
 
-/* The bytes of a raw component, one by one from the definition of its order. */
+/* The bytes of a raw component, each straight from the definition of its order. */
 static void check_raw(const struct input *input, const uint8_t *decoded)
 {
     const struct zt_component *part = &input->part;
@@ -129,7 +129,7 @@ static uint64_t decode(const struct input *input, struct zt_source *source, size
     return status == ZT_OK ? total : UINT64_MAX;
 }
 
-/* Frames decoded on their own give what the whole gives. */
+/* Frames decoded one by one give the same bytes as the whole stream. */
 static void check_frames(const struct input *input, struct zt_source *source,
                          const uint8_t *decoded)
 {

@@ -1,5 +1,5 @@
-/* Digest fields (RFC 9530), and the structured fields under them; a digest that is read is written
- * and read to the same. */
+/* Digest fields (RFC 9530), and the structured fields under them; a digest survives being written
+ * and read again. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Globs over names: every line but the last is a glob, the last a name. What a set of them says is
- * what each says alone, by a matcher that is slow and easy to see through. */
+/* Globs over names: every line but the last is a glob, the last a name. The set must match what one
+ * of its globs matches, by a matcher that is slow and easy to follow. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/glob.h"
 #include "glob_oracle.h"
 
-/* Reads a line and moves *at behind its newline; false when there is none. */
+/* Reads a line and moves *at past its newline; false if there is none. */
 static bool take_line(const char *text, size_t length, size_t *at, struct zt_text *out_line)
 {
     const char *newline = *at < length ? memchr(text + *at, '\n', length - *at) : NULL;

@@ -1,5 +1,5 @@
-/* The JSON reader, and attributes made of what it reads: CBOR that passes zTensor 2's own rules on
- * syntax, and JSON again. */
+/* The JSON reader, and attributes made from its values: CBOR that is valid by zTensor 2's rules,
+ * and JSON again. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static struct zt_json_reader reader_over(char *bytes, size_t length)
     return (struct zt_json_reader){.bytes = bytes, .length = length, .rules = &rules};
 }
 
-/* What was read is CBOR, and as JSON it is read again. */
+/* The value becomes valid CBOR, which becomes JSON that can be read again. */
 static void check_value(struct zt_text value)
 {
     struct zt_cbor_reader cbor;

@@ -20,9 +20,9 @@ static void check_codings(const char *field)
 
         FUZZ_ASSERT(alone == codings[i] || alone == CODING_NONE);
         any = any || alone != CODING_NONE;
-        /* What is chosen among all is taken alone too. */
+        /* The choice among all is also accepted when offered alone. */
         FUZZ_ASSERT(best != codings[i] || alone == best);
-        /* A coding that nothing stands for is never taken. */
+        /* A coding that no item allows is never chosen. */
         FUZZ_ASSERT(alone == CODING_NONE || codings[i] == CODING_IDENTITY ||
                     strchr(field, '*') != NULL ||
                     strcasestr(field, coding_name(codings[i])) != NULL);

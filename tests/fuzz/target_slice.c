@@ -1,6 +1,6 @@
-/* Slices and shards. Eight bytes are the tensor: its rank, its type, four dimensions, which of them
- * are huge (and whether the rest is a shard: part, parts, axis), and where reading begins; the rest
- * is the slice's text. */
+/* Slices and shards. The first eight bytes are the tensor: its rank, its type, four dimensions,
+ * which of them are huge (and whether the rest is a shard: part, parts, axis), and where reading
+ * begins; the rest is the slice's text. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bool count_bytes(const struct zt_slice_tensor *tensor, uint64_t *out_byte
     return zt_element_bytes(tensor->dtype, tensor->logical, elements, out_bytes) == ZT_OK;
 }
 
-/* Length, runs and loops agree with one another, with the shape, and with where the tensor ends. */
+/* Length, runs and loops agree with one another, with the shape, and with the tensor's end. */
 static void check_slice(const struct zt_slice_tensor *tensor, const struct zt_slice *slice)
 {
     const struct zt_slice_tensor result = {slice->shape, slice->rank, tensor->dtype,
@@ -98,7 +98,7 @@ static void check_read(struct zt_source *source, const uint8_t *expected, uint64
     free(got);
 }
 
-/* What the source gathers is what the loops say, from anywhere. */
+/* The source gathers the same bytes as the loops, from any position. */
 static void check_gathered(const struct zt_slice *slice, uint64_t whole, uint8_t begin)
 {
     uint8_t *tensor = malloc(whole), *expected = malloc(slice->length);

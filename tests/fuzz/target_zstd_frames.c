@@ -1,4 +1,5 @@
-/* Walking over zstd frames by their headers, beside the decoder: both must see the same frames. */
+/* Walking zstd frames by their headers, compared with the decoder: both must see the same
+ * frames. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 /* A skippable frame of no bytes. */
 #define EMPTY_FRAME "\x50\x2A\x4D\x18\0\0\0\0"
 #define EMPTY_BYTES 8
-/* Decoded at most; more is not tried. */
+/* The most that is decoded. */
 #define DECODED_MAX ((uint64_t)1 << 24)
 
 static bool fits(const uint8_t *bytes, size_t length)
@@ -25,7 +26,7 @@ static bool fits(const uint8_t *bytes, size_t length)
     return fit;
 }
 
-/* Whether all of it decodes, to its end. */
+/* Whether it decodes to its end. */
 static bool decodes(const uint8_t *bytes, size_t length)
 {
     const struct zt_component component = {.name = "",
@@ -52,8 +53,9 @@ static bool decodes(const uint8_t *bytes, size_t length)
     return status == ZT_OK && got == 0;
 }
 
-/* No header of such a window, or of a single segment of that size, and no dictionary, anywhere:
- * then what decodes is fit. Windows above 8 MiB have an exponent of 13 or more. */
+/* Whether no byte could begin a header with a large window, a large single segment or a dictionary:
+ * then everything that decodes must be accepted. Windows above 8 MiB have an exponent of 13 or
+ * more. */
 static bool may_be_unfit(const uint8_t *bytes, size_t length)
 {
     for (size_t i = 0; i + 5 < length; i++)

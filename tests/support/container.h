@@ -18,13 +18,13 @@ struct container {
     size_t length;
     uint64_t manifest_offset;
     uint64_t manifest_length;
-    /* Absolute position of what ^ or @ marks in the manifest's text; ZT_NO_OFFSET where nothing is
+    /* Absolute position of what ^ or @ marks in the manifest's text; ZT_NO_OFFSET if nothing is
      * marked. */
     uint64_t mark;
 };
 
-/* Makes a file from a manifest's text (cbor_text.h). Frees what container held; begin with a
- * cleared one. */
+/* Makes a file from a manifest's text (cbor_text.h). container starts out cleared; its previous
+ * file is freed. */
 void container_make(struct container *container, enum container_version version, size_t data_length,
                     const char *manifest);
 /* The same from the manifest's bytes. */

@@ -11,26 +11,26 @@ struct gguf_file {
     uint64_t pairs;
 };
 
-/* Begins with a head of version 3; begin with a cleared file. */
+/* Puts a head of version 3 into a cleared file. */
 void gguf_begin(struct gguf_file *file);
 void gguf_put(struct gguf_file *file, uint64_t value, unsigned length_bytes);
 void gguf_put_string(struct gguf_file *file, const char *text);
-/* A key and the type of its value, which is to be put next. */
+/* Puts a key and the type of its value; the value comes next. */
 void gguf_put_key(struct gguf_file *file, const char *key, uint32_t type);
-/* A tensor's entry; dims in the file's order, fastest first. */
+/* Puts a tensor's entry but for its offset; dims are in the file's order, fastest first. */
 void gguf_put_tensor(struct gguf_file *file, const char *name, unsigned rank, const uint64_t *dims,
                      uint32_t type);
-/* The offset, after gguf_put_tensor. */
+/* Puts the offset, after gguf_put_tensor. */
 void gguf_put_offset(struct gguf_file *file, uint64_t offset);
 
 /* Puts the counts into the head, pads to the alignment, appends data_length bytes (byte n is n mod
- * 251) and moves the whole into the container. data_length 0 pads nothing. Frees what container
- * held. */
+ * 251) and moves the whole into the container, whose previous file is freed. Pads nothing if
+ * data_length is 0. */
 void gguf_finish(struct gguf_file *file, unsigned alignment, size_t data_length,
                  struct container *container);
 
-/* Finishes the file with an alignment of 32, and fails the running test unless it is refused by that
- * rule at that offset. */
+/* Finishes the file with an alignment of 32, and fails the running test unless it is refused by
+ * that rule at that offset. */
 void gguf_assert_refused(struct gguf_file *file, size_t data_length, const char *rule,
                          uint64_t offset);
 

@@ -1,5 +1,5 @@
-/* Matching without tables and without the server's reading of UTF-8. Only the last '*' is ever gone
- * back to, because whatever an earlier one could take, the last one can take too. */
+/* Matching without tables and without the server's UTF-8 decoder. Only the last '*' is ever
+ * retried, because it can take whatever an earlier one could. */
 #include "glob_oracle.h"
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 /* The bytes of a character in UTF-8. */
 #define CHARACTER_MAX 4
 
-/* Where reading stands in a text. */
+/* A position in a text. */
 struct place {
     const char *bytes;
     size_t length;
@@ -22,7 +22,8 @@ static bool at_end(const struct place *place)
     return place->at == place->length;
 }
 
-/* Orders as code points do. A byte that belongs to no character is one. */
+/* Takes one character, as a number that orders as code points do. A byte that belongs to no
+ * character counts as one. */
 static uint32_t take(struct place *place)
 {
     const uint8_t *bytes = (const uint8_t *)place->bytes + place->at;
@@ -47,7 +48,7 @@ static bool take_if(struct place *place, char wanted)
     return true;
 }
 
-/* Goes behind the class, too. */
+/* Also moves past the class. */
 static bool class_has(struct place *glob, uint32_t character)
 {
     bool negated = take_if(glob, '!') || take_if(glob, '^');
@@ -96,7 +97,7 @@ bool glob_oracle_matches(struct zt_text glob_text, struct zt_text name)
         } else if (!match_one(&glob, &text)) {
             if (!has_star)
                 return false;
-            /* The last '*' takes one character more. */
+            /* Lets the last '*' take one more character. */
             take(&text_at_star);
             glob = glob_behind_star;
             text = text_at_star;

@@ -1,5 +1,5 @@
-/* What a glob matches, told the slow way: one glob, one character after the other, going back to
- * its last star. */
+/* Whether a glob matches, the slow way: one glob, character by character, retrying its last
+ * star. */
 #ifndef GLOB_ORACLE_H
 #define GLOB_ORACLE_H
 

@@ -35,11 +35,11 @@ struct handmade {
 /* An object of up to four dimensions; data begins at offset 64. */
 void handmade_init(struct handmade *made, enum zt_format format, enum zt_layout layout,
                    unsigned rank, const uint64_t *shape);
-/* Adds a raw component; to be called in the order of names. The result may be changed until
+/* Adds a raw component; call it in the order of names. The result may be changed until
  * handmade_open. */
 struct zt_component *handmade_add(struct handmade *made, const char *name, enum zt_dtype dtype,
                                   const void *bytes, size_t length);
-/* Makes the data a source. */
+/* Makes a source of the data. */
 void handmade_open(struct handmade *made);
 void handmade_free(struct handmade *made);
 

@@ -5,12 +5,12 @@
 #include "container.h"
 
 /* Makes a file of the header, without padding, and data_length bytes (byte n is n mod 251). ^ in
- * the header is left out and its place kept as the container's mark. Frees what container held;
- * begin with a cleared one. */
+ * the header is left out; its position becomes the container's mark. container starts out cleared;
+ * its previous file is freed. */
 void safetensors_make(struct container *container, const char *header, size_t data_length);
 
 /* Fails the running test unless a file of that header is refused by that rule, at the marked
- * place. */
+ * position. */
 void safetensors_refused(const char *header, size_t data_length, const char *rule);
 
 #endif

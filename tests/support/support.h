@@ -1,5 +1,5 @@
-/* What every unit test includes: cmocka in the order it wants, and the checks the project adds to
- * it. */
+/* What every unit test includes: cmocka, with the headers that it needs first, and the project's
+ * own assertions. */
 #ifndef ZT_TEST_SUPPORT_H
 #define ZT_TEST_SUPPORT_H
 
@@ -12,7 +12,7 @@
 
 #include "zt/status.h"
 
-/* A failure is asserted by status, rule and offset. */
+/* Asserts a failure's status, rule and offset. */
 #define assert_failure(error_, status_, rule_, offset_)       \
     do {                                                      \
         assert_int_equal((error_)->status, (status_));        \

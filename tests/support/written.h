@@ -1,12 +1,11 @@
-/* Files written into memory by the project's own writers, from a source that is a file in memory
- * too. */
+/* Files written into memory by the project's own writers, from a source in memory. */
 #ifndef ZT_TEST_WRITTEN_H
 #define ZT_TEST_WRITTEN_H
 
 #include "cbor/cbor_write.h"
 #include "zt/convert.h"
 
-/* A model, its bytes and how it was opened. */
+/* A model, its bytes and its source. */
 struct written {
     struct zt_buffer bytes;
     struct zt_source *source;

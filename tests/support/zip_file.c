@@ -60,9 +60,9 @@ static void append_deflated(struct bytes *bytes, const struct bytes *content)
     free(out);
 }
 
-/* What local header and directory both say, from the version needed on to the name's length. */
-static void append_facts(struct bytes *bytes, const char *name, enum zip_file_kind kind,
-                         const uint64_t sizes[3])
+/* The fields that local header and directory share, from "version needed" to the name's length. */
+static void append_shared_fields(struct bytes *bytes, const char *name, enum zip_file_kind kind,
+                                 const uint64_t sizes[3])
 {
     append_le(bytes, kind == ZIP_FILE_ZIP64 ? 45 : 20, 2);
     append_le(bytes, kind == ZIP_FILE_DESCRIPTOR ? 8 : 0, 2);
@@ -82,9 +82,9 @@ static void append_local(struct bytes *bytes, const char *name, enum zip_file_ki
 
     append_le(bytes, 0x04034B50, 4);
     if (kind == ZIP_FILE_ZIP64)
-        append_facts(bytes, name, kind, saturated);
+        append_shared_fields(bytes, name, kind, saturated);
     else
-        append_facts(bytes, name, kind, kind == ZIP_FILE_DESCRIPTOR ? unknown : sizes);
+        append_shared_fields(bytes, name, kind, kind == ZIP_FILE_DESCRIPTOR ? unknown : sizes);
     append_le(bytes, kind == ZIP_FILE_ZIP64 ? 20 : 0, 2);
     bytes_append(bytes, name, strlen(name));
     if (kind != ZIP_FILE_ZIP64)
@@ -125,7 +125,7 @@ void zip_file_add(struct zip_file *zip, const char *name, enum zip_file_kind kin
     zip->record_at[number] = zip->records.length;
     append_le(&zip->records, 0x02014B50, 4);
     append_le(&zip->records, 20, 2);
-    append_facts(&zip->records, name, kind, sizes);
+    append_shared_fields(&zip->records, name, kind, sizes);
     append_le(&zip->records, 0, 8);
     append_le(&zip->records, 0, 4);
     append_le(&zip->records, zip->local_at[number], 4);

@@ -4,14 +4,14 @@
 
 #include "handmade.h"
 
-/* Appends an NPY array: version 1.0, the dict's text as given, then the data. Gives back the
+/* Appends an NPY array: version 1.0, the text of the dictionary, then the data. Returns the
  * header's length. */
 size_t npy_append(struct bytes *bytes, const char *dict, const void *data, size_t length);
 
 #define ZIP_FILE_ENTRIES 8
 
-/* An archive in the making; begin with a cleared one. Positions are absolute, and for a test to
- * break things at. */
+/* An archive under construction; starts out cleared. Positions are absolute; tests break things
+ * there. */
 struct zip_file {
     struct bytes bytes;
     struct bytes records;
@@ -30,10 +30,10 @@ enum zip_file_kind { ZIP_FILE_STORED, ZIP_FILE_DEFLATED, ZIP_FILE_ZIP64, ZIP_FIL
 
 void zip_file_add(struct zip_file *zip, const char *name, enum zip_file_kind kind,
                   const struct bytes *content);
-/* Adds one array of u1 with the shape's text ("4,") and as many bytes, 0, 1, 2… */
+/* Adds one array of u1 with length elements: 0, 1, 2… */
 void zip_file_add_u8(struct zip_file *zip, const char *name, enum zip_file_kind kind,
                      unsigned length);
-/* Appends directory and end record; is_wide: with zip64's as well. */
+/* Appends directory and end record, and zip64's end record if is_wide. */
 void zip_file_end(struct zip_file *zip, const char *comment, bool is_wide);
 void zip_file_free(struct zip_file *zip);
 
@@ -43,7 +43,7 @@ enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_mo
 /* Fails the running test unless the bytes are refused by that rule at that offset, with
  * ZT_INVALID. */
 void bytes_assert_refused(const struct bytes *bytes, const char *rule, uint64_t offset);
-/* The same with ZT_UNSUPPORTED, and a message that says so. */
+/* The same with ZT_UNSUPPORTED, and a message that contains the text. */
 void bytes_assert_unsupported(const struct bytes *bytes, const char *part_of_message);
 
 void bytes_put_le(uint8_t *at, uint64_t value, unsigned width);

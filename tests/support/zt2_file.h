@@ -10,15 +10,15 @@ struct zt2_file {
     uint8_t *bytes;
     size_t length;
     uint64_t manifest_offset;
-    /* Absolute position of what ^ or @ marks in the manifest's text; ZT_NO_OFFSET where nothing is
+    /* Absolute position of what ^ or @ marks in the manifest's text; ZT_NO_OFFSET if nothing is
      * marked. */
     uint64_t mark;
 };
 
-/* A file of header, zeros up to manifest_offset, the manifest (cbor_text.h) and the footer. Frees
- * what file held; begin with a cleared one. */
+/* Makes a file of header, zeros up to manifest_offset, the manifest (cbor_text.h) and the footer.
+ * file starts out cleared; its previous bytes are freed. */
 void zt2_file_make(struct zt2_file *file, uint64_t manifest_offset, const char *manifest);
-/* Puts the hash of the manifest's bytes, as they are now, into the footer. */
+/* Writes the current hash of the manifest's bytes into the footer. */
 void zt2_file_seal(struct zt2_file *file);
 void zt2_file_free(struct zt2_file *file);
 
@@ -40,7 +40,7 @@ enum zt_status zt2_file_try(const struct zt2_file *file, struct zt_error *error)
 /* Makes a file of the manifest's text and tries it. */
 enum zt_status zt2_text_try(const char *manifest, struct zt_error *error);
 /* Fails the running test unless the manifest's text is refused by that rule, at the marked
- * place. */
+ * position. */
 void zt2_text_refused(const char *manifest, const char *rule, struct zt_error *error);
 
 #endif

@@ -28,8 +28,9 @@ enum zt_status zt_attribute_list_check(struct zt_attribute_list *list,
                                        const struct zt_builder *builder, const char *duplicate_rule,
                                        struct zt_error *error);
 
-/* Copies the map, in the order of the additions or of names, into the arena of the builder's model; a list of
- * no pairs gives an empty map. ZT_NO_MEMORY, also for a value that could not be appended. */
+/* Copies the map, in the order of the additions or of names, into the arena of the builder's model;
+ * a list of no pairs gives an empty map. ZT_NO_MEMORY, also for a value that could not be
+ * appended. */
 enum zt_status zt_attribute_list_keep(const struct zt_attribute_list *list,
                                       const struct zt_builder *builder, struct zt_text *out_map,
                                       struct zt_error *error);

@@ -1,9 +1,9 @@
 /* The maps of zTensor manifests, of every version: known fields in any order, none twice, unknown
  * ones passed over.
  *
- * A reader lists a map's fields with what reads each; the rest is here, under the version's own rule
- * names. Manifests of 0.1 and 1.x are lenient CBOR, so keys that occur twice are found here; in
- * zTensor 2, which is deterministic, the CBOR reader finds them by their order. */
+ * A reader lists a map's fields with what reads each; the rest is here, under the version's own
+ * rule names. Manifests of 0.1 and 1.x are lenient CBOR, so keys that occur twice are found here;
+ * in zTensor 2, which is deterministic, the CBOR reader finds them by their order. */
 #ifndef ZT_FORMATS_FIELDS_H
 #define ZT_FORMATS_FIELDS_H
 

@@ -56,8 +56,8 @@ static uint32_t crc32c_of(const uint8_t *bytes, size_t length, bool from_start)
     return zt_crc32c(crc, bytes + after, length - after);
 }
 
-/* CRC-32C or CRC-32, from after the field, or from the file's start with the field taken as zero.
- */
+/* CRC-32C or CRC-32, from after the field, or from the file's start with the field taken as
+ * zero. */
 static enum zt_status check_checksum(const struct zt_model *model, uint32_t stated, bool *out_right,
                                      struct zt_error *error)
 {

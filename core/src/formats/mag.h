@@ -58,8 +58,8 @@ enum zt_status mag_records_read(const struct mag_layout *layout, const struct ma
 /* Checks a key: 1 to MAG_KEY_MAX bytes of UTF-8 without NUL. at is its position. */
 enum zt_status mag_key_check(struct zt_text key, uint64_t at, struct zt_error *error);
 
-/* Product of the shape times the dtype's width. Rule "mag §Tensors Shape", at the position given.
- */
+/* Product of the shape times the dtype's width. Rule "mag §Tensors Shape", at the position
+ * given. */
 enum zt_status mag_tensor_bytes(const struct zt_tensor *tensor, uint64_t at, uint64_t *out_bytes,
                                 struct zt_error *error);
 

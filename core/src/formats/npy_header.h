@@ -43,8 +43,8 @@ enum zt_status npy_header_measure(const uint8_t *bytes, uint64_t available_bytes
                                   const struct npy_place *place, uint32_t *out_length,
                                   struct zt_error *error);
 
-/* Reads a whole header, of the length that npy_header_measure gave. ZT_UNSUPPORTED for a dtype that is not numbers or bool (objects, texts,
- * times, structures). */
+/* Reads a whole header, of the length that npy_header_measure gave. ZT_UNSUPPORTED for a dtype that
+ * is not numbers or bool (objects, texts, times, structures). */
 enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const struct npy_place *place,
                                struct npy_header *out_header, struct zt_error *error);
 

@@ -374,8 +374,8 @@ static enum zt_status locate(void *state, struct zt_source *source,
     return status;
 }
 
-/* Reduces each component to its own bytes. Each object has one component, so components are still in
- * the order of the directory, as the lengths are. */
+/* Reduces each component to its own bytes. Each object has one component, so components are still
+ * in the order of the directory, as the lengths are. */
 static void drop_leads(struct zt_model *model, const uint32_t *lead_lengths)
 {
     /* Nobody has seen the model yet. */

@@ -1,4 +1,5 @@
-/* Opening a container: which format it is, by its first bytes, and the steps that all readers share.
+/* Opening a container: which format it is, by its first bytes, and the steps that all readers
+ * share.
  *
  * Known formats that are not read here are named in the error, so that nobody takes such a file for
  * a broken one. */

@@ -1,5 +1,5 @@
-/* Safetensors: the entries of the header, {"dtype": …, "shape": […], "data_offsets": [begin, end]}.
- */
+/* Safetensors: the entries of the header, {"dtype": …, "shape": […], "data_offsets": [begin,
+ * end]}. */
 #include "formats/safetensors_tensor.h"
 
 #include <assert.h>
@@ -55,8 +55,8 @@ static const struct tensor_type *find_type(struct zt_text name)
 
 /* --- one entry --- */
 
-/* An entry as far as it has been read. Positions are those of the fields' values, 0 for a field that
- * has not come yet. */
+/* An entry as far as it has been read. Positions are those of the fields' values, 0 for a field
+ * that has not come yet. */
 struct entry {
     struct safetensors_reading *reading;
     const struct tensor_type *type;

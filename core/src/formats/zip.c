@@ -41,8 +41,8 @@ struct end {
     struct zip_directory directory;
 };
 
-/* The last position of an end record whose comment reaches exactly to the end of the bytes; SIZE_MAX
- * if there is none. */
+/* The last position of an end record whose comment reaches exactly to the end of the bytes;
+ * SIZE_MAX if there is none. */
 static size_t find_end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = length - END_BYTES + 1; at-- > 0;)

@@ -1,8 +1,8 @@
 /* zTensor 1.0, 1.1 and 1.2: the container and the manifest's root (zTensor 1.2 sections 1, 4 and
  * 5).
  *
- * 1.0 has the same head but no magic at its end, and calls its objects "tensors"; 1.1 and 1.2 differ
- * in optional fields only. Objects are read in zt1_object.c. */
+ * 1.0 has the same head but no magic at its end, and calls its objects "tensors"; 1.1 and 1.2
+ * differ in optional fields only. Objects are read in zt1_object.c. */
 #include "formats/formats.h"
 
 #include <inttypes.h>
@@ -148,7 +148,8 @@ static const struct zt_map_schema root_schema = {
     .count = sizeof(root_fields) / sizeof(*root_fields),
 };
 
-/* zTensor 1.2 closed the set of dtypes. A file may say 1.1 although a later writer appended to it. */
+/* zTensor 1.2 closed the set of dtypes. A file may say 1.1 although a later writer appended to
+ * it. */
 static enum zt_status check_dtypes_1_1(const struct zt1_reading *reading, struct zt_error *error)
 {
     struct zt_text version = reading->builder->model->version;

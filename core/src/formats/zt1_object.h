@@ -15,8 +15,8 @@ struct zt1_reading {
     uint64_t dtype_1_1_offset;
 };
 
-/* Reads the value of one entry of "objects" ("tensors" in 1.0), for zt_field_entries; context is the
- * zt1_reading. */
+/* Reads the value of one entry of "objects" ("tensors" in 1.0), for zt_field_entries; context is
+ * the zt1_reading. */
 enum zt_status zt1_object_read(void *context, const struct zt_cbor_item *key,
                                struct zt_error *error);
 

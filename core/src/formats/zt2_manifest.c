@@ -385,8 +385,8 @@ static void start_reader(struct zt_cbor_reader *reader, const struct zt_model *m
                         model->manifest_offset, ZT_CBOR_ZT2, NULL);
 }
 
-/* A manifest is CBOR before it is anything else: a fault of encoding anywhere is reported before one
- * of the schema. */
+/* A manifest is CBOR before it is anything else: a fault of encoding anywhere is reported before
+ * one of the schema. */
 static enum zt_status prefer_cbor_fault(const struct zt_model *model, struct zt_error *error)
 {
     struct zt_cbor_reader reader;

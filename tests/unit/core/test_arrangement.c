@@ -1,4 +1,4 @@
-/* Arrays in Fortran order, of the other byte order, deflated, and all of that at once, against a
+/* Arrays in Fortran order, of the other byte order, deflated, and all at once, compared with a
  * plain loop. */
 #include "support.h"
 
@@ -49,7 +49,7 @@ static uint64_t elements_of(size_t number)
     return elements;
 }
 
-/* Byte number n of the array as it is meant: row-major, little-endian. */
+/* Byte number n of the array, row-major and little-endian. */
 static uint8_t meant(uint64_t n)
 {
     return (uint8_t)(n * 2654435761u >> 13);
@@ -71,7 +71,7 @@ static uint64_t fortran_position(size_t number, uint64_t row_major)
     return position;
 }
 
-/* The array's bytes as a file has them. */
+/* The array's bytes as they are in a file. */
 static uint8_t *stored(size_t number, const struct kind *kind, bool is_fortran)
 {
     uint64_t elements = elements_of(number);
@@ -160,7 +160,7 @@ static void decoder_gives_every_array_row_major_and_little_endian(void **state)
     }
 }
 
-static void plain_is_what_lies_in_the_file_as_it_is_served(void **state)
+static void plain_components_are_in_the_file_as_they_are_served(void **state)
 {
     static const uint64_t wide[] = {2, 3};
     static const uint64_t narrow[] = {1, 3, 1};
@@ -238,7 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decoder_gives_every_array_row_major_and_little_endian),
-        cmocka_unit_test(plain_is_what_lies_in_the_file_as_it_is_served),
+        cmocka_unit_test(plain_components_are_in_the_file_as_they_are_served),
         cmocka_unit_test(decoder_turns_arrays_of_many_blocks),
     };
 

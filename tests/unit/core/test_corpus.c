@@ -1,5 +1,5 @@
-/* The files of $ZT_CORPUS, each with what its folder's expected.tsv says of it; those of golden/
- * are valid. */
+/* The files of $ZT_CORPUS, each with the outcome in its folder's expected.tsv; those of golden/ are
+ * valid. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static bool fails_verification(const struct zt_model *model, struct zt_source *s
     return false;
 }
 
-/* What expected.tsv calls the outcome. */
+/* The outcome by its name in expected.tsv. */
 static const char *outcome_of(const char *path, struct zt_error *error)
 {
     struct zt_source *source;
@@ -110,10 +110,10 @@ static unsigned golden_faults(const char *version)
     for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         bool refused;
 
-        /* The stream that went before magnetron's first release is known and not read. */
+        /* The stream from before magnetron's first release is recognised but not read. */
         if (entry->d_name[0] == '.' || strstr(entry->d_name, "MAGamp") != NULL)
             continue;
-        /* A real file, with one name twice: refused by us. */
+        /* A real file, in which one name occurs twice: we refuse it. */
         refused = strcmp(entry->d_name, "dup-names.zt") == 0;
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         faults += !ends_as(path, refused ? "reject" : "accept");

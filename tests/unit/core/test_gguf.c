@@ -163,7 +163,7 @@ static void open_refuses_types_that_were_removed(void **state)
     }
 }
 
-/* Each begins a file anew, puts one tensor, and says how far before the end of its entry the fault
+/* Each begins a new file, puts one tensor, and states how far before the end of its entry the fault
  * is. */
 static void refuse_tensor(unsigned rank, const uint64_t *shape, uint32_t type, const char *rule)
 {
@@ -172,11 +172,11 @@ static void refuse_tensor(unsigned rank, const uint64_t *shape, uint32_t type, c
     gguf_begin(&file);
     gguf_put_tensor(&file, "t", rank, shape, type);
     gguf_put_offset(&file, 0);
-    /* The number of dimensions stands right after the name. */
+    /* The number of dimensions follows the name. */
     gguf_assert_refused(&file, 64, rule, 24 + 8 + 1);
 }
 
-static void open_refuses_shapes_that_cannot_be(void **state)
+static void open_refuses_impossible_shapes(void **state)
 {
     (void)state;
     refuse_tensor(5, dims, 0, "gguf §Tensor Rank");
@@ -288,7 +288,7 @@ static void open_refuses_versions(void **state)
     }
 }
 
-/* A file of one string, one array and one tensor; each count and length in turn is made a lie. */
+/* A file of one string, one array and one tensor; each count and length in turn is made wrong. */
 static void make_whole(struct container *container, uint64_t places[5])
 {
     struct gguf_file file = {0};
@@ -318,7 +318,7 @@ static void put_le64(uint8_t *bytes, uint64_t value)
         bytes[i] = (uint8_t)(value >> 8 * i);
 }
 
-static void open_refuses_lengths_that_lie(void **state)
+static void open_refuses_wrong_lengths_and_counts(void **state)
 {
     static const uint64_t lies[] = {UINT64_MAX, 1ull << 63, 1ull << 40, 4096};
     uint64_t places[5];
@@ -436,7 +436,7 @@ static void open_refuses_headers_above_1_gib(void **state)
     assert_null(model);
 }
 
-/* The window over the file is refilled many times, and left behind by long strings. */
+/* The window over the file is refilled many times, and long strings reach past it. */
 static void open_reads_headers_larger_than_the_window(void **state)
 {
     static char text[300001];
@@ -468,12 +468,12 @@ int main(void)
         cmocka_unit_test(open_reads_tensors),
         cmocka_unit_test(open_reads_every_type),
         cmocka_unit_test(open_refuses_types_that_were_removed),
-        cmocka_unit_test(open_refuses_shapes_that_cannot_be),
+        cmocka_unit_test(open_refuses_impossible_shapes),
         cmocka_unit_test(open_refuses_tensors_that_are_not_there),
         cmocka_unit_test(open_refuses_tensors_that_overlap),
         cmocka_unit_test(open_refuses_names),
         cmocka_unit_test(open_refuses_versions),
-        cmocka_unit_test(open_refuses_lengths_that_lie),
+        cmocka_unit_test(open_refuses_wrong_lengths_and_counts),
         cmocka_unit_test(open_refuses_every_prefix),
         cmocka_unit_test(open_survives_every_flipped_bit),
         cmocka_unit_test(open_refuses_headers_above_1_gib),

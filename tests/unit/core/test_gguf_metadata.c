@@ -48,7 +48,7 @@ static void open_reads_every_value(void **state)
     container_free(&container);
 }
 
-/* Names of every length, so that the header ends at every distance from the next multiple, also at
+/* Names of every length, so that the header ends at every distance from the next multiple, and on
  * one. */
 static void open_aligns_data_as_the_file_says(void **state)
 {

@@ -1,4 +1,4 @@
-/* Files cut short, flipped bit by bit, and made to cost more than they weigh. */
+/* Files truncated, flipped bit by bit, and made to cost more than their size. */
 #include <string.h>
 
 #include "cbor_text.h"
@@ -54,7 +54,7 @@ static void open_refuses_every_prefix(void **state)
     container_free(&container);
 }
 
-/* What a reader of the model would touch. */
+/* Touches what a user of the model reads. */
 static uint64_t touch(const struct zt_model *model)
 {
     uint64_t sum = 0;
@@ -162,14 +162,14 @@ static void open_refuses_many_equal_keys(void **state)
         zt_cbor_put_uint(&manifest, 0);
     }
     container_make_bytes(&container, CONTAINER_ZT1, 0, &manifest);
-    /* Only the last key is one that was there before: the first one, 0. */
+    /* Only the last key occurs twice: it is 0, as the first one. */
     container_assert_refused(&container, "zt1 §1 CborDuplicateKey",
                              container.manifest_offset + container.manifest_length - 2);
     zt_buffer_free(&manifest);
     container_free(&container);
 }
 
-/* A file of zeros that states a manifest of 1 GiB, and counts what is read of it. */
+/* A file of zeros that states a manifest of 1 GiB, and counts the bytes read from it. */
 struct hollow {
     struct zt_source source;
     const char *magic;
@@ -208,7 +208,7 @@ static enum zt_status hollow_read_at(struct zt_source *source, uint64_t offset, 
     return ZT_OK;
 }
 
-static void open_does_not_read_a_manifest_that_begins_as_none(void **state)
+static void open_does_not_read_a_manifest_that_begins_wrong(void **state)
 {
     static const struct zt_source_ops ops = {.size = hollow_size, .read_at = hollow_read_at};
     static const char *const rules[] = {"zt0.1 §Metadata Schema", "zt1 §1 Schema", "zt1 §1 Schema"};
@@ -232,7 +232,7 @@ static void open_does_not_read_a_manifest_that_begins_as_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_does_not_read_a_manifest_that_begins_as_none),
+        cmocka_unit_test(open_does_not_read_a_manifest_that_begins_wrong),
         cmocka_unit_test(open_refuses_every_prefix),
         cmocka_unit_test(open_survives_every_flipped_bit),
         cmocka_unit_test(open_refuses_values_deeper_than_128),

@@ -1,4 +1,4 @@
-/* .mag files: the two layouts of version 1, snapshots, and how they are told apart. */
+/* .mag files: the two layouts of version 1, snapshots, and how they are distinguished. */
 #include "support.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void put_key(struct bytes *bytes, const char *key)
     bytes_append(bytes, key, strlen(key));
 }
 
-/* What a record says; a test changes one thing of it. */
+/* The fields of a record; a test changes one of them. */
 struct record {
     const char *key;
     uint64_t shape[6];
@@ -248,7 +248,7 @@ static void open_takes_every_reading_of_the_checksum(void **state)
     }
 }
 
-static void open_tells_the_rank_of_the_specification_s_shapes(void **state)
+static void open_infers_the_rank_of_the_specification_s_shapes(void **state)
 {
     static const struct {
         uint64_t shape[6];
@@ -280,7 +280,7 @@ static void open_tells_the_rank_of_the_specification_s_shapes(void **state)
     }
 }
 
-static void open_gives_opaque_metadata_as_a_number(void **state)
+static void open_reads_opaque_metadata_as_a_number(void **state)
 {
     struct mag_file file;
     struct zt_model *model = NULL;
@@ -318,7 +318,7 @@ static void open_refuses_wrong_checksums(void **state)
     }
 }
 
-static void open_refuses_headers_that_lie(void **state)
+static void open_refuses_headers_with_wrong_numbers(void **state)
 {
     struct mag_file file;
 
@@ -349,7 +349,7 @@ static void open_refuses_headers_that_lie(void **state)
     bytes_free(&file.bytes);
 }
 
-/* From where a record begins to where what is changed stands. */
+/* From the beginning of a record to the byte that is changed. */
 static void open_refuses_records_of_the_specification_s_layout(void **state)
 {
     struct mag_file file;
@@ -521,7 +521,7 @@ static void open_refuses_prefixes_and_survives_flipped_bits(void **state)
             assert_int_equal(bytes_open(&file.bytes, length, &model, NULL), ZT_INVALID);
         for (size_t bit = 32; bit < file.end * 8; bit++) {
             file.bytes.at[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            /* As it is, and with the checksum repaired. */
+            /* First as it is, then with the checksum repaired. */
             for (unsigned sealed = 0; sealed < 2; sealed++) {
                 enum zt_status status;
 
@@ -544,10 +544,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(open_reads_every_layout_alike),
         cmocka_unit_test(open_takes_every_reading_of_the_checksum),
-        cmocka_unit_test(open_tells_the_rank_of_the_specification_s_shapes),
-        cmocka_unit_test(open_gives_opaque_metadata_as_a_number),
+        cmocka_unit_test(open_infers_the_rank_of_the_specification_s_shapes),
+        cmocka_unit_test(open_reads_opaque_metadata_as_a_number),
         cmocka_unit_test(open_refuses_wrong_checksums),
-        cmocka_unit_test(open_refuses_headers_that_lie),
+        cmocka_unit_test(open_refuses_headers_with_wrong_numbers),
         cmocka_unit_test(open_refuses_records_of_the_specification_s_layout),
         cmocka_unit_test(open_refuses_records_of_magnetron_0_1_2),
         cmocka_unit_test(open_refuses_records_of_snapshots),

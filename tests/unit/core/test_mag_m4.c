@@ -134,7 +134,7 @@ static void open_refuses_manifests_that_are_wrong(void **state)
         refused(cases[i][0], cases[i][1]);
 }
 
-static void open_refuses_names_and_data_that_meet(void **state)
+static void open_refuses_wrong_names_and_overlapping_data(void **state)
 {
     struct bytes bytes = {NULL, 0};
     struct zt_model *model;
@@ -150,7 +150,7 @@ static void open_refuses_names_and_data_that_meet(void **state)
     bytes_free(&bytes);
 }
 
-static void open_refuses_headers_that_lie(void **state)
+static void open_refuses_headers_with_wrong_numbers(void **state)
 {
     static const struct {
         size_t at;
@@ -206,8 +206,8 @@ int main(void)
         cmocka_unit_test(open_reads_tensors_and_metadata),
         cmocka_unit_test(metadata_may_hold_what_python_writes_for_non_finite_numbers),
         cmocka_unit_test(open_refuses_manifests_that_are_wrong),
-        cmocka_unit_test(open_refuses_names_and_data_that_meet),
-        cmocka_unit_test(open_refuses_headers_that_lie),
+        cmocka_unit_test(open_refuses_wrong_names_and_overlapping_data),
+        cmocka_unit_test(open_refuses_headers_with_wrong_numbers),
         cmocka_unit_test(open_refuses_prefixes_and_survives_flipped_bits),
     };
 

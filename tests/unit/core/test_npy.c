@@ -1,4 +1,4 @@
-/* NPY arrays: headers as NumPy writes them and as it does not. */
+/* NPY arrays: headers as NumPy writes them, and others. */
 #include "support.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void opens(const char *dict, size_t data_length, struct zt_model **out_mo
     bytes_free(&bytes);
 }
 
-static void open_gives_one_object_of_the_array(void **state)
+static void open_makes_one_object_of_the_array(void **state)
 {
     struct zt_model *model = NULL;
     const struct zt_object *object;
@@ -82,7 +82,7 @@ static void open_takes_every_dtype_of_numbers(void **state)
     }
 }
 
-static void open_takes_what_numpy_has_written(void **state)
+static void open_takes_every_header_that_numpy_writes(void **state)
 {
     static const struct {
         const char *dict;
@@ -123,7 +123,7 @@ static void open_takes_all_three_versions(void **state)
     }
 }
 
-/* ^ marks the offset of the failure, in the dict's text. */
+/* ^ marks the offset of the failure in the text of the dictionary. */
 static void refuses(const char *marked, size_t data_length, const char *rule)
 {
     static const uint8_t data[64];
@@ -142,7 +142,7 @@ static void refuses(const char *marked, size_t data_length, const char *rule)
     bytes_free(&bytes);
 }
 
-static void open_refuses_headers_that_are_no_dict(void **state)
+static void open_refuses_headers_that_are_not_a_dictionary(void **state)
 {
     static const char *const dicts[] = {
         "^['descr']",
@@ -225,7 +225,7 @@ static void open_refuses_data_of_another_length(void **state)
     }
 }
 
-static void open_refuses_preambles_that_lie(void **state)
+static void open_refuses_preambles_with_wrong_numbers(void **state)
 {
     struct bytes bytes = {NULL, 0};
 
@@ -298,16 +298,16 @@ static void open_survives_prefixes_and_flipped_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_gives_one_object_of_the_array),
+        cmocka_unit_test(open_makes_one_object_of_the_array),
         cmocka_unit_test(open_takes_every_dtype_of_numbers),
-        cmocka_unit_test(open_takes_what_numpy_has_written),
+        cmocka_unit_test(open_takes_every_header_that_numpy_writes),
         cmocka_unit_test(open_takes_all_three_versions),
-        cmocka_unit_test(open_refuses_headers_that_are_no_dict),
+        cmocka_unit_test(open_refuses_headers_that_are_not_a_dictionary),
         cmocka_unit_test(open_refuses_headers_cut_short),
         cmocka_unit_test(open_refuses_wrong_fields),
         cmocka_unit_test(open_refuses_shapes_that_do_not_fit),
         cmocka_unit_test(open_refuses_data_of_another_length),
-        cmocka_unit_test(open_refuses_preambles_that_lie),
+        cmocka_unit_test(open_refuses_preambles_with_wrong_numbers),
         cmocka_unit_test(open_calls_other_kinds_of_arrays_unsupported),
         cmocka_unit_test(open_survives_prefixes_and_flipped_bits),
     };

@@ -85,7 +85,7 @@ static void open_lists_entries_of_every_kind(void **state)
     }
 }
 
-static void open_takes_archives_of_nothing_comments_and_zip64(void **state)
+static void open_takes_empty_archives_comments_and_zip64(void **state)
 {
     struct zip_file zip = {0};
     struct zt_model *model = NULL;
@@ -133,7 +133,7 @@ static void open_decodes_names_that_writers_encode(void **state)
     zip_file_free(&zip);
 }
 
-static void open_refuses_names_that_are_none(void **state)
+static void open_refuses_names_that_cannot_be(void **state)
 {
     static const char *const names[] = {".npy", "a%00.npy", "a\xFF.npy"};
 
@@ -221,8 +221,8 @@ static void open_names_the_array_it_refuses(void **state)
     zip_file_free(&zip);
 }
 
-/* One number of the first archive is changed; the record's own position is where. */
-static void open_refuses_directories_that_lie(void **state)
+/* One number of the first archive is changed; the failure is at the record. */
+static void open_refuses_directories_with_wrong_numbers(void **state)
 {
     static const struct {
         bool in_end;
@@ -288,7 +288,7 @@ static void open_refuses_files_without_end_record(void **state)
     zip_file_free(&zip);
 }
 
-static void open_refuses_zip64_that_lies(void **state)
+static void open_refuses_zip64_with_wrong_numbers(void **state)
 {
     struct zip_file zip = {0};
     uint8_t *bytes;
@@ -339,7 +339,7 @@ static void open_refuses_local_headers_that_differ(void **state)
     }
 }
 
-/* Both headers say a length that is not the array's. */
+/* Both headers state a length that is not the array's. */
 static void set_lengths(struct zip_file *zip, unsigned number, unsigned record, uint64_t value)
 {
     bytes_put_le(zip->bytes.at + zip->record_at[number] + record, value, 4);
@@ -387,7 +387,7 @@ static void open_refuses_entries_that_overlap(void **state)
     size_t header;
     size_t inner_at;
 
-    /* The data of the first array are an archive, and the directory knows that one's entry too. */
+    /* The data of the first array are an archive, whose entry is in the directory too. */
     (void)state;
     make(&inner, ZIP_FILE_STORED);
     snprintf(dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,)}",
@@ -424,7 +424,7 @@ static void check_finds_every_flipped_bit_of_an_entry(void **state)
             assert_int_equal(
                 zt_component_check(model, &model->components[0], source, NULL, &check, NULL),
                 ZT_OK);
-            /* Past the last symbol a deflated stream has up to seven bits that mean nothing. */
+            /* After its last symbol a deflated stream has up to seven meaningless bits. */
             if (bit < (zip.data_at[0] + zip.data_length[0]) * 8 - 7)
                 assert_int_equal(check.verdict, ZT_VERDICT_FAILED);
             zip.bytes.at[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -480,16 +480,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(open_lists_entries_of_every_kind),
-        cmocka_unit_test(open_takes_archives_of_nothing_comments_and_zip64),
+        cmocka_unit_test(open_takes_empty_archives_comments_and_zip64),
         cmocka_unit_test(open_decodes_names_that_writers_encode),
-        cmocka_unit_test(open_refuses_names_that_are_none),
+        cmocka_unit_test(open_refuses_names_that_cannot_be),
         cmocka_unit_test(open_refuses_names_that_occur_twice),
         cmocka_unit_test(open_calls_what_it_does_not_read_unsupported),
         cmocka_unit_test(open_names_the_array_it_refuses),
-        cmocka_unit_test(open_refuses_directories_that_lie),
+        cmocka_unit_test(open_refuses_directories_with_wrong_numbers),
         cmocka_unit_test(open_refuses_counts_that_are_not_the_directory_s),
         cmocka_unit_test(open_refuses_files_without_end_record),
-        cmocka_unit_test(open_refuses_zip64_that_lies),
+        cmocka_unit_test(open_refuses_zip64_with_wrong_numbers),
         cmocka_unit_test(open_refuses_local_headers_that_differ),
         cmocka_unit_test(open_refuses_entries_of_other_sizes),
         cmocka_unit_test(open_refuses_streams_that_do_not_inflate),

@@ -1,8 +1,8 @@
-/* What opening safetensors and GGUF takes from the heap: at most 16 bytes for each of the header's,
- * and 1 MiB; and what happens when it is not there.
+/* How much memory opening safetensors and GGUF takes, at most 16 bytes for each byte of the header
+ * and 1 MiB, and what happens if allocations fail.
  *
- * The C library's allocator is replaced in this program, so it tests nothing under sanitizers,
- * which do the same. */
+ * This program replaces the C library's allocator; so do sanitizers, under which it tests
+ * nothing. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ static void assert_survives(const struct container *container)
 }
 #endif
 
-/* Calls a function with a file, unless sanitizers count allocations themselves. */
+/* Calls a function with a file, but not under sanitizers, which replace the allocator. */
 #ifdef ZT_SANITIZED
 #define measured(check, container) ((void)(container))
 #else

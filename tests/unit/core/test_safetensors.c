@@ -1,4 +1,4 @@
-/* Safetensors: what is read out of a header, and what is refused in one. */
+/* Safetensors: headers that are read, and headers that are refused. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "safetensors_file.h"
 #include "support.h"
 
-/* An entry of four bytes, and what its fields are when nothing is wrong. */
+/* An entry of four bytes and its valid fields. */
 #define ENTRY(fields) "{\"a\":{" fields "}}"
 #define DTYPE         "\"dtype\":\"U8\""
 #define SHAPE         "\"shape\":[4]"
@@ -193,7 +193,7 @@ static void open_refuses_broken_headers(void **state)
         char rule[64];
 
         snprintf(rule, sizeof(rule), "safetensors §Header %s", cases[i].rule);
-        /* A number that is not JSON is told one byte further on: after its 0. */
+        /* A number that is not JSON is reported one byte further on: after its 0. */
         if (strstr(cases[i].header, "^01") != NULL) {
             struct container container = {0};
 
@@ -258,8 +258,8 @@ static void open_refuses_data_that_is_not_tiled(void **state)
     container_free(&container);
 }
 
-/* The file's length field is 0 to 7; the reader is called as one who has looked at nothing else. */
-static void open_refuses_lengths_that_cannot_be(void **state)
+/* Files of 0 to 7 bytes, without the detection of formats before the reader. */
+static void open_refuses_impossible_lengths(void **state)
 {
     static const struct {
         uint8_t bytes[10];
@@ -354,7 +354,7 @@ int main(void)
         cmocka_unit_test(open_refuses_broken_headers),
         cmocka_unit_test(open_refuses_deep_and_wide_headers),
         cmocka_unit_test(open_refuses_data_that_is_not_tiled),
-        cmocka_unit_test(open_refuses_lengths_that_cannot_be),
+        cmocka_unit_test(open_refuses_impossible_lengths),
         cmocka_unit_test(open_refuses_every_prefix),
         cmocka_unit_test(open_survives_every_flipped_bit),
     };

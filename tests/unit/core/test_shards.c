@@ -1,4 +1,4 @@
-/* Models over several files: which file is a shard, and content that lies in one. */
+/* Models in several files: which file is a shard, and content in shards. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ static void the_digest_covers_the_whole_shard(void **state)
     zt2_file_free(&file);
 }
 
-static void digests_nobody_knows_are_not_judged(void **state)
+static void unknown_digests_are_not_judged(void **state)
 {
     const struct zt_shard shard = shard_of("w", 4, "blake3:00");
     const struct zt_progress stopping = {stop_at_once, NULL};
@@ -166,7 +166,7 @@ static void siblings_are_named_after_the_stem(void **state)
 
 /* --- content in shards --- */
 
-/* Two parts, of which the second lies in the one shard. */
+/* Two parts, the second of them in the only shard. */
 static void make_csr(struct handmade *made, struct bytes *shard, const uint32_t indptr[3])
 {
     static const uint64_t shape[] = {2, 2};
@@ -266,7 +266,7 @@ int main(void)
         cmocka_unit_test(a_shard_has_exactly_the_stated_size),
         cmocka_unit_test(a_shard_is_a_valid_container_itself),
         cmocka_unit_test(the_digest_covers_the_whole_shard),
-        cmocka_unit_test(digests_nobody_knows_are_not_judged),
+        cmocka_unit_test(unknown_digests_are_not_judged),
         cmocka_unit_test(siblings_are_named_after_the_stem),
         cmocka_unit_test(content_rules_are_judged_across_files),
         cmocka_unit_test(content_in_a_missing_shard_is_unsupported),

@@ -1,4 +1,4 @@
-/* Opening zTensor 0.1: what is read, and every rule that refuses. */
+/* Opening zTensor 0.1: what is read, and every rule. */
 #include <string.h>
 
 #include "cbor_text.h"
@@ -259,7 +259,7 @@ static void open_refuses_bytes_after_the_array(void **state)
     container_free(&container);
 }
 
-/* A source that says it is larger than 1 GiB and ends in a size that fits it. */
+/* A source that claims more than 1 GiB and ends in a size that fits it. */
 static uint64_t vast_size(const struct zt_source *source)
 {
     (void)source;

@@ -1,4 +1,4 @@
-/* Opening zTensor 1.0, 1.1 and 1.2: what is read, and every rule that refuses. */
+/* Opening zTensor 1.0, 1.1 and 1.2: what is read, and every rule. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,7 +377,7 @@ static void open_refuses_a_broken_1_0_schema(void **state)
     (void)state;
 }
 
-static void open_refuses_what_occurs_twice(void **state)
+static void open_refuses_keys_that_occur_twice(void **state)
 {
     static const struct refusal list[] = {
         {"zt1 §1 CborDuplicateKey",
@@ -562,7 +562,7 @@ int main(void)
         cmocka_unit_test(open_reads_1_0_by_its_tail),
         cmocka_unit_test(open_refuses_a_broken_schema),
         cmocka_unit_test(open_refuses_a_broken_1_0_schema),
-        cmocka_unit_test(open_refuses_what_occurs_twice),
+        cmocka_unit_test(open_refuses_keys_that_occur_twice),
         cmocka_unit_test(open_refuses_broken_cbor),
         cmocka_unit_test(open_refuses_misplaced_blobs),
         cmocka_unit_test(open_refuses_a_dense_object_of_another_size),

@@ -124,7 +124,7 @@ static void ignores_the_reserved_word_and_padding(void **state)
     assert_int_equal(zt2_file_try(&file, &error), ZT_OK);
 }
 
-static void tells_a_data_shard_apart(void **state)
+static void reports_a_data_shard(void **state)
 {
     (void)state;
     zt2_file_make(&file, 4096, "");
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(refuses_a_wrong_magic_at_either_end),
         cmocka_unit_test(refuses_a_footer_of_another_version),
         cmocka_unit_test(ignores_the_reserved_word_and_padding),
-        cmocka_unit_test(tells_a_data_shard_apart),
+        cmocka_unit_test(reports_a_data_shard),
         cmocka_unit_test(refuses_a_manifest_above_1_gib_before_reading_it),
         cmocka_unit_test(refuses_a_manifest_that_is_not_aligned_or_in_the_header),
         cmocka_unit_test(refuses_a_manifest_outside_the_file),

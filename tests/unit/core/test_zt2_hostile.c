@@ -1,5 +1,5 @@
-/* zTensor 2 files that are cut, flipped or made to hurt: refused at once, in little memory, without
- * a wrong byte read. */
+/* zTensor 2 files that are truncated, flipped or hostile: refused at once, in little memory,
+ * without reading a byte out of bounds. */
 #include "support.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 static struct zt_error error;
 
-/* A bit of everything: two layouts, an encoding, a shard, attributes at both levels. */
+/* A little of everything: two layouts, an encoding, a shard, attributes at both levels. */
 static const char rich[] =
     "{\"shards\":{\"s\":{\"size\":9000,\"digest\":\"xxh3:00\"}},\"objects\":{"
     "\"c\":{\"parts\":{\"indptr\":{\"blob\":[4096,12],\"dtype\":\"u32\"},\"values\":{\"blob\":["
@@ -50,7 +50,7 @@ static double now_ms(void)
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
-/* Tries the file, and holds the bounds on time and memory. */
+/* Opens the file, and asserts the bounds on time and memory. */
 static enum zt_status try_bounded(const struct zt2_file *file)
 {
     long before_kib = peak_kib();
@@ -176,8 +176,8 @@ static void every_flipped_bit_is_refused_or_harmless(void **state)
     zt2_file_free(&file);
 }
 
-/* The hash made right again, so that the bit reaches the reader: it may mean another valid model,
- * and nothing else. */
+/* With the hash repaired the flipped bit reaches the reader: the result is another valid model or a
+ * broken rule, nothing else. */
 static void every_flipped_bit_under_a_right_hash_is_a_rule_or_a_model(void **state)
 {
     struct zt2_file file = {0};
