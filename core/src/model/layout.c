@@ -119,10 +119,11 @@ enum zt_status zt_layout_expect_elements(const struct zt_layout_case *check,
 
 static const struct zt_component *find_part(const struct zt_layout_case *check, const char *name)
 {
-    const struct zt_component *components = zt_object_components(check->model, check->object);
+    const struct zt_component *components;
 
     if (check->only != NULL)
         return zt_text_is(zt_component_name(check->only), name) ? check->only : NULL;
+    components = zt_object_components(check->model, check->object);
     for (uint32_t i = 0; i < check->object->component_count; i++)
         if (zt_text_is(zt_component_name(&components[i]), name))
             return &components[i];

@@ -46,8 +46,8 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* Makes room for one entry after count in the array whose pointer is at array_at. The budget caps all
- * arrays together. */
+/* Makes room for one entry after count in the array whose pointer is at array_at. The budget caps
+ * all arrays together. */
 static enum zt_status grow(struct zt_builder *builder, void *array_at, size_t *capacity,
                            size_t count, size_t entry_bytes, struct zt_error *error)
 {
