@@ -21,19 +21,9 @@ static struct stored_upload *store_bytes(struct world *world, const void *bytes,
 static struct stored_upload *store_model(struct world *world, bool sound)
 {
     uint8_t bytes[FILE_MAX];
-    char path[256];
-    ssize_t length;
-    int descriptor;
+    size_t length = world_model_bytes(world, sound, bytes, sizeof(bytes));
 
-    world_model(world, "made.tmp", sound);
-    snprintf(path, sizeof(path), "%s/made.tmp", world->root);
-    descriptor = open(path, O_RDONLY);
-    assert_true(descriptor >= 0);
-    length = read(descriptor, bytes, sizeof(bytes));
-    assert_in_range(length, 100, sizeof(bytes) - 1);
-    close(descriptor);
-    world_command(world, "rm made.tmp");
-    return store_bytes(world, bytes, (size_t)length);
+    return store_bytes(world, bytes, length);
 }
 
 static struct publication publication_of(struct world *world, struct stored_upload *stored)

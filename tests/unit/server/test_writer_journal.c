@@ -1,8 +1,6 @@
 /* The streaming writer's journal: what was acknowledged is found again, and nothing else is. */
 #include "upload_world.h"
 
-#include "upload/writer/writer_journal.h"
-
 #define ID "0123456789abcdef0123456789abcdef"
 
 static const uint8_t digest[32] = {1, 2, 3};
@@ -11,22 +9,13 @@ static const uint8_t digest[32] = {1, 2, 3};
 static struct writer_session *begin(struct world *world)
 {
     const struct store_ops *ops = world->server.store->ops;
-    struct writer_session *session = writer_session_new(&world->server, ID);
+    struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
     struct stored_upload *data;
     struct zt_error error;
 
-    assert_non_null(session);
-    strcpy(session->kept.entry.model, "m");
-    session->target = ZT_TARGET_ZT1;
-    writer_places_init(&session->places, 64);
-    assert_true(writer_session_set_attributes(session, (struct zt_text){"", 0}));
-    assert_int_equal(ops->keep(world->server.store, ID, &error), ZT_OK);
-    assert_int_equal(ops->kept_create(world->server.store, ID, WRITER_DATA, 0, &data, &error),
-                     ZT_OK);
+    assert_int_equal(ops->kept_open(world->server.store, ID, WRITER_DATA, &data, &error), ZT_OK);
     assert_int_equal(ops->write_at(data, 64, "hello", 5, &error), ZT_OK);
     ops->abandon(data);
-    assert_true(writer_journal_begin(session, &error));
-    assert_true(kept_uploads_add(&session->kept));
     return session;
 }
 

@@ -8,7 +8,7 @@
 
 #include "upload/shared/kept_uploads.h"
 #include "upload/tus/resumable.h"
-#include "upload/writer/writer_session.h"
+#include "upload/writer/writer_journal.h"
 
 static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_kind, NULL};
 
@@ -85,6 +85,48 @@ static inline struct resumable *resumable_find(const struct world *world, const 
 {
     return (struct resumable *)kept_uploads_find(world->server.kept, UPLOAD_KIND_RESUMABLE,
                                                  zt_text_from(id));
+}
+
+/* The bytes of a model as world_model makes it; returns their count. */
+static inline size_t world_model_bytes(const struct world *world, bool sound, uint8_t *out_bytes,
+                                       size_t size)
+{
+    char path[256];
+    ssize_t length;
+    int descriptor;
+
+    world_model(world, "made.tmp", sound);
+    snprintf(path, sizeof(path), "%s/made.tmp", world->root);
+    descriptor = open(path, O_RDONLY);
+    assert_true(descriptor >= 0);
+    length = read(descriptor, out_bytes, size);
+    assert_in_range(length, 1, size - 1);
+    close(descriptor);
+    world_command(world, "rm made.tmp");
+    return (size_t)length;
+}
+
+/* A streaming writer's session for model "m", on disk and in the table; the caller's. */
+static inline struct writer_session *writer_begin(struct world *world, const char *id,
+                                                  enum zt_target target)
+{
+    const struct store_ops *ops = world->server.store->ops;
+    struct writer_session *session = writer_session_new(&world->server, id);
+    struct stored_upload *data;
+    struct zt_error error;
+
+    assert_non_null(session);
+    strcpy(session->kept.entry.model, "m");
+    session->target = target;
+    writer_places_init(&session->places, zt_target_places(target).data_alignment);
+    assert_true(writer_session_set_attributes(session, (struct zt_text){"", 0}));
+    assert_int_equal(ops->keep(world->server.store, id, &error), ZT_OK);
+    assert_int_equal(ops->kept_create(world->server.store, id, WRITER_DATA, 0, &data, &error),
+                     ZT_OK);
+    ops->abandon(data);
+    assert_true(writer_journal_begin(session, &error));
+    assert_true(kept_uploads_add(&session->kept));
+    return session;
 }
 
 #endif
