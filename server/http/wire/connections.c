@@ -281,11 +281,12 @@ static void cut_body(struct connection *connection)
     static const struct bypass_problem problem = {PROBLEM_TIMEOUT, "Request Timeout", "",
                                                   "the body took too long, or came too slowly"};
 
-    assert(!connection->timed_out);
+    const bool is_first = !connection->timed_out;
+
     deadline_clear(&connection->deadline);
     connection->timed_out = true;
     connection->refused_early = true;
-    if (connection->request != NULL)
+    if (is_first && connection->request != NULL)
         bypass_send_problem(connection->descriptor, &problem, connection->request->id);
 }
 

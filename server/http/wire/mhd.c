@@ -269,15 +269,16 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
 static enum ending ending_of(const struct request *request, enum MHD_RequestTerminationCode code)
 {
     const struct connection *connection = request->connection;
+    const enum request_phase phase = request_state_const(request)->phase;
+    const bool is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
 
-    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK || connection->answered)
+    if ((is_complete && phase == PHASE_QUEUED) || connection->answered)
         return ENDING_WHOLE;
     if (connection->mhd->cutting)
         return ENDING_DRAIN;
     if (code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED || connection->timed_out)
         return ENDING_TIMEOUT;
-    if (code == MHD_REQUEST_TERMINATED_WITH_ERROR &&
-        request_state_const(request)->phase == PHASE_HEADER)
+    if (phase == PHASE_HEADER && (is_complete || code == MHD_REQUEST_TERMINATED_WITH_ERROR))
         return ENDING_REFUSED;
     return connection_is_established(connection) ? ENDING_SERVER : ENDING_CLIENT;
 }
