@@ -5,7 +5,6 @@
 
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
-#include "http/fields/target.h"
 
 static enum outcome handle(struct request *request)
 {
@@ -227,32 +226,6 @@ static void a_name_is_never_empty(void **state)
     assert_false(route_matches("/a/{x...}", (struct zt_text){"/a/", 3}, names));
 }
 
-static void an_escape_is_not_read_past_the_end(void **state)
-{
-    char buffer[4];
-    size_t length = 7;
-
-    (void)state;
-    assert_false(percent_decode((struct zt_text){"%41", 2}, buffer, &length));
-    assert_int_equal(length, 7);
-    assert_true(percent_decode((struct zt_text){"%41", 3}, buffer, &length));
-    assert_int_equal(length, 1);
-    assert_int_equal(buffer[0], 'A');
-}
-
-static void the_path_of_a_target_ends_at_the_query(void **state)
-{
-    struct zt_text path;
-
-    (void)state;
-    assert_int_equal(target_path("/a/b?c/d", &path), TARGET_PATH);
-    assert_int_equal(path.length, 4);
-    assert_int_equal(target_path("http://h?x", &path), TARGET_PATH);
-    assert_int_equal(path.length, 1);
-    assert_int_equal(path.bytes[0], '/');
-    assert_int_equal(target_path("http://", &path), TARGET_INVALID);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,8 +241,6 @@ int main(void)
         cmocka_unit_test(options_lists_the_methods),
         cmocka_unit_test(a_target_that_is_not_a_path_is_refused),
         cmocka_unit_test(a_name_is_never_empty),
-        cmocka_unit_test(an_escape_is_not_read_past_the_end),
-        cmocka_unit_test(the_path_of_a_target_ends_at_the_query),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
