@@ -180,9 +180,17 @@ static void unlist(struct plan *plan)
     }
 }
 
-/* Unlists plans that nobody holds, oldest first, until the rest is within bounds, and adds them to
- * *evicted, to be freed without the lock. */
-static void evict(struct export_cache *cache, struct plan **evicted)
+/* Unlists a plan that nobody holds and adds it to *evicted, to be freed without the lock. */
+static void evict(struct plan *plan, struct plan **evicted)
+{
+    assert(plan->references == 0 && plan->listed);
+    unlist(plan);
+    plan->next_evicted = *evicted;
+    *evicted = plan;
+}
+
+/* Evicts plans that nobody holds, oldest first, until the rest is within bounds. */
+static void shrink(struct export_cache *cache, struct plan **evicted)
 {
     struct recency_link *link = cache->plans.oldest;
 
@@ -190,11 +198,8 @@ static void evict(struct export_cache *cache, struct plan **evicted)
         struct plan *plan = (struct plan *)link;
 
         link = link->newer;
-        if (plan->references == 0) {
-            unlist(plan);
-            plan->next_evicted = *evicted;
-            *evicted = plan;
-        }
+        if (plan->references == 0)
+            evict(plan, evicted);
     }
 }
 
@@ -221,15 +226,13 @@ static void free_plans(struct plan *evicted)
 
 void export_cache_free(struct export_cache *cache)
 {
+    struct plan *evicted = NULL;
+
     if (cache == NULL)
         return;
-    while (cache->plans.oldest != NULL) {
-        struct plan *plan = (struct plan *)cache->plans.oldest;
-
-        assert(plan->references == 0);
-        unlist(plan);
-        free_plan(plan);
-    }
+    while (cache->plans.oldest != NULL)
+        evict((struct plan *)cache->plans.oldest, &evicted);
+    free_plans(evicted);
     assert(cache->bytes == 0);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
@@ -300,7 +303,7 @@ static void release(struct plan *plan)
         unlist(plan);
     if (plan->references == 0 && !plan->listed)
         evicted = plan;
-    evict(cache, &evicted);
+    shrink(cache, &evicted);
     pthread_mutex_unlock(&cache->lock);
     free_plans(evicted);
 }
