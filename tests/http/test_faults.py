@@ -1,17 +1,15 @@
 """A disk that fails during an upload: the client gets an error, nothing is left, and the server keeps running."""
 
 import errno
-import os
 import random
-from pathlib import Path
 
 import pytest
 
 import interrupted
-from server_process import PROGRAM, ServerProcess
+from recorded_calls import FAULTS
+from server_process import ServerProcess
 from wire import ask, get
 
-FAULTS = Path(os.environ.get("ZT_BUILD_DIR", PROGRAM.parent)) / "libzt_faults.so"
 # The most calls of one kind in an upload; the loop ends earlier if no such call is left.
 CALLS_MAX = 40
 ERRORS = {
