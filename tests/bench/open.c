@@ -1,4 +1,4 @@
-/* How long opening takes and what it holds: `bench-open FILE [TIMES]` prints the best milliseconds,
+/* Time and memory of opening a file: `bench-open FILE [TIMES]` prints the shortest time in ms,
  * the objects, and the bytes of memory beyond the manifest's own for each object, at the peak and
  * once open. */
 #include <stdio.h>

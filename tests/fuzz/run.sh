@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes every target on libFuzzer (clang), two side by side, and prints a line for each; ends with status 1 when one
-# found something. Arguments are the targets to run (default: all).
+# Fuzzes every target with libFuzzer (clang), two at a time, and prints a line for each. The exit status is 1 if a target
+# failed. Arguments are the targets to run (default: all).
 #
 #   FUZZ_SECONDS=60      how long each target runs
 #   FUZZ_BUILD_DIR=DIR   where to build (default: build-fuzz); inputs found are kept in DIR/fuzz/found/TARGET
-#   ZT_CORPUS=DIR        more files to begin with
+#   ZT_CORPUS=DIR        more initial inputs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=deploy/packages.sh
@@ -12,8 +12,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 build=${FUZZ_BUILD_DIR:-build-fuzz}
 seconds=${FUZZ_SECONDS:-60}
-# The largest things a reader may hold at once: a zstd window of 128 MiB; a block of an array of 64 MiB, beside the
-# sanitizer's own memory.
+# The most that a reader may hold at once: a zstd window of 128 MiB, a block of an array of 64 MiB, and the sanitizer's own
+# memory.
 memory=(-rss_limit_mb=512 -malloc_limit_mb=160)
 length=(-max_len=16384 -timeout=20)
 
@@ -29,13 +29,13 @@ build_targets()
     "$build/fuzz-seeds" "$build/fuzz/seeds"
 }
 
-# The value of one of libFuzzer's last figures, or ?.
+# figure PATTERN FILE: the last value that libFuzzer printed for it, or ?.
 figure()
 {
     { grep -oE "$1" "$2" || echo '?'; } | tail -n 1 | grep -oE '[0-9?]+$'
 }
 
-# run_target NAME: begins with the seeds, the kept inputs, those of earlier runs and the corpus.
+# run_target NAME: the initial inputs are the seeds, the kept inputs, those of earlier runs, and the corpus.
 run_target()
 {
     local name=$1 found="$build/fuzz/found/$1" log="$build/fuzz/$1.log" folders verdict=ok
@@ -55,7 +55,7 @@ packages_install build test clang
 targets=("$@")
 [ $# -gt 0 ] || mapfile -t targets < <(basename -s .c tests/fuzz/target_*.c | sed 's/^target_//')
 build_targets
-# The quarantine counts as memory of the target otherwise.
+# Otherwise the quarantine counts as memory of the target.
 export ASAN_OPTIONS=detect_leaks=1:quarantine_size_mb=64 UBSAN_OPTIONS=print_stacktrace=1
 failed=0
 running=0

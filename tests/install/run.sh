@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/install/run.sh BUILD COMPILER [FLAG...]: installs the build into a folder of its own, then builds and runs the
-# documentation's example with nothing but what stands there: by pkg-config and by CMake, shared and static. Then looks
-# at what the shared library shows, and that DESTDIR is honoured.
+# documentation's example against it alone: with pkg-config and with CMake, shared and static. Then checks what the shared
+# library exports, and that DESTDIR is honoured.
 set -euo pipefail
 build=$(realpath "$1") compiler=$2
 shift 2
@@ -14,16 +14,16 @@ libraries=$(dirname "$(find "$prefix" -name libzt.a)")
 "$build/ztserve-example" "$prefix/model.zt"
 "$prefix/bin/ztserve" ls "$prefix/model.zt" >/dev/null
 "$prefix/bin/ztserve" --version
-# The sanitizers of a sanitized build complain about programs of a few lines as about any other.
+# A sanitized library needs sanitized programs, which are checked as strictly.
 strict=(-std=c17 -Wall -Wextra -Werror)
 
-# zt_flags [--static]: what pkg-config says. The file states the prefix that was configured; this one stands elsewhere.
+# zt_flags [--static]: the flags from pkg-config. Its file states the configured prefix; the library is in another.
 zt_flags()
 {
     PKG_CONFIG_PATH=$libraries/pkgconfig pkg-config --define-prefix --cflags --libs "$@" zt
 }
 
-# run_example PROGRAM: lists the objects, maps one; and tells what is no tensor file.
+# run_example PROGRAM: it must list the objects, map one, and reject another kind of file.
 run_example()
 {
     local program=$1
@@ -42,7 +42,7 @@ by_pkg_config()
 {
     local name=$1 line=$2 source=$3
     shift 3
-    # shellcheck disable=SC2086 # one word a flag
+    # shellcheck disable=SC2086 # one word per flag
     "$compiler" "${strict[@]}" "$@" "$source" $line -o "$prefix/$name"
 }
 
@@ -52,12 +52,12 @@ by_pkg_config example-shared "$shared" "$example" "$@"
 by_pkg_config example-static "${static/-lzt /-l:libzt.a }" "$example" "$@"
 by_pkg_config uses_library "$shared" "$here/uses_library.c" "$@"
 LD_LIBRARY_PATH=$libraries "$prefix/uses_library"
-# Not a pipe into grep -q, which ends before ldd does, who then fails.
+# Not a pipe into grep -q: it exits before ldd has written everything, and ldd then fails.
 LD_LIBRARY_PATH=$libraries ldd "$prefix/example-shared" >"$prefix/shared-needs"
 grep -q 'libzt\.so\.' "$prefix/shared-needs"
 ldd "$prefix/example-static" >"$prefix/static-needs"
 if grep -q 'libzt\.so' "$prefix/static-needs"; then
-    echo 'the static library was not taken' >&2
+    echo 'the static library was not used' >&2
     exit 1
 fi
 
@@ -68,7 +68,7 @@ for program in "$prefix"/example-* "$prefix"/consumer/example-zt "$prefix"/consu
     run_example "$program"
 done
 
-# Nothing is exported but what the headers declare (and what a sanitizer adds).
+# Only what the headers declare is exported (and what a sanitizer adds).
 nm -D --defined-only "$libraries/libzt.so" |
     awk '$3 !~ /^_/ {print $3}' | sort >"$prefix/exported"
 grep -ohE '\bzt_[a-z0-9_]+\(' "$prefix"/include/zt/*.h | tr -d '(' | sort -u >"$prefix/declared"

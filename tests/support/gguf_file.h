@@ -1,4 +1,4 @@
-/* GGUF files put together piece by piece, so that a test can break any of them. */
+/* GGUF files built piece by piece, so that a test can break any piece. */
 #ifndef ZT_TEST_GGUF_FILE_H
 #define ZT_TEST_GGUF_FILE_H
 

@@ -1,4 +1,4 @@
-/* ZT_SANITIZED is defined where a sanitizer replaces the allocator, so that tests of memory leave
+/* ZT_SANITIZED is defined if a sanitizer replaces the allocator; tests of memory then leave
  * their figures out. */
 #ifndef ZT_TEST_SANITIZED_H
 #define ZT_TEST_SANITIZED_H
