@@ -22,6 +22,14 @@ def server(folder, share_server):
 # --- checksums ---
 
 
+def test_an_empty_piece_with_a_checksum_after_the_end_changes_nothing(server, name):
+    upload = create(server, name, len(SMALL))
+    assert patch(server, upload, 0, SMALL).status == 204
+    again = patch(server, upload, len(SMALL), b"", Upload_Checksum=checksum("sha256", b""))
+    assert again.status == 204 and again["Upload-Offset"] == str(len(SMALL))
+    assert content_of(server, name) == pattern(1000)
+
+
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
 def test_a_piece_is_accepted_with_a_right_checksum_and_discarded_with_a_wrong_one(server, name, algorithm):
     upload = create(server, name, len(SMALL))

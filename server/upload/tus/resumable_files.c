@@ -174,32 +174,46 @@ enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_e
 
 /* --- reading --- */
 
-/* A whole small file as text; NULL when it is not there, too large, or memory is out. */
-static char *read_file(struct store *store, struct stored_upload *file, size_t size_max)
+/* Only a file that is missing shows that there is no upload. */
+static enum kept_opened opened_by(enum zt_status status)
+{
+    if (status == ZT_OK)
+        return KEPT_OPENED;
+    return status == ZT_NOT_FOUND ? KEPT_NOT_OURS : KEPT_UNREADABLE;
+}
+
+/* A whole small file as text, which is the caller's. One that is too long is not ours. */
+static enum kept_opened read_text(struct store *store, struct stored_upload *file, size_t size_max,
+                                  char **out_text)
 {
     uint64_t length = store->ops->length(file);
     struct zt_source *source;
-    char *text = length <= size_max ? malloc((size_t)length + 1) : NULL;
+    char *text;
 
+    if (length > size_max)
+        return KEPT_NOT_OURS;
+    text = malloc((size_t)length + 1);
     if (text == NULL || store->ops->read_back(file, &source, NULL) != ZT_OK ||
         zt_source_read_at(source, 0, text, (size_t)length, NULL) != ZT_OK) {
         free(text);
-        return NULL;
+        return KEPT_UNREADABLE;
     }
     text[length] = '\0';
-    return text;
+    *out_text = text;
+    return KEPT_OPENED;
 }
 
-static char *read_creation(struct store *store, const char *id)
+static enum kept_opened read_creation(struct store *store, const char *id, char **out_text)
 {
     struct stored_upload *file;
-    char *text;
+    enum kept_opened opened =
+        opened_by(store->ops->kept_open(store, id, CREATION_NAME, &file, NULL));
 
-    if (store->ops->kept_open(store, id, CREATION_NAME, &file, NULL) != ZT_OK)
-        return NULL;
-    text = read_file(store, file, CREATION_SIZE_MAX);
-    store->ops->abandon(file);
-    return text;
+    if (opened == KEPT_OPENED) {
+        opened = read_text(store, file, CREATION_SIZE_MAX, out_text);
+        store->ops->abandon(file);
+    }
+    return opened;
 }
 
 struct creation {
@@ -262,28 +276,23 @@ static bool parse_creation(char *text, struct creation *out_creation)
     return out_creation->is_whole && out_creation->has_model && out_creation->has_length;
 }
 
-/* *out_same_boot: the system has not been restarted since. */
-static bool read_state(struct resumable *resumable, uint64_t *out_durable, bool *out_same_boot)
+/* Cuts the first line up. *out_same_boot: the system has not been restarted since. */
+static bool parse_state(char *text, uint64_t *out_durable, bool *out_same_boot)
 {
     char boot[BOOT_SIZE];
-    char *line =
-        read_file(resumable->kept.server->store, resumable->state_file, STATE_SIZE + END_SIZE);
-    bool valid = false;
 
+    if (strlen(text) < STATE_SIZE || text[0] != '0' || text[20] != ' ')
+        return false;
+    text[20] = '\0';
+    text[STATE_SIZE - 1] = '\0';
     read_boot(boot);
-    if (line != NULL && strlen(line) >= STATE_SIZE && line[20] == ' ') {
-        line[20] = '\0';
-        line[STATE_SIZE - 1] = '\0';
-        valid = tus_number_parse(line + 1, out_durable) && line[0] == '0';
-        *out_same_boot = boot[0] != '-' && strcmp(line + 21, boot) == 0;
-    }
-    free(line);
-    return valid;
+    *out_same_boot = boot[0] != '-' && strcmp(text + 21, boot) == 0;
+    return tus_number_parse(text + 1, out_durable);
 }
 
 /* How much of the data counts. The rest is cut off, or it would later be taken for bytes that were
  * sent. */
-static bool find_offset(struct resumable *resumable)
+static enum kept_opened find_offset(struct resumable *resumable, char *state)
 {
     const struct store_ops *ops = resumable->kept.server->store->ops;
     uint64_t there = ops->length(resumable->data);
@@ -291,8 +300,8 @@ static bool find_offset(struct resumable *resumable)
     bool same_boot = false;
     uint64_t offset;
 
-    if (!read_state(resumable, &durable, &same_boot) || durable > resumable->length)
-        return false;
+    if (!parse_state(state, &durable, &same_boot) || durable > resumable->length)
+        return KEPT_NOT_OURS;
     offset = same_boot ? there : durable < there ? durable : there;
     offset = offset < resumable->length ? offset : resumable->length;
     atomic_init(&resumable->durable, durable < offset ? durable : offset);
@@ -300,7 +309,9 @@ static bool find_offset(struct resumable *resumable)
     resumable->follower.stored = resumable->data;
     body_follower_count(&resumable->follower, offset);
     assert(atomic_load(&resumable->durable) <= offset && offset <= resumable->length);
-    return offset == there || ops->truncate(resumable->data, offset, NULL) == ZT_OK;
+    return offset == there || ops->truncate(resumable->data, offset, NULL) == ZT_OK
+               ? KEPT_OPENED
+               : KEPT_UNREADABLE;
 }
 
 static bool parse_end(char *line, uint64_t *out_when, uint8_t out_sha256[32])
@@ -320,17 +331,13 @@ static bool parse_end(char *line, uint64_t *out_when, uint8_t out_sha256[32])
 }
 
 /* The data is gone: by its publication, if that had begun. */
-static bool read_end(struct resumable *resumable)
+static enum kept_opened find_outcome(struct resumable *resumable, char *state)
 {
-    char *text =
-        read_file(resumable->kept.server->store, resumable->state_file, STATE_SIZE + END_SIZE);
     uint64_t when;
-    bool is_published = text != NULL && strlen(text) > STATE_SIZE &&
-                        parse_end(text + STATE_SIZE, &when, resumable->published.sha256);
 
-    free(text);
-    if (!is_published)
-        return false;
+    if (strlen(state) <= STATE_SIZE ||
+        !parse_end(state + STATE_SIZE, &when, resumable->published.sha256))
+        return KEPT_NOT_OURS;
     resumable->kept.server->store->ops->abandon(resumable->state_file);
     resumable->state_file = NULL;
     atomic_init(&resumable->kept.entry.active, (time_t)when);
@@ -338,45 +345,70 @@ static bool read_end(struct resumable *resumable)
     atomic_init(&resumable->durable, resumable->length);
     resumable->is_hashed = true;
     atomic_init(&resumable->state, RESUMABLE_PUBLISHED);
-    return true;
+    return KEPT_OUTCOME;
 }
 
-static bool open_files(struct resumable *resumable)
+static enum kept_opened open_data(struct resumable *resumable, char *state)
 {
     struct store *store = resumable->kept.server->store;
-    const char *id = resumable->kept.entry.id;
-    enum zt_status status;
+    enum zt_status status =
+        store->ops->kept_open(store, resumable->kept.entry.id, DATA_NAME, &resumable->data, NULL);
 
-    if (store->ops->kept_open(store, id, STATE_NAME, &resumable->state_file, NULL) != ZT_OK)
-        return false;
-    status = store->ops->kept_open(store, id, DATA_NAME, &resumable->data, NULL);
-    return status == ZT_OK ? find_offset(resumable) : status == ZT_NOT_FOUND && read_end(resumable);
+    if (status == ZT_OK)
+        return find_offset(resumable, state);
+    return status == ZT_NOT_FOUND ? find_outcome(resumable, state) : KEPT_UNREADABLE;
+}
+
+static enum kept_opened open_files(struct resumable *resumable)
+{
+    struct store *store = resumable->kept.server->store;
+    char *state = NULL;
+    enum kept_opened opened = opened_by(store->ops->kept_open(
+        store, resumable->kept.entry.id, STATE_NAME, &resumable->state_file, NULL));
+
+    if (opened == KEPT_OPENED)
+        opened = read_text(store, resumable->state_file, STATE_SIZE + END_SIZE, &state);
+    if (opened == KEPT_OPENED)
+        opened = open_data(resumable, state);
+    free(state);
+    return opened;
+}
+
+static enum kept_opened open_created(struct server *server, const char *id,
+                                     struct creation *creation, struct kept_upload **out_upload)
+{
+    struct resumable *resumable = resumable_new(server, id, creation->texts);
+    enum kept_opened opened;
+
+    if (resumable == NULL)
+        return KEPT_UNREADABLE;
+    memcpy(resumable->kept.entry.model, creation->model, sizeof(creation->model));
+    resumable->length = creation->length;
+    resumable->kept.entry.created = (time_t)creation->created;
+    opened = open_files(resumable);
+    if (opened == KEPT_NOT_OURS || opened == KEPT_UNREADABLE)
+        kept_upload_release(resumable);
+    else
+        *out_upload = &resumable->kept;
+    return opened;
 }
 
 enum kept_opened resumable_files_open(struct server *server, const char *id,
                                       struct kept_upload **out_upload)
 {
-    char *text = read_creation(server->store, id);
     struct creation creation = {.has_model = false};
-    struct resumable *resumable = NULL;
-    bool valid = text != NULL && parse_creation(text, &creation);
+    char *text = NULL;
+    enum kept_opened opened = read_creation(server->store, id, &text);
 
-    free(text);
-    if (!valid) {
+    if (opened != KEPT_OPENED)
+        return opened;
+    if (parse_creation(text, &creation)) {
+        opened = open_created(server, id, &creation, out_upload);
+    } else {
+        opened = KEPT_NOT_OURS;
         for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
             free(creation.texts[i]);
-        return KEPT_NOT_OURS;
     }
-    resumable = resumable_new(server, id, creation.texts);
-    if (resumable == NULL)
-        return KEPT_UNREADABLE;
-    memcpy(resumable->kept.entry.model, creation.model, sizeof(creation.model));
-    resumable->length = creation.length;
-    resumable->kept.entry.created = (time_t)creation.created;
-    if (!open_files(resumable)) {
-        kept_upload_release(resumable);
-        return KEPT_NOT_OURS;
-    }
-    *out_upload = &resumable->kept;
-    return resumable_state(resumable) == RESUMABLE_PUBLISHED ? KEPT_OUTCOME : KEPT_OPENED;
+    free(text);
+    return opened;
 }
