@@ -12,7 +12,6 @@
 
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
-#include "verify/verifier_work.h"
 #include "zt/decode.h"
 
 #define NONE UINT32_MAX

@@ -8,6 +8,8 @@
 #include "base/server.h"
 #include "catalog/catalog.h"
 
+struct run; /* over all components of a generation (verifier_runs.c) */
+
 struct verifier *verifier_new(struct server *server);
 /* Saves what is not saved yet. Takes NULL. */
 void verifier_free(struct verifier *verifier);
@@ -35,6 +37,11 @@ enum component_state verifier_ask(struct verifier *verifier, struct generation *
  * digest. */
 enum component_state verifier_insist(struct verifier *verifier, struct generation *generation,
                                      uint32_t component, struct waiter *waiter);
+
+/* On a worker: checks one component at once, and wakes those that wait for it too. run, which may be
+ * NULL, counts the progress. Nothing for a generation without verdicts. */
+void verifier_check_now(struct verifier *verifier, struct generation *generation,
+                        uint32_t component, struct run *run);
 
 /* Takes over verdicts (enum zt_verdict, one for each component) about these very bytes from an
  * upload, which was read to its end before it was published. Components that are known already, or

@@ -59,13 +59,6 @@ uint64_t verifier_run_bytes(const struct run *run);
 /* With the verifier's lock held: becomes ready once the first scan and its runs are done. */
 void verifier_note_ready(struct verifier *verifier);
 
-/* --- verifier_checks.c --- */
-
-/* Checks one component on this thread, and wakes those that wait for it too. run, which may be
- * NULL, counts the progress. Nothing for a generation without verdicts. */
-void verifier_check_now(struct verifier *verifier, struct generation *generation,
-                        uint32_t component, struct run *run);
-
 /* --- verifier_shards.c: shards against the digest that the model states for them --- */
 
 /* COMPONENT_VERIFIED, COMPONENT_CORRUPT, COMPONENT_UNSUPPORTED (a digest of an unknown algorithm),
