@@ -1,5 +1,5 @@
-/* Helpers are idle jobs that do one part at a time, so that other jobs do not wait for them. A helper
- * that first runs when all parts are done only drops its reference to the crew. */
+/* Helpers are idle jobs that do one part at a time, so that other jobs do not wait for them. A
+ * helper that first runs when all parts are done only drops its reference to the crew. */
 #include "base/crew.h"
 
 #include <assert.h>

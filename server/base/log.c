@@ -58,7 +58,8 @@ static void put_text(struct line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* How many bytes of the character at the front may be printed as they are; 0: it must be escaped. */
+/* How many bytes of the character at the front may be printed as they are; 0: it must be
+ * escaped. */
 static size_t printable_length(const unsigned char *text, size_t length)
 {
     if (*text < 0x20 || *text == 0x7F)
@@ -69,8 +70,9 @@ static size_t printable_length(const unsigned char *text, size_t length)
     return zt_utf8_character((const char *)text, length);
 }
 
-/* Escapes what JSON requires; in text everything but quotes and backslashes. Bytes that are not UTF-8
- * become \u00XX, the character of that number: a log is for reading, not for recovering bytes. */
+/* Escapes what JSON requires; in text everything but quotes and backslashes. Bytes that are not
+ * UTF-8 become \u00XX, the character of that number: a log is for reading, not for recovering
+ * bytes. */
 static void put_escaped(struct line *line, const char *text, size_t limit, bool json)
 {
     const unsigned char *at = (const unsigned char *)text;

@@ -34,15 +34,15 @@ struct workers *workers_start(unsigned count);
  * blocks. */
 void workers_submit(struct workers *workers, struct job *job);
 
-/* The same for a job that may take longer than about 10 ms. It never takes the last thread, which is
- * left to ordinary jobs. */
+/* The same for a job that may take longer than about 10 ms. It never takes the last thread, which
+ * is left to ordinary jobs. */
 void workers_submit_long(struct workers *workers, struct job *job);
 
 /* Queues a job as ordinary or long, by how many bytes it hashes or decodes. */
 void workers_submit_sized(struct workers *workers, struct job *job, uint64_t bytes);
 
-/* The same for background work that no request waits for: after all other jobs. It leaves one thread
- * to long jobs and one to ordinary ones. */
+/* The same for background work that no request waits for: after all other jobs. It leaves one
+ * thread to long jobs and one to ordinary ones. */
 void workers_submit_idle(struct workers *workers, struct job *job);
 
 /* Runs all queued jobs, then ends the threads and frees. Takes NULL. */

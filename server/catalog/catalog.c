@@ -1,5 +1,6 @@
-/* The catalog's thread, and the questions to it. Scans have a thread of their own, so that none waits
- * behind hours of hashing. Whatever is asked for while the thread works is part of its next round. */
+/* The catalog's thread, and the questions to it. Scans have a thread of their own, so that none
+ * waits behind hours of hashing. Whatever is asked for while the thread works is part of its next
+ * round. */
 #include "catalog/catalog.h"
 
 #include <assert.h>
@@ -84,8 +85,8 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
 
 /* --- the thread --- */
 
-/* Waits, with the lock held, until there is something to do and the pause is over. False at the end;
- * *out_scan: whether a scan is due. */
+/* Waits, with the lock held, until there is something to do and the pause is over. False at the
+ * end; *out_scan: whether a scan is due. */
 static bool await_round(struct catalog *catalog, bool *out_scan)
 {
     for (;;) {
@@ -240,7 +241,8 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
 static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder, struct zt_text key,
                                 struct waiter *waiter, struct generation **out_generation)
 {
-    /* Read before looking: otherwise a file that a scan finds just now would be reported missing. */
+    /* Read before looking: otherwise a file that a scan finds just now would be reported
+     * missing. */
     bool loaded = atomic_load(&catalog->content.loaded);
     struct generation *found;
 

@@ -1,13 +1,13 @@
-/* The catalog: which models there are. Maps names and paths to generations, and follows changes (the
- * store's watch, SIGHUP, uploads). All functions may be called from any thread. */
+/* The catalog: which models there are. Maps names and paths to generations, and follows changes
+ * (the store's watch, SIGHUP, uploads). All functions may be called from any thread. */
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 
 #include "base/server.h"
 #include "catalog/generation.h"
 
-/* Functions that the catalog calls as it changes: one at a time, on the thread that changes it. They
- * may take long, but not change the catalog. Those that are NULL are not called. */
+/* Functions that the catalog calls as it changes: one at a time, on the thread that changes it.
+ * They may take long, but not change the catalog. Those that are NULL are not called. */
 struct catalog_observer {
     void *context;
     /* A generation with a model, before anybody else has it. */

@@ -1,6 +1,6 @@
-/* Bringing files into the catalog. A file is opened and brought in under one lock, so that of a scan
- * and an upload at the same time the later one sees the true state. Readers take only the index's
- * lock, for a few steps of binary search. */
+/* Bringing files into the catalog. A file is opened and brought in under one lock, so that of a
+ * scan and an upload at the same time the later one sees the true state. Readers take only the
+ * index's lock, for a few steps of binary search. */
 #include "catalog/catalog_content.h"
 
 #include <assert.h>
@@ -16,7 +16,8 @@
 /* So much is opened before it is shown; uploads wait for the lock that long. */
 #define BATCH_FILES_MAX 1024
 #define BATCH_NS_MAX    (50 * CLOCK_NS_PER_MS)
-/* A broken file modified more recently than that may still be being copied; the next scan decides. */
+/* A broken file modified more recently than that may still be being copied; the next scan
+ * decides. */
 #define SETTLED_NS CLOCK_NS_PER_S
 
 /* Files that nobody reads may hold a quarter of the descriptors; connections and temporary files
@@ -233,7 +234,8 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     for (size_t i = 0; i < dropped_count; i++) {
         if (content->observer.dropped != NULL)
             content->observer.dropped(content->observer.context, dropped[i]);
-        /* A parked one has no file; an open one leaves the count, even if requests still read it. */
+        /* A parked one has no file; an open one leaves the count, even if requests still read
+         * it. */
         atomic_fetch_sub(&content->open_count, open_files(dropped[i]));
         generation_release(dropped[i]);
     }

@@ -28,8 +28,8 @@ void catalog_content_init(struct catalog_content *content, struct server *server
                           const struct catalog_observer *observer);
 void catalog_content_clear(struct catalog_content *content);
 
-/* Opens files, sorted by path, for a while, and shows them. Returns how many were done, at least one
- * unless there are none. */
+/* Opens files, sorted by path, for a while, and shows them. Returns how many were done, at least
+ * one unless there are none. */
 size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files,
                               size_t count);
 

@@ -1,6 +1,6 @@
 /* Two sorted arrays, rebuilt by merging: one change costs a pass over pointers, and thousands of
- * changes from a scan no more than that. Comparing with a listing opens nothing: a scan of a hundred
- * thousand unchanged files costs their stat alone. */
+ * changes from a scan no more than that. Comparing with a listing opens nothing: a scan of a
+ * hundred thousand unchanged files costs their stat alone. */
 #include "catalog/catalog_index.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* The catalog's generations in two orders: by path, and by name and precedence; and how a listing of
- * the store differs from them. Holds a reference to each generation. */
+/* The catalog's generations in two orders: by path, and by name and precedence; and how a listing
+ * of the store differs from them. Holds a reference to each generation. */
 #ifndef CATALOG_CATALOG_INDEX_H
 #define CATALOG_CATALOG_INDEX_H
 

@@ -1,5 +1,5 @@
-/* Where models are kept: list, open, create, publish, delete. Today a folder (store_local.c). Nothing
- * above this interface may assume that bytes are in a local file, except through a source.
+/* Where models are kept: list, open, create, publish, delete. Today a folder (store_local.c).
+ * Nothing above this interface may assume that bytes are in a local file, except through a source.
  *
  * Paths are relative to the store's root, with '/' between parts, never starting with '/', never
  * with "." or "..". */
@@ -26,8 +26,8 @@ struct store;
 struct stored_upload;
 
 struct store_ops {
-    /* Calls visit for every regular file whose path may name a model (extension, characters; neither
-     * hidden files nor links out of the root), in no order, until visit returns false. */
+    /* Calls visit for every regular file whose path may name a model (extension, characters;
+     * neither hidden files nor links out of the root), in no order, until visit returns false. */
     enum zt_status (*list)(struct store *store,
                            bool (*visit)(void *context, const char *path,
                                          const struct file_identity *identity),
@@ -35,32 +35,33 @@ struct store_ops {
     /* Opens one file. ZT_NOT_FOUND, ZT_IO. */
     enum zt_status (*open)(struct store *store, const char *path, struct zt_source **out_source,
                            struct file_identity *out_identity, struct zt_error *error);
-    /* Begins an unnamed file in the store's own file system. ZT_LIMIT if expected_bytes (UINT64_MAX:
-     * not known) do not fit into the free space less the reserve. */
+    /* Begins an unnamed file in the store's own file system. ZT_LIMIT if expected_bytes
+     * (UINT64_MAX: not known) do not fit into the free space less the reserve. */
     enum zt_status (*create)(struct store *store, uint64_t expected_bytes,
                              struct stored_upload **out_upload, struct zt_error *error);
     enum zt_status (*write_at)(struct stored_upload *upload, uint64_t offset, const void *bytes,
                                size_t length, struct zt_error *error);
-    /* A source of what was written so far, for hashing and validation. Borrowed from the upload; its
-     * size is that at the time of the call. A further call closes the source of the one before. */
+    /* A source of what was written so far, for hashing and validation. Borrowed from the upload;
+     * its size is that at the time of the call. A further call closes the source of the one
+     * before. */
     enum zt_status (*read_back)(struct stored_upload *upload, struct zt_source **out_source,
                                 struct zt_error *error);
-    /* Gives the file its name durably: fsync, link or rename, fsync of the folder; folders are made.
-     * ZT_ARGUMENT if the name is taken, atomically against any other writer; with replace only if
-     * something other than a file has the name. Ends the upload on success only. */
+    /* Gives the file its name durably: fsync, link or rename, fsync of the folder; folders are
+     * made. ZT_ARGUMENT if the name is taken, atomically against any other writer; with replace
+     * only if something other than a file has the name. Ends the upload on success only. */
     enum zt_status (*publish)(struct stored_upload *upload, const char *path, bool replace,
                               struct zt_error *error);
     /* Ends an upload without a trace. Takes NULL. */
     void (*abandon)(struct stored_upload *upload);
     /* Durable. ZT_NOT_FOUND. */
     enum zt_status (*remove)(struct store *store, const char *path, struct zt_error *error);
-    /* How many files the last list left out that have a model's extension but an unusable name. From
-     * any thread. */
+    /* How many files the last list left out that have a model's extension but an unusable name.
+     * From any thread. */
     size_t (*misfits)(const struct store *store);
 
     /* Kept uploads: unpublished files that outlive their request and the process. Each kept upload
-     * is a hidden place (a folder) in the store's own file system, so that publish is atomic, and is
-     * named by an id of 32 hex digits. The files in it have names of [a-z0-9.-], of 64 bytes at
+     * is a hidden place (a folder) in the store's own file system, so that publish is atomic, and
+     * is named by an id of 32 hex digits. The files in it have names of [a-z0-9.-], of 64 bytes at
      * most, and live until they are published or the place is dropped. write_at, read_back, publish
      * and sync work on them as on any other upload; abandon closes such a file and leaves it where
      * it is. */
@@ -116,7 +117,8 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
 
 bool store_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
-/* The identity that an open file of a store has now. False for a source that is not a local file. */
+/* The identity that an open file of a store has now. False for a source that is not a local
+ * file. */
 bool store_identity_of(struct zt_source *source, struct file_identity *out_identity);
 
 /* --- names --- */

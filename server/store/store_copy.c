@@ -1,5 +1,5 @@
-/* Copying bytes from one upload into another: inside the file system if it can (copy_file_range, which
- * shares blocks on some file systems), else through memory. */
+/* Copying bytes from one upload into another: inside the file system if it can (copy_file_range,
+ * which shares blocks on some file systems), else through memory. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* Kept uploads: one folder for each, in a hidden folder of the root, so that they outlive their
  * request and the process.
  *
- * A process that works on a place holds a lock on its folder, which ends with the process. So of two
- * servers on one root (a rolling restart) neither takes nor removes what the other still works on. */
+ * A process that works on a place holds a lock on its folder, which ends with the process. So of
+ * two servers on one root (a rolling restart) neither takes nor removes what the other still works
+ * on. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -102,8 +103,8 @@ void store_kept_close(struct local_store *local)
     pthread_mutex_destroy(&local->places_lock);
 }
 
-/* Whether the lock of an open folder is ours now. If locks do not work here, no other process has one
- * either. */
+/* Whether the lock of an open folder is ours now. If locks do not work here, no other process has
+ * one either. */
 static bool take_lock(int folder)
 {
     return flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -133,8 +134,8 @@ static enum zt_status adopt_place(struct local_store *local, const char *id, str
     return add_place(local, id, folder, error);
 }
 
-/* A descriptor of a place's folder, for the caller to close. Takes over a place that no process has.
- * ZT_NOT_FOUND; ZT_ARGUMENT if another process has it. */
+/* A descriptor of a place's folder, for the caller to close. Takes over a place that no process
+ * has. ZT_NOT_FOUND; ZT_ARGUMENT if another process has it. */
 static enum zt_status enter_place(struct local_store *local, const char *id, int *out_folder,
                                   struct zt_error *error)
 {
@@ -156,8 +157,8 @@ static enum zt_status enter_place(struct local_store *local, const char *id, int
     return status;
 }
 
-/* The folder of all places, locked, so that nobody lists it while a place is made, nor the other way
- * round. -1 with errno. */
+/* The folder of all places, locked, so that nobody lists it while a place is made, nor the other
+ * way round. -1 with errno. */
 static int open_folder(int root)
 {
     int folder = openat(root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
@@ -363,7 +364,8 @@ out:
     return status;
 }
 
-/* Removes something that is not a place: the rest of one that was being removed, or a stray file. */
+/* Removes something that is not a place: the rest of one that was being removed, or a stray
+ * file. */
 static void remove_rest(int above, const char *name)
 {
     int folder = openat(above, name, FOLDER_FLAGS);

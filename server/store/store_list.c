@@ -1,6 +1,6 @@
-/* Walking the store: every regular file below the root whose path can name a model. Without recursion,
- * through links that stay below the root, and never into a folder below itself, whatever a hostile
- * tree looks like. */
+/* Walking the store: every regular file below the root whose path can name a model. Without
+ * recursion, through links that stay below the root, and never into a folder below itself, whatever
+ * a hostile tree looks like. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -241,8 +241,8 @@ static bool follow_root(struct local_store *local)
     return true;
 }
 
-/* A root that is gone has no models. Any other error (a file server that does not answer) says nothing
- * about the files in it. */
+/* A root that is gone has no models. Any other error (a file server that does not answer) says
+ * nothing about the files in it. */
 static enum zt_status check_root(struct local_store *local, bool *out_present,
                                  struct zt_error *error)
 {

@@ -10,8 +10,8 @@
 #include "store/store.h"
 #include "store/store_watch.h"
 
-/* Hidden files in the root while an upload lives. Those that a crash left are removed when the store
- * is opened. */
+/* Hidden files in the root while an upload lives. Those that a crash left are removed when the
+ * store is opened. */
 #define STORE_UPLOAD_PREFIX  ".ztserve-upload-"
 #define STORE_PUBLISH_PREFIX ".ztserve-publish-"
 /* Either prefix, 16 hex digits, NUL. */
@@ -35,8 +35,8 @@ struct kept_place {
 struct local_store {
     struct store base;
     char *root_path;
-    /* The folder's descriptor. Its number never changes: if the folder is replaced, the new one gets
-     * the same number. */
+    /* The folder's descriptor. Its number never changes: if the folder is replaced, the new one
+     * gets the same number. */
     int root;
     uint64_t reserve_bytes;
     struct store_watch watch;
@@ -51,7 +51,8 @@ struct local_store {
     struct kept_place *places;
 };
 
-/* A file that is not published yet: unnamed, hidden in the root, or in the place of a kept upload. */
+/* A file that is not published yet: unnamed, hidden in the root, or in the place of a kept
+ * upload. */
 struct stored_upload {
     struct local_store *store;
     int descriptor;

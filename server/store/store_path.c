@@ -1,5 +1,5 @@
-/* Opening files below the root and no others: with openat2 and RESOLVE_BENEATH, or, if the kernel or
- * a sandbox refuses that call, part by part without following any symbolic link. */
+/* Opening files below the root and no others: with openat2 and RESOLVE_BENEATH, or, if the kernel
+ * or a sandbox refuses that call, part by part without following any symbolic link. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* Files on their way into the store: written without a name, then published in one step that is
  * atomic and durable.
  *
- * The file is unnamed (O_TMPFILE) if the file system supports that, else hidden in the root. A hidden
- * file is locked as long as its process lives, so that another process can recognise what a crash
- * left behind. */
+ * The file is unnamed (O_TMPFILE) if the file system supports that, else hidden in the root. A
+ * hidden file is locked as long as its process lives, so that another process can recognise what a
+ * crash left behind. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -123,8 +123,8 @@ enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
     return status;
 }
 
-/* A body of unknown length must not use up the reserve, so the free space is looked at now and then.
- */
+/* A body of unknown length must not use up the reserve, so the free space is looked at now and
+ * then. */
 enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error)
 {
     uint64_t written = atomic_fetch_add(&upload->written, length) + length;
@@ -135,8 +135,8 @@ enum zt_status store_account(struct stored_upload *upload, uint64_t length, stru
     return store_check_space(upload->store, 0, error);
 }
 
-/* Starts writing to disk, so that the sync at the end has little to wait for. An error reported here
- * may not be reported again by the sync. */
+/* Starts writing to disk, so that the sync at the end has little to wait for. An error reported
+ * here may not be reported again by the sync. */
 static bool begin_write_out(struct stored_upload *upload, uint64_t offset, size_t length)
 {
     if (sync_file_range(upload->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE) ==
@@ -294,8 +294,8 @@ static void end_upload(struct stored_upload *upload)
     free(upload);
 }
 
-/* The kernel reports a failed write once and then takes the page for clean: after a failure no later
- * sync is believed. */
+/* The kernel reports a failed write once and then takes the page for clean: after a failure no
+ * later sync is believed. */
 static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor),
                                 struct zt_error *error)
 {

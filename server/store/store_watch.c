@@ -98,9 +98,9 @@ int store_watch_descriptor(struct store_watch *watch)
     return poll;
 }
 
-/* Whether an event can change what a scan finds. A link to a folder may have any name, so only events
- * about a file's bytes are judged by its extension. A file that is being written to is read when it
- * is closed. */
+/* Whether an event can change what a scan finds. A link to a folder may have any name, so only
+ * events about a file's bytes are judged by its extension. A file that is being written to is read
+ * when it is closed. */
 static bool matters(const struct inotify_event *event)
 {
     size_t name_length;

@@ -1,5 +1,5 @@
-/* Noticing changes below a folder: inotify on every folder that a scan has read, and a slow timer for
- * what inotify does not see (network file systems, more folders than there are watches).
+/* Noticing changes below a folder: inotify on every folder that a scan has read, and a slow timer
+ * for what inotify does not see (network file systems, more folders than there are watches).
  *
  * A scan calls begin, add for each folder before it reads it, and end. So a file that appears after
  * its folder was read is reported, and one that appeared before was read. One scan at a time;

@@ -1,7 +1,7 @@
 /* A hash table from digests to chains of candidates. A candidate is the place of a generation and
- * the number of a component; its digest is read from the generation. Candidates of a generation that
- * is gone stay until there are too many of them, so that removing one costs nothing; then the table
- * is built again. */
+ * the number of a component; its digest is read from the generation. Candidates of a generation
+ * that is gone stay until there are too many of them, so that removing one costs nothing; then the
+ * table is built again. */
 #include "verify/blob_index.h"
 
 #include <assert.h>

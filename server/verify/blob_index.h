@@ -1,6 +1,6 @@
 /* Blobs: components by the SHA-256 of their stored bytes, as the file states it or as it was
- * computed, or of their decoded bytes. Nothing is indexed until the first question; from then on the
- * index takes 60 to 90 bytes a component and follows the catalog. */
+ * computed, or of their decoded bytes. Nothing is indexed until the first question; from then on
+ * the index takes 60 to 90 bytes a component and follows the catalog. */
 #ifndef VERIFY_BLOB_INDEX_H
 #define VERIFY_BLOB_INDEX_H
 
@@ -66,9 +66,9 @@ static inline bool blob_index_is_begun(const struct blob_index *index)
     return atomic_load(&index->begun);
 }
 
-/* Without effect before the first question. A generation is borrowed until it is removed, which must
- * happen before its last reference goes; a retired one is not added. When memory is out components
- * are missing. */
+/* Without effect before the first question. A generation is borrowed until it is removed, which
+ * must happen before its last reference goes; a retired one is not added. When memory is out
+ * components are missing. */
 void blob_index_add(struct blob_index *index, struct generation *generation);
 void blob_index_remove(struct blob_index *index, struct generation *generation);
 /* A component's digest was computed. */

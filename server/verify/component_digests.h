@@ -19,8 +19,8 @@
 
 /* --- of stored bytes --- */
 
-/* Has a component's stored bytes read in the background, unless they were already. From any thread.
- */
+/* Has a component's stored bytes read in the background, unless they were already. From any
+ * thread. */
 void stored_digest_want(struct server *server, struct generation *generation, uint32_t component);
 
 /* Takes over the SHA-256 of the stored bytes from a caller that has just hashed them. Where digests

@@ -1,5 +1,5 @@
-/* Finders: idle jobs that read one wanted component after another for its digests, a turn at a time,
- * so that none of them keeps a thread for long. */
+/* Finders: idle jobs that read one wanted component after another for its digests, a turn at a
+ * time, so that none of them keeps a thread for long. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Verdicts and digests across restarts: two small files for each model in the state folder
  * (state_file.h). Numbers are little-endian; a hash covers all that precedes it in its part.
  *
- *   verified/   magic, identity (inode, size, modified, changed), ETag, count of components, count of
- *               failures, a byte for each component (its state; the highest bit if its content
+ *   verified/   magic, identity (inode, size, modified, changed), ETag, count of components, count
+ *               of failures, a byte for each component (its state; the highest bit if its content
  *               breaks a rule), the failures, hash. Replaced as a whole.
  *   digests/    magic, ETag, size of a piece, hash; then for each component a record of its number,
  *               the count of digests, the digests, hash. New records are appended, so that each is

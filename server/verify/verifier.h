@@ -1,6 +1,6 @@
 /* The verifier: checks components against the digests that their file states, once for each version
- * of the file. Verdicts are saved in the state folder, or kept in memory if that cannot be written.
- */
+ * of the file. Verdicts are saved in the state folder, or kept in memory if that cannot be
+ * written. */
 #ifndef VERIFY_VERIFIER_H
 #define VERIFY_VERIFIER_H
 
@@ -15,21 +15,22 @@ struct verifier *verifier_new(struct server *server);
 void verifier_free(struct verifier *verifier);
 
 /* How the catalog reports to the verifier: new generations get the verdicts and digests that an
- * earlier run saved for these very bytes, and with verify: eager are hashed in the background; those
- * shown and dropped are followed by the index of blobs; when the first scan is done, saved files of
- * paths that are gone are removed. */
+ * earlier run saved for these very bytes, and with verify: eager are hashed in the background;
+ * those shown and dropped are followed by the index of blobs; when the first scan is done, saved
+ * files of paths that are gone are removed. */
 struct catalog_observer verifier_observer(struct verifier *verifier);
 
-/* Ends checks under way soon, without a verdict, and wakes their waiters; no more are begun. For the
- * end of the program: to be called before loops and workers are stopped, since hashing may take
+/* Ends checks under way soon, without a verdict, and wakes their waiters; no more are begun. For
+ * the end of the program: to be called before loops and workers are stopped, since hashing may take
  * minutes. */
 void verifier_stop(struct verifier *verifier);
 
 /* What is known of a component. CHECKING: it is being checked, begun by this call if need be, and
  * waiter will be woken. With verify: off never CHECKING: an UNCHECKED component is served as it is,
  * but one known to be CORRUPT is still CORRUPT. Otherwise never UNCHECKED: a component that cannot
- * be read is CORRUPT for a second and then tried again. A component in a shard that states no digest
- * of its own is CORRUPT if the shard does not match the digest that the model states for it. */
+ * be read is CORRUPT for a second and then tried again. A component in a shard that states no
+ * digest of its own is CORRUPT if the shard does not match the digest that the model states for
+ * it. */
 enum component_state verifier_ask(struct verifier *verifier, struct generation *generation,
                                   uint32_t component, struct waiter *waiter);
 
@@ -38,8 +39,8 @@ enum component_state verifier_ask(struct verifier *verifier, struct generation *
 enum component_state verifier_insist(struct verifier *verifier, struct generation *generation,
                                      uint32_t component, struct waiter *waiter);
 
-/* On a worker: checks one component at once, and wakes those that wait for it too. run, which may be
- * NULL, counts the progress. Nothing for a generation without verdicts. */
+/* On a worker: checks one component at once, and wakes those that wait for it too. run, which may
+ * be NULL, counts the progress. Nothing for a generation without verdicts. */
 void verifier_check_now(struct verifier *verifier, struct generation *generation,
                         uint32_t component, struct run *run);
 

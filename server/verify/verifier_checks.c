@@ -111,8 +111,8 @@ static bool is_needed(struct check *check)
     return joined;
 }
 
-/* Whether all requests that waited are gone. Those that come meanwhile ask again, and get a check of
- * their own. */
+/* Whether all requests that waited are gone. Those that come meanwhile ask again, and get a check
+ * of their own. */
 static bool is_abandoned(struct check *check)
 {
     struct verification *verification = verification_of(check->generation);

@@ -1,6 +1,6 @@
-/* Shards against the digest that the model states for them, which covers the components in them that
- * state none of their own. A shard is hashed as a whole, once for all its components; the verdict is
- * kept as long as the generation. */
+/* Shards against the digest that the model states for them, which covers the components in them
+ * that state none of their own. A shard is hashed as a whole, once for all its components; the
+ * verdict is kept as long as the generation. */
 #include "verify/verifier_work.h"
 
 #include <assert.h>

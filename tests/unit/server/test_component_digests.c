@@ -184,8 +184,8 @@ static void corrupt_components_have_no_digest(void **state)
     generation_release(generation);
 }
 
-/* The verdict "verified" is about bytes that have rotted since: what the second reading finds must not
- * be kept. */
+/* The verdict "verified" is about bytes that have rotted since: what the second reading finds must
+ * not be kept. */
 static void bytes_that_rotted_since_become_corrupt(void **state)
 {
     struct world *world = *state;

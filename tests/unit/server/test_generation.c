@@ -45,7 +45,8 @@ static void tags_follow_the_version_of_the_file(void **state)
     same = open_path(world, "m.zt");
     assert_string_equal(first->etag, same->etag);
     generation_release(same);
-    /* No byte changed, but a writer that sets the time of modification back leaves no other trace. */
+    /* No byte changed, but a writer that sets the time of modification back leaves no other
+     * trace. */
     pause_ms(20);
     world_command(world, "chmod 600 m.zt");
     same = open_path(world, "m.zt");

@@ -1,4 +1,5 @@
-/* The verifier: verdicts, one check for many requests, reports, and what is saved across restarts. */
+/* The verifier: verdicts, one check for many requests, reports, and what is saved across
+ * restarts. */
 #include "model_world.h"
 
 #include "verify/verification.h"
