@@ -1,4 +1,4 @@
-/* A window that moves forward over a file, or lies over bytes in memory. */
+/* A window that moves forward over a file, or covers bytes in memory. */
 #include "formats/cursor.h"
 
 #include <assert.h>

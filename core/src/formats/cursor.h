@@ -14,7 +14,7 @@
 struct zt_cursor {
     uint64_t position; /* absolute */
     uint64_t end;
-    /* The rule broken by what does not end before end, set by whoever walks. */
+    /* The rule broken by something that does not end before end; the caller sets it. */
     const char *bounds_rule;
     const uint8_t *window;
     uint64_t window_at; /* absolute position of window[0] */
@@ -34,10 +34,10 @@ void zt_cursor_close(struct zt_cursor *cursor);
 /* Bytes between the position and the end. */
 uint64_t zt_cursor_left(const struct zt_cursor *cursor);
 
-/* All of these fail by bounds_rule, at the position, when fewer bytes are left than they need.
- *
- * Takes length bytes, from a file at most ZT_CURSOR_TAKE_MAX: borrowed until the next call or, over
- * memory, for as long as that. */
+/* The following fail by bounds_rule, at the position, if fewer bytes are left than they need. */
+
+/* Takes length bytes, at most ZT_CURSOR_TAKE_MAX from a file. They are borrowed until the next
+ * call; over memory they live as long as the memory. */
 enum zt_status zt_cursor_take(struct zt_cursor *cursor, uint64_t length, const uint8_t **out_bytes,
                               struct zt_error *error);
 enum zt_status zt_cursor_u32(struct zt_cursor *cursor, uint32_t *out_value, struct zt_error *error);

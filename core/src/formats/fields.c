@@ -26,7 +26,7 @@ struct map_state {
     uint32_t seen; /* bit n: fields[n] */
 };
 
-/* Whether the CBOR reader itself rejects keys out of order, hence keys that occur twice. */
+/* Whether the CBOR reader itself rejects keys out of order, and so keys that occur twice. */
 static bool is_deterministic(const struct zt_cbor_reader *reader)
 {
     return reader->profile == ZT_CBOR_ZT2;
@@ -113,7 +113,7 @@ static enum zt_status read_fields(struct map_state *map, struct zt_cbor_walk *wa
 
         if (status != ZT_OK)
             return status;
-        /* In zTensor 2 such a key is one more that is not known. */
+        /* zTensor 2 ignores such keys as it ignores unknown ones. */
         if (key.kind != ZT_CBOR_TEXT && !is_deterministic(map->reader))
             return zt_fail(error, ZT_INVALID, map->schema->rules->schema, key.offset,
                            "a field name in %s is not a text", map->schema->what);

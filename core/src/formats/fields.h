@@ -14,11 +14,11 @@
 struct zt_family_rules {
     const char *schema;
     const char *shape;
-    /* Where blobs may be; NULL where zt_blob_check is not used. */
+    /* Where blobs may be; NULL if zt_blob_check is not used. */
     const char *alignment;
     const char *bounds;
-    /* Names of objects and components, keys of attributes: 1 to 1024 bytes without NUL. NULL where
-     * they may be anything. */
+    /* Names of objects and components, and keys of attributes, have 1 to 1024 bytes without NUL;
+     * NULL if they may be anything. */
     const char *name;
 };
 
@@ -46,7 +46,7 @@ struct zt_map_schema {
     const struct zt_family_rules *rules;
     const struct zt_map_field *fields;
     unsigned count; /* at most 32 */
-    /* Is given each unknown field as encoded, key and value; may be NULL. */
+    /* Called with each unknown field as encoded, key and value; may be NULL. */
     enum zt_status (*pass)(void *context, struct zt_text pair, struct zt_error *error);
 };
 
@@ -56,8 +56,8 @@ enum zt_status zt_map_read(struct zt_cbor_reader *reader, const struct zt_map_sc
                            void *context, struct zt_error *error);
 
 /* Rejects a manifest whose first byte begins neither an item of that major type (RFC 8949 section
- * 3.1) nor a tag, before all of it is read: a file can state a GiB of nothing. Rule schema, at the
- * manifest. */
+ * 3.1) nor a tag, before the rest is read, because a file may claim a GiB of it. Rule schema, at
+ * the manifest. */
 #define ZT_CBOR_MAJOR_ARRAY 4
 #define ZT_CBOR_MAJOR_MAP   5
 enum zt_status zt_manifest_check_start(struct zt_source *source, uint64_t offset, unsigned major,
@@ -65,7 +65,7 @@ enum zt_status zt_manifest_check_start(struct zt_source *source, uint64_t offset
 
 /* --- values --- */
 
-/* A text and the position of its head. bytes is NULL where the field is absent. */
+/* A text and the position of its head. bytes is NULL if the field is absent. */
 struct zt_placed_text {
     struct zt_text text;
     uint64_t offset;
@@ -83,7 +83,7 @@ enum zt_status zt_field_read_uint(void *context, const struct zt_field *field,
 enum zt_status zt_field_read_text(void *context, const struct zt_field *field,
                                   struct zt_error *error);
 
-/* Fails by the schema rule: the field is not what was wanted. */
+/* Fails by the schema rule, with a message that the field "is not" wanted. */
 enum zt_status zt_field_fail(const struct zt_field *field, const char *wanted,
                              struct zt_error *error);
 

@@ -22,7 +22,7 @@ struct zt_reader {
     const char *overlap_rule;
     /* Whether the manifest counts as one more range that components must not overlap. */
     bool covers_manifest;
-    /* Finds the manifest; nothing is reserved for what the file states until then. */
+    /* Finds the manifest, without reserving memory for what the file claims. */
     enum zt_status (*locate)(void *state, struct zt_source *source,
                              struct zt_manifest_place *out_place, struct zt_error *error);
     /* Adds what the manifest describes. The builder holds the manifest's bytes. */

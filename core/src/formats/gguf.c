@@ -1,8 +1,8 @@
 /* GGUF 2 and 3: the container.
  *
- * The header says how many keys and tensors it has, not how long it is: it is walked once to its
- * end, through a window of the file, and then read as a whole. So nothing is ever reserved for what
- * a count or a length claims. Version 3 adds only big-endian files to version 2; they are not
+ * The header says how many keys and tensors it has, but not how long it is. It is walked once to
+ * its end, through a window of the file, and then read as a whole, so that no memory is reserved
+ * for a claimed count or length. Version 3 adds only big-endian files to version 2; they are not
  * read. */
 #include "formats/gguf.h"
 

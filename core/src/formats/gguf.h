@@ -60,7 +60,7 @@ struct gguf_reading {
 /* Reads a string's length and checks that so many bytes follow. */
 enum zt_status gguf_take_length(struct zt_cursor *cursor, uint64_t *out_length,
                                 struct zt_error *error);
-/* Rejects a position past GGUF_HEADER_MAX_BYTES, so that no walk goes on for ever. */
+/* Rejects a position past GGUF_HEADER_MAX_BYTES, which bounds every walk over the file. */
 enum zt_status gguf_check_size(const struct zt_cursor *cursor, struct zt_error *error);
 /* Passes over all pairs, or entries. Every length and count in them is compared with the bytes that
  * remain. */

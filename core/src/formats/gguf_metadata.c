@@ -54,7 +54,7 @@ enum zt_status gguf_take_name(struct zt_cursor *cursor, const struct gguf_name_r
                               struct zt_text *out_name, struct zt_error *error)
 {
     uint64_t at = cursor->position;
-    struct zt_text name;
+    struct zt_text name = {NULL, 0};
     enum zt_status status = take_string(cursor, &name, error);
 
     if (status != ZT_OK)
@@ -134,7 +134,7 @@ static enum zt_status skip_value(struct zt_cursor *cursor, enum gguf_value type,
 static enum zt_status skip_array(struct zt_cursor *cursor, unsigned depth, struct zt_error *error)
 {
     enum gguf_value type = GGUF_U8;
-    uint64_t count;
+    uint64_t count = 0;
     enum zt_status status = take_array(cursor, depth, &type, &count, error);
 
     if (status != ZT_OK)
@@ -194,7 +194,7 @@ static enum zt_status encode_value(struct zt_cursor *cursor, enum gguf_value typ
 static enum zt_status encode_string(struct zt_cursor *cursor, struct zt_buffer *buffer,
                                     struct zt_error *error)
 {
-    struct zt_text string;
+    struct zt_text string = {NULL, 0};
     enum zt_status status = take_string(cursor, &string, error);
 
     if (status != ZT_OK)
@@ -211,7 +211,7 @@ static enum zt_status encode_array(struct zt_cursor *cursor, unsigned depth,
                                    struct zt_buffer *buffer, struct zt_error *error)
 {
     enum gguf_value type = GGUF_U8;
-    uint64_t count;
+    uint64_t count = 0;
     enum zt_status status = take_array(cursor, depth, &type, &count, error);
 
     if (status != ZT_OK)
@@ -338,7 +338,7 @@ static enum zt_status read_pair(struct gguf_reading *reading, struct zt_attribut
                                 struct zt_error *error)
 {
     static const struct gguf_name_rule key_rule = {"a key", METADATA_KEY, 65535};
-    struct zt_text key;
+    struct zt_text key = {NULL, 0};
     enum gguf_value type = GGUF_U8;
     enum zt_status status = gguf_take_name(&reading->cursor, &key_rule, &key, error);
 

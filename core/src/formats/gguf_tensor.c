@@ -52,7 +52,7 @@ const struct gguf_type *gguf_type_find(uint32_t number)
 
 /* --- one entry --- */
 
-/* An entry as it stands in the file, and where its fields are. */
+/* An entry as it is in the file, and the positions of its fields. */
 struct entry {
     struct zt_text name;
     uint32_t rank;

@@ -1,4 +1,5 @@
-/* .mag files: which variant it is, and version 1, whose two layouts the header does not tell apart.
+/* .mag files: which variant a file is, and version 1, whose header does not say which of two
+ * layouts follows.
  *
  * Both layouts are tried; the file is of the one whose records are all in order and whose checksum
  * is right. The specification leaves the checksum's polynomial and cover open, so each reading of
@@ -128,7 +129,8 @@ static const struct zt_reader reader = {
 
 /* --- which layout --- */
 
-/* Walks the records in one layout. *furthest is the failure of the walk that came furthest. */
+/* Walks the records in one layout. *furthest becomes this walk's failure if it got further than the
+ * earlier one. */
 static enum zt_status measure(struct attempt *attempt, struct zt_source *source,
                               struct zt_error *furthest, struct zt_error *error)
 {

@@ -14,7 +14,7 @@
 #define MAG_HEADER_BYTES 24
 #define MAG_CHECKSUM_AT  8
 #define MAG_RESERVED_AT  20
-/* Header, and the tag of the section that follows it, of a snapshot. */
+/* Of a snapshot: the header, and the tag of the first section. */
 #define MAG_SNAPSHOT_HEAD_BYTES 36
 /* This library's bound on header and records, as zTensor has for its manifest. */
 #define MAG_RECORDS_MAX (1ull << 30)
@@ -49,7 +49,7 @@ enum zt_status mag_records_measure(const struct mag_layout *layout, const struct
                                    struct zt_source *source, uint64_t *out_end,
                                    struct zt_error *error);
 
-/* Adds what the records describe, which are the builder's manifest. */
+/* Reads the records, which are the builder's manifest, and adds what they describe. */
 enum zt_status mag_records_read(const struct mag_layout *layout, const struct mag_header *header,
                                 struct zt_builder *builder, struct zt_error *error);
 

@@ -1,5 +1,4 @@
-/* .mag version 300 (0.3.0), seen in the files of magnetron 0.2.2, which has no other description of
- * it.
+/* .mag version 300 (0.3.0), as the files of magnetron 0.2.2 show it; it is described nowhere.
  *
  * Header: magic, version, a reserved word, then as 64 bits each offset and length of the manifest
  * and of the data. In the manifest offsets are relative to the data. There is no checksum. */

@@ -52,12 +52,12 @@ enum zt_status mag_key_check(struct zt_text key, uint64_t at, struct zt_error *e
     return ZT_OK;
 }
 
-/* The key is borrowed until the cursor moves or, over memory, for as long as that. */
+/* The key is borrowed until the cursor moves; over memory it lives as long as the memory. */
 static enum zt_status read_key(struct zt_cursor *cursor, struct zt_text *out_key,
                                struct zt_error *error)
 {
     const uint8_t *bytes;
-    uint32_t length;
+    uint32_t length = 0;
     enum zt_status status = zt_cursor_u32(cursor, &length, error);
     uint64_t at = cursor->position;
 
@@ -271,7 +271,7 @@ static enum zt_status read_metadata(struct walk *walk, struct zt_error *error)
     uint64_t at = walk->cursor.position;
     uint32_t aux = 0;
     uint64_t payload = 0;
-    struct zt_text key;
+    struct zt_text key = {NULL, 0};
     enum zt_status status = zt_cursor_u32(&walk->cursor, &aux, error);
 
     if (status == ZT_OK)

@@ -341,7 +341,7 @@ enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const stru
     enum zt_status status;
 
     assert(length >= NPY_PREAMBLE_MIN && length <= NPY_HEADER_MAX);
-    /* Bytes that were measured before may have changed. */
+    /* The bytes may have changed since they were measured. */
     if (length < text_at)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
                        "the header ends before its length");

@@ -307,7 +307,7 @@ enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *hea
     if (!widen(header + ZIP_LOCAL_MIN + name, zt_load_le16(header + 28), numbers, 2))
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the extra fields of the entry's own header are malformed");
-    /* A writer that did not know them yet put them after the data, and into the directory. */
+    /* A writer that did not know the sizes yet put them after the data, and into the directory. */
     if ((flags & FLAG_DESCRIPTOR) != 0 && crc32 == 0 && stored_length == 0 && length == 0)
         return ZT_OK;
     if (stored_length != entry->stored_length || length != entry->length || crc32 != entry->crc32)

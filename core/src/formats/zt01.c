@@ -14,7 +14,7 @@
 #include "model/layout.h"
 #include "model/locate.h"
 
-/* The bound that later readers have for every version. */
+/* The bound of later versions. */
 #define METADATA_MAX_BYTES (1ull << 30)
 /* Head of 8 bytes, an array of one byte, its size. */
 #define FILE_MIN_BYTES 17

@@ -47,7 +47,7 @@ static enum zt_status read_uncompressed_length(void *context, const struct zt_fi
 
 #define AT(member) offsetof(struct component_fields, member)
 
-/* 1.0's own readers took a null encoding for raw, later ones refuse it. */
+/* The readers of 1.0 took a null encoding for raw; later ones reject it. */
 static const struct zt_map_field component_fields_1_0[] = {
     {"offset", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(offset)},
     {"length", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(length)},
@@ -126,8 +126,8 @@ static enum zt_status set_dtype_1_1(struct component_fields *fields, struct zt_e
     return fail_dtype(fields->dtype.offset, error);
 }
 
-/* zTensor 1.2 section 2: a known type says which dtype it lies on; any other is for others to
- * interpret. */
+/* zTensor 1.2 section 2: a known type says which dtype stores it; unknown types are left to the
+ * users of the model. */
 static enum zt_status set_dtype_and_type(struct component_fields *fields, struct zt_error *error)
 {
     struct zt_component *component = fields->component;
@@ -147,8 +147,8 @@ static enum zt_status set_dtype_and_type(struct component_fields *fields, struct
         logical = ZT_LOGICAL_UNKNOWN;
     if (logical != ZT_LOGICAL_UNKNOWN && zt_logical_storage(logical) != dtype) {
         return zt_fail(error, ZT_INVALID, "zt1 §2 LogicalType", fields->type.offset,
-                       "the type lies on %s, not %s", zt_dtype_name(zt_logical_storage(logical)),
-                       zt_dtype_name(dtype));
+                       "the type is stored as %s, not %s",
+                       zt_dtype_name(zt_logical_storage(logical)), zt_dtype_name(dtype));
     }
     set_type(component, fields->type.text.bytes, fields->type.text.length, logical);
     return ZT_OK;
@@ -280,7 +280,7 @@ static const struct zt_map_schema object_schema = {
     .count = sizeof(object_fields) / sizeof(*object_fields) - 1,
 };
 
-/* zTensor 1.0 states one dtype, that of the values; what indexes them is u64. */
+/* zTensor 1.0 states one dtype, that of the values; indices are u64. */
 static enum zt_status set_dtypes_1_0(const struct object_fields *fields, struct zt_error *error)
 {
     struct zt_builder *builder = fields->reading->builder;

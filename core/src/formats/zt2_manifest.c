@@ -29,7 +29,7 @@ static bool is_one_of(char c, const char *set)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-/* "algorithm:hex" in lower case; which algorithms there are is not for the container to say. */
+/* "algorithm:hex" in lower case; the container does not limit the algorithms. */
 static bool is_digest(struct zt_text text)
 {
     size_t colon = 0;
@@ -399,7 +399,7 @@ static enum zt_status prefer_cbor_fault(const struct zt_model *model, struct zt_
         status = zt_cbor_end(&reader, &fault);
     if (status == ZT_OK || error == NULL)
         return ZT_INVALID;
-    /* If the reading met the same fault, its error says in which object. */
+    /* If the first reading failed by the same fault, keep its error: it names the object. */
     if (error->rule == NULL || strcmp(error->rule, fault.rule) != 0 ||
         error->offset != fault.offset)
         *error = fault;
