@@ -398,20 +398,7 @@ static void stage_ended(void *context)
     release(plan);
 }
 
-/* Adds a waiter. True: the caller begins the stage, for which the plan is held. The lock is
- * held. */
-static bool wait_for_stage(struct plan *plan, enum state before, enum state doing,
-                           struct waiter *waiter)
-{
-    waiter->next = plan->waiters;
-    plan->waiters = waiter;
-    if (plan->state != before)
-        return false;
-    plan->state = doing;
-    plan->references++;
-    return true;
-}
-
+/* Makes the work of a new plan. */
 static void make_work(struct plan *plan, struct generation *generation)
 {
     const struct export_order order = {.server = plan->cache->server,
@@ -422,16 +409,39 @@ static void make_work(struct plan *plan, struct generation *generation)
                                        .context = plan};
     struct export_result failed = {.failed = true, .failure = EXPORT_ERROR};
 
-    plan->work = export_work_new(&order);
-    if (plan->work == NULL) {
+    pthread_mutex_lock(&plan->cache->lock);
+    if (plan->state == STATE_NEW && plan->work == NULL)
+        plan->work = export_work_new(&order);
+    if (plan->state == STATE_NEW && plan->work == NULL) {
         zt_fail(&failed.error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an export");
         fail(plan, &failed);
     }
+    pthread_mutex_unlock(&plan->cache->lock);
 }
 
-static enum export_answer answer(enum state state, enum state pending)
+/* Begins a stage unless it has begun, and waits for its end. before: the state in which it begins;
+ * while it runs, the plan is in the state after that, and held. */
+static enum export_answer ask(struct plan *plan, enum state before,
+                              void (*begin)(struct export_work *work), struct waiter *waiter)
 {
-    if (state == pending)
+    const enum state doing = before + 1;
+    enum state state;
+
+    pthread_mutex_lock(&plan->cache->lock);
+    state = plan->state;
+    assert(state >= before);
+    if (state == before || state == doing) {
+        waiter->next = plan->waiters;
+        plan->waiters = waiter;
+    }
+    if (state == before) {
+        plan->state = doing;
+        plan->references++;
+    }
+    pthread_mutex_unlock(&plan->cache->lock);
+    if (state == before)
+        begin(plan->work);
+    if (state == before || state == doing)
         return EXPORT_PENDING;
     return state == STATE_FAILED ? EXPORT_FAILED : EXPORT_READY;
 }
@@ -440,34 +450,12 @@ enum export_answer export_plan_outline(struct export_plan *base, struct generati
                                        struct waiter *waiter)
 {
     struct plan *plan = plan_of(base);
-    bool begun = false;
-    enum state state;
 
-    pthread_mutex_lock(&plan->cache->lock);
-    if (plan->state == STATE_NEW)
-        make_work(plan, generation);
-    if (plan->state == STATE_NEW || plan->state == STATE_OUTLINING)
-        begun = wait_for_stage(plan, STATE_NEW, STATE_OUTLINING, waiter);
-    state = plan->state;
-    pthread_mutex_unlock(&plan->cache->lock);
-    if (begun)
-        export_work_outline(plan->work);
-    return answer(state, STATE_OUTLINING);
+    make_work(plan, generation);
+    return ask(plan, STATE_NEW, export_work_outline, waiter);
 }
 
 enum export_answer export_plan_prepare(struct export_plan *base, struct waiter *waiter)
 {
-    struct plan *plan = plan_of(base);
-    bool begun = false;
-    enum state state;
-
-    pthread_mutex_lock(&plan->cache->lock);
-    assert(plan->state >= STATE_OUTLINED);
-    if (plan->state == STATE_OUTLINED || plan->state == STATE_PREPARING)
-        begun = wait_for_stage(plan, STATE_OUTLINED, STATE_PREPARING, waiter);
-    state = plan->state;
-    pthread_mutex_unlock(&plan->cache->lock);
-    if (begun)
-        export_work_prepare(plan->work);
-    return answer(state, STATE_PREPARING);
+    return ask(plan_of(base), STATE_OUTLINED, export_work_prepare, waiter);
 }
