@@ -253,7 +253,7 @@ static enum zt_status sort_components(struct zt_builder *builder, const char *ru
         const struct zt_object *object = &builder->objects[i];
         struct zt_named_array array = zt_components_named(
             builder->components + object->first_component, object->component_count);
-        struct zt_text name;
+        struct zt_text name = {NULL, 0};
         enum zt_status status = sort_by_name(builder, &array, rule, &name, error);
 
         if (status == ZT_INVALID)
@@ -268,7 +268,7 @@ static enum zt_status sort_objects(struct zt_builder *builder, const char *rule,
                                    struct zt_error *error)
 {
     struct zt_named_array array = zt_objects_named(builder->objects, builder->model->object_count);
-    struct zt_text name;
+    struct zt_text name = {NULL, 0};
     enum zt_status status = sort_by_name(builder, &array, rule, &name, error);
 
     if (status == ZT_INVALID)

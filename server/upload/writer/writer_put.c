@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "upload/shared/write_checks.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_arrival.h"
@@ -48,30 +49,18 @@ static bool read_encoding(struct request *request, struct arrival_terms *terms, 
     return *out_says_raw || terms->compress || invalid(request, "encoding is raw or zstd");
 }
 
-static int hex_digit(char digit)
-{
-    const char *at = strchr("0123456789abcdef", digit);
-
-    return digit != '\0' && at != NULL ? (int)(at - "0123456789abcdef") : -1;
-}
-
 static bool read_digest(struct request *request, struct arrival_terms *terms)
 {
-    static const char prefix[] = "sha256:";
-    const size_t prefix_length = sizeof(prefix) - 1;
+    const struct zt_text prefix = zt_text_from("sha256:");
     struct zt_text text;
     bool fits;
 
     if (!request_query(request, "digest", 0, &text))
         return true;
-    fits = text.length == prefix_length + 64 && memcmp(text.bytes, prefix, prefix_length) == 0;
-    for (size_t i = 0; i < 32 && fits; i++) {
-        int high = hex_digit(text.bytes[prefix_length + 2 * i]);
-        int low = hex_digit(text.bytes[prefix_length + 2 * i + 1]);
-
-        fits = high >= 0 && low >= 0;
-        terms->wanted_sha256[i] = (uint8_t)(fits ? high << 4 | low : 0);
-    }
+    fits =
+        zt_text_starts_with(text, prefix) &&
+        zt_hex_read_lower((struct zt_text){text.bytes + prefix.length, text.length - prefix.length},
+                          terms->wanted_sha256, sizeof(terms->wanted_sha256));
     terms->has_wanted = true;
     return fits || invalid(request, "digest is sha256: and 64 lower-case hex digits");
 }
