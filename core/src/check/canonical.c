@@ -174,6 +174,7 @@ static enum zt_status place_part(struct zt_canonical *check, const struct zt_com
     assert(check->blob_count < check->model->component_count);
     check->blobs[check->blob_count++] = zt_component_index(check->model, part);
     *place = next_place(part->offset + part->length);
+    assert(*place % PACKING == 0 && *place > part->offset);
     return ZT_OK;
 }
 
@@ -184,6 +185,7 @@ static enum zt_status check_places(struct zt_canonical *check)
     enum zt_status status = ZT_OK;
     uint64_t place = PACKING;
 
+    assert(model->file_size >= ZT_CANONICAL_FOOTER_LENGTH && check->blob_count == 0);
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_component *parts = zt_object_components(model, &model->objects[i]);
 
@@ -222,6 +224,7 @@ static enum zt_status compare_piece(void *context, const void *bytes, size_t len
            comparison->bytes[comparison->position + equal] == fresh[equal])
         equal++;
     comparison->position += equal;
+    assert(comparison->position <= comparison->length);
     if (equal == length)
         return ZT_OK;
     return zt_fail(error, ZT_INVALID, "zt2 §7 Manifest",

@@ -116,6 +116,7 @@ static enum zt_status compare_blobs(const struct zt_canonical *check,
     enum zt_status status = ZT_OK;
     bool equal = true;
 
+    assert(first->length == second->length && first->offset != second->offset);
     for (uint64_t done = 0; done < first->length && equal && status == ZT_OK;) {
         size_t length = first->length - done < ZT_CANONICAL_CHUNK_LENGTH
                             ? (size_t)(first->length - done)

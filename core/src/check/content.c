@@ -5,6 +5,8 @@
  * layout's rule reads is decoded once, so that an object that passes can be read. */
 #include "check/content.h"
 
+#include <assert.h>
+
 #include "zt/verify.h"
 
 static bool is_bool(const struct zt_component *component)
@@ -50,6 +52,7 @@ static enum zt_status check_plain_nibble(const struct zt_content *content,
     uint8_t last = 0;
     enum zt_status status;
 
+    assert(source != NULL && zt_component_is_plain(component));
     if (component->length == 0)
         return ZT_OK;
     status = zt_source_read_at(source, component->offset + component->length - 1, &last, 1,

@@ -99,6 +99,7 @@ static enum zt_status check_rows(const struct zt_content *content, struct zt_con
         status = require_index(indptr, &end);
         if (status == ZT_OK && end < begin)
             return zt_content_fail(content, indptr->component, "row pointers fall");
+        assert(status != ZT_OK || begin <= end);
         if (status == ZT_OK)
             status = check_row(content, indices, end - begin);
         begin = end;
@@ -169,6 +170,7 @@ static size_t partition(uint64_t *keys, size_t count, uint64_t bit)
             low++;
         }
     }
+    assert(low == high && low <= count);
     return low;
 }
 
@@ -248,6 +250,7 @@ static enum zt_status check_points(const struct zt_content *content,
 
     for (unsigned d = 0; status == ZT_OK && d < content->object->rank; d++)
         status = check_dimension(coords, d, count, unique && fits ? &keys : NULL);
+    assert(status != ZT_OK || !unique || !fits || keys.capacity >= count);
     if (status == ZT_OK)
         status = require_end(coords);
     if (status == ZT_OK && unique && !fits) {
@@ -272,6 +275,7 @@ static enum zt_status count_points(const struct zt_content *content,
     struct zt_content_reader coords;
     enum zt_status status = ZT_OK;
 
+    assert(point_bytes > 0);
     if (bytes == ZT_LENGTH_UNKNOWN) {
         status = zt_content_reader_open(&coords, content, part);
         if (status != ZT_OK)

@@ -2,6 +2,8 @@
  *
  * A coordinate list is a run of records: 64-bit indices, then the value. Compressed rows are 64-bit
  * row pointers, 64-bit column indices, then values. Bytes after the last value mean nothing. */
+#include <assert.h>
+
 #include "base/little_endian.h"
 #include "check/content.h"
 #include "zt/model.h"
@@ -48,6 +50,7 @@ enum zt_status zt_content_zt01_coo(const struct zt_content *content)
     while (status == ZT_OK && got) {
         size_t length = (size_t)content->object->rank * INDEX_BYTES + reader.width;
 
+        assert(length <= sizeof(record));
         status = zt_content_reader_bytes(&reader, record, length, &got);
         if (status == ZT_OK && got)
             status = check_record(&reader, record);
@@ -93,6 +96,7 @@ static enum zt_status check_columns(struct zt_content_reader *reader, uint64_t c
 {
     uint8_t bytes[INDEX_BYTES];
 
+    assert(reader->content->object->rank == 2);
     for (uint64_t i = 0; i < count; i++) {
         enum zt_status status = require_bytes(reader, bytes, INDEX_BYTES);
 
@@ -110,6 +114,7 @@ static enum zt_status check_values(struct zt_content_reader *reader, uint64_t co
     uint8_t value[INDEX_BYTES];
     enum zt_status status = ZT_OK;
 
+    assert(reader->width <= sizeof(value));
     for (uint64_t i = 0; status == ZT_OK && i < count; i++) {
         status = require_bytes(reader, value, reader->width);
         if (status == ZT_OK)

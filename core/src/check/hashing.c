@@ -36,6 +36,7 @@ enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint6
 {
     enum zt_status status = ZT_OK;
 
+    assert(hashing->hasher != NULL && hashing->chunk != NULL);
     while (status == ZT_OK && length > 0) {
         size_t part = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
 

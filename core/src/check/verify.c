@@ -199,6 +199,7 @@ static enum zt_status compare(struct zt_hashing *hashing, const struct zt_model 
 
     if (status == ZT_OK)
         status = hash_covered(hashing, model, component, error);
+    assert(hashing->reported_bytes <= component->length);
     check->hashed_bytes = hashing->reported_bytes;
     check->verdict = ZT_VERDICT_FAILED;
     if (status != ZT_OK)

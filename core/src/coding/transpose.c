@@ -266,8 +266,8 @@ static enum zt_status gather_run(struct zt_transpose *transpose, struct run run,
     return ZT_OK;
 }
 
-/* Steps to the next column: the axes after the split axis, first one fastest. False after the last.
- */
+/* Steps to the next column, along the axes after the split axis, the first one fastest. False after
+ * the last. */
 static bool next_column(const struct zt_transpose *transpose, uint64_t *index, struct run *run)
 {
     const uint64_t *shape = transpose->component->arrangement->shape;

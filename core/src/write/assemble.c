@@ -47,6 +47,8 @@ static void update_model(struct zt_assembly *assembly)
     assembly->model.objects = assembly->objects;
     assembly->model.components = assembly->components;
     assembly->model.dimensions = assembly->dimensions;
+    assert(assembly->model.object_count <= assembly->object_capacity);
+    assert(assembly->model.component_count <= assembly->component_capacity);
 }
 
 enum zt_status zt_assembly_new(enum zt_target target, struct zt_text attributes,
@@ -110,6 +112,21 @@ static enum zt_status check_object(const struct zt_assembly *assembly,
     return status;
 }
 
+static enum zt_status reserve_component(struct zt_assembly *assembly)
+{
+    size_t count = assembly->model.component_count + (size_t)1;
+    enum zt_status status = zt_array_reserve(&assembly->components, &assembly->component_capacity,
+                                             count, sizeof(*assembly->components), UINT32_MAX);
+
+    if (status == ZT_OK)
+        status = zt_array_reserve(&assembly->digests, &assembly->digest_capacity, count,
+                                  sizeof(*assembly->digests), UINT32_MAX);
+    update_model(assembly);
+    return status;
+}
+
+/* Also room for a component and a dimension that the object may not have: no array of the model is
+ * NULL. */
 static enum zt_status reserve_object(struct zt_assembly *assembly, unsigned rank)
 {
     enum zt_status status = zt_array_reserve(&assembly->objects, &assembly->object_capacity,
@@ -118,10 +135,10 @@ static enum zt_status reserve_object(struct zt_assembly *assembly, unsigned rank
 
     if (status == ZT_OK)
         status = zt_array_reserve(&assembly->dimensions, &assembly->dimension_capacity,
-                                  assembly->dimension_count + rank, sizeof(*assembly->dimensions),
-                                  UINT32_MAX);
+                                  assembly->dimension_count + rank + 1,
+                                  sizeof(*assembly->dimensions), UINT32_MAX);
     update_model(assembly);
-    return status;
+    return status == ZT_OK ? reserve_component(assembly) : status;
 }
 
 enum zt_status zt_assembly_object(struct zt_assembly *assembly,
@@ -189,19 +206,6 @@ static struct zt_component make_component(const struct zt_container *container,
         .dtype = (uint8_t)component->dtype,
         .logical = (uint8_t)component->logical,
     };
-}
-
-static enum zt_status reserve_component(struct zt_assembly *assembly)
-{
-    size_t count = assembly->model.component_count + (size_t)1;
-    enum zt_status status = zt_array_reserve(&assembly->components, &assembly->component_capacity,
-                                             count, sizeof(*assembly->components), UINT32_MAX);
-
-    if (status == ZT_OK)
-        status = zt_array_reserve(&assembly->digests, &assembly->digest_capacity, count,
-                                  sizeof(*assembly->digests), UINT32_MAX);
-    update_model(assembly);
-    return status;
 }
 
 enum zt_status zt_assembly_component(struct zt_assembly *assembly,
@@ -311,6 +315,7 @@ enum zt_status zt_assembly_end(struct zt_assembly *assembly, uint64_t offset, ui
     struct zt_placed placed;
     enum zt_status status = zt_placed_init(&placed, &assembly->model, error);
 
+    assert(offset % assembly->container->manifest_alignment == 0);
     if (status != ZT_OK)
         return status;
     for (uint32_t i = 0; i < assembly->model.component_count; i++)

@@ -39,6 +39,7 @@ static enum zt_status read_cut(const struct zt_component_view *view, uint64_t of
     struct zt_source *slices = NULL;
     enum zt_status status;
 
+    assert(offset <= view->cut->length && length <= view->cut->length - offset);
     if (zt_slice_is_contiguous(view->cut))
         return zt_source_read_at(view->source, view->base + view->cut->offset + offset, buffer,
                                  length, error);
@@ -65,6 +66,7 @@ static bool copy_word(const struct zt_widening *widening, const uint8_t *word,
     uint8_t wide[WIDTH_MAX];
     size_t length = widening->to_width - wanted->skip;
 
+    assert(wanted->skip < widening->to_width);
     if (!zt_widen(widening, word, wide))
         return false;
     if (length > wanted->left)

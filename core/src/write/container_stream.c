@@ -116,6 +116,7 @@ enum zt_status zt_container_stream_component(struct zt_container_stream *stream,
 enum zt_status zt_container_stream_append(struct zt_container_stream *stream, const void *bytes,
                                           size_t length, struct zt_error *error)
 {
+    assert(stream->placed.components[stream->current].offset > 0);
     stream->placed.components[stream->current].decoded_length += length;
     if (stream->hasher != NULL && !stream->container->digest_covers_stored)
         zt_hasher_update(stream->hasher, bytes, length);

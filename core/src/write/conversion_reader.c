@@ -129,6 +129,7 @@ static enum zt_status widen_block(struct zt_conversion_reader *reader, size_t le
                       reader->widened + i * widening->to_width))
             return zt_fail(error, ZT_INVALID, NULL, reader->from->offset, "a negative index");
     reader->kept = length - words * widening->from_width;
+    assert(reader->kept < widening->from_width);
     memmove(reader->block, reader->block + words * widening->from_width, reader->kept);
     *out_length = words * widening->to_width;
     return ZT_OK;
@@ -225,6 +226,7 @@ static enum zt_status read_block(struct zt_conversion_reader *reader, size_t *ou
         zt_hasher_update(reader->hasher, reader->block + reader->kept, length);
     status = advance(reader, length, error);
     *out_length = length + reader->kept;
+    assert(*out_length <= reader->block_size);
     return status;
 }
 

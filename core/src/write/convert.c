@@ -9,7 +9,7 @@
 #include "write/conversion_reader.h"
 
 /* Whether something must be known about components before they are written. */
-static bool needs_facts(enum zt_target target)
+static bool needs_fingerprints(enum zt_target target)
 {
     return target == ZT_TARGET_ZT2_CANONICAL || target == ZT_TARGET_NPZ;
 }
@@ -25,7 +25,8 @@ uint64_t zt_conversion_work(const struct zt_conversion *conversion)
 
         total += length != ZT_LENGTH_UNKNOWN ? length : component->length;
     }
-    return needs_facts(conversion->projection->target) && conversion->options.fingerprints == NULL
+    return needs_fingerprints(conversion->projection->target) &&
+                   conversion->options.fingerprints == NULL
                ? 2 * total
                : total;
 }
@@ -113,6 +114,7 @@ static enum zt_status copy_all(struct copying *copying, const struct zt_sink *si
     uint32_t component;
     enum zt_status status;
 
+    assert(copying->writer == NULL);
     options.fingerprints = copying->fingerprints;
     status = zt_writer_begin(projection, &options, sink, &copying->writer, copying->error);
     while (status == ZT_OK && zt_writer_next(copying->writer, &component)) {
@@ -135,12 +137,13 @@ enum zt_status zt_model_convert(const struct zt_conversion *conversion, const st
     struct zt_fingerprint *gathered = NULL;
     enum zt_status status = zt_conversion_check(conversion, error);
 
-    if (status == ZT_OK && needs_facts(target) && copying.fingerprints == NULL)
+    if (status == ZT_OK && needs_fingerprints(target) && copying.fingerprints == NULL)
         status = zt_fingerprints_take(conversion, &gathered, error);
     if (gathered != NULL)
         copying.fingerprints = gathered;
-    if (!needs_facts(target))
+    if (!needs_fingerprints(target))
         copying.fingerprints = NULL;
+    assert(status != ZT_OK || needs_fingerprints(target) == (copying.fingerprints != NULL));
     if (status == ZT_OK && copying.fingerprints == NULL)
         status = check_empty(&copying);
     if (status == ZT_OK)

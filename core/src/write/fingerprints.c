@@ -192,6 +192,7 @@ static enum zt_status match(const struct gathering *gathering, const struct rank
         bool equal = false;
         enum zt_status status;
 
+        assert(fingerprints[run[i].component].length == fingerprints[run[number].component].length);
         if (fingerprints[run[i].component].same_as != run[i].component)
             continue;
         candidates++;

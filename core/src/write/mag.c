@@ -77,6 +77,7 @@ static void put_record(struct zt_buffer *buffer, const struct zt_model *model,
     const uint64_t *shape = zt_object_shape(model, object);
     bool ends_in_one = object->rank > 1 && shape[object->rank - 1] == 1;
 
+    assert(object->rank <= DIMENSIONS && mag_type(data) >= 0); /* the projection checked them */
     put_key(buffer, zt_object_name(object));
     for (unsigned i = 0; i < DIMENSIONS; i++)
         zt_buffer_append_le64(buffer, i < object->rank ? shape[i] : 1);

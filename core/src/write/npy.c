@@ -89,6 +89,7 @@ static void put_head(const char *type, const uint64_t *shape, unsigned rank,
     put(buffer, "\n");
     if (buffer->failed)
         return;
+    assert((buffer->length - begin) % ALIGNMENT == 0);
     length = buffer->length - begin - PREFIX_LENGTH;
     assert(length <= UINT16_MAX); /* 64 dimensions of 20 digits fit */
     zt_store_le16(buffer->bytes + begin + 8, (uint16_t)length);
@@ -127,6 +128,7 @@ enum zt_status npy_plan(struct zt_planning *planning)
     uint64_t offset;
     enum zt_status status;
 
+    assert(model->object_count == 1);
     npy_put_head(model, &model->objects[0], &head);
     offset = head.length;
     status = head.failed ? zt_fail_memory(planning->error, "an NPY head")

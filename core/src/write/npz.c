@@ -125,6 +125,7 @@ static void put_local_header(struct zt_buffer *buffer, const struct entry *entry
         zt_buffer_append_le64(buffer, entry->length);
     }
     put_padding_field(buffer, padding);
+    assert(buffer->failed || (entry->offset + buffer->length) % DATA_ALIGNMENT == 0);
 }
 
 static void put_central_header(struct zt_buffer *buffer, const struct entry *entry)
@@ -225,6 +226,7 @@ static enum zt_status add_entry(struct zt_planning *planning, const struct zt_ob
         status = describe_entry(planning, object, &entry);
     if (status != ZT_OK)
         goto out;
+    assert(entry.head.length % DATA_ALIGNMENT == 0 && entry.name.length <= LIMIT16);
     put_local_header(&local, &entry);
     zt_buffer_append(&local, entry.head.bytes, entry.head.length);
     put_central_header(central, &entry);

@@ -2,6 +2,7 @@
  * sorted again, since composing names may have changed their order. */
 #include "zt/project.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +198,8 @@ static enum zt_status project_object(struct zt_projecting *projecting, uint32_t 
     if (status == ZT_OK)
         status = is_zt(projecting->projection->target) ? zt_project_zt(projecting)
                                                        : zt_project_dense(projecting);
+    assert(status != ZT_OK ||
+           object->first_component + object->component_count == projecting->model->component_count);
     return status == ZT_OK ? sort_components(projecting) : status;
 }
 

@@ -1,6 +1,7 @@
 /* Projecting to the formats that hold dense tensors only: safetensors, NPZ, NPY and .mag.
  *
  * Attributes that they have no place for are left out and counted. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -210,6 +211,7 @@ enum zt_status zt_project_dense(struct zt_projecting *projecting)
         (struct zt_text){(const char *)object->attributes, object->attributes_length});
     object->attributes = NULL;
     object->attributes_length = 0;
+    assert(part->encoding == ZT_ENCODING_RAW && part->length == part->decoded_length);
     zt_project_set_format(object, "dense", 5);
     if (part->logical == ZT_LOGICAL_BOOL)
         zt_project_set_type(part, ZT_BOOL, ZT_LOGICAL_NONE);

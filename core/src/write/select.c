@@ -131,6 +131,7 @@ static enum zt_status place(const struct selecting *selecting, uint32_t number,
     if (component->length > (uint64_t)INT64_MAX - cuts->length)
         return zt_fail(selecting->error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                        "parts of more than 2^63 bytes");
+    assert(cuts->piece_count <= selecting->selection->model->object_count);
     cuts->pieces[cuts->piece_count++] = (struct zt_piece){.offset = cuts->length,
                                                           .length = component->length,
                                                           .component = number,
@@ -160,6 +161,7 @@ static enum zt_status cut_object(const struct selecting *selecting, const struct
     data->big_endian = 0;
     data->length = slice.length;
     data->decoded_length = slice.length;
+    assert(slice.rank == object->rank);
     if (!is_plain || !zt_slice_is_contiguous(&slice))
         return place(selecting, object->first_component, data);
     data->offset += slice.offset;

@@ -37,8 +37,10 @@ static enum zt_status take_counted(void *context, const void *bytes, size_t leng
                                    struct zt_error *error)
 {
     struct zt_writer *writer = context;
-    enum zt_status status = writer->sink.take(writer->sink.context, bytes, length, error);
+    enum zt_status status;
 
+    assert(length > 0 && writer->failure == ZT_OK);
+    status = writer->sink.take(writer->sink.context, bytes, length, error);
     if (status == ZT_OK)
         writer->length += length;
     return status;
@@ -123,6 +125,7 @@ static enum zt_status write_pieces(struct zt_writer *writer, struct zt_error *er
         const struct zt_piece *piece = &plan->pieces[writer->piece];
 
         status = put_zeros(writer, piece->offset, error);
+        assert(status != ZT_OK || writer->length == piece->offset);
         if (piece->is_component)
             return status;
         if (status == ZT_OK)
@@ -199,6 +202,7 @@ static enum zt_status end_component(struct zt_writer *writer, struct zt_error *e
         return ZT_OK;
     if (writer->declared != ZT_LENGTH_UNKNOWN && writer->appended < writer->declared)
         return fail_component(writer, writer->current, error, "fewer bytes than were declared");
+    assert(writer->written[writer->current] == 1);
     writer->current = NOTHING;
     if (writer->stream != NULL)
         return zt_container_stream_end(writer->stream, error);
@@ -289,6 +293,7 @@ enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error
         status = fail_component(writer, missing, error, "a component is missing");
     if (status == ZT_OK && writer->stream != NULL)
         status = zt_container_stream_finish(writer->stream, error);
+    assert(status != ZT_OK || writer->plan == NULL || writer->length == writer->plan->length);
     remember(writer, status);
     /* Finishing again, or appending, would damage the file. */
     if (status == ZT_OK)

@@ -64,6 +64,7 @@ static enum zt_status put_end(const struct zt_model *model, uint64_t offset,
 
     if (status != ZT_OK)
         return status;
+    assert(buffer->length > begin && offset % PACKING == 0);
     length = buffer->length - begin;
     hash = zt_xxh3(buffer->bytes + begin, (size_t)length);
     zt_buffer_append_le64(buffer, offset);
@@ -91,6 +92,7 @@ static enum zt_status place_part(struct zt_planning *planning, struct zt_placed 
     if (fingerprint->same_as != number && fingerprint->length > 0) {
         assert(planning->fingerprints[fingerprint->same_as].length == fingerprint->length);
         part->offset = placed->components[fingerprint->same_as].offset;
+        assert(part->offset > 0 && part->offset % PACKING == 0);
         return ZT_OK;
     }
     part->offset = *offset;
