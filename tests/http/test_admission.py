@@ -60,7 +60,7 @@ def test_a_connection_over_the_limit_gets_503_and_is_closed(server, asks):
                     surplus.sendall(HEALTH)
                 assert_overloaded(read_until_closed(surplus))
         assert [status_of(connection) for connection in connections] == [200] * LIMIT
-    assert any("connections are in use" in line for line in server.log_lines)
+    eventually(lambda: any("connections are in use" in line for line in server.log_lines))
 
 
 def is_served(server):
