@@ -128,6 +128,7 @@ static void run_round(struct catalog *catalog, bool with_scan)
         scan(catalog);
     waiters_wake(waiters);
     pthread_mutex_lock(&catalog->lock);
+    assert(begun_ns >= catalog->round_ended_ns);
     catalog->round_ended_ns = clock_ns();
     if (with_scan) {
         int64_t took_ns = catalog->round_ended_ns - begun_ns;
@@ -217,6 +218,7 @@ static void note_stale(struct catalog *catalog, const char *path)
         if (strcmp(catalog->stale[i], path) == 0)
             return;
     copy = catalog->stale_count < STALE_MAX ? strdup(path) : NULL;
+    assert(catalog->stale_count <= STALE_MAX);
     if (copy != NULL)
         catalog->stale[catalog->stale_count++] = copy;
     else
@@ -232,6 +234,7 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
         note_stale(catalog, stale);
     else
         catalog->scan_wanted = true;
+    assert(waiter->wake != NULL);
     waiter->next = catalog->waiters;
     catalog->waiters = waiter;
     pthread_cond_broadcast(&catalog->changed);

@@ -49,6 +49,7 @@ static void park_some(struct catalog_content *content)
 
         if (atomic_load(&generation->references) != 1 || generation->source == NULL)
             continue;
+        assert(!atomic_load(&generation->parked));
         atomic_fetch_sub(&content->open_count, generation_open_files(generation));
         zt_source_close(generation->source);
         generation->source = NULL;
@@ -85,6 +86,7 @@ static bool open_again(struct catalog_content *content, struct generation *gener
         zt_source_close(source);
         return false;
     }
+    assert(generation->source == NULL);
     generation->source = source;
     atomic_fetch_add(&content->open_count, generation_open_files(generation));
     atomic_store(&generation->parked, false);
@@ -185,6 +187,7 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
             opened = NULL;
         }
     }
+    assert(known == NULL || !atomic_load(&known->retired));
     if (opened == NULL && known == NULL)
         return false;
     if (opened != NULL && known != NULL && is_known(opened, known)) {
@@ -216,6 +219,7 @@ static size_t open_batch(struct catalog_content *content, const struct catalog_f
             opened += generation_open_files(out_changes[changed].generation);
         changed++;
     }
+    assert(changed <= at && at <= count);
     *out_changed = changed;
     return at;
 }
@@ -227,6 +231,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     size_t dropped_count = 0;
     bool done;
 
+    assert(count > 0 && count <= BATCH_FILES_MAX);
     pthread_rwlock_wrlock(&content->index_lock);
     done = catalog_index_apply(&content->index, changes, count, dropped, &dropped_count);
     pthread_rwlock_unlock(&content->index_lock);

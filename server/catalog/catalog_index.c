@@ -89,6 +89,7 @@ static size_t merge_paths(const struct catalog_index *index, const struct catalo
     }
     while (at < index->count)
         out_paths[used++] = index->by_path[at++];
+    assert(used <= index->count + count && dropped <= count);
     *out_dropped_count = dropped;
     return used;
 }
@@ -128,8 +129,10 @@ bool catalog_index_apply(struct catalog_index *index, const struct catalog_chang
         return false;
     }
     used = merge_paths(index, changes, count, paths, out_dropped, out_dropped_count);
-    for (size_t i = 0; i < *out_dropped_count; i++)
+    for (size_t i = 0; i < *out_dropped_count; i++) {
+        assert(!atomic_load(&out_dropped[i]->retired));
         atomic_store(&out_dropped[i]->retired, true);
+    }
     for (size_t i = 0; i < count; i++)
         if (changes[i].generation != NULL)
             added[added_count++] = changes[i].generation;
@@ -170,6 +173,7 @@ struct generation *catalog_index_model_at(const struct catalog_index *index, siz
             if (found == NULL && index->by_name[at]->error.status != ZT_DATA_SHARD)
                 found = index->by_name[at];
     }
+    assert(at <= index->count && (found != NULL || at == index->count));
     *out_next = at;
     return found;
 }

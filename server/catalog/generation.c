@@ -57,8 +57,8 @@ static void make_etag(struct generation *generation)
 static enum zt_status open_shards(struct generation *generation, struct store *store,
                                   struct shard_search *search)
 {
-    enum zt_status status = shard_files_open(&generation->shards, store, generation->path,
-                                             generation->model, search, &generation->error);
+    const struct shard_owner owner = {store, generation->path, generation->model, search};
+    enum zt_status status = shard_files_open(&generation->shards, &owner, &generation->error);
 
     if (status != ZT_OK) {
         zt_model_free(generation->model);
@@ -109,6 +109,7 @@ struct generation *generation_open(struct store *store, const char *path,
         generation_release(generation);
         return NULL;
     }
+    assert(generation->name_length < strlen(path));
     make_etag(generation);
     return generation;
 }
@@ -207,6 +208,7 @@ void generation_etag(const struct generation *generation, const char *suffix, ch
 {
     size_t base = strlen(generation->etag) - 1;
 
+    assert(generation->etag[base] == '"' && base + strlen(suffix) + 3 <= size);
     snprintf(out_text, size, "%.*s-%s\"", (int)base, generation->etag, suffix);
 }
 

@@ -107,40 +107,40 @@ static struct zt_source *try_file(struct shard_search *search, const char *path,
     return NULL;
 }
 
-static bool find_by_content(struct shard_search *search, const char *model_path,
-                            const struct zt_shard *shard, struct zt_source **out_source,
-                            struct file_identity *out_identity, char **out_path)
+/* Opens the file that is the shard, and notes in out_file where and what it is. */
+static bool find_by_content(const struct shard_owner *owner, const struct zt_shard *shard,
+                            struct shard_file *out_file, struct zt_source **out_source)
 {
-    const struct zt_text folder = folder_of(model_path);
+    struct shard_search *search = owner->search;
+    const struct zt_text folder = folder_of(owner->path);
     struct zt_digest wanted;
     unsigned tried = 0;
 
     if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &wanted, NULL) !=
         ZT_OK)
         return false;
-    for (size_t i = catalog_index_path_bound(search->index, folder); i < search->index->count;
-         i++) {
+    for (size_t i = catalog_index_path_bound(search->index, folder);
+         i < search->index->count && tried < CANDIDATES_MAX; i++) {
         const struct generation *file = search->index->by_path[i];
         struct file_identity identity;
         struct zt_source *source;
 
-        if (strncmp(file->path, folder.bytes, folder.length) != 0 || tried == CANDIDATES_MAX)
+        if (strncmp(file->path, folder.bytes, folder.length) != 0)
             break;
         if (file->identity.size_bytes != shard->size_bytes || !is_in(file->path, folder) ||
-            !is_zt2(file) || strcmp(file->path, model_path) == 0)
+            !is_zt2(file) || strcmp(file->path, owner->path) == 0)
             continue;
         tried++;
-        assert(tried <= CANDIDATES_MAX);
         source = try_file(search, file->path, shard, &wanted, &identity);
         if (source == NULL)
             continue;
-        *out_path = strdup(file->path);
-        if (*out_path == NULL) {
+        out_file->path = strdup(file->path);
+        if (out_file->path == NULL) {
             zt_source_close(source);
             return false;
         }
+        out_file->identity = identity;
         *out_source = source;
-        *out_identity = identity;
         return true;
     }
     return false;
@@ -181,7 +181,7 @@ static enum zt_status prepare(struct shard_files *files, const char *model_path,
     files->items = calloc(model->shard_count, sizeof(*files->items));
     if (files->items != NULL)
         files->sources = calloc(model->shard_count, sizeof(struct zt_source *));
-    if (files->sources == NULL)
+    if (files->items == NULL || files->sources == NULL)
         return no_memory(error);
     files->count = model->shard_count;
     for (uint32_t i = 0; i < files->count; i++) {
@@ -218,29 +218,29 @@ static enum zt_status open_sibling(struct shard_file *file, struct store *store,
     return ZT_OK;
 }
 
-/* The error is that of the sibling, even if other files were searched too. */
-static enum zt_status open_shard(struct shard_files *files, uint32_t index, struct store *store,
-                                 const char *model_path, const struct zt_shard *shard,
-                                 struct shard_search *search, struct zt_error *error)
+/* Opens one shard. The error is that of the sibling, even if other files were searched too. */
+static enum zt_status open_shard(struct shard_files *files, uint32_t index,
+                                 const struct shard_owner *owner, struct zt_error *error)
 {
+    const struct zt_shard *shard = &owner->model->shards[index];
     struct shard_file *file = &files->items[index];
     struct zt_source **source = &files->sources[index];
-    enum zt_status status = open_sibling(file, store, shard, source, error);
+    enum zt_status status = open_sibling(file, owner->store, shard, source, error);
 
-    if ((status == ZT_NOT_FOUND || status == ZT_INVALID) && search != NULL &&
-        find_by_content(search, model_path, shard, source, &file->identity, &file->path))
+    assert(index < files->count);
+    if ((status == ZT_NOT_FOUND || status == ZT_INVALID) && owner->search != NULL &&
+        find_by_content(owner, shard, file, source))
         return ZT_OK;
     return status;
 }
 
-enum zt_status shard_files_open(struct shard_files *files, struct store *store,
-                                const char *model_path, const struct zt_model *model,
-                                struct shard_search *search, struct zt_error *error)
+enum zt_status shard_files_open(struct shard_files *files, const struct shard_owner *owner,
+                                struct zt_error *error)
 {
-    enum zt_status status = prepare(files, model_path, model, error);
+    enum zt_status status = prepare(files, owner->path, owner->model, error);
 
     for (uint32_t i = 0; status == ZT_OK && i < files->count; i++)
-        status = open_shard(files, i, store, model_path, &model->shards[i], search, error);
+        status = open_shard(files, i, owner, error);
     if (status != ZT_OK)
         forget_places(files);
     return status;

@@ -23,6 +23,14 @@ struct shard_search {
 
 void shard_search_clear(struct shard_search *search);
 
+/* A model whose shards are opened. */
+struct shard_owner {
+    struct store *store;
+    const char *path;
+    const struct zt_model *model;
+    struct shard_search *search; /* NULL: only siblings */
+};
+
 /* More shards than any model has; each of them holds a descriptor. */
 #define SHARDS_MAX 1024
 
@@ -43,9 +51,8 @@ struct shard_files {
 /* Finds and opens all shards of a model: siblings, or else, with search, files of the same content
  * in the folder. On failure nothing is open: ZT_NOT_FOUND, ZT_INVALID, ZT_LIMIT, ZT_IO. Then
  * shard_files_concern still recognises the missing files when they appear. ZT_NO_MEMORY. */
-enum zt_status shard_files_open(struct shard_files *files, struct store *store,
-                                const char *model_path, const struct zt_model *model,
-                                struct shard_search *search, struct zt_error *error);
+enum zt_status shard_files_open(struct shard_files *files, const struct shard_owner *owner,
+                                struct zt_error *error);
 
 /* Closes the sources of a model that is parked; opens them again, all or none: false if one is no
  * longer the same. */

@@ -1,6 +1,7 @@
 /* Opening the state folder; writing, reading and removing the files in it. */
 #include "store/state_file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -84,6 +85,7 @@ static bool write_out(int descriptor, const struct record_writer *image)
             break;
         at += (size_t)wrote;
     }
+    assert(at <= image->length);
     return close(descriptor) == 0 && at == image->length;
 }
 
@@ -98,6 +100,7 @@ bool state_file_write(struct state_folder *folder, const char *path,
         errno = ENOMEM;
         return false;
     }
+    assert(folder->descriptor >= 0 && image->length > 0);
     name_of(path, name);
     snprintf(new_name, sizeof(new_name), "%s%s", NEW_PREFIX, name);
     pthread_mutex_lock(&folder->lock);
@@ -119,7 +122,7 @@ bool state_file_append(struct state_folder *folder, const char *path, uint64_t l
                        const struct record_writer *image)
 {
     char name[NAME_SIZE];
-    struct stat facts;
+    struct stat info;
     bool written = false;
     int descriptor;
 
@@ -128,7 +131,7 @@ bool state_file_append(struct state_folder *folder, const char *path, uint64_t l
     name_of(path, name);
     pthread_mutex_lock(&folder->lock);
     descriptor = openat(folder->descriptor, name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    if (descriptor >= 0 && (fstat(descriptor, &facts) != 0 || (uint64_t)facts.st_size != length))
+    if (descriptor >= 0 && (fstat(descriptor, &info) != 0 || (uint64_t)info.st_size != length))
         close(descriptor);
     else
         written = write_out(descriptor, image);
@@ -141,7 +144,7 @@ bool state_file_append(struct state_folder *folder, const char *path, uint64_t l
 uint8_t *state_file_read(const struct state_folder *folder, const char *path, size_t *out_length)
 {
     char name[NAME_SIZE];
-    struct stat facts;
+    struct stat info;
     uint8_t *bytes = NULL;
     bool whole = false;
     int descriptor;
@@ -150,17 +153,17 @@ uint8_t *state_file_read(const struct state_folder *folder, const char *path, si
     descriptor = openat(folder->descriptor, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor < 0)
         return NULL;
-    if (fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
-        (uint64_t)facts.st_size <= FILE_MAX_BYTES)
-        bytes = malloc((size_t)facts.st_size);
+    if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+        (uint64_t)info.st_size <= FILE_MAX_BYTES)
+        bytes = malloc((size_t)info.st_size);
     if (bytes != NULL)
-        whole = read(descriptor, bytes, (size_t)facts.st_size) == (ssize_t)facts.st_size;
+        whole = read(descriptor, bytes, (size_t)info.st_size) == (ssize_t)info.st_size;
     close(descriptor);
     if (!whole) {
         free(bytes);
         return NULL;
     }
-    *out_length = (size_t)facts.st_size;
+    *out_length = (size_t)info.st_size;
     return bytes;
 }
 

@@ -114,7 +114,7 @@ static bool take_lock(int folder)
 static enum zt_status adopt_place(struct local_store *local, const char *id, struct zt_error *error)
 {
     char path[sizeof(STORE_KEPT_FOLDER) + STORE_KEPT_ID_SIZE];
-    struct stat facts;
+    struct stat info;
     int folder;
 
     snprintf(path, sizeof(path), "%s/%s", STORE_KEPT_FOLDER, id);
@@ -127,7 +127,7 @@ static enum zt_status adopt_place(struct local_store *local, const char *id, str
                        "another server on this folder has the upload");
     }
     /* Its owner may have removed it before the lock was taken. */
-    if (fstat(folder, &facts) != 0 || facts.st_nlink == 0) {
+    if (fstat(folder, &info) != 0 || info.st_nlink == 0) {
         close(folder);
         return not_found(error);
     }
@@ -152,6 +152,7 @@ static enum zt_status enter_place(struct local_store *local, const char *id, int
     if (status == ZT_OK && folder < 0)
         status = store_fail_errno(error, errno, "cannot open an upload");
     pthread_mutex_unlock(&local->places_lock);
+    assert((status == ZT_OK) == (folder >= 0));
     if (status == ZT_OK)
         *out_folder = folder;
     return status;
@@ -211,6 +212,7 @@ enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct 
     bool synced = above >= 0 && fsync(upload->folder) == 0 && fsync(above) == 0 && fsync(root) == 0;
     int os_error = errno;
 
+    assert(upload->folder >= 0 && !upload->is_named_durably);
     if (above >= 0)
         close(above);
     return synced ? ZT_OK : store_fail_errno(error, os_error, "cannot sync the folder");
@@ -228,6 +230,7 @@ static enum zt_status hand_out(struct local_store *local, struct kept_name where
 {
     enum zt_status status = store_upload_new(local, descriptor, out_upload, error);
 
+    assert(where.folder >= 0 && strlen(where.name) <= STORE_KEPT_NAME_MAX);
     if (status != ZT_OK) {
         close(where.folder);
         return status;
@@ -269,9 +272,9 @@ enum zt_status store_local_kept_create(struct store *store, const char *id, cons
 static int open_file(int folder, const char *name)
 {
     int descriptor = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat facts;
+    struct stat info;
 
-    if (descriptor >= 0 && (fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode))) {
+    if (descriptor >= 0 && (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode))) {
         close(descriptor);
         errno = ENOENT;
         return -1;
@@ -395,6 +398,7 @@ static bool add_id(struct ids *ids, const char *id)
     if (zt_array_reserve(&ids->items, &ids->capacity, ids->count + 1, sizeof(ids->items[0]),
                          SIZE_MAX) != ZT_OK)
         return false;
+    assert(ids->count < ids->capacity && id_is_valid(id));
     snprintf(ids->items[ids->count++], STORE_KEPT_ID_SIZE, "%s", id);
     return true;
 }

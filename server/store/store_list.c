@@ -53,10 +53,11 @@ struct walk {
     bool out_of_memory;
 };
 
-static bool is_ancestor(const struct walk *walk, size_t at, const struct stat *facts)
+static bool is_ancestor(const struct walk *walk, size_t at, const struct stat *info)
 {
+    assert(at < walk->count);
     for (;; at = walk->folders[at].parent) {
-        if (walk->folders[at].inode == facts->st_ino && walk->folders[at].device == facts->st_dev)
+        if (walk->folders[at].inode == info->st_ino && walk->folders[at].device == info->st_dev)
             return true;
         if (at == walk->folders[at].parent)
             return false;
@@ -132,9 +133,9 @@ static void see_folder(struct walk *walk, size_t parent, const char *path, bool 
     add_folder(walk, path, parent);
 }
 
-static void see_file(struct walk *walk, const char *path, const struct stat *facts)
+static void see_file(struct walk *walk, const char *path, const struct stat *info)
 {
-    struct file_identity identity = store_identity_from(facts);
+    struct file_identity identity = store_identity_from(info);
     size_t name_length;
     unsigned rank;
 
@@ -145,14 +146,14 @@ static void see_file(struct walk *walk, const char *path, const struct stat *fac
 }
 
 /* What a symbolic link leads to, if that is below the root. */
-static bool follow_link(const struct walk *walk, const char *path, struct stat *out_facts)
+static bool follow_link(const struct walk *walk, const char *path, struct stat *out_info)
 {
     int place = store_path_open(walk->store->root, path, O_PATH);
     bool found;
 
     if (place < 0)
         return false;
-    found = fstat(place, out_facts) == 0;
+    found = fstat(place, out_info) == 0;
     close(place);
     return found;
 }
@@ -161,7 +162,7 @@ static void see_entry(struct walk *walk, size_t parent, int folder, const struct
 {
     char path[STORE_PATH_SIZE];
     const char *above = walk->folders[parent].path;
-    struct stat facts;
+    struct stat info;
     bool linked = false;
     int length;
 
@@ -171,17 +172,17 @@ static void see_entry(struct walk *walk, size_t parent, int folder, const struct
         snprintf(path, sizeof(path), "%s%s%s", above, above[0] == '\0' ? "" : "/", entry->d_name);
     if (length < 0 || (size_t)length >= sizeof(path))
         return;
-    if (fstatat(folder, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(folder, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
         return;
-    if (S_ISLNK(facts.st_mode)) {
+    if (S_ISLNK(info.st_mode)) {
         linked = true;
-        if (!follow_link(walk, path, &facts))
+        if (!follow_link(walk, path, &info))
             return;
     }
-    if (S_ISDIR(facts.st_mode))
+    if (S_ISDIR(info.st_mode))
         see_folder(walk, parent, path, linked);
-    else if (S_ISREG(facts.st_mode))
-        see_file(walk, path, &facts);
+    else if (S_ISREG(info.st_mode))
+        see_file(walk, path, &info);
 }
 
 /* Takes over the descriptor. */
@@ -194,6 +195,7 @@ static void read_folder(struct walk *walk, size_t at, int descriptor)
         close(descriptor);
         return;
     }
+    assert(at < walk->count);
     while (!walk->stopped && !walk->out_of_memory && (entry = readdir(stream)) != NULL)
         see_entry(walk, at, descriptor, entry);
     closedir(stream);
@@ -205,20 +207,20 @@ static void walk_folder(struct walk *walk, size_t at)
     const char *path = walk->folders[at].path;
     int descriptor =
         store_path_open(walk->store->root, at == 0 ? "." : path, O_RDONLY | O_DIRECTORY);
-    struct stat facts;
+    struct stat info;
 
     if (descriptor < 0) {
         if (errno != ENOENT)
             log_write(LOG_LEVEL_WARN, "folder %s is skipped: %s", path, strerror(errno));
         return;
     }
-    if (fstat(descriptor, &facts) != 0 ||
-        (at != 0 && is_ancestor(walk, walk->folders[at].parent, &facts))) {
+    if (fstat(descriptor, &info) != 0 ||
+        (at != 0 && is_ancestor(walk, walk->folders[at].parent, &info))) {
         close(descriptor);
         return;
     }
-    walk->folders[at].device = facts.st_dev;
-    walk->folders[at].inode = facts.st_ino;
+    walk->folders[at].device = info.st_dev;
+    walk->folders[at].inode = info.st_ino;
     /* Before it is read, so that no change in between is missed. */
     store_watch_add(&walk->store->watch, descriptor);
     read_folder(walk, at, descriptor);

@@ -23,7 +23,7 @@ static enum zt_status local_open(struct store *store, const char *path,
                                  struct zt_error *error)
 {
     const struct local_store *local = (const struct local_store *)store;
-    struct stat facts;
+    struct stat info;
     enum zt_status status;
     int descriptor;
 
@@ -34,17 +34,17 @@ static enum zt_status local_open(struct store *store, const char *path,
     if (descriptor < 0)
         return errno == ENOENT || errno == ENXIO ? not_found(error)
                                                  : store_fail_errno(error, errno, "cannot open");
-    if (fstat(descriptor, &facts) != 0) {
+    if (fstat(descriptor, &info) != 0) {
         status = store_fail_errno(error, errno, "cannot stat");
         goto out;
     }
-    if (!S_ISREG(facts.st_mode)) {
+    if (!S_ISREG(info.st_mode)) {
         status = not_found(error);
         goto out;
     }
     status = zt_source_from_descriptor(descriptor, out_source, error);
     if (status == ZT_OK) {
-        *out_identity = store_identity_from(&facts);
+        *out_identity = store_identity_from(&info);
         return ZT_OK;
     }
 out:
@@ -245,14 +245,14 @@ static int64_t nanoseconds(const struct timespec *time)
     return all;
 }
 
-struct file_identity store_identity_from(const struct stat *facts)
+struct file_identity store_identity_from(const struct stat *info)
 {
     return (struct file_identity){
-        .device = facts->st_dev,
-        .inode = facts->st_ino,
-        .size_bytes = (uint64_t)facts->st_size,
-        .modified_ns = nanoseconds(&facts->st_mtim),
-        .changed_ns = nanoseconds(&facts->st_ctim),
+        .device = info->st_dev,
+        .inode = info->st_ino,
+        .size_bytes = (uint64_t)info->st_size,
+        .modified_ns = nanoseconds(&info->st_mtim),
+        .changed_ns = nanoseconds(&info->st_ctim),
     };
 }
 
@@ -265,10 +265,10 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
 bool store_identity_of(struct zt_source *source, struct file_identity *out_identity)
 {
     int descriptor = zt_source_descriptor(source);
-    struct stat facts;
+    struct stat info;
 
-    if (descriptor < 0 || fstat(descriptor, &facts) != 0)
+    if (descriptor < 0 || fstat(descriptor, &info) != 0)
         return false;
-    *out_identity = store_identity_from(&facts);
+    *out_identity = store_identity_from(&info);
     return true;
 }

@@ -80,7 +80,7 @@ int store_path_open_parent(int root, const char *path, bool make, const char **o
 /* "<prefix>0123456789abcdef", from random bytes. */
 void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]);
 
-struct file_identity store_identity_from(const struct stat *facts);
+struct file_identity store_identity_from(const struct stat *info);
 
 /* Fails with what was attempted and errno's text; ENOSPC, EDQUOT and EFBIG are ZT_LIMIT. */
 enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char *what);

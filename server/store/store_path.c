@@ -125,6 +125,7 @@ int store_path_open(int root, const char *path, int flags)
 {
     int descriptor = try_openat2(root, path, flags, RESOLVE_BENEATH);
 
+    assert(root >= 0 && path[0] != '/');
     if (descriptor < 0 && errno == EXDEV)
         descriptor = open_absolute_link(root, path, flags);
     /* EPERM is the answer of older sandboxes to a call that they do not know. If it was about the
@@ -176,6 +177,7 @@ int store_path_open_parent(int root, const char *path, bool make, const char **o
     char parent[STORE_PATH_SIZE];
     int folder;
 
+    assert(store_path_is_clean(path));
     *out_base = slash == NULL ? path : slash + 1;
     if (slash == NULL)
         return fcntl(root, F_DUPFD_CLOEXEC, 0);

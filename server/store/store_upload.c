@@ -48,7 +48,7 @@ enum zt_status store_check_space(const struct local_store *local, uint64_t expec
 static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
 {
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
-        struct stat facts;
+        struct stat info;
         int descriptor;
 
         store_hidden_name(STORE_UPLOAD_PREFIX, out_name);
@@ -60,7 +60,7 @@ static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
             continue;
         /* If locks do not work here, a sweep does not get one either, and leaves the file alone. */
         (void)flock(descriptor, LOCK_EX | LOCK_NB);
-        if (fstat(descriptor, &facts) == 0 && facts.st_nlink > 0)
+        if (fstat(descriptor, &info) == 0 && info.st_nlink > 0)
             return descriptor;
         close(descriptor);
     }
@@ -196,6 +196,7 @@ static bool link_unnamed(int descriptor, int folder, const char *name)
 {
     char path[64];
 
+    assert(descriptor >= 0 && folder >= 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
     if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
         return true;
@@ -206,6 +207,7 @@ static bool link_unnamed(int descriptor, int folder, const char *name)
 /* To replace a file, the new one needs a name to be renamed from: hidden, in the root. */
 static bool hide_unnamed(const struct stored_upload *upload, char out_name[STORE_HIDDEN_NAME_SIZE])
 {
+    assert(upload->hidden[0] == '\0');
     /* The lock tells sweeps to leave the hidden name alone. */
     (void)flock(upload->descriptor, LOCK_EX | LOCK_NB);
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
@@ -231,6 +233,7 @@ static bool rename_new(int root, const char *hidden, int folder, const char *nam
 /* The folder that a named upload is in. */
 static int folder_of(const struct stored_upload *upload)
 {
+    assert(upload->hidden[0] != '\0');
     return upload->folder >= 0 ? upload->folder : upload->store->root;
 }
 
@@ -311,6 +314,7 @@ enum zt_status store_local_sync(struct stored_upload *upload, struct zt_error *e
 {
     enum zt_status status = sync_with(upload, fdatasync, error);
 
+    assert(upload->folder >= 0 || !upload->is_named_durably);
     if (status != ZT_OK || upload->folder < 0 || upload->is_named_durably)
         return status;
     status = store_kept_sync_place(upload, error);
@@ -330,9 +334,9 @@ enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t lengt
 
 uint64_t store_local_length(struct stored_upload *upload)
 {
-    struct stat facts;
+    struct stat info;
 
-    return fstat(upload->descriptor, &facts) == 0 ? (uint64_t)facts.st_size : 0;
+    return fstat(upload->descriptor, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
 enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
@@ -350,6 +354,7 @@ enum zt_status store_local_publish(struct stored_upload *upload, const char *pat
     folder = store_path_open_parent(upload->store->root, path, true, &base);
     if (folder < 0)
         return fail_publish(errno, error);
+    assert(!atomic_load(&upload->is_doubtful));
     if (!give_name(upload, folder, base, replace)) {
         status = fail_publish(errno, error);
         goto out;

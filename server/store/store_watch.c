@@ -166,6 +166,7 @@ static bool remember(struct watch_set *set, int item)
     if (zt_array_reserve(&set->items, &set->capacity, set->count + 1, sizeof(item), SIZE_MAX) !=
         ZT_OK)
         return false;
+    assert(set->count < set->capacity && item >= 0);
     set->items[set->count++] = item;
     return true;
 }
@@ -175,6 +176,7 @@ void store_watch_add(struct store_watch *watch, int folder)
     char path[64];
     int item = -1;
 
+    assert(folder >= 0);
     if (atomic_load(&watch->poll) < 0)
         return;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
