@@ -31,7 +31,7 @@ bool json_body_refuse(struct request *request)
 
 void json_body_receive(struct json_body *body, const void *bytes, size_t length)
 {
-    if (body->failed || body->too_long)
+    if (length == 0 || body->failed || body->too_long)
         return;
     assert(body->length <= JSON_BODY_MAX && body->length <= body->capacity);
     body->too_long = length > JSON_BODY_MAX - body->length;

@@ -64,8 +64,8 @@ static void begin_on_session(struct request *request)
         begin(request, session);
 }
 
-/* Runs work once. True while the request waits for it. */
-static bool is_waiting(struct request *request, void (*work)(struct request *request),
+/* Lets a worker run work, once. True while the request waits for it. */
+static bool begin_work(struct request *request, void (*work)(struct request *request),
                        enum outcome *out_outcome)
 {
     struct writing *writing = request->context;
@@ -109,7 +109,7 @@ enum outcome writer_delete_handle(struct request *request)
     const struct writing *writing = request->context;
     enum outcome outcome;
 
-    if (is_waiting(request, work_delete, &outcome))
+    if (begin_work(request, work_delete, &outcome))
         return outcome;
     if (writing->failure.is_set)
         return failure_reply(request, &writing->failure);
@@ -179,7 +179,7 @@ enum outcome writer_object_handle(struct request *request)
 
     if (!writing->is_begun && json_body_refuse_received(request, &writing->body))
         return OUTCOME_READY;
-    if (is_waiting(request, work_declare, &outcome))
+    if (begin_work(request, work_declare, &outcome))
         return outcome;
     if (writing->failure.is_set)
         return failure_reply(request, &writing->failure);
@@ -228,7 +228,7 @@ enum outcome writer_commit_handle(struct request *request)
     const struct writing *writing = request->context;
     enum outcome outcome;
 
-    if (is_waiting(request, work_commit, &outcome))
+    if (begin_work(request, work_commit, &outcome))
         return outcome;
     return writing->failure.is_set ? failure_reply(request, &writing->failure)
                                    : reply_committed(request, writing->session);
