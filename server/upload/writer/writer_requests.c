@@ -161,7 +161,7 @@ static bool parse_declaration(struct writing *writing, struct zt_declaration **o
 static void work_declare(struct request *request)
 {
     struct writing *writing = request->context;
-    struct zt_declaration *declaration;
+    struct zt_declaration *declaration = NULL;
     uint64_t round;
 
     if (writer_session_state(writing->session, &round) != WRITER_OPEN)
