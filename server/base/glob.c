@@ -4,8 +4,8 @@
  * there accepts it; at a star, the bit also stays.
  *
  * A row of bits says which elements accept a character. Each ASCII character has a row; the rest of
- * Unicode is split at the characters and range ends that the globs name, with a row for each part.
- */
+ * Unicode is split at the characters and range ends that the globs name, with a row for each
+ * part. */
 #include "base/glob.h"
 
 #include <assert.h>
