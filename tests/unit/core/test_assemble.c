@@ -204,7 +204,7 @@ static void check_names_the_object_that_lacks_something(void **state)
     zt_assembly_free(assembly);
 }
 
-static void check_tells_sizes_that_do_not_fit(void **state)
+static void check_rejects_sizes_that_do_not_fit(void **state)
 {
     struct zt_assembly *assembly = begin(ZT_TARGET_ZT1);
 
@@ -234,7 +234,7 @@ static enum zt_status check_part(const char *format, const char *name, enum zt_d
     return check_part_of(ZT_TARGET_ZT2, format, name, dtype, length);
 }
 
-static void component_alone_is_checked_as_far_as_can_be_told(void **state)
+static void component_alone_is_checked_as_far_as_possible(void **state)
 {
     (void)state;
     assert_int_equal(check_part("dense", "data", ZT_F32, 24), ZT_OK);
@@ -333,8 +333,8 @@ int main(void)
         cmocka_unit_test(names_that_do_not_ascend_are_refused),
         cmocka_unit_test(zt2_refuses_names_it_cannot_hold),
         cmocka_unit_test(check_names_the_object_that_lacks_something),
-        cmocka_unit_test(check_tells_sizes_that_do_not_fit),
-        cmocka_unit_test(component_alone_is_checked_as_far_as_can_be_told),
+        cmocka_unit_test(check_rejects_sizes_that_do_not_fit),
+        cmocka_unit_test(component_alone_is_checked_as_far_as_possible),
         cmocka_unit_test(zt1_writes_indices_as_u64_alone),
         cmocka_unit_test(encoder_gives_what_the_decoder_takes),
         cmocka_unit_test(encoder_has_22_levels),

@@ -292,7 +292,7 @@ static void csr_refuses_negative_indices(void **state)
 }
 
 /* zstd without a declared length: what the manifest could not check is checked here. */
-static void csr_of_untold_lengths_is_counted(void **state)
+static void csr_of_unknown_lengths_is_counted(void **state)
 {
     static const uint64_t shape[] = {3, 4};
     struct bytes words = {NULL, 0}, frame = {NULL, 0};
@@ -386,7 +386,7 @@ static void coo_coordinates_differ_in_2_only(void **state)
     assert_refused(&made, ZT2_RULE, 0);
 }
 
-static void coo_of_untold_length_is_counted(void **state)
+static void coo_of_unknown_length_is_counted(void **state)
 {
     static const uint64_t shape[] = {3, 5}, coords[] = {2, 0, 2, 3, 4, 0, 1};
     struct handmade made;
@@ -495,7 +495,7 @@ static void zt01_csr_passes_with_bytes_after_the_last_value(void **state)
     assert_passes(&made);
 }
 
-static void zt01_csr_refuses_what_is_not_there_or_outside(void **state)
+static void zt01_csr_refuses_missing_and_outside_indices(void **state)
 {
     static const uint64_t nonzero[] = {1, 2, 2, 4}, falling[] = {0, 3, 2, 4},
                           far[] = {0, 2, 2, UINT64_MAX};
@@ -539,16 +539,16 @@ int main(void)
         cmocka_unit_test(csr_refuses_columns_outside_the_shape),
         cmocka_unit_test(csr_columns_increase_in_2_only),
         cmocka_unit_test(csr_refuses_negative_indices),
-        cmocka_unit_test(csr_of_untold_lengths_is_counted),
+        cmocka_unit_test(csr_of_unknown_lengths_is_counted),
         cmocka_unit_test(sparse_values_that_are_bools_are_checked),
         cmocka_unit_test(coo_passes_in_any_order),
         cmocka_unit_test(coo_refuses_coordinates_outside_the_shape),
         cmocka_unit_test(coo_coordinates_differ_in_2_only),
-        cmocka_unit_test(coo_of_untold_length_is_counted),
+        cmocka_unit_test(coo_of_unknown_length_is_counted),
         cmocka_unit_test(keys_are_told_apart_whatever_their_order),
         cmocka_unit_test(zt01_coo_records_lie_inside_the_shape),
         cmocka_unit_test(zt01_csr_passes_with_bytes_after_the_last_value),
-        cmocka_unit_test(zt01_csr_refuses_what_is_not_there_or_outside),
+        cmocka_unit_test(zt01_csr_refuses_missing_and_outside_indices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

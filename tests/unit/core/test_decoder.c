@@ -178,7 +178,7 @@ static void empty_zstd_streams_decode_to_nothing(void **state)
     bytes_free(&stored);
 }
 
-static void wrong_lengths_are_told(void **state)
+static void wrong_lengths_are_corrupt(void **state)
 {
     struct bytes stored = {NULL, 0};
 
@@ -215,7 +215,7 @@ static void every_prefix_of_a_stream_fails(void **state)
     bytes_free(&stored);
 }
 
-static void what_follows_the_last_frame_is_told(void **state)
+static void bytes_after_the_last_frame_are_corrupt(void **state)
 {
     struct bytes stored = {NULL, 0};
     size_t end;
@@ -230,7 +230,7 @@ static void what_follows_the_last_frame_is_told(void **state)
     bytes_free(&stored);
 }
 
-static void broken_frames_are_told(void **state)
+static void broken_frames_are_corrupt(void **state)
 {
     struct bytes stored = {NULL, 0};
 
@@ -303,7 +303,7 @@ static void headers_that_declare_much_cost_nothing(void **state)
     bytes_free(&stored);
 }
 
-static void declared_lengths_beyond_any_ratio_are_told_before_decoding(void **state)
+static void impossible_declared_lengths_are_rejected_before_decoding(void **state)
 {
     struct bytes stored = {NULL, 0};
 
@@ -400,16 +400,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_that_declare_much_cost_nothing),
-        cmocka_unit_test(declared_lengths_beyond_any_ratio_are_told_before_decoding),
+        cmocka_unit_test(impossible_declared_lengths_are_rejected_before_decoding),
         cmocka_unit_test(bombs_stop_at_the_declared_length),
         cmocka_unit_test(raw_is_passed_on),
         cmocka_unit_test(big_endian_words_are_swapped_in_steps_of_any_size),
         cmocka_unit_test(zstd_frames_decode_whatever_their_number),
         cmocka_unit_test(empty_zstd_streams_decode_to_nothing),
-        cmocka_unit_test(wrong_lengths_are_told),
+        cmocka_unit_test(wrong_lengths_are_corrupt),
         cmocka_unit_test(every_prefix_of_a_stream_fails),
-        cmocka_unit_test(what_follows_the_last_frame_is_told),
-        cmocka_unit_test(broken_frames_are_told),
+        cmocka_unit_test(bytes_after_the_last_frame_are_corrupt),
+        cmocka_unit_test(broken_frames_are_corrupt),
         cmocka_unit_test(densest_frame_still_decodes),
         cmocka_unit_test(unknown_encodings_are_not_decoded),
         cmocka_unit_test(source_failures_are_passed_on),

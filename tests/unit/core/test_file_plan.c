@@ -10,7 +10,7 @@
 #define DENSE(dtype, at, length, shape)                                                      \
     "{\"shape\":" shape ",\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"" dtype \
     "\",\"offset\":" at ",\"length\":" length "}}}"
-/* "a" and "c" are the same bytes, "e" is none. */
+/* "a" and "c" are the same bytes, "e" has no bytes. */
 #define FIVE                                                                                      \
     "{\"version\":\"1.2.0\",\"attributes\":{\"steps\":7},\"objects\":{"                           \
     "\"a\":" DENSE("f32", "64", "24", "[2,3]") ",\"b\":" DENSE(                                   \
@@ -169,7 +169,7 @@ static void digests_are_taken_over_only_from_the_trusted(void **state)
     assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_OK);
     assert_true(zt_digest_equal(&taken.digest, &read.digest));
     assert_int_equal(taken.length, read.length);
-    /* What was turned is told by whoever reads, and only by him. */
+    /* A changed byte is noticed if the data is read, not if it is trusted. */
     digested.bytes.bytes[digested.model->components[1].offset] ^= 1;
     assert_int_equal(zt_fingerprint_take(&conversion, 1, &read, &error), ZT_CORRUPT);
     conversion.trusted = true;

@@ -281,7 +281,7 @@ static void table_refuses_wrong_entries(void **state)
     drop(&stream);
 }
 
-/* A frame that so few bytes cannot fill is told from the table, not by decoding. */
+/* A frame that so few bytes cannot fill is rejected by the table's rules, before decoding. */
 static void table_refuses_impossible_ratios(void **state)
 {
     struct stream stream;
@@ -307,8 +307,8 @@ static void assert_decoding_fails(struct stream *stream, uint64_t offset)
     assert_failure(&error, ZT_CORRUPT, FRAME_RULE, offset);
 }
 
-/* Two frames that the table does not tell apart rightly, each side of the border wrong by what the
- * other has. */
+/* Two frames with the border between them misplaced in the table: one entry is too long by what the
+ * other is too short. */
 static void frames_must_give_what_the_table_says(void **state)
 {
     struct stream stream;

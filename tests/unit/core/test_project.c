@@ -231,7 +231,7 @@ static void a_text_without_a_name_elsewhere_stays(void **state)
     "\"group_size\":8,\"scale_form\":\"f16_factors\",\"zero_point\":{\"form\":\"tensor\","         \
     "\"packing\":\"plain\"}}"
 
-static void quantized_group_is_quant_group_where_attributes_tell_all(void **state)
+static void quantized_group_is_quant_group_if_attributes_state_everything(void **state)
 {
     struct written first = {0};
     struct written made = {0};
@@ -452,7 +452,7 @@ static void dense_targets_refuse_what_is_not_dense(void **state)
         refuses(targets[i], CSR("u64"), "sparse_csr");
 }
 
-static void targets_refuse_types_they_have_not(void **state)
+static void targets_refuse_types_they_lack(void **state)
 {
     (void)state;
     refuses(ZT_TARGET_MAG, FILE_OF("\"x\":" DENSE("[1]", U8("1"))), "u8");
@@ -478,7 +478,7 @@ static void targets_refuse_types_they_have_not(void **state)
             "bool");
 }
 
-static void targets_refuse_shapes_they_have_not(void **state)
+static void targets_refuse_shapes_they_lack(void **state)
 {
     struct written written = {0};
 
@@ -557,7 +557,7 @@ int main(void)
         cmocka_unit_test(indices_become_as_wide_as_the_target_wants),
         cmocka_unit_test(widened_indices_keep_their_value),
         cmocka_unit_test(a_text_without_a_name_elsewhere_stays),
-        cmocka_unit_test(quantized_group_is_quant_group_where_attributes_tell_all),
+        cmocka_unit_test(quantized_group_is_quant_group_if_attributes_state_everything),
         cmocka_unit_test(canonical_names_are_composed_and_sorted_again),
         cmocka_unit_test(components_are_composed_too),
         cmocka_unit_test(canonical_keys_are_composed),
@@ -567,8 +567,8 @@ int main(void)
         cmocka_unit_test(tags_count_as_levels),
         cmocka_unit_test(dense_targets_keep_what_they_can_and_count_the_rest),
         cmocka_unit_test(dense_targets_refuse_what_is_not_dense),
-        cmocka_unit_test(targets_refuse_types_they_have_not),
-        cmocka_unit_test(targets_refuse_shapes_they_have_not),
+        cmocka_unit_test(targets_refuse_types_they_lack),
+        cmocka_unit_test(targets_refuse_shapes_they_lack),
         cmocka_unit_test(targets_refuse_names_they_cannot_have),
         cmocka_unit_test(npy_refuses_more_than_one_object),
         cmocka_unit_test(an_encoding_that_is_not_known_is_refused),

@@ -149,7 +149,7 @@ static void decoded_bytes_are_hashed_in_2(void **state)
     bytes_free(&stream);
 }
 
-static void decoded_sha256_is_told_only_when_it_covers_the_decoded_bytes(void **state)
+static void decoded_sha256_is_given_only_if_it_covers_the_decoded_bytes(void **state)
 {
     char text[ZT_DIGEST_TEXT_SIZE];
     struct handmade made;
@@ -463,7 +463,7 @@ int main(void)
         cmocka_unit_test(stored_digest_does_not_decode),
         cmocka_unit_test(big_endian_data_is_hashed_as_it_is_stored),
         cmocka_unit_test(decoded_bytes_are_hashed_in_2),
-        cmocka_unit_test(decoded_sha256_is_told_only_when_it_covers_the_decoded_bytes),
+        cmocka_unit_test(decoded_sha256_is_given_only_if_it_covers_the_decoded_bytes),
         cmocka_unit_test(wrong_digest_fails_with_both_texts),
         cmocka_unit_test(every_flipped_bit_fails),
         cmocka_unit_test(bytes_that_do_not_decode_fail_without_a_digest_of_their_own),
