@@ -9,8 +9,8 @@
  *                    +------------> FAILED <---------+
  *
  * Ready plans are kept, by version of the model and query, for the ranges of a resumed download;
- * they keep no file open. Requests with the same query share one plan, also while it is being made.
- */
+ * they keep no file open. Requests with the same query share one plan, also while it is being
+ * made. */
 #ifndef DERIVED_EXPORT_PLAN_H
 #define DERIVED_EXPORT_PLAN_H
 

@@ -82,8 +82,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->is_loaded = catalog_is_loaded;
     if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
-        server->registry == NULL || server->kept == NULL ||
-        server->catalog == NULL) {
+        server->registry == NULL || server->kept == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }

@@ -1,9 +1,9 @@
 /* The table of contents of the server: every path and method, in the order of the API page. */
 #include "api/handlers.h"
 #include "http/exchange/router.h"
-#include "upload/whole/delete.h"
 #include "upload/shared/registry.h"
 #include "upload/tus/tus.h"
+#include "upload/whole/delete.h"
 #include "upload/whole/put.h"
 #include "upload/writer/writer.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/fields/href.h"
 #include "http/exchange/router.h"
+#include "http/fields/href.h"
 #include "http/fields/target.h"
 
 /* Encoding a decoded name and decoding it again gives the same name. */

@@ -17,7 +17,7 @@ def complaints_of(line):
     # clang-format lines up the values of macros and lets them grow past its limit.
     if len(line) > COLUMNS_MAX and not line.startswith("#define"):
         yield f"{len(line)} columns, more than {COLUMNS_MAX}"
-    if line.strip() == "*/":
+    if line.strip() in ("*/", "* */"):
         yield "the comment ends on a line of its own"
     code = LITERAL.sub('""', line)
     if BARE_SIZEOF.search(code) and not code.lstrip().startswith(("*", "/*")):

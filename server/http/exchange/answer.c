@@ -98,7 +98,8 @@ void answer_choose_ranges(struct request *request)
     }
 }
 
-/* The Content-Length of a 304 is that of the 200, or absent (section 8.6). Its steps were not run. */
+/* The Content-Length of a 304 is that of the 200, or absent (section 8.6). Its steps were not
+ * run. */
 static uint64_t length_of_unsent(const struct representation *reply)
 {
     if (reply->segment_count > 0 || reply->step_count == 0)

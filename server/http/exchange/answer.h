@@ -10,12 +10,12 @@
  * satisfied, replaces the reply by 416. */
 void answer_choose_ranges(struct request *request);
 
-/* Gives the answer the segments of the chosen ranges, or of the whole; of the whole too if a problem
- * has replaced the reply since. None for HEAD and 304. */
+/* Gives the answer the segments of the chosen ranges, or of the whole; of the whole too if a
+ * problem has replaced the reply since. None for HEAD and 304. */
 void answer_take_segments(struct request *request);
 
-/* Writes up to ANSWER_FIELDS (request_state.h) fields and returns their number. Content-Length, Date
- * and Connection are the HTTP library's. */
+/* Writes up to ANSWER_FIELDS (request_state.h) fields and returns their number. Content-Length,
+ * Date and Connection are the HTTP library's. */
 unsigned answer_write_fields(struct request *request, struct field *out_fields);
 
 #endif

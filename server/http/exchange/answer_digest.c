@@ -1,7 +1,7 @@
-/* The digests of an answer. A known digest costs nothing. One that is wanted and unknown is computed
- * by workers, a few MiB at a time, so that hashing ends soon after the client goes away or the
- * server stops; the answer then has no digest. Requests that want the same digest at the same time
- * all take it as soon as the first of them has it. */
+/* The digests of an answer. A known digest costs nothing. One that is wanted and unknown is
+ * computed by workers, a few MiB at a time, so that hashing ends soon after the client goes away or
+ * the server stops; the answer then has no digest. Requests that want the same digest at the same
+ * time all take it as soon as the first of them has it. */
 #include "http/exchange/answer_digest.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* SHA-256s of representations that were computed because a client wanted them: a bounded number, of
  * which the least recently used goes first. From any thread.
  *
- * The key is the target and the strong ETag, since a tag is unique only among the representations of
- * one resource. */
+ * The key is the target and the strong ETag, since a tag is unique only among the representations
+ * of one resource. */
 #ifndef HTTP_EXCHANGE_DIGEST_MEMORY_H
 #define HTTP_EXCHANGE_DIGEST_MEMORY_H
 

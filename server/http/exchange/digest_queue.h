@@ -1,6 +1,7 @@
-/* Hashing that clients wait for, cut into short jobs of which only a few run at a time, in the order
- * in which they were submitted. So clients that want digests of large representations, however many
- * they are, keep neither the workers from other requests nor each other from progress. */
+/* Hashing that clients wait for, cut into short jobs of which only a few run at a time, in the
+ * order in which they were submitted. So clients that want digests of large representations,
+ * however many they are, keep neither the workers from other requests nor each other from
+ * progress. */
 #ifndef HTTP_EXCHANGE_DIGEST_QUEUE_H
 #define HTTP_EXCHANGE_DIGEST_QUEUE_H
 

@@ -143,7 +143,8 @@ bool exchange_receive(struct request *request, const void *bytes, size_t length)
 
     state->body_received += length;
     assert(state->stage == EXCHANGE_HANDLE);
-    /* No answer can be sent in the middle of a body: after a refusal its rest is read and dropped. */
+    /* No answer can be sent in the middle of a body: after a refusal its rest is read and
+     * dropped. */
     if (!request->replied && state->operation != NULL && state->operation->receive != NULL) {
         state->operation->receive(request, bytes, length);
         return true;

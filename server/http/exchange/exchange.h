@@ -1,9 +1,9 @@
 /* One request, from header to answer: route, begin, body, handler, preconditions, steps, ranges,
  * digests, answer.
  *
- *   START --header in--> BODY --last byte--> HANDLE --ready--> PREPARE --ready--> DIGEST --ready--+
- *     |                    |                   | ^ waiting       | ^ waiting        | ^ waiting   |
- *     +--refused-----------+-------------------+-+---------------+-+----------------+-+--> ANSWER <+
+ *  START --header in--> BODY --last byte--> HANDLE --ready--> PREPARE --ready--> DIGEST --ready--+
+ *    |                    |                   | ^ waiting       | ^ waiting        | ^ waiting   |
+ *    +--refused-----------+-------------------+-+---------------+-+----------------+-+--> ANSWER <+
  *
  * mhd.c drives this from libmicrohttpd's callbacks and sends what comes out; nothing here knows the
  * library. */
@@ -27,8 +27,8 @@ enum outcome exchange_advance(struct request *request);
  * one. */
 #define ANSWER_LENGTH_UNKNOWN UINT64_MAX
 
-/* The answer after preconditions and ranges. HEAD and 304 have no segments, though content_length is
- * that of the GET. Others have at most as many as the representation, and two more for each of
+/* The answer after preconditions and ranges. HEAD and 304 have no segments, though content_length
+ * is that of the GET. Others have at most as many as the representation, and two more for each of
  * several ranges. */
 struct answer {
     unsigned status;

@@ -1,4 +1,5 @@
-/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes a reply.
+/* Problem details (RFC 9457): the table of codes, and the one place where a failure becomes a
+ * reply.
  *
  * Failures of the disk and of memory are logged; the client learns only what it can act on. */
 #include "http/exchange/problem.h"

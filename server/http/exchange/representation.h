@@ -63,8 +63,8 @@ struct representation {
     uint8_t sha256[32]; /* of the whole representation, for Repr-Digest */
     struct field fields[REPRESENTATION_FIELDS];
     unsigned field_count;
-    /* The SHA-256 of a part, if it is known without reading, for Content-Digest. False if it is not;
-     * NULL if no part's is. */
+    /* The SHA-256 of a part, if it is known without reading, for Content-Digest. False if it is
+     * not; NULL if no part's is. */
     bool (*part_sha256)(struct request *request, uint64_t first, uint64_t length,
                         uint8_t out_sha256[32]);
     /* In order, without gaps, none empty: own_segments, or a list in the request's memory. */

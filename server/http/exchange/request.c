@@ -1,4 +1,5 @@
-/* The life of a request: its memory, what it holds, its header fields and query, how it is woken. */
+/* The life of a request: its memory, what it holds, its header fields and query, how it is
+ * woken. */
 #include "http/exchange/request.h"
 
 #include <assert.h>

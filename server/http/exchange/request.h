@@ -77,8 +77,8 @@ char *request_print(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void *request_allocate(struct request *request, size_t length);
 
-/* Keeps a thing until the last byte is sent or the connection is gone; then release(thing) is called
- * on the loop's thread, in reverse order of the holds. */
+/* Keeps a thing until the last byte is sent or the connection is gone; then release(thing) is
+ * called on the loop's thread, in reverse order of the holds. */
 void request_hold(struct request *request, void *thing, void (*release)(void *thing));
 
 /* Ends an OUTCOME_WAITING. From any thread, once for each. */

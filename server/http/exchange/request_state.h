@@ -38,8 +38,7 @@ struct scratch {
 /* How far the request has come on its connection.
  *
  *   HEADER --header in--> BODY --body in, answer decided--> LOADING --its bytes are there--> QUEUED
- *                           +--refused early, or answered past the library---------------------^
- */
+ *                           +--refused early, or answered past the library---------------------^ */
 enum request_phase {
     PHASE_HEADER,  /* the request line is in */
     PHASE_BODY,    /* the header is in; until the answer is decided */

@@ -17,8 +17,8 @@ struct operation {
     /* The header fields are in, the body is not: refuse here (by problem_reply), before the client
      * sends any of it. */
     void (*begin)(struct request *request);
-    /* A piece of the body. Without it a body is read and dropped. A refusal made here is sent at the
-     * end of the body. */
+    /* A piece of the body. Without it a body is read and dropped. A refusal made here is sent at
+     * the end of the body. */
     void (*receive)(struct request *request, const void *bytes, size_t length);
     /* The same on workers while the request waits: what follows the first piece of a long body may
      * go to these two instead of receive. Each gets every piece, in order and one at a time, to
@@ -49,8 +49,8 @@ struct route {
 extern const struct route routes[];
 extern const size_t route_count;
 
-/* Whether a raw path matches a pattern; out_names are the values of its {…}, still encoded and never
- * empty. */
+/* Whether a raw path matches a pattern; out_names are the values of its {…}, still encoded and
+ * never empty. */
 bool route_matches(const char *pattern, struct zt_text path,
                    struct zt_text out_names[REQUEST_NAMES]);
 

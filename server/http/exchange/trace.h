@@ -1,5 +1,5 @@
-/* The names of a request in answers and in the log, X-Request-Id and the trace of W3C Trace Context;
- * and its line in the log. */
+/* The names of a request in answers and in the log, X-Request-Id and the trace of W3C Trace
+ * Context; and its line in the log. */
 #ifndef HTTP_EXCHANGE_TRACE_H
 #define HTTP_EXCHANGE_TRACE_H
 
@@ -22,10 +22,10 @@ enum ending {
     ENDING_SERVER   /* the server gave up: an unwanted body, stored bytes that cannot be read */
 };
 
-/* Writes the request's line to the log. sent_bytes counts what the client has received of the answer,
- * head included; it matters only if the ending is not whole. The status of a request that was cut
- * before it had an answer is 408 (timeout), 503 (drain), 499 (client gone, as in nginx) or 500; the
- * HTTP library's own refusals are logged as 400. */
+/* Writes the request's line to the log. sent_bytes counts what the client has received of the
+ * answer, head included; it matters only if the ending is not whole. The status of a request that
+ * was cut before it had an answer is 408 (timeout), 503 (drain), 499 (client gone, as in nginx) or
+ * 500; the HTTP library's own refusals are logged as 400. */
 void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes);
 
 #endif

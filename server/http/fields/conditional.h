@@ -17,8 +17,8 @@ struct preconditions {
 enum precondition_outcome { PRECONDITION_PASS, PRECONDITION_NOT_MODIFIED, PRECONDITION_FAILED };
 
 /* Evaluates them in the order of section 13.2.2. etag is NULL if the resource does not exist or has
- * none; last_modified is 0 if unknown. read: the method is GET or HEAD, which get 304 instead of 412
- * where the section says so. */
+ * none; last_modified is 0 if unknown. read: the method is GET or HEAD, which get 304 instead of
+ * 412 where the section says so. */
 enum precondition_outcome precondition_check(const struct preconditions *preconditions,
                                              const char *etag, time_t last_modified, bool read);
 

@@ -1,6 +1,6 @@
 /* Structured fields (RFC 8941 section 4.2): a strict parser of dictionaries. It also parses what
- * the server has no use for, such as parameters, because a field that fails to parse must be ignored
- * as a whole. */
+ * the server has no use for, such as parameters, because a field that fails to parse must be
+ * ignored as a whole. */
 #include "http/fields/structured.h"
 
 #include <assert.h>

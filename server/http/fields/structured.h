@@ -36,7 +36,8 @@ enum structured_answer { STRUCTURED_MEMBER, STRUCTURED_END, STRUCTURED_MALFORMED
 /* Begins at the start of a field's value. */
 void structured_begin(struct structured_reader *reader, const char *field);
 
-/* The next member of a dictionary (section 4.2.2). Not to be called again after END or MALFORMED. */
+/* The next member of a dictionary (section 4.2.2). Not to be called again after END or
+ * MALFORMED. */
 enum structured_answer structured_next(struct structured_reader *reader,
                                        struct structured_member *out_member);
 

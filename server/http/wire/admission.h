@@ -16,7 +16,8 @@
  * descriptors does not allow that many. At least 1. */
 unsigned admission_limit(const struct config *config);
 
-/* Whether one more connection can be opened at all, be it only to be told that there are too many. */
+/* Whether one more connection can be opened at all, be it only to be told that there are too
+ * many. */
 bool admission_is_open(unsigned limit);
 
 /* Counts a connection that was opened. False: it is one more than limit. */

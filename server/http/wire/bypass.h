@@ -1,5 +1,6 @@
-/* What goes past the HTTP library: long bodies, which it reads in small pieces, the answers to them,
- * and problems at moments at which it takes no answer. The connection ends after each of them. */
+/* What goes past the HTTP library: long bodies, which it reads in small pieces, the answers to
+ * them, and problems at moments at which it takes no answer. The connection ends after each of
+ * them. */
 #ifndef HTTP_WIRE_BYPASS_H
 #define HTTP_WIRE_BYPASS_H
 

@@ -21,7 +21,8 @@
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
 
-/* The library closes an idle connection without an answer; this much earlier the client can be told. */
+/* The library closes an idle connection without an answer; this much earlier the client can be
+ * told. */
 #define AHEAD_MS 250
 /* Between two warnings of a loop that there are too many connections. */
 #define WARNING_MS 10000
@@ -214,8 +215,8 @@ void connections_cut(const struct connections *connections)
 
 /* --- requests --- */
 
-/* Runs by mail to the loop, so the handler that suspended the connection has returned by now, however
- * fast the worker was. */
+/* Runs by mail to the loop, so the handler that suspended the connection has returned by now,
+ * however fast the worker was. */
 static void on_wait_ended(struct request *request)
 {
     struct connection *connection = request->connection;

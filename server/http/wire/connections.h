@@ -1,5 +1,5 @@
-/* The TCP connections of a loop: what is known of each, and how long each may take for what it does.
- * For the loop's thread, except where said otherwise. */
+/* The TCP connections of a loop: what is known of each, and how long each may take for what it
+ * does. For the loop's thread, except where said otherwise. */
 #ifndef HTTP_WIRE_CONNECTIONS_H
 #define HTTP_WIRE_CONNECTIONS_H
 
@@ -60,31 +60,32 @@ void connections_init(struct connections *connections, const struct config *conf
 struct connection *connections_add(struct connections *connections, int descriptor,
                                    uint64_t now_ms);
 
-/* A connection of the loop's library: counted, watched for hangups, and turned away if it is one too
- * many. NULL, though counted, if memory is out. */
+/* A connection of the loop's library: counted, watched for hangups, and turned away if it is one
+ * too many. NULL, though counted, if memory is out. */
 struct connection *connection_open(struct mhd *mhd, int descriptor);
 
-/* Its end, before the descriptor is closed: what still arrives may be read for a while. Takes NULL. */
+/* Its end, before the descriptor is closed: what still arrives may be read for a while. Takes
+ * NULL. */
 void connection_close(struct mhd *mhd, struct connection *connection);
 
 /* Frees it. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);
 
 /* Tells a client that there are too many connections. The connection stays open, without another
- * answer, until the client has sent a request or hung up, or its time for a header is over: closing it
- * with unread bytes would destroy the answer. */
+ * answer, until the client has sent a request or hung up, or its time for a header is over: closing
+ * it with unread bytes would destroy the answer. */
 void connection_turn_away(struct connection *connection);
 
-/* Begins a request, whose first line is in, ends the one that is open, with its line in the log. NULL
- * if memory is out. */
+/* Begins a request, whose first line is in, ends the one that is open, with its line in the log.
+ * NULL if memory is out. */
 struct request *connection_begin_request(struct connection *connection, const char *target);
 void connection_end_request(struct connection *connection, enum ending ending);
 
 /* Ends a request whose end the library does not report: its header did not fit into the memory. */
 void connection_forget_request(struct connection *connection);
 
-/* The address of the other end of a request's connection, to whose limits an upload counts; empty if
- * it is unknown. */
+/* The address of the other end of a request's connection, to whose limits an upload counts; empty
+ * if it is unknown. */
 void request_client(const struct request *request, char out_text[CLIENT_SIZE]);
 
 /* Whether the server waits for a header or a body, and not the client for an answer. */

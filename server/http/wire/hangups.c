@@ -61,8 +61,8 @@ static bool waits_in_vain(const struct connection *connection)
            ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
 }
 
-/* Whether no byte of the client's answer can be sent yet. If it can, sending tells whether the client
- * is there. */
+/* Whether no byte of the client's answer can be sent yet. If it can, sending tells whether the
+ * client is there. */
 static bool waits_for_answer(const struct connection *connection)
 {
     const struct request *request = connection->request;

@@ -1,10 +1,11 @@
 /* Clients that have gone without the HTTP library noticing.
  *
- * The library waits for edges of readiness. An end of the stream that arrives together with the last
- * bytes makes no edge of its own: the library reads the bytes and waits for more until its timeout.
- * And while a request waits for a worker, the library does not look at its connection. A client that
- * has closed its socket then looks like one that has shut down its sending side and waits for its
- * answer, until something is sent to it. It is taken for the latter for five seconds. */
+ * The library waits for edges of readiness. An end of the stream that arrives together with the
+ * last bytes makes no edge of its own: the library reads the bytes and waits for more until its
+ * timeout. And while a request waits for a worker, the library does not look at its connection. A
+ * client that has closed its socket then looks like one that has shut down its sending side and
+ * waits for its answer, until something is sent to it. It is taken for the latter for five
+ * seconds. */
 #ifndef HTTP_WIRE_HANGUPS_H
 #define HTTP_WIRE_HANGUPS_H
 

@@ -1,6 +1,6 @@
 /* A ring of pieces for each body: the loop fills them, and two tasks on workers follow, each at its
- * own pace. Pieces are numbered from the start of the body; number modulo PIECES is the place in the
- * ring. */
+ * own pace. Pieces are numbered from the start of the body; number modulo PIECES is the place in
+ * the ring. */
 #include "http/wire/intake.h"
 
 #include <assert.h>
@@ -182,8 +182,8 @@ static void on_task_done(struct job *job)
 
 /* --- reading --- */
 
-/* The piece that is being filled, in the place of a finished one. Its memory is allocated in the first
- * round. */
+/* The piece that is being filled, in the place of a finished one. Its memory is allocated in the
+ * first round. */
 static struct piece *piece_to_fill(struct intake *intake)
 {
     struct piece *piece = &intake->pieces[intake->filled % PIECES];

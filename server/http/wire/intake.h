@@ -40,8 +40,8 @@ void intake_set_free(struct intake_set *set);
 int intake_descriptor(const struct intake_set *set);
 void intake_run(void *set);
 
-/* Takes over the rest of a body, left bytes, of a connection that the caller then suspends. False if
- * too many are under way, or memory is out. */
+/* Takes over the rest of a body, left bytes, of a connection that the caller then suspends. False
+ * if too many are under way, or memory is out. */
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left);
 
 #endif

@@ -1,6 +1,6 @@
-/* Closing a connection whose request was refused before its body was read: what still arrives is read
- * and dropped for a while, since closing with unread bytes would reset the connection and destroy
- * the answer on its way (RFC 9112 section 9.6). */
+/* Closing a connection whose request was refused before its body was read: what still arrives is
+ * read and dropped for a while, since closing with unread bytes would reset the connection and
+ * destroy the answer on its way (RFC 9112 section 9.6). */
 #ifndef HTTP_WIRE_LINGER_H
 #define HTTP_WIRE_LINGER_H
 
@@ -22,8 +22,8 @@ void linger_end(struct linger_set *linger);
 /* Lingers on a duplicate of the descriptor, which itself may then be closed. */
 void linger_take(struct linger_set *linger, int descriptor, uint64_t now_ms);
 
-/* Drops what has arrived, and closes connections that have ended or lingered long enough. Not needed
- * while count is 0. */
+/* Drops what has arrived, and closes connections that have ended or lingered long enough. Not
+ * needed while count is 0. */
 void linger_run(struct linger_set *linger, uint64_t now_ms);
 
 #endif

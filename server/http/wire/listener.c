@@ -73,8 +73,8 @@ static int open_socket(const struct address *address, bool reuse_port)
     return descriptor;
 }
 
-/* Fails if another server has the port, as binding without SO_REUSEPORT shows. Port 0 is replaced by
- * the free one that was found, so that all sockets get the same. */
+/* Fails if another server has the port, as binding without SO_REUSEPORT shows. Port 0 is replaced
+ * by the free one that was found, so that all sockets get the same. */
 static int probe(struct address *address)
 {
     int descriptor = open_socket(address, false);

@@ -15,8 +15,8 @@ struct listener {
 };
 
 /* Opens count sockets for "host:port" ("[::1]:8080"; port 0 takes a free one, the same for all) and
- * writes the address that they are bound to ("127.0.0.1:41234"). -1 with one clear line in error, also
- * if another server has the port, which SO_REUSEPORT alone would share with it. */
+ * writes the address that they are bound to ("127.0.0.1:41234"). -1 with one clear line in error,
+ * also if another server has the port, which SO_REUSEPORT alone would share with it. */
 int listener_open(struct listener *listener, const char *listen_on, char *error, size_t error_size);
 
 /* Sets the send buffer of the connections that a socket will accept; 0 leaves it to the kernel. */

@@ -1,5 +1,5 @@
-/* The thread of a loop sleeps in one epoll set over the daemon, the mailbox and watched descriptors,
- * and does what is due. */
+/* The thread of a loop sleeps in one epoll set over the daemon, the mailbox and watched
+ * descriptors, and does what is due. */
 #include "http/wire/loop.h"
 
 #include <assert.h>

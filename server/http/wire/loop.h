@@ -8,8 +8,8 @@
 #include "base/server.h"
 #include "base/workers.h"
 
-/* Starts the thread of a loop that takes over a listening socket of its own (listener.h). NULL with a
- * line in error if it cannot be started. */
+/* Starts the thread of a loop that takes over a listening socket of its own (listener.h). NULL with
+ * a line in error if it cannot be started. */
 struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size);
 
 /* For jobs whose done is to be called on the loop's thread. */

@@ -1,5 +1,5 @@
-/* The library's callbacks: connections and requests come, the exchange decides, the sender makes the
- * response.
+/* The library's callbacks: connections and requests come, the exchange decides, the sender makes
+ * the response.
  *
  * The library is driven from outside: its own epoll thread stalls when exactly 128 connections are
  * ready at once. A refusal is sent on the first call of the handler only if there is a body to

@@ -11,9 +11,9 @@
 
 #include "base/server.h"
 
-/* Of each connection; it stays resident and is cleared after every request, so it is small. It holds
- * the longest target and a header of ordinary size, the head of the answer, and the list of the
- * answer's parts if there are several. */
+/* Of each connection; it stays resident and is cleared after every request, so it is small. It
+ * holds the longest target and a header of ordinary size, the head of the answer, and the list of
+ * the answer's parts if there are several. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 struct connection;
@@ -29,8 +29,8 @@ int mhd_descriptor(const struct mhd *mhd);
 /* How long the loop may sleep; -1: until something happens. */
 int mhd_timeout_ms(struct mhd *mhd);
 
-/* Accepts, reads, answers and sends as far as possible without waiting; then looks at the deadlines.
- */
+/* Accepts, reads, answers and sends as far as possible without waiting; then looks at the
+ * deadlines. */
 void mhd_run(struct mhd *mhd);
 
 /* Stops accepting and closes the listening socket; from then on answers carry Connection: close. */

@@ -52,7 +52,8 @@ static inline bool mhd_is_own_thread(const struct mhd *mhd)
     return !mhd->running || pthread_equal(mhd->thread, pthread_self()) != 0;
 }
 
-/* Work that ends with mail to this loop even if its request is over by then: it counts as waiting. */
+/* Work that ends with mail to this loop even if its request is over by then: it counts as
+ * waiting. */
 static inline void mhd_work_begun(struct mhd *mhd)
 {
     assert(mhd_is_own_thread(mhd));

@@ -1,8 +1,8 @@
-/* Two windows and one job: while one window is sent, the job fills the other. A window is filled again
- * as soon as its last byte is taken, so windows hold the answer's bytes in order.
+/* Two windows and one job: while one window is sent, the job fills the other. A window is filled
+ * again as soon as its last byte is taken, so windows hold the answer's bytes in order.
  *
- * All windows of the process share one budget. When it is spent, a new answer gets one small window,
- * so that clients that read slowly cannot block others. */
+ * All windows of the process share one budget. When it is spent, a new answer gets one small
+ * window, so that clients that read slowly cannot block others. */
 #include "http/wire/readahead.h"
 
 #include <assert.h>
@@ -15,7 +15,8 @@
 
 /* For the windows and blocks of the whole process. */
 #define BUDGET_BYTES ((size_t)64 << 20)
-/* The first window is small, so that the first byte comes soon; each further one is twice as large. */
+/* The first window is small, so that the first byte comes soon; each further one is twice as
+ * large. */
 #define WINDOW_FIRST ((size_t)64 * 1024)
 #define WINDOW_MOST  ((size_t)512 * 1024)
 /* What every answer gets, budget or not. */
@@ -94,8 +95,8 @@ static void window_free(struct window *window)
     *window = (struct window){0};
 }
 
-/* Gives a window the size that is due, or what the budget allows. False if there is no memory at all.
- */
+/* Gives a window the size that is due, or what the budget allows. False if there is no memory at
+ * all. */
 static bool window_prepare(struct window *window, size_t due)
 {
     uint8_t *bytes;

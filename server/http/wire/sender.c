@@ -1,13 +1,13 @@
 /* Which response carries which answer. Measured on loopback beside nginx:
  *
- *   memory                                   buffer
- *   up to 64 KiB, in the page cache          buffer or vector over the mapping (sendfile costs more
- *                                            than it saves)
- *   up to 64 KiB, not in the page cache      read by a worker, then a buffer
- *   larger, in the page cache, send buffer   buffer or vector over the mapping (uncapped, it starves
- *   capped                                   other connections)
- *   larger, one part of a file               sendfile from a descriptor of its own
- *   anything else                            a reader that copies what workers read ahead */
+ *   memory                                  buffer
+ *   up to 64 KiB, in the page cache         buffer or vector over the mapping (sendfile costs more
+ *                                           than it saves)
+ *   up to 64 KiB, not in the page cache     read by a worker, then a buffer
+ *   larger, in the page cache, send buffer  buffer or vector over the mapping (uncapped, it starves
+ *   capped                                  other connections)
+ *   larger, one part of a file              sendfile from a descriptor of its own
+ *   anything else                           a reader that copies what workers read ahead */
 #include "http/wire/sender.h"
 
 #include <assert.h>
@@ -141,10 +141,10 @@ static uint64_t pipelined_bytes(const struct request *request)
     return received >= known ? received - known : UINT64_MAX;
 }
 
-/* The library copies the list of parts into the connection's memory, beside the request, the head of
- * the answer and what it has read of further requests. If the list does not fit, the library unlocks
- * a mutex that it has not locked, and aborts the program when it destroys it: no estimate here may be
- * less than what is used. */
+/* The library copies the list of parts into the connection's memory, beside the request, the head
+ * of the answer and what it has read of further requests. If the list does not fit, the library
+ * unlocks a mutex that it has not locked, and aborts the program when it destroys it: no estimate
+ * here may be less than what is used. */
 static bool parts_fit(struct request *request, const struct answer *answer)
 {
     const struct request_state *state = request_state_const(request);
@@ -307,8 +307,8 @@ static struct MHD_Response *buffer_response(const void *bytes, uint64_t length)
                                            MHD_RESPMEM_PERSISTENT);
 }
 
-/* The library sends a length, or the framing of a body that is not there, unless the connection ends
- * with the answer. */
+/* The library sends a length, or the framing of a body that is not there, unless the connection
+ * ends with the answer. */
 static struct MHD_Response *lengthless_response(void)
 {
     struct MHD_Response *response =
@@ -403,8 +403,8 @@ static struct MHD_Response *body_response(struct request *request)
     return mapped_response(&state->answer);
 }
 
-/* The length of what the library adds to the fields: status line, Date, Content-Length, and the empty
- * line. */
+/* The length of what the library adds to the fields: status line, Date, Content-Length, and the
+ * empty line. */
 static uint64_t frame_bytes(const struct answer *answer)
 {
     static const char frame[] =

@@ -83,8 +83,8 @@ uint64_t body_follower_received(const struct body_follower *follower);
 void body_follower_advance(struct body_follower *follower, uint64_t length);
 
 /* The body as two workers handle it, one writing and one digesting, while no job is queued: so many
- * more bytes were written; and, in order, the bytes themselves, of which nothing is then read back.
- */
+ * more bytes were written; and, in order, the bytes themselves, of which nothing is then read
+ * back. */
 void body_follower_count(struct body_follower *follower, uint64_t length);
 void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes,
                         size_t length);

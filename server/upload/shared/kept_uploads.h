@@ -79,8 +79,8 @@ struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum u
 /* Registers it, and takes a reference of its own. False, and nothing happened, when the client has
  * too many. */
 bool kept_uploads_add(struct kept_upload *upload);
-/* Removes it and its place. The caller has ended it: no request works on it any more. On a worker.
- */
+/* Removes it and its place. The caller has ended it: no request works on it any more. On a
+ * worker. */
 void kept_uploads_drop(struct kept_upload *upload);
 /* Removes one that has no place. */
 void kept_uploads_forget(struct kept_upload *upload);

@@ -166,8 +166,8 @@ static bool give_name(struct publication *publication, const char *path, bool ex
     return true;
 }
 
-/* A file of another format under the name would hide the new one, or appear when that is removed.
- */
+/* A file of another format under the name would hide the new one, or appear when that is
+ * removed. */
 static void remove_others(struct publication *publication, const char *extension)
 {
     struct server *server = publication->server;
@@ -210,8 +210,8 @@ static void share_sha256(const struct publication *publication, struct generatio
         stored_digest_want(publication->server, generation, index);
 }
 
-/* Those that the file itself does not state: clients ask for bytes by them, and answers state them.
- */
+/* Those that the file itself does not state: clients ask for bytes by them, and answers state
+ * them. */
 static void share_sha256s(const struct publication *publication, struct generation *generation)
 {
     const struct zt_model *model = generation->model;

@@ -39,8 +39,8 @@ void registry_make_id(char out_id[UPLOAD_ID_SIZE]);
 bool registry_id_is_valid(struct zt_text text);
 
 /* The entry is borrowed until registry_remove. False when the client has limit entries already (0:
- * no limit). Bodies are counted separately, the kinds that live from request to request together.
- */
+ * no limit). Bodies are counted separately, the kinds that live from request to request
+ * together. */
 bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit);
 /* Harmless for one that is not there. */
 void registry_remove(struct registry *registry, struct registry_entry *entry);

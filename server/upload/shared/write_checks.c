@@ -127,8 +127,8 @@ struct preconditions write_preconditions(struct request *request)
     };
 }
 
-/* Ignored, it would let through a write that the client meant to prevent. A malformed If-Match needs
- * no such care: it matches nothing, which is 412. */
+/* Ignored, it would let through a write that the client meant to prevent. A malformed If-Match
+ * needs no such care: it matches nothing, which is 412. */
 static bool refuse_malformed(struct request *request, const char *if_none_match)
 {
     if (if_none_match == NULL || tag_list_is_valid(if_none_match))

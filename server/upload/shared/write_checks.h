@@ -1,5 +1,5 @@
-/* Checks that every write has in common, made before a byte of its body is read, in the order of the
- * contract (http-api, section 6). A refusal returns true and has replied. */
+/* Checks that every write has in common, made before a byte of its body is read, in the order of
+ * the contract (http-api, section 6). A refusal returns true and has replied. */
 #ifndef UPLOAD_SHARED_WRITE_CHECKS_H
 #define UPLOAD_SHARED_WRITE_CHECKS_H
 

@@ -1,7 +1,7 @@
-/* The files of a resumable upload. "resumable" is lines of a key and its value, between a first line
- * that identifies it and "end"; without the end it is not valid. "state" is one line of a number and
- * the system's boot, overwritten in place: it is shorter than a sector, so it is never half written.
- * When publication begins a second line follows: the time, and the file's SHA-256. */
+/* The files of a resumable upload. "resumable" is lines of a key and its value, between a first
+ * line that identifies it and "end"; without the end it is not valid. "state" is one line of a
+ * number and the system's boot, overwritten in place: it is shorter than a sector, so it is never
+ * half written. When publication begins a second line follows: the time, and the file's SHA-256. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -111,8 +111,8 @@ static void remove_shard(struct server *server, const struct shard_file *shard)
     name_lock_release(&lock);
 }
 
-/* A shard's name is longer than its model's, so two removals never wait for each other in a circle.
- */
+/* A shard's name is longer than its model's, so two removals never wait for each other in a
+ * circle. */
 static void remove_shards(struct server *server, const struct generation *model)
 {
     for (uint32_t i = 0; i < model->shards.count; i++)

@@ -237,8 +237,8 @@ static bool set_preconditions(struct commit *commit, const struct preconditions 
 
 /* --- the whole --- */
 
-/* If the upload stays open it keeps "data", without manifest and footer; if it is published it keeps
- * neither file. */
+/* If the upload stays open it keeps "data", without manifest and footer; if it is published it
+ * keeps neither file. */
 static void tidy_files(struct commit *commit, bool done)
 {
     struct writer_session *session = commit->session;

@@ -1,6 +1,6 @@
 /* What a streaming writer's upload holds: objects as they were declared, components as they
- * arrived. Kept by name, compact, because there may be a million of them. Locks are the caller's.
- */
+ * arrived. Kept by name, compact, because there may be a million of them. Locks are the
+ * caller's. */
 #ifndef UPLOAD_WRITER_WRITER_CONTENTS_H
 #define UPLOAD_WRITER_WRITER_CONTENTS_H
 

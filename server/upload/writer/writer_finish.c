@@ -33,8 +33,8 @@ static bool follow_to_end(struct arrival *arrival)
            failure_of_store(&arrival->failure, &error);
 }
 
-/* RFC 9659 bounds the window of the content coding zstd; a larger one would let clients claim memory,
- * many at once. */
+/* RFC 9659 bounds the window of the content coding zstd; a larger one would let clients claim
+ * memory, many at once. */
 static bool check_windows(struct arrival *arrival, const struct zt_component *body,
                           struct zt_source *source)
 {

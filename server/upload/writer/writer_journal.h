@@ -34,8 +34,8 @@ enum journal_kind {
 /* Creates the file and writes the first record: the session as it was begun. */
 bool writer_journal_begin(struct writer_session *session, struct zt_error *error);
 
-/* Each appends one record and syncs it, with journal_lock held: what is recorded survives a crash.
- */
+/* Each appends one record and syncs it, with journal_lock held: what is recorded survives a
+ * crash. */
 bool writer_journal_declare(struct writer_session *session, struct zt_text object,
                             const struct zt_declaration *declaration, struct zt_error *error);
 bool writer_journal_put(struct writer_session *session, struct zt_text object,

@@ -1,5 +1,5 @@
-/* Models have many tensors of one shape: a hole of exactly the right length is found often enough.
- */
+/* Models have many tensors of one shape: a hole of exactly the right length is found often
+ * enough. */
 #include "upload/writer/writer_places.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Places for components in a streaming writer's "data": aligned, given out in any order, none twice.
- */
+/* Places for components in a streaming writer's "data": aligned, given out in any order, none
+ * twice. */
 #ifndef UPLOAD_WRITER_WRITER_PLACES_H
 #define UPLOAD_WRITER_WRITER_PLACES_H
 

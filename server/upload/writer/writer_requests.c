@@ -1,5 +1,5 @@
-/* The streaming writer's requests except creation, status and the bodies of components: each is read
- * on the loop and done by a worker. */
+/* The streaming writer's requests except creation, status and the bodies of components: each is
+ * read on the loop and done by a worker. */
 #include "upload/writer/writer.h"
 
 #include <assert.h>

@@ -28,7 +28,7 @@ static void put_time(struct json *json, const char *key, time_t when)
     manifest_write_time(json, (int64_t)when * 1000000000);
 }
 
-/* --- attributes: gathered in a text of their own first, because a raw value is put as a whole --- */
+/* --- attributes: gathered as a text first, because a raw value is put as a whole --- */
 
 static void emit(void *context, const char *text, size_t length)
 {

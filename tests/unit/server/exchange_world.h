@@ -1,5 +1,5 @@
-/* A server of a few routes without connections, loops and models: requests are filled in by hand and
- * go through the exchange. */
+/* A server of a few routes without connections, loops and models: requests are filled in by hand
+ * and go through the exchange. */
 #ifndef EXCHANGE_WORLD_H
 #define EXCHANGE_WORLD_H
 

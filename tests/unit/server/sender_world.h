@@ -1,5 +1,5 @@
-/* Loops on a real socket that serve a source which is slow, fails and counts, and a client that reads
- * as it likes. */
+/* Loops on a real socket that serve a source which is slow, fails and counts, and a client that
+ * reads as it likes. */
 #ifndef SENDER_WORLD_H
 #define SENDER_WORLD_H
 

@@ -49,7 +49,8 @@ static int close_connection(void **state)
     return 0;
 }
 
-/* What the client has received; empty at the end of the stream, NULL while it is open and silent. */
+/* What the client has received; empty at the end of the stream, NULL while it is open and
+ * silent. */
 static const char *received(void)
 {
     static char text[4096];

@@ -311,8 +311,8 @@ static void smuggled_requests_never_run(void **state)
     assert_int_equal(atomic_load(&smuggled), 0);
 }
 
-/* The space is not part of the value. libmicrohttpd 1.0 removes it; earlier releases leave it there,
- * and framing.c refuses the request. */
+/* The space is not part of the value. libmicrohttpd 1.0 removes it; earlier releases leave it
+ * there, and framing.c refuses the request. */
 static void spaces_after_the_coding_hide_no_request(void **state)
 {
     (void)state;

@@ -26,7 +26,8 @@ static struct request *new_request(void)
     return request;
 }
 
-/* One code with two statuses: a conflict with what is there (409), or with a request under way (423). */
+/* One code with two statuses: a conflict with what is there (409), or with a request under way
+ * (423). */
 static bool are_both_conflicts(int one, int other)
 {
     return one == PROBLEM_LOCKED && other == PROBLEM_CONFLICT;
