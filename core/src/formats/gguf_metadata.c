@@ -22,7 +22,7 @@ enum zt_status gguf_take_length(struct zt_cursor *cursor, uint64_t *out_length,
                                 struct zt_error *error)
 {
     uint64_t at = cursor->position;
-    uint64_t length;
+    uint64_t length = 0;
     enum zt_status status = zt_cursor_u64(cursor, &length, error);
 
     if (status != ZT_OK)
@@ -38,7 +38,7 @@ enum zt_status gguf_take_length(struct zt_cursor *cursor, uint64_t *out_length,
 static enum zt_status take_string(struct zt_cursor *cursor, struct zt_text *out_string,
                                   struct zt_error *error)
 {
-    uint64_t length;
+    uint64_t length = 0;
     const uint8_t *bytes;
     enum zt_status status = gguf_take_length(cursor, &length, error);
 
@@ -151,7 +151,7 @@ static enum zt_status skip_array(struct zt_cursor *cursor, unsigned depth, struc
 
 static enum zt_status skip_string(struct zt_cursor *cursor, struct zt_error *error)
 {
-    uint64_t length;
+    uint64_t length = 0;
     enum zt_status status = gguf_take_length(cursor, &length, error);
 
     return status == ZT_OK ? zt_cursor_skip(cursor, length, error) : status;

@@ -279,7 +279,7 @@ static const struct {
 
 static enum zt_status read_field(struct parser *parser, struct npy_header *header, unsigned *seen)
 {
-    struct zt_text key;
+    struct zt_text key = {NULL, 0};
     size_t number = 0;
     size_t begin;
     enum zt_status status;
@@ -289,8 +289,7 @@ static enum zt_status read_field(struct parser *parser, struct npy_header *heade
     status = read_text(parser, &key);
     if (status != ZT_OK)
         return status;
-    while (number < FIELD_COUNT && (strlen(fields[number].key) != key.length ||
-                                    memcmp(fields[number].key, key.bytes, key.length) != 0))
+    while (number < FIELD_COUNT && !zt_text_is(key, fields[number].key))
         number++;
     if (number == FIELD_COUNT)
         return fail_field(parser, begin, "a key that is not descr, fortran_order or shape");

@@ -259,6 +259,7 @@ static enum zt_status add_tensor(struct entry *entry, struct zt_error *error)
     const struct tensor_type *type = entry->type;
     enum zt_status status;
 
+    assert(type != NULL);
     assert(entry->begin <= entry->end && entry->end <= entry->reading->data_length);
     tensor->dtype = type->dtype;
     tensor->logical = type->logical;
