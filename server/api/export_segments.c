@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 /* No target aligns further. */
 #define ZEROS_BYTES 65536

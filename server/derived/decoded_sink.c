@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "store/state_file.h"
 
 /* Above this length, a file is worth its descriptor, and sendfile works on it. */

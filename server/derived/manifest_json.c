@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/buffer.h"
 #include "base/glob.h"
+#include "base/memory.h"
 #include "http/fields/href.h"
 #include "zt/attributes.h"
 

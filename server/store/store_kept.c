@@ -14,7 +14,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "store/store_local.h"
 
 #define FILE_MODE    0644

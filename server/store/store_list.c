@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "store/store_local.h"
 #include "zt/digest.h"
 

@@ -14,9 +14,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "store/store.h"
 
 /* Together with the scan itself less than the 3 s in which a change must be noticed. */

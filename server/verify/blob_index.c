@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "catalog/catalog.h"
 #include "verify/verifier_work.h"
 #include "zt/digest.h"

@@ -1,11 +1,20 @@
 /* Sources: the calls through a source's functions, the bounds check that all kinds of source share,
- * and sources over memory. Files are in source_file.c. */
+ * and the two kinds that stand on nothing else: memory and regular files.
+ *
+ * A file's size is taken when it is opened. If the file is cut short later, reads past its end give
+ * ZT_IO; if it grows, the added bytes are not visible. */
 #include "zt/source.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bytes/source_range.h"
 
@@ -99,4 +108,143 @@ enum zt_status zt_source_from_memory(const void *bytes, size_t length,
     memory->length = length;
     *out_source = &memory->base;
     return ZT_OK;
+}
+
+/* --- files: read with pread, mapped at the first call of map --- */
+
+struct file_source {
+    struct zt_source base;
+    int descriptor;
+    uint64_t size_bytes;
+    /* Set once, by the thread that maps first. */
+    _Atomic(void *) mapping;
+};
+
+static enum zt_status fail_errno(struct zt_error *error, int os_error, uint64_t offset,
+                                 const char *what)
+{
+    zt_fail(error, ZT_IO, NULL, offset, "%s: %s", what, strerrordesc_np(os_error));
+    if (error != NULL)
+        error->os_error = os_error;
+    return ZT_IO;
+}
+
+/* No system call failed, so there is no errno; callers that look at os_error see EINVAL. */
+static enum zt_status fail_kind(struct zt_error *error)
+{
+    zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "not a regular file");
+    if (error != NULL)
+        error->os_error = EINVAL;
+    return ZT_IO;
+}
+
+static uint64_t file_size(const struct zt_source *source)
+{
+    return ((const struct file_source *)source)->size_bytes;
+}
+
+static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                   size_t length, struct zt_error *error)
+{
+    const struct file_source *file = (const struct file_source *)source;
+    uint8_t *to = buffer;
+    enum zt_status status = zt_source_check_range(file->size_bytes, offset, length, error);
+
+    if (status != ZT_OK)
+        return status;
+    while (length > 0) {
+        ssize_t got = pread(file->descriptor, to, length, (off_t)offset);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_errno(error, errno, offset, "cannot read");
+        if (got == 0)
+            return zt_fail(error, ZT_IO, NULL, offset,
+                           "the file was cut short to %" PRIu64 " bytes", offset);
+        assert((size_t)got <= length);
+        to += got;
+        offset += (uint64_t)got;
+        length -= (size_t)got;
+    }
+    return ZT_OK;
+}
+
+static const uint8_t *file_map(struct zt_source *source)
+{
+    struct file_source *file = (struct file_source *)source;
+    void *mapping = atomic_load_explicit(&file->mapping, memory_order_acquire);
+    void *mine;
+
+    if (mapping != NULL || file->size_bytes == 0 || file->size_bytes > SIZE_MAX)
+        return mapping;
+    mine = mmap(NULL, (size_t)file->size_bytes, PROT_READ, MAP_SHARED, file->descriptor, 0);
+    if (mine == MAP_FAILED)
+        return NULL;
+    if (atomic_compare_exchange_strong(&file->mapping, &mapping, mine))
+        return mine;
+    /* Another thread was first: close will unmap that one's mapping. */
+    assert(mapping != NULL);
+    munmap(mine, (size_t)file->size_bytes);
+    return mapping;
+}
+
+static void file_close(struct zt_source *source)
+{
+    struct file_source *file = (struct file_source *)source;
+    void *mapping = atomic_load(&file->mapping);
+
+    if (mapping != NULL)
+        munmap(mapping, (size_t)file->size_bytes);
+    close(file->descriptor);
+    free(file);
+}
+
+static const struct zt_source_ops file_ops = {file_size, file_read_at, file_map, file_close};
+
+enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
+                                         struct zt_error *error)
+{
+    struct stat metadata;
+    struct file_source *file;
+
+    if (fstat(descriptor, &metadata) != 0)
+        return fail_errno(error, errno, ZT_NO_OFFSET, "cannot stat");
+    if (S_ISDIR(metadata.st_mode))
+        return fail_errno(error, EISDIR, ZT_NO_OFFSET, "not a regular file");
+    if (!S_ISREG(metadata.st_mode))
+        return fail_kind(error);
+    file = malloc(sizeof(*file));
+    if (file == NULL)
+        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a source");
+    file->base.ops = &file_ops;
+    file->descriptor = descriptor;
+    file->size_bytes = (uint64_t)metadata.st_size;
+    atomic_init(&file->mapping, NULL);
+    *out_source = &file->base;
+    return ZT_OK;
+}
+
+enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source,
+                                   struct zt_error *error)
+{
+    enum zt_status status;
+    int descriptor;
+
+    /* With O_NONBLOCK, opening a FIFO does not wait for a writer; regular files are not
+     * affected. */
+    do {
+        descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (descriptor < 0 && errno == EINTR);
+    if (descriptor < 0)
+        return fail_errno(error, errno, ZT_NO_OFFSET, "cannot open");
+    status = zt_source_from_descriptor(descriptor, out_source, error);
+    if (status != ZT_OK)
+        close(descriptor);
+    return status;
+}
+
+int zt_source_descriptor(const struct zt_source *source)
+{
+    return source->ops == &file_ops ? ((const struct file_source *)source)->descriptor : -1;
 }

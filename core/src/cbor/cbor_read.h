@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "zt/status.h"
 
 enum zt_cbor_profile { ZT_CBOR_ZT01, ZT_CBOR_ZT1, ZT_CBOR_ZT2 };

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "zt/status.h"
 
 void zt_cbor_put_uint(struct zt_buffer *buffer, uint64_t value);

@@ -2,7 +2,7 @@
 #ifndef ZT_CBOR_JSON_CBOR_H
 #define ZT_CBOR_JSON_CBOR_H
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "cbor/json_read.h"
 
 /* Reads one value whole and encodes it in the arena. Whole numbers of up to 64 bits stay exact;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "check/content.h"
 
 /* Coordinates are told apart with a word for each: at most 512 MiB. */

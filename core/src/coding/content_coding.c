@@ -1,11 +1,11 @@
 /* Compressing a text in memory: zstd by the encoder of components, gzip by ISA-L, of which this is
- * the other wrapper beside hasher.c. */
+ * the other wrapper beside digest.c. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include <isa-l/igzip_lib.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "zt/coding.h"
 #include "zt/encode.h"
 

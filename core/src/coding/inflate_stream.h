@@ -1,5 +1,5 @@
 /* A deflated stream (RFC 1951) that must give a known number of bytes. The only wrapper of <zlib.h>
- * beside hasher.c.
+ * beside digest.c.
  *
  * It never gives more bytes than expected, holds one input buffer and zlib's window, and reports
  * the end only if the stream ends there and every stored byte was used. Its rules are those of ZIP

@@ -11,7 +11,7 @@
 
 #include <zstd.h>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 
 /* Of decoded bytes: a frame of a seekable stream, as the reference writes them. */
 #define BLOCK_BYTES ((size_t)1 << 20)

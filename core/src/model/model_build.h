@@ -6,7 +6,7 @@
 #ifndef ZT_MODEL_MODEL_BUILD_H
 #define ZT_MODEL_MODEL_BUILD_H
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "model/name_sort.h"
 #include "zt/model.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "bytes/source_range.h"
 #include "model/locate.h"
 #include "write/planning.h"

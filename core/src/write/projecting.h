@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "model/layout.h"
 #include "zt/project.h"
 

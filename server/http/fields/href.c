@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 /* "%2F" for one byte. */
 #define ESCAPED_LENGTH 3

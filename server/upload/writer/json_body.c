@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "http/exchange/problem.h"
 
 static bool refuse_length(struct request *request)

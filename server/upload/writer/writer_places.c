@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 /* Holes beyond that are forgotten; a commit finds them all the same. */
 #define HOLES_MAX 4096

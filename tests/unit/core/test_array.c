@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/buffer.h"
 #include "base/little_endian.h"
+#include "base/memory.h"
 
 static void array_keeps_its_elements_as_it_grows(void **state)
 {
