@@ -58,7 +58,7 @@ def test_a_folder_with_an_unusable_name_is_logged_once(start_server, tmp_path):
     (tmp_path / "my models" / "m.zt").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    assert len(lines_with(server, "my models is not looked into")) == 1, server.log
+    assert len(lines_with(server, "my models is not searched")) == 1, server.log
 
 
 def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
