@@ -11,7 +11,7 @@
 #include "api/resolve.h"
 #include "catalog/catalog.h"
 #include "derived/manifest_json.h"
-#include "http/fields/href.h"
+#include "http/fields/uri.h"
 #include "zt/digest.h"
 
 #define LIMIT_DEFAULT 100

@@ -5,9 +5,15 @@
 #ifndef BASE_MAILBOX_H
 #define BASE_MAILBOX_H
 
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 /* A link inside a structure of the sender's. */
 struct mail {
@@ -21,17 +27,53 @@ struct mailbox {
 };
 
 /* False, with errno, when there is no descriptor for it. */
-bool mailbox_open(struct mailbox *mailbox);
-
-/* From any thread; never blocks. The owner may take and free the mail before this returns. */
-void mailbox_put(struct mailbox *mailbox, struct mail *mail);
+static inline bool mailbox_open(struct mailbox *mailbox)
+{
+    atomic_init(&mailbox->newest, NULL);
+    atomic_init(&mailbox->senders, 0);
+    mailbox->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return mailbox->descriptor >= 0;
+}
 
 /* Wakes the owner without mail. From any thread. */
-void mailbox_ring(struct mailbox *mailbox);
+static inline void mailbox_ring(struct mailbox *mailbox)
+{
+    const uint64_t one = 1;
+    ssize_t written;
+
+    assert(mailbox->descriptor >= 0);
+    do
+        written = write(mailbox->descriptor, &one, sizeof(one));
+    while (written < 0 && errno == EINTR);
+}
 
 /* Owner: makes the descriptor unreadable again. Call before mailbox_take: what is put in between
  * rings again. */
-void mailbox_silence(struct mailbox *mailbox);
+static inline void mailbox_silence(struct mailbox *mailbox)
+{
+    uint64_t count;
+
+    while (read(mailbox->descriptor, &count, sizeof(count)) < 0 && errno == EINTR)
+        ;
+}
+
+/* From any thread; never blocks. The owner may take and free the mail before this returns. */
+static inline void mailbox_put(struct mailbox *mailbox, struct mail *mail)
+{
+    struct mail *head;
+
+    /* The owner may take the mail, and close, before this function returns. */
+    atomic_fetch_add(&mailbox->senders, 1);
+    head = atomic_load_explicit(&mailbox->newest, memory_order_relaxed);
+    do
+        mail->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&mailbox->newest, &head, mail,
+                                                  memory_order_release, memory_order_relaxed));
+    /* The thread that made the stack non-empty rings for all that follow. */
+    if (head == NULL)
+        mailbox_ring(mailbox);
+    atomic_fetch_sub(&mailbox->senders, 1);
+}
 
 /* Whether there is no mail, at this moment. */
 static inline bool mailbox_is_empty(const struct mailbox *mailbox)
@@ -40,10 +82,31 @@ static inline bool mailbox_is_empty(const struct mailbox *mailbox)
 }
 
 /* Owner: takes all mail, linked by next, oldest first; NULL when there is none. */
-struct mail *mailbox_take(struct mailbox *mailbox);
+static inline struct mail *mailbox_take(struct mailbox *mailbox)
+{
+    struct mail *newest = atomic_exchange_explicit(&mailbox->newest, NULL, memory_order_acquire);
+    struct mail *oldest = NULL;
+
+    while (newest != NULL) {
+        struct mail *next = newest->next;
+
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
 
 /* Waits for threads that are still inside mailbox_put, then closes the descriptor. The mailbox is
  * empty, and nobody puts any more mail into it. Also after a failed mailbox_open. */
-void mailbox_close(struct mailbox *mailbox);
+static inline void mailbox_close(struct mailbox *mailbox)
+{
+    while (atomic_load(&mailbox->senders) > 0)
+        sched_yield();
+    assert(atomic_load(&mailbox->newest) == NULL);
+    if (mailbox->descriptor >= 0)
+        close(mailbox->descriptor);
+    mailbox->descriptor = -1;
+}
 
 #endif

@@ -63,4 +63,18 @@ void waiters_wake(struct waiter *first);
 /* Whether there are waiters, and all of them are gone: then the result need not be made. */
 bool waiters_are_gone(const struct waiter *first);
 
+/* --- work in many parts --- */
+
+struct crew_work {
+    uint32_t count;
+    /* Called by several threads at once. False: parts after this index need not be done. */
+    bool (*run)(void *context, uint32_t index);
+    void *context;
+};
+
+/* On a worker. Runs all parts, begun in rising order. Returns the least index whose run returned
+ * false, or count. Never waits for a worker to become free; workers may be NULL: then there are no
+ * helpers. */
+uint32_t crew_run(struct workers *workers, const struct crew_work *work);
+
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/glob.h"
 #include "base/memory.h"
-#include "http/fields/href.h"
+#include "http/fields/uri.h"
 #include "zt/attributes.h"
 
 /* The hrefs of all its components repeat an object's name, so the JSON of a hostile manifest

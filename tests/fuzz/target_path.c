@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "http/exchange/router.h"
-#include "http/fields/href.h"
-#include "http/fields/target.h"
+#include "http/fields/uri.h"
 
 /* Encoding a decoded name and decoding it again gives the same name. */
 static void check_segment(struct zt_text raw)

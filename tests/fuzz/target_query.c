@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/fields/target.h"
+#include "http/fields/uri.h"
 
 /* The value lies within the query; decoding never makes it longer, and fails only at a '%'. */
 static void check_value(const char *target, struct zt_text raw)

@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "http/exchange/request_state.h"
-#include "http/fields/target.h"
+#include "http/fields/uri.h"
 
 static const char *const method_names[] = {
     [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",     [METHOD_PUT] = "PUT",

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "http/exchange/problem.h"
-#include "http/fields/target.h"
+#include "http/fields/uri.h"
 #include "zt/utf8.h"
 
 /* "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS" fits. */

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 #include "config/config.h"
+#include "http/exchange/exchange.h"
 #include "http/exchange/request.h"
-#include "http/exchange/trace.h"
 #include "http/wire/deadlines.h"
 
 /* Any address as text, and a NUL. */

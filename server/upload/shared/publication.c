@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/server.h"
 #include "http/fields/digest_fields.h"
-#include "http/fields/href.h"
+#include "http/fields/uri.h"
 #include "upload/shared/publication_check.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"

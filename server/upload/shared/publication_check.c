@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crew.h"
+#include "base/workers.h"
 #include "zt/verify.h"
 
 /* Less is hashed before other workers have begun to help. */

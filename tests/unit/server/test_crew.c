@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/crew.h"
+#include "base/workers.h"
 #include "support.h"
 
 #define PARTS 500

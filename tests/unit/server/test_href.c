@@ -1,7 +1,7 @@
 /* Hrefs: percent-encoding of names and paths. */
 #include <string.h>
 
-#include "http/fields/href.h"
+#include "http/fields/uri.h"
 #include "support.h"
 
 static struct zt_text text(const char *string)

@@ -1,7 +1,7 @@
 /* Requests: their ids, header fields, query, memory, and what they hold. */
 #include "exchange_world.h"
 
-#include "http/exchange/trace.h"
+#include "http/exchange/exchange.h"
 
 static void valid_request_ids_come_back(void **state)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "http/fields/target.h"
+#include "http/fields/uri.h"
 
 static void assert_path(const char *target, const char *expected)
 {
