@@ -15,15 +15,6 @@ struct passthrough {
     _Atomic(unsigned char) verdicts[]; /* by component */
 };
 
-bool passthrough_is_possible(const struct zt_component *component)
-{
-    /* Such components are converted after decompression, which a client would not do. */
-    if (component->big_endian || component->arrangement != NULL)
-        return false;
-    return component->encoding == ZT_ENCODING_ZSTD ||
-           component->encoding == ZT_ENCODING_ZSTD_SEEKABLE;
-}
-
 static struct passthrough *passthrough_of(const struct generation *generation)
 {
     return (struct passthrough *)generation_side_table(generation, SIDE_TABLE_PASSTHROUGH);

@@ -7,7 +7,14 @@
 
 /* Whether a component's bytes are just what its zstd frames decompress to, so that the frames
  * decide. */
-bool passthrough_is_possible(const struct zt_component *component);
+static inline bool passthrough_is_possible(const struct zt_component *component)
+{
+    /* Such components are converted after decompression, which a client would not do. */
+    if (component->big_endian || component->arrangement != NULL)
+        return false;
+    return component->encoding == ZT_ENCODING_ZSTD ||
+           component->encoding == ZT_ENCODING_ZSTD_SEEKABLE;
+}
 
 /* False: not known yet. Never waits. */
 bool passthrough_is_known(struct generation *generation, uint32_t component, bool *out_fit);

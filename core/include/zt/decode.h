@@ -16,9 +16,6 @@ extern "C" {
 
 struct zt_decoder;
 
-/* Whether the decoded bytes are the stored bytes, so that the file's own bytes can be sent. */
-bool zt_component_is_plain(const struct zt_component *component);
-
 /* Starts decoding from the first byte. source is the file that the component lies in, borrowed
  * until zt_decoder_close; the model must live as long. ZT_UNSUPPORTED for an unknown encoding;
  * ZT_CORRUPT if so few stored bytes cannot give the declared length (which catches a bomb before

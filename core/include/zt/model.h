@@ -8,6 +8,7 @@
 #ifndef ZT_MODEL_H
 #define ZT_MODEL_H
 
+#include "zt/digest.h"
 #include "zt/dtype.h"
 #include "zt/source.h"
 #include "zt/status.h"
@@ -165,6 +166,29 @@ void zt_model_free(struct zt_model *model);
 const struct zt_object *zt_model_find(const struct zt_model *model, struct zt_text name);
 const struct zt_component *zt_object_find(const struct zt_model *model,
                                           const struct zt_object *object, struct zt_text name);
+
+/* Whether words are stored big-endian and have more than one byte. */
+bool zt_component_is_swapped(const struct zt_component *component);
+/* Whether the component is in Fortran order and this differs from row-major order: at least two
+ * dimensions are not 1. */
+bool zt_component_is_transposed(const struct zt_component *component);
+/* Whether the decoded bytes are the stored bytes, so that the file's own bytes can be sent. */
+bool zt_component_is_plain(const struct zt_component *component);
+
+/* Whether digests cover stored bytes (zTensor up to 1.2) or decoded ones (zTensor 2). True also for
+ * ZIP entries, although their CRC-32 covers neither: it covers the inflated entry, with its NPY
+ * header and in stored order. */
+bool zt_digest_covers_stored(const struct zt_model *model);
+
+/* The digest that a component states. ZT_UNSUPPORTED if it states none, or one of an algorithm that
+ * its format does not know; ZT_CORRUPT if no bytes can have that digest. */
+enum zt_status zt_component_digest(const struct zt_model *model,
+                                   const struct zt_component *component,
+                                   struct zt_digest *out_digest, struct zt_error *error);
+
+/* Whether a component states a SHA-256 that covers exactly its decoded bytes, and which. */
+bool zt_component_decoded_sha256(const struct zt_model *model, const struct zt_component *component,
+                                 uint8_t out_sha256[32]);
 
 /* The product of the shape, which fits in 64 bits: opening the model has checked it. */
 uint64_t zt_object_elements(const struct zt_model *model, const struct zt_object *object);

@@ -24,8 +24,13 @@ struct zt_files {
 };
 
 /* The file that a component lies in; NULL if that is a missing shard. */
-struct zt_source *zt_files_source(const struct zt_files *files,
-                                  const struct zt_component *component);
+static inline struct zt_source *zt_files_source(const struct zt_files *files,
+                                                const struct zt_component *component)
+{
+    if (component->shard == 0)
+        return files->own;
+    return files->shards != NULL ? files->shards[component->shard - 1] : NULL;
+}
 
 /* The path where a shard is looked for first: "<stem>-<name>.zt" beside the model's own file. Freed
  * with free(); NULL if memory is out. */

@@ -33,21 +33,6 @@ struct zt_component_check {
     char actual[ZT_DIGEST_TEXT_SIZE];
 };
 
-/* Whether digests cover stored bytes (zTensor up to 1.2) or decoded ones (zTensor 2). True also for
- * ZIP entries, although their CRC-32 covers neither: it covers the inflated entry, with its NPY
- * header and in stored order. */
-bool zt_digest_covers_stored(const struct zt_model *model);
-
-/* The digest that a component states. ZT_UNSUPPORTED if it states none, or one of an algorithm that
- * its format does not know; ZT_CORRUPT if no bytes can have that digest. */
-enum zt_status zt_component_digest(const struct zt_model *model,
-                                   const struct zt_component *component,
-                                   struct zt_digest *out_digest, struct zt_error *error);
-
-/* Whether a component states a SHA-256 that covers exactly its decoded bytes, and which. */
-bool zt_component_decoded_sha256(const struct zt_model *model, const struct zt_component *component,
-                                 uint8_t out_sha256[32]);
-
 /* Called from time to time with the stored bytes read since the last call. False stops the work,
  * which returns ZT_ARGUMENT ("stopped"). */
 struct zt_progress {

@@ -13,14 +13,6 @@
 #define EXTENSION     ".zt"
 #define CHUNK_SIZE    ((size_t)256 << 10)
 
-struct zt_source *zt_files_source(const struct zt_files *files,
-                                  const struct zt_component *component)
-{
-    if (component->shard == 0)
-        return files->own;
-    return files->shards != NULL ? files->shards[component->shard - 1] : NULL;
-}
-
 char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
 {
     const char *slash = strrchr(model_path, '/');

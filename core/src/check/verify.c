@@ -1,4 +1,5 @@
-/* Digests of components: which bytes they cover, and reading those bytes once to compare.
+/* Digests of components: reading the bytes that they cover once, to compare; and the loop of reading
+ * in chunks, hashing each and reporting it, which shards and the canonical check share.
  *
  * zTensor up to 1.2 states the digest of the stored bytes, zTensor 2 that of the decoded ones, a
  * ZIP archive that of its inflated entries. The content rules of types and layouts are in
@@ -6,6 +7,7 @@
 #include "zt/verify.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check/hashing.h"
@@ -15,42 +17,6 @@
 #define CHUNK_SIZE ((size_t)256 << 10)
 /* An NPY header and a small array. */
 #define CHUNK_MIN ((size_t)256)
-
-bool zt_digest_covers_stored(const struct zt_model *model)
-{
-    return model->format != ZT_FORMAT_ZT2;
-}
-
-static struct zt_text digest_text(const struct zt_component *component)
-{
-    return (struct zt_text){component->digest, component->digest_length};
-}
-
-enum zt_status zt_component_digest(const struct zt_model *model,
-                                   const struct zt_component *component,
-                                   struct zt_digest *out_digest, struct zt_error *error)
-{
-    if (component->digest == NULL)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "the component states no digest");
-    if (model->format == ZT_FORMAT_NPZ)
-        return zt_digest_parse_zip(digest_text(component), out_digest, error);
-    return zt_digest_parse(digest_text(component), out_digest, error);
-}
-
-bool zt_component_decoded_sha256(const struct zt_model *model, const struct zt_component *component,
-                                 uint8_t out_sha256[32])
-{
-    struct zt_digest digest;
-
-    if (zt_component_digest(model, component, &digest, NULL) != ZT_OK)
-        return false;
-    if (digest.algorithm != ZT_DIGEST_SHA256)
-        return false;
-    if (zt_digest_covers_stored(model) && !zt_component_is_plain(component))
-        return false;
-    memcpy(out_sha256, digest.bytes, 32);
-    return true;
-}
 
 /* --- hashing what the digest covers --- */
 
@@ -182,7 +148,8 @@ static bool is_judgeable(const struct zt_model *model, const struct zt_component
         return false;
     out_stated->is_possible = status == ZT_OK;
     if (status == ZT_CORRUPT)
-        return zt_digest_algorithm(digest_text(component), &out_stated->algorithm);
+        return zt_digest_algorithm((struct zt_text){component->digest, component->digest_length},
+                                   &out_stated->algorithm);
     out_stated->algorithm = out_stated->digest.algorithm;
     return status == ZT_OK;
 }
@@ -235,4 +202,58 @@ enum zt_status zt_component_check(const struct zt_model *model,
     assert(check.verdict != ZT_VERDICT_VERIFIED || check.actual[0] != '\0');
     *out_check = check;
     return ZT_OK;
+}
+
+/* --- reading in chunks --- */
+
+enum zt_status zt_hashing_start(struct zt_hashing *hashing, enum zt_digest_algorithm algorithm,
+                                size_t chunk_size, struct zt_error *error)
+{
+    assert(chunk_size > 0);
+    assert(hashing->hasher == NULL && hashing->chunk == NULL);
+    hashing->chunk_size = chunk_size;
+    hashing->chunk = malloc(chunk_size);
+    if (hashing->chunk == NULL || zt_hasher_new(algorithm, &hashing->hasher) != ZT_OK)
+        return zt_fail_memory(error, "hashing");
+    return ZT_OK;
+}
+
+enum zt_status zt_hashing_report(struct zt_hashing *hashing, uint64_t total_bytes,
+                                 struct zt_error *error)
+{
+    uint64_t added = total_bytes - hashing->reported_bytes;
+
+    assert(total_bytes >= hashing->reported_bytes);
+    hashing->reported_bytes = total_bytes;
+    if (hashing->progress != NULL && !hashing->progress->advance(hashing->progress->context, added))
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "stopped");
+    return ZT_OK;
+}
+
+enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint64_t length,
+                              struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    assert(hashing->hasher != NULL && hashing->chunk != NULL);
+    while (status == ZT_OK && length > 0) {
+        size_t part = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
+
+        status = zt_source_read_at(hashing->source, offset, hashing->chunk, part, error);
+        if (status != ZT_OK)
+            return status;
+        zt_hasher_update(hashing->hasher, hashing->chunk, part);
+        offset += part;
+        length -= part;
+        status = zt_hashing_report(hashing, hashing->reported_bytes + part, error);
+    }
+    return status;
+}
+
+void zt_hashing_free(struct zt_hashing *hashing)
+{
+    zt_hasher_free(hashing->hasher);
+    free(hashing->chunk);
+    hashing->hasher = NULL;
+    hashing->chunk = NULL;
 }

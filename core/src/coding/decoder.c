@@ -43,17 +43,6 @@ struct zt_decoder {
     enum zt_status failure;
 };
 
-static bool is_swapped(const struct zt_component *component)
-{
-    return component->big_endian && zt_dtype_width((enum zt_dtype)component->dtype) > 1;
-}
-
-bool zt_component_is_plain(const struct zt_component *component)
-{
-    return component->encoding == ZT_ENCODING_RAW && !is_swapped(component) &&
-           !zt_transpose_needed(component);
-}
-
 /* --- raw --- */
 
 static size_t raw_part(const struct zt_decoder *decoder, size_t capacity)
@@ -129,9 +118,9 @@ static enum zt_status open_transposed(struct zt_decoder *decoder, struct zt_erro
 
 static enum zt_status open_raw(struct zt_decoder *decoder, struct zt_error *error)
 {
-    if (zt_transpose_needed(decoder->component))
+    if (zt_component_is_transposed(decoder->component))
         return open_transposed(decoder, error);
-    decoder->read = is_swapped(decoder->component) ? read_swapped : read_raw;
+    decoder->read = zt_component_is_swapped(decoder->component) ? read_swapped : read_raw;
     return ZT_OK;
 }
 
@@ -196,10 +185,10 @@ static enum zt_status open_deflate(struct zt_decoder *decoder, struct zt_error *
     uint64_t lead = component->arrangement != NULL ? component->arrangement->lead_bytes : 0;
     enum zt_status status;
 
-    if (zt_transpose_needed(component))
+    if (zt_component_is_transposed(component))
         return open_transposed(decoder, error);
     status = zt_inflate_stream_new(decoder->source, &decoder->inflated, error);
-    decoder->read = is_swapped(component) ? read_inflated_swapped : read_inflated;
+    decoder->read = zt_component_is_swapped(component) ? read_inflated_swapped : read_inflated;
     if (status == ZT_OK)
         status = zt_inflate_stream_start(decoder->inflated, component->offset, component->length,
                                          lead + component->decoded_length, error);

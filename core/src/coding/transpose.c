@@ -49,18 +49,6 @@ struct run {
     uint64_t to; /* first element in the block */
 };
 
-bool zt_transpose_needed(const struct zt_component *component)
-{
-    const struct zt_arrangement *arrangement = component->arrangement;
-    unsigned wide = 0;
-
-    if (arrangement == NULL || !arrangement->fortran)
-        return false;
-    for (unsigned i = 0; i < arrangement->rank; i++)
-        wide += arrangement->shape[i] != 1;
-    return wide > 1;
-}
-
 /* --- the blocks' measures --- */
 
 static void measure(struct zt_transpose *transpose, size_t block_max)

@@ -11,10 +11,6 @@
 
 struct zt_transpose;
 
-/* Whether the component is in Fortran order and this differs from row-major order: at least two
- * dimensions are not 1. */
-bool zt_transpose_needed(const struct zt_component *component);
-
 /* The component must be in Fortran order, raw or deflated, of the decoded length that its shape
  * gives. component and source are borrowed. ZT_NO_MEMORY; ZT_CORRUPT from inflating. */
 enum zt_status zt_transpose_open(const struct zt_component *component, struct zt_source *source,

@@ -8,7 +8,7 @@
 #define ZT_FORMATS_FIELDS_H
 
 #include "cbor/cbor_read.h"
-#include "formats/component.h"
+#include "model/model_build.h"
 
 /* What a version calls the rules that are applied here. */
 struct zt_family_rules {

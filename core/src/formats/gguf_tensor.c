@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/component.h"
 #include "model/layout.h"
+#include "model/model_build.h"
 
 #define TENSOR_BOUNDS "gguf §Tensor Bounds"
 /* The specification's bound on dimensions. */

@@ -8,8 +8,8 @@
 #define ZT_FORMATS_MAG_H
 
 #include "formats/attribute_list.h"
-#include "formats/component.h"
 #include "formats/cursor.h"
+#include "model/model_build.h"
 
 #define MAG_HEADER_BYTES 24
 #define MAG_CHECKSUM_AT  8

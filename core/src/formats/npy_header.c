@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/little_endian.h"
-#include "formats/component.h"
 #include "model/layout.h"
+#include "model/model_build.h"
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 

@@ -13,10 +13,10 @@
 
 #include "base/hex.h"
 #include "coding/inflate_stream.h"
-#include "formats/component.h"
 #include "formats/npy_header.h"
 #include "formats/zip.h"
 #include "model/extents.h"
+#include "model/model_build.h"
 #include "zt/utf8.h"
 
 /* The first read of an entry: room for NumPy's header and for the ZIP archive's. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/component.h"
 #include "model/locate.h"
+#include "model/model_build.h"
 
 /* --- dtypes --- */
 

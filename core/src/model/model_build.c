@@ -1,4 +1,5 @@
-/* Building a model: arrays that grow within a budget, then sorting. */
+/* Building a model: arrays that grow within a budget, the entries that several readers add in the
+ * same way, then sorting. */
 #include "model/model_build.h"
 
 #include <assert.h>
@@ -16,22 +17,6 @@
 #define ARRAYS_BUDGET_FACTOR 11
 #define ARENA_BUDGET_BASE    (256u << 10)
 #define ARRAYS_BUDGET_BASE   (512u << 10)
-
-struct zt_named_array zt_objects_named(const struct zt_object *objects, uint32_t count)
-{
-    static_assert(offsetof(struct zt_object, name) == 0, "the name comes first");
-
-    return (struct zt_named_array){(void *)(uintptr_t)objects, count, sizeof(*objects),
-                                   offsetof(struct zt_object, name_length)};
-}
-
-struct zt_named_array zt_components_named(const struct zt_component *components, uint32_t count)
-{
-    static_assert(offsetof(struct zt_component, name) == 0, "the name comes first");
-
-    return (struct zt_named_array){(void *)(uintptr_t)components, count, sizeof(*components),
-                                   offsetof(struct zt_component, name_length)};
-}
 
 static struct zt_named_array shards_named(const struct zt_shard *shards, uint32_t count)
 {
@@ -333,4 +318,72 @@ void zt_builder_abandon(struct zt_builder *builder)
     free(builder->shards);
     zt_model_free(builder->model);
     memset(builder, 0, sizeof(*builder));
+}
+
+/* --- what several readers add in the same way --- */
+
+void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding)
+{
+    if (encoding.bytes == NULL)
+        encoding = zt_text_from("raw");
+    component->encoding_name = encoding.bytes;
+    component->encoding_length = (uint32_t)encoding.length;
+    component->encoding = ZT_ENCODING_UNKNOWN;
+    component->decoded_length = ZT_LENGTH_UNKNOWN;
+    if (zt_text_is(encoding, "zstd")) {
+        component->encoding = ZT_ENCODING_ZSTD;
+    } else if (zt_text_is(encoding, "raw")) {
+        component->encoding = ZT_ENCODING_RAW;
+        component->decoded_length = component->length;
+    }
+}
+
+static enum zt_status add_object(struct zt_builder *builder, const struct zt_tensor *tensor,
+                                 struct zt_error *error)
+{
+    struct zt_object *object;
+    enum zt_status status = zt_builder_object(builder, &object, error);
+
+    if (status != ZT_OK)
+        return status;
+    object->name = tensor->name.bytes;
+    object->name_length = (uint32_t)tensor->name.length;
+    object->format = "dense";
+    object->format_length = 5;
+    object->layout = ZT_LAYOUT_DENSE;
+    for (unsigned i = 0; i < tensor->rank && status == ZT_OK; i++)
+        status = zt_builder_dimension(builder, tensor->shape[i], error);
+    return status;
+}
+
+enum zt_status zt_tensor_add(struct zt_builder *builder, const struct zt_tensor *tensor,
+                             struct zt_error *error)
+{
+    struct zt_component *component;
+    enum zt_status status;
+
+    assert(tensor->rank <= ZT_RANK_MAX);
+    assert(tensor->name.length <= UINT32_MAX);
+    status = add_object(builder, tensor, error);
+    if (status == ZT_OK)
+        status = zt_builder_component(builder, &component, error);
+    if (status != ZT_OK)
+        return status;
+    component->name = "data";
+    component->name_length = 4;
+    component->dtype = (uint8_t)tensor->dtype;
+    component->logical = (uint8_t)tensor->logical;
+    component->type = zt_logical_name(tensor->logical);
+    component->type_length = component->type != NULL ? (uint32_t)strlen(component->type) : 0;
+    component->offset = tensor->offset;
+    component->length = tensor->length;
+    zt_component_set_encoding(component, (struct zt_text){NULL, 0});
+    assert(zt_last_object(builder)->component_count == 1);
+    return ZT_OK;
+}
+
+void zt_error_within(struct zt_error *error, struct zt_text object, struct zt_text component)
+{
+    if (error != NULL && !error->has_object && error->component[0] == '\0')
+        zt_error_at(error, object, component);
 }

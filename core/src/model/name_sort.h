@@ -2,7 +2,10 @@
 #ifndef ZT_MODEL_NAME_SORT_H
 #define ZT_MODEL_NAME_SORT_H
 
-#include "zt/status.h"
+#include <assert.h>
+#include <stddef.h>
+
+#include "zt/model.h"
 
 /* Entries that begin with a pointer to their name (const char *) and hold its length as uint32_t at
  * length_at. */
@@ -25,5 +28,24 @@ size_t zt_names_duplicate(const struct zt_named_array *array);
 void *zt_names_find(const struct zt_named_array *array, struct zt_text name);
 
 struct zt_text zt_names_at(const struct zt_named_array *array, size_t place);
+
+/* Entries of a model as arrays by name. */
+static inline struct zt_named_array zt_objects_named(const struct zt_object *objects,
+                                                     uint32_t count)
+{
+    static_assert(offsetof(struct zt_object, name) == 0, "the name comes first");
+
+    return (struct zt_named_array){(void *)(uintptr_t)objects, count, sizeof(*objects),
+                                   offsetof(struct zt_object, name_length)};
+}
+
+static inline struct zt_named_array zt_components_named(const struct zt_component *components,
+                                                        uint32_t count)
+{
+    static_assert(offsetof(struct zt_component, name) == 0, "the name comes first");
+
+    return (struct zt_named_array){(void *)(uintptr_t)components, count, sizeof(*components),
+                                   offsetof(struct zt_component, name_length)};
+}
 
 #endif
