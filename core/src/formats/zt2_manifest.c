@@ -99,6 +99,7 @@ static enum zt_status read_blob(void *context, const struct zt_field *field, str
             return zt_fail(error, ZT_INVALID, rules.schema, number->offset,
                            "an offset or a length of \"blob\" is not an unsigned integer");
     }
+    assert(count == 2);
     part->offset = numbers[0].value;
     part->length = numbers[1].value;
     return ZT_OK;

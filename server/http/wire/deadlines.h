@@ -74,6 +74,7 @@ static inline struct deadline *deadlines_take_due(struct deadlines *list, uint64
     if (first == NULL || first->due_ms > now_ms)
         return NULL;
     deadline_clear(first);
+    assert(list->first != first);
     return first;
 }
 
