@@ -1,5 +1,5 @@
-/* Memory that grows: arrays, runs of bytes, which are arrays of bytes, and arenas, which are chains of
- * blocks, each filled from its front. */
+/* Memory that grows: arrays; runs of bytes, which are arrays of bytes; and arenas, which are chains
+ * of blocks, each filled from its front. */
 #include "base/memory.h"
 
 #include <assert.h>

@@ -32,8 +32,8 @@ void zt_array_trim(void *array_at, size_t *capacity, size_t count, size_t elemen
 
 /* --- runs of bytes ---
  *
- * Once growth has failed it stays failed and ignores further writes, so that a sequence of writes is
- * checked once, at its end. Starts out cleared. */
+ * Once growth has failed it stays failed and ignores further writes, so that a sequence of writes
+ * is checked once, at its end. Starts out cleared. */
 
 struct zt_buffer {
     uint8_t *bytes;
