@@ -16,6 +16,13 @@ struct preconditions {
 
 enum precondition_outcome { PRECONDITION_PASS, PRECONDITION_NOT_MODIFIED, PRECONDITION_FAILED };
 
+/* Whether there are any that a write can have. */
+static inline bool preconditions_are_given(const struct preconditions *preconditions)
+{
+    return preconditions->if_match != NULL || preconditions->if_none_match != NULL ||
+           preconditions->if_unmodified_since != NULL;
+}
+
 /* Evaluates them in the order of section 13.2.2. etag is NULL if the resource does not exist or has
  * none; last_modified is 0 if unknown. read: the method is GET or HEAD, which get 304 instead of
  * 412 where the section says so. */

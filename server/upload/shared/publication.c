@@ -14,7 +14,7 @@
 #include "base/server.h"
 #include "http/fields/digest_fields.h"
 #include "http/fields/uri.h"
-#include "upload/shared/publication_check.h"
+#include "upload/shared/write_checks.h"
 #include "verify/component_digests.h"
 #include "verify/verifier.h"
 
@@ -103,12 +103,6 @@ bool model_preconditions_hold(const struct preconditions *preconditions,
     return precondition_check(&others, etag, modified, false) == PRECONDITION_PASS;
 }
 
-static bool is_conditional(const struct preconditions *preconditions)
-{
-    return preconditions->if_match != NULL || preconditions->if_none_match != NULL ||
-           preconditions->if_unmodified_since != NULL;
-}
-
 struct generation *model_find_current(struct server *server, const char *name)
 {
     for (unsigned rank = 0; model_extension(rank) != NULL; rank++) {
@@ -131,7 +125,7 @@ bool model_check_preconditions(struct server *server, const char *name,
     bool hold;
 
     *out_exists = false;
-    if (!is_conditional(preconditions))
+    if (!preconditions_are_given(preconditions))
         return true;
     current = model_find_current(server, name);
     hold = model_preconditions_hold(preconditions, current);
