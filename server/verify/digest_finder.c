@@ -133,19 +133,6 @@ void digest_finder_note(struct verifier *verifier, struct generation *generation
         blob_index_note(&verifier->blobs, generation, component);
 }
 
-struct component_list digest_finder_take_unsaved(struct verifier *verifier,
-                                                 struct generation *generation)
-{
-    struct digest_table *table = digest_table_of(generation);
-    struct component_list taken;
-
-    pthread_mutex_lock(&verifier->finders.lock);
-    taken = table->unsaved;
-    table->unsaved = (struct component_list){.items = NULL};
-    pthread_mutex_unlock(&verifier->finders.lock);
-    return taken;
-}
-
 /* Takes the next wanted component. False if there is none, or at the end: then the finder rests. */
 static bool take_wanted(struct finder *finder, struct generation **out_generation,
                         uint32_t *out_component)

@@ -96,9 +96,6 @@ bool digest_finder_add(struct verifier *verifier, struct generation *generation,
 /* A component's block was put into the table: it is to be saved, and to be found as a blob. */
 void digest_finder_note(struct verifier *verifier, struct generation *generation,
                         uint32_t component);
-/* Hands the list of unsaved components to the caller, who frees its items. */
-struct component_list digest_finder_take_unsaved(struct verifier *verifier,
-                                                 struct generation *generation);
 
 /* --- component_digests.c --- */
 

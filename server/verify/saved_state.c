@@ -236,6 +236,19 @@ static bool save_more(struct state_folder *folder, struct generation *generation
     return added;
 }
 
+/* The caller frees its items. */
+static struct component_list take_unsaved(struct verifier *verifier, struct generation *generation)
+{
+    struct digest_table *table = digest_table_of(generation);
+    struct component_list taken;
+
+    pthread_mutex_lock(&verifier->finders.lock);
+    taken = table->unsaved;
+    table->unsaved = (struct component_list){.items = NULL};
+    pthread_mutex_unlock(&verifier->finders.lock);
+    return taken;
+}
+
 void digest_state_save(struct verifier *verifier, struct generation *generation)
 {
     struct state_folder *folder = &verifier->finders.folder;
@@ -243,7 +256,7 @@ void digest_state_save(struct verifier *verifier, struct generation *generation)
 
     if (!digests_are_on(generation))
         return;
-    unsaved = digest_finder_take_unsaved(verifier, generation);
+    unsaved = take_unsaved(verifier, generation);
     if (unsaved.count > 0 && folder->descriptor >= 0 && !atomic_load(&generation->retired) &&
         (digest_table_of(generation)->saved_bytes == 0 || !save_more(folder, generation, &unsaved)))
         save_all(folder, generation);

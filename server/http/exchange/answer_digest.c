@@ -298,9 +298,8 @@ enum outcome answer_digest_find(struct request *request)
     struct request_state *state = request_state(request);
     const struct representation *reply = &request->reply;
 
-    if (reply->status != 200 || state->not_modified ||
-        (request->method != METHOD_GET && request->method != METHOD_HEAD))
-        return OUTCOME_READY;
+    assert(reply->status == 200 && !state->not_modified);
+    assert(request->method == METHOD_GET || request->method == METHOD_HEAD);
     if (state->digesting == NULL) {
         read_wishes(request);
         recall_body(request);

@@ -223,6 +223,14 @@ static enum outcome prepare(struct request *request)
     return OUTCOME_READY;
 }
 
+/* Digests are stated for whole and partial representations that are read, not for problems and
+ * other answers. */
+static bool has_digests(struct request *request)
+{
+    return is_read(request) && request->reply.status == 200 &&
+           !request_state(request)->not_modified;
+}
+
 enum outcome exchange_advance(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -231,7 +239,8 @@ enum outcome exchange_advance(struct request *request)
         return OUTCOME_WAITING;
     if (state->stage == EXCHANGE_PREPARE && prepare(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
-    if (state->stage == EXCHANGE_DIGEST && answer_digest_find(request) == OUTCOME_WAITING)
+    if (state->stage == EXCHANGE_DIGEST && has_digests(request) &&
+        answer_digest_find(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
     state->stage = EXCHANGE_ANSWER;
     return OUTCOME_READY;

@@ -193,15 +193,8 @@ struct intake_set *bypass_intakes_new(struct mhd *mhd)
 
 void bypass_take_body(struct connection *connection, struct request *request)
 {
-    const struct request_state *state = request_state_const(request);
-    uint64_t left;
-
-    if (state->body_length == UINT64_MAX || state->operation->store == NULL)
-        return;
-    assert(state->body_received <= state->body_length);
-    /* The library has delivered all that it has read. */
-    left = state->body_length - state->body_received;
-    if (left < INTAKE_LEAST_BYTES || !intake_begin(connection->mhd->intakes, request, left))
+    assert(bypass_is_worthwhile(request));
+    if (!intake_begin(connection->mhd->intakes, request, bypass_body_left(request)))
         return;
     connection->bypassed = true;
     mhd_suspend(connection);

@@ -4,9 +4,12 @@
 #ifndef HTTP_WIRE_BYPASS_H
 #define HTTP_WIRE_BYPASS_H
 
+#include <assert.h>
 #include <stdbool.h>
 
 #include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
+#include "http/wire/intake.h"
 
 struct connection;
 struct intake_set;
@@ -15,8 +18,26 @@ struct mhd;
 /* The bodies that a loop reads by itself. NULL if memory or descriptors are out. */
 struct intake_set *bypass_intakes_new(struct mhd *mhd);
 
-/* The library has delivered the first piece of a body: reads the rest past it, if that is long and
- * its operation takes it so; the connection is then suspended until it ends. */
+/* What the library has not delivered yet of a body of known length. */
+static inline uint64_t bypass_body_left(const struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+
+    assert(state->body_length != UINT64_MAX && state->body_received <= state->body_length);
+    return state->body_length - state->body_received;
+}
+
+/* Whether the rest of a body is long, and its operation takes it past the library. */
+static inline bool bypass_is_worthwhile(const struct request *request)
+{
+    const struct request_state *state = request_state_const(request);
+
+    return state->body_length != UINT64_MAX && state->operation->store != NULL &&
+           bypass_body_left(request) >= INTAKE_LEAST_BYTES;
+}
+
+/* The library has delivered the first piece of a body that is worthwhile: reads the rest past it;
+ * the connection is then suspended until it ends. */
 void bypass_take_body(struct connection *connection, struct request *request);
 
 /* Goes on with the request of a body that was read past the library, and sends its answer when that

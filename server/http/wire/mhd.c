@@ -231,7 +231,7 @@ static enum MHD_Result on_body(struct connection *connection, struct request *re
     if (!connections_body_piece(&mhd->connections, connection, state->body_received, mhd->now_ms))
         return MHD_NO;
     *length = 0;
-    if (is_first && !request->replied)
+    if (is_first && !request->replied && bypass_is_worthwhile(request))
         bypass_take_body(connection, request);
     return MHD_YES;
 }
