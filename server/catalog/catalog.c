@@ -204,6 +204,23 @@ void catalog_refresh(struct catalog *catalog)
     pthread_mutex_unlock(&catalog->lock);
 }
 
+static void on_store_changed(void *context)
+{
+    struct catalog *catalog = context;
+    struct store *store = catalog->content.server->store;
+
+    if (store->ops->changed(store))
+        catalog_refresh(catalog);
+}
+
+bool catalog_watch(struct catalog *catalog, struct loop *loop)
+{
+    struct store *store = catalog->content.server->store;
+    const int descriptor = store->ops->watch(store);
+
+    return descriptor >= 0 && loop_watch(loop, descriptor, on_store_changed, catalog) == 0;
+}
+
 bool catalog_is_loaded(const struct catalog *catalog)
 {
     return atomic_load(&catalog->content.loaded);

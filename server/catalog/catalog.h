@@ -5,6 +5,7 @@
 
 #include "base/server.h"
 #include "catalog/generation.h"
+#include "http/wire/loop.h"
 
 /* Functions that the catalog calls as it changes: one at a time, on the thread that changes it.
  * They may take long, but not change the catalog. Those that are NULL are not called. */
@@ -28,6 +29,10 @@ void catalog_free(struct catalog *catalog);
 /* Scans the store in the background, soon. However often it is called during a scan, one more
  * follows. Files that did not change keep their generation. */
 void catalog_refresh(struct catalog *catalog);
+
+/* Follows the store from now on: what it notices on the loop is scanned. False if that is not
+ * possible. */
+bool catalog_watch(struct catalog *catalog, struct loop *loop);
 
 /* Whether the first scan is done. */
 bool catalog_is_loaded(const struct catalog *catalog);

@@ -130,22 +130,6 @@ out:
     return started;
 }
 
-static void on_store_changed(void *context)
-{
-    struct server *server = context;
-
-    if (server->store->ops->changed(server->store))
-        catalog_refresh(server->catalog);
-}
-
-static void start_watching(struct server *server)
-{
-    int descriptor = server->store->ops->watch(server->store);
-
-    if (descriptor < 0 || loop_watch(server->loops[0], descriptor, on_store_changed, server) != 0)
-        log_write(LOG_LEVEL_WARN, "changed files will be noticed only on SIGHUP");
-}
-
 struct instance *instance_start(const struct config *config, char *error, size_t error_size)
 {
     struct instance *instance = calloc(1, sizeof(*instance));
@@ -161,7 +145,8 @@ struct instance *instance_start(const struct config *config, char *error, size_t
         instance_stop(instance);
         return NULL;
     }
-    start_watching(&instance->server);
+    if (!catalog_watch(instance->server.catalog, instance->server.loops[0]))
+        log_write(LOG_LEVEL_WARN, "changed files will be noticed only on SIGHUP");
     kept_uploads_watch(instance->server.kept);
     catalog_refresh(instance->server.catalog);
     return instance;
