@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "catalog/generation.h"
 #include "http/exchange/digest_memory.h"
 #include "http/exchange/digest_queue.h"
 #include "http/exchange/exchange.h"
@@ -24,6 +25,8 @@ static struct server server = {.config = &config};
 static uint8_t *large;
 static atomic_uint reads;
 static atomic_bool cut_short;
+static struct generation generation;
+static bool is_written_to;
 
 /* --- a source that counts and can fail --- */
 
@@ -94,6 +97,19 @@ static enum outcome handle_pieces(struct request *request)
     return handle_large(request);
 }
 
+static bool is_unwritten(const struct generation *asked)
+{
+    assert_ptr_equal(asked, &generation);
+    return !is_written_to;
+}
+
+static enum outcome handle_file(struct request *request)
+{
+    request->generation = &generation;
+    request->is_unwritten = is_unwritten;
+    return handle_large(request);
+}
+
 static enum outcome handle_post(struct request *request)
 {
     return handle_small(request);
@@ -103,6 +119,7 @@ const struct route routes[] = {
     {.pattern = "/small", .get = {.handle = handle_small}, .post = {.handle = handle_post}},
     {.pattern = "/large", .get = {.handle = handle_large}},
     {.pattern = "/pieces", .get = {.handle = handle_pieces}},
+    {.pattern = "/file", .get = {.handle = handle_file}},
 };
 const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 
@@ -197,6 +214,7 @@ static int forget(void **state)
     digest_memory_free(server.digests);
     server.digests = digest_memory_new();
     atomic_store(&cut_short, false);
+    is_written_to = false;
     return server.digests == NULL;
 }
 
@@ -379,6 +397,27 @@ static void bytes_that_cannot_be_read_are_a_problem(void **state)
     request_free(request);
 }
 
+static void digests_of_bytes_that_changed_are_neither_sent_nor_kept(void **state)
+{
+    struct request *request = add(ask(METHOD_GET, "/file"), "Want-Repr-Digest", WANTED);
+
+    (void)state;
+    is_written_to = true;
+    assert_string_equal(field_of(answer_of(request), "Repr-Digest"), "");
+    request_free(request);
+    request = add(ask(METHOD_GET, "/file"), "Range", "bytes=5-70000");
+    assert_string_equal(
+        field_of(answer_of(add(request, "Want-Content-Digest", WANTED)), "Content-Digest"), "");
+    request_free(request);
+    is_written_to = false;
+    request = ask(METHOD_GET, "/file");
+    assert_string_equal(field_of(answer_of(request), "Repr-Digest"), "");
+    request_free(request);
+    request = add(ask(METHOD_GET, "/file"), "Want-Repr-Digest", WANTED);
+    assert_is_of(answer_of(request), "Repr-Digest", LARGE);
+    request_free(request);
+}
+
 static bool no(const struct connection *connection)
 {
     (void)connection;
@@ -482,6 +521,7 @@ int main(void)
         cmocka_unit_test_setup(answers_without_the_representation_have_no_digest, forget),
         cmocka_unit_test_setup(other_methods_have_no_digests, forget),
         cmocka_unit_test_setup(bytes_that_cannot_be_read_are_a_problem, forget),
+        cmocka_unit_test_setup(digests_of_bytes_that_changed_are_neither_sent_nor_kept, forget),
         cmocka_unit_test_setup(a_half_closed_connection_gets_no_digest_that_takes_long, forget),
         cmocka_unit_test_setup(stopping_the_server_ends_hashing, forget),
         cmocka_unit_test_setup(a_request_can_end_between_jobs, forget),

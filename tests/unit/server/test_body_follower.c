@@ -109,6 +109,20 @@ static void given_bytes_follow_those_that_are_read_back(void **state)
     end(world, body);
 }
 
+static void given_bytes_that_were_read_back_are_not_taken_twice(void **state)
+{
+    struct world *world = *state;
+    struct body *body = begin(world);
+    struct zt_error error;
+
+    write_piece(world, body, 0, 1000);
+    body_follower_count(&body->follower, 1000);
+    assert_int_equal(body_follower_finish(&body->follower, &error), ZT_OK);
+    body_follower_take(&body->follower, 0, body->bytes, 1000);
+    assert_int_equal(body->taken, 1000);
+    end(world, body);
+}
+
 static void failed_sink_gets_nothing_more(void **state)
 {
     struct world *world = *state;
@@ -212,6 +226,8 @@ int main(void)
                                         world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(given_bytes_follow_those_that_are_read_back, world_set_up,
                                         world_tear_down),
+        cmocka_unit_test_setup_teardown(given_bytes_that_were_read_back_are_not_taken_twice,
+                                        world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(failed_sink_gets_nothing_more, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(failure_to_read_can_be_repeated, world_set_up,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define THREADS 4
-#define ROUNDS  4000
+#define ROUNDS  20000
 
 /* --- a kind that is nothing but an entry --- */
 
@@ -132,16 +132,33 @@ static void only_what_has_expired_and_lets_itself_be_ended_goes(void **state)
 
 /* --- many at once, all in one list --- */
 
+/* One for each thread that adds, so that others can look for what it adds. */
+static const char ids[THREADS / 2][UPLOAD_ID_SIZE] = {"0000000000000000000000000000000a",
+                                                      "0000000000000000000000000000000b"};
 static atomic_uint adding;
+static atomic_uint begun;
+
+static bool is_found(struct world *world, const char *id)
+{
+    struct kept_upload *found =
+        kept_uploads_find(world->server.kept, UPLOAD_KIND_WRITER, zt_text_from(id));
+
+    kept_upload_release(found);
+    return found != NULL;
+}
 
 static void *add_and_drop(void *context)
 {
     struct world *world = context;
+    const char *id = ids[atomic_fetch_add(&begun, 1)];
 
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct plain *plain = new_plain(world);
 
-        memcpy(plain->kept.entry.id, "00", 2);
+        /* Another thread may still be removing the one before. */
+        while (is_found(world, id))
+            ;
+        strcpy(plain->kept.entry.id, id);
         assert_true(kept_uploads_add(&plain->kept));
         atomic_store(&plain->expires_now, i % 2 == 0);
         if (end(&plain->kept))
@@ -152,16 +169,19 @@ static void *add_and_drop(void *context)
     return NULL;
 }
 
-static void *expire_again_and_again(void *context)
+static void *find_and_expire(void *context)
 {
     struct world *world = context;
 
-    while (atomic_load(&adding) > 0)
+    while (atomic_load(&adding) > 0) {
+        for (unsigned i = 0; i < 200; i++)
+            (void)is_found(world, ids[i % 2]);
         kept_uploads_expire(world->server.kept);
+    }
     return NULL;
 }
 
-static void expiry_beside_removal_frees_each_once(void **state)
+static void search_and_expiry_beside_removal_free_each_once(void **state)
 {
     struct world *world = *state;
     struct plain *other = new_plain(world);
@@ -169,11 +189,12 @@ static void expiry_beside_removal_frees_each_once(void **state)
 
     assert_true(kept_uploads_add(&other->kept));
     atomic_store(&freed, 0);
+    atomic_store(&begun, 0);
     atomic_store(&adding, THREADS / 2);
     for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL,
-                                        i % 2 == 0 ? add_and_drop : expire_again_and_again, world),
-                         0);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, i % 2 == 0 ? add_and_drop : find_and_expire, world),
+            0);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&freed), THREADS / 2 * ROUNDS);
@@ -211,8 +232,8 @@ int main(void)
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(only_what_has_expired_and_lets_itself_be_ended_goes,
                                         uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(expiry_beside_removal_frees_each_once, uploads_set_up,
-                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(search_and_expiry_beside_removal_free_each_once,
+                                        uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(place_that_no_kind_can_continue_is_removed, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(read_only_server_leaves_places_alone, uploads_set_up,

@@ -33,6 +33,20 @@ static void append(struct world *world, struct resumable *resumable, const char 
     resumable_advance(resumable, strlen(bytes));
 }
 
+/* Leaves what a process leaves that published the upload and ended before it removed the place. */
+static void publish(struct world *world, struct resumable *resumable)
+{
+    struct zt_error error;
+
+    append(world, resumable, "hello");
+    assert_int_equal(resumable_make_durable(resumable, &error), ZT_OK);
+    memset(resumable->published.sha256, 7, sizeof(resumable->published.sha256));
+    resumable->is_hashed = true;
+    assert_int_equal(resumable_files_note_end(resumable, &error), ZT_OK);
+    assert_int_equal(world->server.store->ops->kept_remove(world->server.store, ID, "data", &error),
+                     ZT_OK);
+}
+
 static struct resumable *restart_and_find(struct world *world, struct resumable *resumable)
 {
     kept_upload_release(resumable);
@@ -101,15 +115,8 @@ static void missing_data_after_the_end_was_noted_is_a_publication(void **state)
 {
     struct world *world = *state;
     struct resumable *resumable = create(world, 5);
-    struct zt_error error;
 
-    append(world, resumable, "hello");
-    assert_int_equal(resumable_make_durable(resumable, &error), ZT_OK);
-    memset(resumable->published.sha256, 7, sizeof(resumable->published.sha256));
-    resumable->is_hashed = true;
-    assert_int_equal(resumable_files_note_end(resumable, &error), ZT_OK);
-    assert_int_equal(world->server.store->ops->kept_remove(world->server.store, ID, "data", &error),
-                     ZT_OK);
+    publish(world, resumable);
     resumable = restart_and_find(world, resumable);
     assert_non_null(resumable);
     assert_int_equal(resumable_state(resumable), RESUMABLE_PUBLISHED);
@@ -149,6 +156,23 @@ static void finding_and_freeing_an_upload_leaks_no_descriptor(void **state)
     before = open_descriptors();
     for (unsigned i = 0; i < 5; i++) {
         assert_int_equal(resumable_files_open(&world->server, ID, &found), KEPT_OPENED);
+        kept_upload_release(found);
+    }
+    assert_int_equal(open_descriptors(), before);
+    kept_upload_release(resumable);
+}
+
+static void finding_and_freeing_a_published_upload_leaks_no_descriptor(void **state)
+{
+    struct world *world = *state;
+    struct resumable *resumable = create(world, 5);
+    struct kept_upload *found;
+    unsigned before;
+
+    publish(world, resumable);
+    before = open_descriptors();
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(resumable_files_open(&world->server, ID, &found), KEPT_OUTCOME);
         kept_upload_release(found);
     }
     assert_int_equal(open_descriptors(), before);
@@ -224,6 +248,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(file_of_creation_that_was_cut_removes_the_upload,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(finding_and_freeing_an_upload_leaks_no_descriptor,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(finding_and_freeing_a_published_upload_leaks_no_descriptor,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(upload_of_another_process_is_adopted_once, uploads_set_up,
                                         uploads_tear_down),

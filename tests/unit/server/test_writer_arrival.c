@@ -311,6 +311,24 @@ static void file_is_bounded(void **state)
     kept_upload_release(session);
 }
 
+/* Its length is not known before it ends, unlike that of raw bytes. */
+static void zstd_body_is_bounded_to_the_byte(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world, ZT_TARGET_ZT1);
+    struct arrival_terms terms = terms_of("w", 100);
+    struct failure failure;
+
+    terms.body_is_zstd = true;
+    terms.body_length = UINT64_MAX;
+    world->config.upload.max_bytes = 2 * PIECE_LENGTH - 1;
+    assert_refused(session, &terms, 2 * PIECE_LENGTH, PROBLEM_TOO_LARGE);
+    world->config.upload.max_bytes = 2 * PIECE_LENGTH;
+    assert_false(send_body(session, &terms, bytes, 2 * PIECE_LENGTH, &failure));
+    assert_int_not_equal(failure.problem, PROBLEM_TOO_LARGE);
+    kept_upload_release(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +351,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(whole_body_of_a_round_that_is_over_is_not_acknowledged,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(file_is_bounded, uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(zstd_body_is_bounded_to_the_byte, uploads_set_up,
+                                        uploads_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

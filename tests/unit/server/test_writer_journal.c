@@ -113,6 +113,28 @@ static void full_journal_refuses_changes(void **state)
     kept_upload_release(session);
 }
 
+static void record_that_is_too_long_changes_nothing(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    const size_t length = JOURNAL_RECORD_MAX_BYTES;
+    const uint64_t end = session->journal_end;
+    const struct zt_declaration declaration = {.attributes = {calloc(1, length), length}};
+    struct zt_error error;
+
+    assert_non_null(declaration.attributes.bytes);
+    assert_false(writer_journal_declare(session, zt_text_from("w"), &declaration, &error));
+    free((char *)(uintptr_t)declaration.attributes.bytes);
+    assert_int_equal(session->journal_end, end);
+    put(session, "last", 5);
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    assert_non_null(writer_contents_find(&session->contents, zt_text_from("last")));
+    kept_upload_release(session);
+}
+
 static void write_compact(struct world *world, bool exists)
 {
     const struct store_ops *ops = world->server.store->ops;
@@ -126,8 +148,9 @@ static void write_compact(struct world *world, bool exists)
     }
 }
 
-/* The state after a restart, and whether "compact" is still there. */
-static enum writer_state announce_and_restart(struct world *world, bool exists, bool withdraws)
+/* The state after a restart, if a file of this digest was announced. */
+static enum writer_state announce_and_restart(struct world *world, bool exists, bool withdraws,
+                                              const uint8_t announced[32])
 {
     struct writer_session *session = begin(world);
     enum writer_state found;
@@ -135,7 +158,7 @@ static enum writer_state announce_and_restart(struct world *world, bool exists, 
 
     put(session, "w", 5);
     write_compact(world, exists);
-    assert_true(writer_journal_announce(session, WRITER_COMPACT, digest, &error));
+    assert_true(writer_journal_announce(session, WRITER_COMPACT, announced, &error));
     if (withdraws)
         assert_true(writer_journal_withdraw(session, &error));
     kept_upload_release(session);
@@ -151,18 +174,48 @@ static enum writer_state announce_and_restart(struct world *world, bool exists, 
 
 static void announced_file_that_is_there_was_not_published(void **state)
 {
-    assert_int_equal(announce_and_restart(*state, true, false), WRITER_OPEN);
+    assert_int_equal(announce_and_restart(*state, true, false, digest), WRITER_OPEN);
 }
 
-static void withdrawn_file_that_is_missing_was_not_published(void **state)
+/* Writes the model that the session is about, and gives its digest. */
+static void write_model(struct world *world, uint8_t out_sha256[32])
 {
-    assert_int_equal(announce_and_restart(*state, false, true), WRITER_OPEN);
+    uint8_t model[4096];
+    const size_t length = world_model_bytes(world, true, model, sizeof(model));
+    struct zt_hasher *hasher;
+    struct zt_digest found;
+
+    world_model(world, "m.zt", true);
+    assert_int_equal(zt_hasher_new(ZT_DIGEST_SHA256, &hasher), ZT_OK);
+    zt_hasher_update(hasher, model, length);
+    zt_hasher_finish(hasher, &found);
+    zt_hasher_free(hasher);
+    memcpy(out_sha256, found.bytes, 32);
+}
+
+static void missing_file_that_is_the_model_was_published(void **state)
+{
+    struct world *world = *state;
+    uint8_t sha256[32];
+
+    write_model(world, sha256);
+    assert_int_equal(announce_and_restart(world, false, false, sha256), WRITER_COMMITTED);
+}
+
+/* Another client may have written the same model. */
+static void withdrawn_file_was_not_published_even_if_it_is_the_model(void **state)
+{
+    struct world *world = *state;
+    uint8_t sha256[32];
+
+    write_model(world, sha256);
+    assert_int_equal(announce_and_restart(world, false, true, sha256), WRITER_OPEN);
 }
 
 /* As release 0.1 left it after a commit that failed. */
 static void missing_file_beside_data_counts_only_if_it_is_the_model(void **state)
 {
-    assert_int_equal(announce_and_restart(*state, false, false), WRITER_OPEN);
+    assert_int_equal(announce_and_restart(*state, false, false, digest), WRITER_OPEN);
 }
 
 static void missing_data_was_published(void **state)
@@ -315,9 +368,13 @@ int main(void)
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(full_journal_refuses_changes, uploads_set_up,
                                         uploads_tear_down),
+        cmocka_unit_test_setup_teardown(record_that_is_too_long_changes_nothing, uploads_set_up,
+                                        uploads_tear_down),
         cmocka_unit_test_setup_teardown(announced_file_that_is_there_was_not_published,
                                         uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(withdrawn_file_that_is_missing_was_not_published,
+        cmocka_unit_test_setup_teardown(missing_file_that_is_the_model_was_published,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(withdrawn_file_was_not_published_even_if_it_is_the_model,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(missing_file_beside_data_counts_only_if_it_is_the_model,
                                         uploads_set_up, uploads_tear_down),
