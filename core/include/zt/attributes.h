@@ -1,4 +1,4 @@
-/* Attributes: CBOR values of a model, shown as JSON (RFC 8949 section 6.1). */
+/* Attributes: CBOR values of a model, written as JSON (RFC 8949 section 6.1). */
 #ifndef ZT_ATTRIBUTES_H
 #define ZT_ATTRIBUTES_H
 
@@ -18,8 +18,8 @@ extern "C" {
  *     other tags                      their content
  *     keys that are not text          their diagnostic notation
  *
- * value comes from a model, which has validated it; an empty one is {}. After a failure (ZT_LIMIT,
- * ZT_NO_MEMORY) the text emitted so far is not JSON. */
+ * value comes from a model, so it is valid CBOR; an empty value is written as {}. After a failure
+ * (ZT_LIMIT, ZT_NO_MEMORY) the text emitted so far is incomplete. */
 enum zt_status zt_attributes_write_json(struct zt_text value,
                                         void (*emit)(void *context, const char *text,
                                                      size_t length),

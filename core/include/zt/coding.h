@@ -1,5 +1,5 @@
-/* Compressed forms that any decoder accepts: compressing a text in memory, and checking that stored
- * zstd frames are such a form. */
+/* Compressed bytes that every decoder accepts: compressing bytes in memory, and checking whether
+ * stored zstd frames qualify. */
 #ifndef ZT_CODING_H
 #define ZT_CODING_H
 
@@ -15,20 +15,20 @@ enum zt_coding {
     ZT_CODING_GZIP  /* RFC 1952 */
 };
 
-/* Compresses bytes as a whole, at a level that suits output made once and sent often. *out_bytes is
- * freed with free(). ZT_NO_MEMORY. */
+/* Compresses bytes in one call, at a level chosen for output that is made once and sent often.
+ * *out_bytes is freed with free(). ZT_NO_MEMORY. */
 enum zt_status zt_coding_encode(enum zt_coding coding, const void *bytes, size_t length,
                                 uint8_t **out_bytes, size_t *out_length, struct zt_error *error);
 
-/* Whether stored bytes are whole zstd frames that every decoder accepts: windows of at most 8 MiB
- * (RFC 9659) and no dictionary; skippable frames may be among them. Walks from block to block by
- * their headers and decodes nothing, so the contents of blocks are not checked. *out_fit is also
- * false if the frames state another total than decoded_length. ZT_IO. */
+/* Whether a component's stored bytes are complete zstd frames that every decoder accepts: windows
+ * of at most 8 MiB (RFC 9659) and no dictionary. Skippable frames are allowed. Reads only the
+ * headers of frames and blocks, so the contents of blocks are not checked. *out_fit is also false
+ * if the frames' stated sizes contradict decoded_length. ZT_IO. */
 enum zt_status zt_zstd_fits_all(struct zt_source *source, const struct zt_component *stored,
                                 bool *out_fit, struct zt_error *error);
 
-/* Whether no frame needs a window above 8 MiB, up to the first bytes that are no frame; the rest is
- * not looked at. ZT_IO. */
+/* Whether all frames before the first malformed one need windows of at most 8 MiB; the rest is not
+ * examined. ZT_IO. */
 enum zt_status zt_zstd_windows_fit(struct zt_source *source, const struct zt_component *stored,
                                    bool *out_fit, struct zt_error *error);
 

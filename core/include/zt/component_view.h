@@ -1,8 +1,8 @@
-/* Component views: the bytes of one component of a new file, read from any position of a component
- * of another.
+/* Component views: random access to the bytes of a component of a new file, computed from a
+ * component of the source.
  *
- * They are that component's decoded bytes: all of them, cut to a slice, or with integers widened.
- * Nothing is held in memory. */
+ * A view shows the source component's decoded bytes: all of them, cut to a slice, or with integers
+ * widened. It keeps nothing in memory. */
 #ifndef ZT_COMPONENT_VIEW_H
 #define ZT_COMPONENT_VIEW_H
 
@@ -14,30 +14,30 @@
 extern "C" {
 #endif
 
-/* Little-endian words of from_width bytes become unsigned ones of to_width, which is not less; both
- * 0: bytes stay as they are. */
+/* Little-endian words of from_width bytes become unsigned words of to_width bytes (to_width >=
+ * from_width). If both are 0, bytes are left unchanged. */
 struct zt_widening {
     uint8_t from_width;
     uint8_t to_width;
     bool is_signed;
 };
 
-/* How a change (zt/project.h) of one component into another is made. */
+/* The widening that performs a change (zt/project.h) of component `from` into component `to`. */
 struct zt_widening zt_widening_of(enum zt_change change, const struct zt_component *from,
                                   const struct zt_component *to);
 
-/* Widens one word. False if it is negative. */
+/* Widens one word of from_width bytes to to_width bytes. False if the word is negative. */
 bool zt_widen(const struct zt_widening *widening, const uint8_t *word, uint8_t *out_wide);
 
 struct zt_component_view {
     struct zt_source *source;   /* borrowed */
-    uint64_t base;              /* where the component's decoded bytes begin in it */
+    uint64_t base;              /* where the component's decoded bytes begin in source */
     const struct zt_slice *cut; /* NULL: all of it */
     struct zt_widening widening;
 };
 
 /* Reads exactly length bytes at offset of the view. ZT_INVALID for a negative integer, which cannot
- * become unsigned; what the source returns; ZT_NO_MEMORY. Threads may share a view. */
+ * become unsigned; ZT_NO_MEMORY; or the source's status. Threads may share a view. */
 enum zt_status zt_component_view_read(const struct zt_component_view *view, uint64_t offset,
                                       void *buffer, size_t length, struct zt_error *error);
 

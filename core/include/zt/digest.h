@@ -1,7 +1,7 @@
-/* Digests: their text, and computing them.
+/* Digests: parsing and formatting their text, and computing them.
  *
- * The text is "algorithm:hex". Up to zTensor 1.2 the spelling is free: any case, crc32c with or
- * without 0x and leading zeros. zTensor 2 has lower-case hex without 0x. */
+ * The text is "algorithm:hex". Up to zTensor 1.2 the spelling may vary: either case, crc32c with or
+ * without 0x and leading zeros. zTensor 2 requires lower-case hex without 0x. */
 #ifndef ZT_DIGEST_H
 #define ZT_DIGEST_H
 
@@ -30,49 +30,50 @@ enum zt_digest_algorithm {
 struct zt_digest {
     enum zt_digest_algorithm algorithm;
     uint8_t length_bytes;
-    /* Most significant byte first, as the hex text reads. */
+    /* Most significant byte first, as in the hex text. */
     uint8_t bytes[ZT_DIGEST_MAX_BYTES];
 };
 
-/* Reads a digest's text. ZT_UNSUPPORTED for an unknown algorithm, which nobody here can judge;
- * ZT_CORRUPT for a text of a known algorithm that is the digest of no bytes (not hexadecimal, or of
- * the wrong length), which is a mismatch whatever the bytes are. */
+/* Parses a digest's text. ZT_UNSUPPORTED for an unknown algorithm, whose digests cannot be checked;
+ * ZT_CORRUPT for a known algorithm with text that is not hexadecimal or has the wrong length, which
+ * no bytes can match. */
 enum zt_status zt_digest_parse(struct zt_text text, struct zt_digest *out_digest,
                                struct zt_error *error);
 
-/* The algorithm that a digest's text begins with, whatever follows; false if it is unknown. */
+/* Reads only the algorithm at the start of a digest's text; false if it is unknown. */
 bool zt_digest_algorithm(struct zt_text text, enum zt_digest_algorithm *out_algorithm);
 
-/* zt_digest_parse for "crc32:%08x", the text that this library makes of the CRC-32 of a ZIP entry.
- * No other format has it. */
+/* Parses "crc32:%08x", the text by which this library represents the CRC-32 of a ZIP entry. Fails
+ * like zt_digest_parse, which does not know this algorithm because no other format uses it. */
 enum zt_status zt_digest_parse_zip(struct zt_text text, struct zt_digest *out_digest,
                                    struct zt_error *error);
 
 bool zt_digest_equal(const struct zt_digest *a, const struct zt_digest *b);
 
 /* Writes "sha256:…", "crc32c:0x%08X" or "xxh3:%016x" as the reference writers do, or "crc32:%08x",
- * "sha512:…", "sha1:…"; NUL-terminated. */
+ * "sha512:…", "sha1:…", with a terminating NUL. */
 void zt_digest_format(const struct zt_digest *digest, char out_text[ZT_DIGEST_TEXT_SIZE]);
 
 /* --- computing --- */
 
 struct zt_hasher;
 
-/* ZT_NO_MEMORY. Freed with zt_hasher_free, finished or not. */
+/* Begins a digest. ZT_NO_MEMORY. Freed with zt_hasher_free, whether finished or not. */
 enum zt_status zt_hasher_new(enum zt_digest_algorithm algorithm, struct zt_hasher **out_hasher);
 void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length);
-/* The digest of all updates. May be called once; only zt_hasher_free may follow. */
+/* Returns the digest of all bytes passed to zt_hasher_update. After this call only zt_hasher_free
+ * is allowed. */
 void zt_hasher_finish(struct zt_hasher *hasher, struct zt_digest *out_digest);
 /* Takes NULL. */
 void zt_hasher_free(struct zt_hasher *hasher);
 
-/* The CRC of a run of bytes that follows a run whose CRC is crc (0: an empty one). */
+/* Continue a CRC: crc is that of the preceding bytes, 0 if there are none. */
 uint32_t zt_crc32c(uint32_t crc, const void *bytes, size_t length);
 uint32_t zt_crc32(uint32_t crc, const void *bytes, size_t length);
-/* The CRC-32 of two runs one after the other, from the CRC-32 of each. */
+/* The CRC-32 of two concatenated runs of bytes, from the CRC-32 of each. */
 uint32_t zt_crc32_combine(uint32_t first, uint32_t second, uint64_t second_length);
 uint64_t zt_xxh3(const void *bytes, size_t length);
-/* XXH3-128 as two words, high first: for keys of tables, not for digests in files. */
+/* XXH3-128 as two words, the high one first: for hash table keys, not for digests in files. */
 void zt_xxh3_128(const void *bytes, size_t length, uint64_t out_words[2]);
 
 #ifdef __cplusplus

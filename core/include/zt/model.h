@@ -1,10 +1,10 @@
-/* The model: what a container of any format becomes when it is opened and validated.
+/* The model: a container of any format, opened and validated.
  *
  * A model has named objects, each with a shape, a layout and components. A component is a run of
- * stored bytes and what they mean. A model never changes, is freed as a whole, and may be read by
- * many threads at once. The structures are compact because there are models of a million objects:
- * texts are borrowed from the manifest's bytes, and the functions below find shapes and components
- * in arrays of the model. */
+ * stored bytes and their type. A model never changes, is freed as a whole, and may be read by many
+ * threads at once. The structures are compact because some models have a million objects: texts
+ * point into the manifest's bytes, and shapes and components are found in the model's arrays by the
+ * functions below. */
 #ifndef ZT_MODEL_H
 #define ZT_MODEL_H
 
@@ -29,8 +29,8 @@ enum zt_format {
     ZT_FORMAT_NPY
 };
 
-/* Layouts whose rules the library knows. All others are structural: listed, and read as stored
- * bytes. */
+/* Layouts whose rules the library knows. Objects of any other layout are listed, and only their
+ * components' bytes can be read. */
 enum zt_layout {
     ZT_LAYOUT_OTHER,
     ZT_LAYOUT_DENSE,
@@ -39,7 +39,7 @@ enum zt_layout {
     ZT_LAYOUT_QUANT_GROUP,
     ZT_LAYOUT_MX,
     ZT_LAYOUT_GGUF,
-    /* zTensor 0.1's sparse tensors, which have one component "data" (its section on sparse
+    /* Sparse tensors of zTensor 0.1, which have the single component "data" (its section on sparse
      * data). */
     ZT_LAYOUT_ZT01_COO,
     ZT_LAYOUT_ZT01_CSR
@@ -55,33 +55,33 @@ enum zt_encoding {
     ZT_ENCODING_UNKNOWN
 };
 
-/* What else, besides decompressing and swapping bytes, makes the tensor's bytes of the stored ones
- * (NPY, NPZ). */
+/* How the stored bytes of NPY and NPZ differ from the tensor's bytes, apart from compression and
+ * byte order. */
 struct zt_arrangement {
-    /* Length of the NPY header before the data: at the start of a deflated entry's stream, else in
-     * the file right before zt_component.offset. It is no part of the tensor, but the digest of a
-     * ZIP entry covers it. */
+    /* Length in bytes of the NPY header before the data: at the start of a deflated entry's stream,
+     * otherwise in the file right before zt_component.offset. It is not part of the tensor, but the
+     * digest of a ZIP entry covers it. */
     uint32_t lead_bytes;
-    /* The data is in Fortran order: it is transposed when it is decoded. Rank and shape are the
-     * tensor's. */
+    /* The data is in Fortran order and is transposed when decoded. rank and shape are those of the
+     * tensor. */
     bool fortran;
     uint8_t rank;
     const uint64_t *shape;
 };
 
-/* zt_component.decoded_length if it is not known before decoding. */
+/* zt_component.decoded_length if only decoding can find it. */
 #define ZT_LENGTH_UNKNOWN UINT64_MAX
 
 struct zt_component {
     const char *name;
-    /* Texts as they are in the file; NULL if absent. encoding_name is never NULL: "raw" if the file
+    /* Texts as in the file; NULL if absent. encoding_name is never NULL: it is "raw" if the file
      * states none. */
     const char *type;
     const char *encoding_name;
     const char *digest;
     /* NULL except for NPY and NPZ. */
     const struct zt_arrangement *arrangement;
-    /* Absolute position of the stored bytes in their file. */
+    /* The stored bytes in their file: absolute position and length in bytes. */
     uint64_t offset;
     uint64_t length;
     /* Equal to length for raw; ZT_LENGTH_UNKNOWN if the file does not state it. */
@@ -90,7 +90,8 @@ struct zt_component {
     uint32_t type_length;
     uint32_t encoding_length;
     uint32_t digest_length;
-    /* 0: in the model's own file; n: in shard n - 1 of the model's shard table. */
+    /* The file that holds the bytes. 0: the model's own; n: shard n - 1 of the model's shard
+     * table. */
     uint32_t shard;
     uint8_t dtype;    /* enum zt_dtype */
     uint8_t logical;  /* enum zt_logical */
@@ -128,15 +129,15 @@ struct zt_model {
     enum zt_format format;
     /* "zt", "mag", "safetensors", "gguf", "npz" or "npy". */
     const char *format_name;
-    /* "0.1.0", the file's own text (zTensor 1.x) or "2"; "1" or "100" for mag, "2" or "3" for gguf,
-     * "" for the others. */
+    /* "0.1.0", the file's own text (zTensor 1.x) or "2"; "1", "100" or "300" for mag, "2" or "3"
+     * for gguf, "" for the other formats. */
     struct zt_text version;
     /* The bytes of a CBOR map; empty if the file has no attributes. */
     struct zt_text attributes;
     const struct zt_object *objects; /* sorted by name, bytewise */
     uint32_t object_count;
     uint32_t component_count;
-    /* Those of one object are side by side, sorted by name, bytewise. */
+    /* The components of one object are adjacent and sorted by name, bytewise. */
     const struct zt_component *components;
     const uint64_t *dimensions;
     const struct zt_shard *shards; /* sorted by name, bytewise */
@@ -146,51 +147,54 @@ struct zt_model {
     uint64_t manifest_length;
     /* XXH3-64 of the manifest's bytes, in every format. */
     uint64_t manifest_hash;
-    /* Owns the texts; private to the library. */
+    /* Owns the texts and attributes; private to the library. */
     struct zt_model_storage *storage;
 };
 
 /* Opens a container of any format, which is detected by its content. Reads only head, tail and
  * manifest, and checks every rule that does not need the data (docs/rules/). The source is borrowed
- * for this call only. Takes at most 16 n bytes + 1 MiB for a manifest of n bytes, whatever that
- * declares. ZT_INVALID with rule and offset if a rule is broken; ZT_UNSUPPORTED if the format is
- * unknown; ZT_DATA_SHARD for a valid zTensor 2 container without a manifest; ZT_LIMIT,
- * ZT_NO_MEMORY, ZT_IO. */
+ * for this call only. Takes at most 16 n bytes + 1 MiB of memory for a manifest of n bytes,
+ * whatever the manifest declares. ZT_INVALID with rule and offset if a rule is broken or the
+ * content is of no known format; ZT_UNSUPPORTED for a known format that the library does not read;
+ * ZT_DATA_SHARD for a valid zTensor 2 container without a manifest; ZT_LIMIT, ZT_NO_MEMORY, ZT_IO.
+ * Freed with zt_model_free. */
 enum zt_status zt_model_open(struct zt_source *source, struct zt_model **out_model,
                              struct zt_error *error);
 
 /* Takes NULL. */
 void zt_model_free(struct zt_model *model);
 
-/* NULL if there is none of that name. Borrowed from the model. */
+/* Look up an object, or a component of an object, by name. NULL if there is none. The result is
+ * borrowed from the model. */
 const struct zt_object *zt_model_find(const struct zt_model *model, struct zt_text name);
 const struct zt_component *zt_object_find(const struct zt_model *model,
                                           const struct zt_object *object, struct zt_text name);
 
-/* Whether words are stored big-endian and have more than one byte. */
+/* Whether decoding swaps bytes: words are stored big-endian and have more than one byte. */
 bool zt_component_is_swapped(const struct zt_component *component);
-/* Whether the component is in Fortran order and this differs from row-major order: at least two
- * dimensions are not 1. */
+/* Whether decoding transposes: the component is in Fortran order, and this differs from row-major
+ * order because at least two dimensions are not 1. */
 bool zt_component_is_transposed(const struct zt_component *component);
-/* Whether the decoded bytes are the stored bytes, so that the file's own bytes can be sent. */
+/* Whether the decoded bytes equal the stored bytes, so that the file's own bytes can be sent. */
 bool zt_component_is_plain(const struct zt_component *component);
 
-/* Whether digests cover stored bytes (zTensor up to 1.2) or decoded ones (zTensor 2). True also for
- * ZIP entries, although their CRC-32 covers neither: it covers the inflated entry, with its NPY
- * header and in stored order. */
+/* Whether digests cover stored bytes (zTensor up to 1.2) rather than decoded ones (zTensor 2). True
+ * also for NPZ, although the CRC-32 of a ZIP entry covers neither: it covers the inflated entry,
+ * which includes the NPY header and has the stored byte and element order. */
 bool zt_digest_covers_stored(const struct zt_model *model);
 
-/* The digest that a component states. ZT_UNSUPPORTED if it states none, or one of an algorithm that
- * its format does not know; ZT_CORRUPT if no bytes can have that digest. */
+/* The digest that a component states. ZT_UNSUPPORTED if it states none or uses an algorithm unknown
+ * to its format; ZT_CORRUPT if the digest is malformed. */
 enum zt_status zt_component_digest(const struct zt_model *model,
                                    const struct zt_component *component,
                                    struct zt_digest *out_digest, struct zt_error *error);
 
-/* Whether a component states a SHA-256 that covers exactly its decoded bytes, and which. */
+/* Returns the SHA-256 that a component states, if it covers exactly the decoded bytes; false if
+ * there is none. */
 bool zt_component_decoded_sha256(const struct zt_model *model, const struct zt_component *component,
                                  uint8_t out_sha256[32]);
 
-/* The product of the shape, which fits in 64 bits: opening the model has checked it. */
+/* The product of the shape. It fits in 64 bits, as zt_model_open has checked. */
 uint64_t zt_object_elements(const struct zt_model *model, const struct zt_object *object);
 
 static inline const struct zt_component *zt_object_components(const struct zt_model *model,

@@ -1,9 +1,9 @@
-/* Projecting: a model in the terms of another format.
+/* Projecting: describing a model in the terms of another format.
  *
- * A projection outlines the new file: names, shapes, layouts, types and attributes as the target
- * writes them, and for each component the source's component that its bytes come from. Only the
- * source's model is read. What the target cannot hold is rejected (docs/converting.md lists what
- * maps to what). */
+ * A projection describes the new file: names, shapes, layouts, types and attributes as the target
+ * writes them, and for each component the component of the source that supplies its bytes.
+ * Projecting reads only the source's model, not its data. Models that the target cannot hold are
+ * rejected (docs/converting.md lists the mappings). */
 #ifndef ZT_PROJECT_H
 #define ZT_PROJECT_H
 
@@ -14,11 +14,11 @@
 extern "C" {
 #endif
 
-/* What can be written. */
+/* The formats that can be written. */
 enum zt_target {
     /* zTensor 1.2. */
     ZT_TARGET_ZT1,
-    /* zTensor 2 in canonical form, and without that form's rules on names, sharing and
+    /* zTensor 2 in canonical form, and without the canonical rules on names, sharing and
      * encodings. */
     ZT_TARGET_ZT2_CANONICAL,
     ZT_TARGET_ZT2,
@@ -32,8 +32,8 @@ enum zt_target {
 
 enum zt_change {
     ZT_CHANGE_NONE,
-    /* Integers of the source's dtype become unsigned ones of the target's dtype; a negative one
-     * fails the conversion that reads it. */
+    /* Integers of the source's dtype become unsigned integers of the target's dtype. A negative one
+     * makes the conversion fail when it is read. */
     ZT_CHANGE_INDEX
 };
 
@@ -45,25 +45,25 @@ struct zt_origin {
 
 struct zt_projection {
     enum zt_target target;
-    /* All components are raw. Lengths are decoded ones, or ZT_LENGTH_UNKNOWN if the source does not
-     * state them; offsets and digests are not set. Objects and components are sorted as in every
-     * model, but an object's components need not follow those of the object before it. */
+    /* All components are raw. Lengths are decoded lengths, or ZT_LENGTH_UNKNOWN if the source does
+     * not state them; offsets and digests are not set. Objects and components are sorted as in
+     * every model, but an object's components need not follow those of the previous object. */
     struct zt_model *model;
     struct zt_origin *origins; /* one for each of model->components */
-    /* Attributes that the target has no place for. */
+    /* Number of attributes that were left out because the target has no place for them. */
     uint64_t left_out;
 };
 
-/* The source must outlive the projection, which borrows its texts. ZT_UNSUPPORTED names the object
- * and component that the target cannot hold and says why; ZT_NO_MEMORY. Freed with
- * zt_projection_free. */
+/* Projects a model, which must outlive the projection because its texts are borrowed.
+ * ZT_UNSUPPORTED names the object and component that the target cannot hold and says why;
+ * ZT_NO_MEMORY. Freed with zt_projection_free. */
 enum zt_status zt_model_project(const struct zt_model *source, enum zt_target target,
                                 struct zt_projection **out_projection, struct zt_error *error);
 
 /* Takes NULL. */
 void zt_projection_free(struct zt_projection *projection);
 
-/* "zTensor 1.2", for messages. */
+/* A target's name for messages, such as "zTensor 1.2". Static text. */
 const char *zt_target_name(enum zt_target target);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* Models over several files: which file a component lies in, and whether a file is the shard that a
- * model means (zTensor 2, section 9).
+/* Models in several files: finding the file of a component, and checking that a file is the shard
+ * that a model refers to (zTensor 2, section 9).
  *
- * A model's own file states each shard's name, size and digest. Where to look for shards is up to
- * the caller. A shard's own table of shards is not followed. */
+ * A model's own file states the name, size and digest of each shard. The caller decides where to
+ * look for shards. A shard's own table of shards is not followed. */
 #ifndef ZT_SHARDS_H
 #define ZT_SHARDS_H
 
@@ -19,11 +19,11 @@ struct zt_progress; /* zt/verify.h */
 /* The files of one model, borrowed. */
 struct zt_files {
     struct zt_source *own;
-    /* One for each of the model's shards, NULL if that one is missing; NULL if all are. */
+    /* One for each of the model's shards, NULL for a missing one; or NULL if all are missing. */
     struct zt_source *const *shards;
 };
 
-/* The file that a component lies in; NULL if that is a missing shard. */
+/* The file that holds a component; NULL if it is a missing shard. */
 static inline struct zt_source *zt_files_source(const struct zt_files *files,
                                                 const struct zt_component *component)
 {
@@ -33,23 +33,24 @@ static inline struct zt_source *zt_files_source(const struct zt_files *files,
 }
 
 /* The path where a shard is looked for first: "<stem>-<name>.zt" beside the model's own file. Freed
- * with free(); NULL if memory is out. */
+ * with free(); NULL if there is no memory. */
 char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard);
 
-/* Whether a file can be the shard: it has exactly the stated size and is itself a zTensor 2
+/* Checks that a file can be the shard: it must have exactly the stated size and be a zTensor 2
  * container, with or without a manifest. Reads only head, footer and manifest. ZT_INVALID with the
- * rule "zt2 §9 ShardIdentity" for the size, else the one that the container breaks; ZT_LIMIT,
- * ZT_NO_MEMORY, ZT_IO. Messages name the shard; offsets are in the shard. */
+ * rule "zt2 §9 ShardIdentity" for a different size, or with the rule that the container breaks;
+ * ZT_LIMIT, ZT_NO_MEMORY, ZT_IO. Messages name the shard; offsets are in the shard. */
 enum zt_status zt_shard_check(const struct zt_shard *shard, struct zt_source *source,
                               struct zt_error *error);
 
-/* Whether the whole file has the digest stated for the shard. ZT_CORRUPT with the rule "zt2 §9
- * ShardIdentity" if not; ZT_UNSUPPORTED if that cannot be judged. progress may be NULL. */
+/* Reads the whole file and checks that it has the digest stated for the shard. ZT_CORRUPT with the
+ * rule "zt2 §9 ShardIdentity" if it has not; ZT_UNSUPPORTED for an unknown algorithm; otherwise
+ * fails as zt_source_digest does. */
 enum zt_status zt_shard_check_digest(const struct zt_shard *shard, struct zt_source *source,
                                      const struct zt_progress *progress, struct zt_error *error);
 
-/* The digest of all bytes of a source. ZT_ARGUMENT if progress stopped it; ZT_NO_MEMORY, ZT_IO.
- * progress may be NULL. */
+/* Computes the digest of all bytes of a source. ZT_ARGUMENT if progress stopped the work;
+ * ZT_NO_MEMORY, ZT_IO. progress may be NULL. */
 enum zt_status zt_source_digest(struct zt_source *source, enum zt_digest_algorithm algorithm,
                                 const struct zt_progress *progress, struct zt_digest *out_digest,
                                 struct zt_error *error);

@@ -1,8 +1,8 @@
-/* Slices: a box of a dense tensor, as runs of its row-major bytes.
+/* Slices: a box within a dense tensor, as runs of the tensor's row-major bytes.
  *
  * A slice is given by NumPy's basic indexing with integers and start:stop (no steps), or as one of
- * N equal parts along an axis. Its bytes are row-major again: one run of the tensor's bytes, as
- * cheap to read as a range, or many runs of one length, which are gathered. */
+ * N equal parts along an axis. Its bytes are row-major too: either one run of the tensor's bytes,
+ * as cheap to read as a range, or many runs of equal length, which are gathered. */
 #ifndef ZT_SLICE_H
 #define ZT_SLICE_H
 
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* The most dimensions that a tensor has in any format. */
+/* The most dimensions that any format allows. */
 #define ZT_SLICE_RANK_MAX 64
 
 /* The tensor that is sliced. */
@@ -31,34 +31,35 @@ struct zt_slice {
     uint64_t length;    /* of the result, in bytes */
     uint64_t offset;    /* of the first run, in the tensor's bytes */
     uint64_t run_bytes; /* equal to length if it is one run; 0 if length is 0 */
-    /* Loops over the runs, outermost first: counts, and distances in bytes. None for one run. */
+    /* Loops over the runs, outermost first; there are none if it is one run. */
     unsigned loop_count;
     struct {
         uint64_t count;
         uint64_t stride_bytes;
-    } loops[ZT_SLICE_RANK_MAX]; /* each counts 2 or more, and no two could be merged */
+    } loops[ZT_SLICE_RANK_MAX]; /* each count is at least 2, and no two loops could be merged */
 };
 
 enum zt_slice_verdict {
     ZT_SLICE_FITS,
     ZT_SLICE_MALFORMED,
     ZT_SLICE_OUT_OF_RANGE, /* an index or axis that does not exist, or too many dimensions */
-    /* in a sub-byte type: a run begins or ends inside a byte, and not at the data's end */
+    /* in a sub-byte type, a run begins or ends inside a byte other than the last */
     ZT_SLICE_NOT_ALIGNED,
     ZT_SLICE_NOT_DIVISIBLE /* N does not divide the dimension */
 };
 
-/* Parses a slice such as "0:128,:,3": one item for each dimension, missing ones whole, "..." at
- * most once. Bounds of any size are clipped, leading zeros ignored; plus signs and blanks are
- * malformed. A malformed text is MALFORMED whatever else is wrong with it. A tensor whose bytes do
- * not fit in 64 bits, which no model has, is OUT_OF_RANGE. *out_slice is set only with FITS;
- * otherwise out_error, which may be NULL, has ZT_ARGUMENT and says what is wrong, and where in the
- * text or in which dimension. Never allocates. */
+/* Parses a slice such as "0:128,:,3": one item for each dimension; missing items mean the whole
+ * dimension, and "..." may occur once. Bounds of start:stop are clipped to the dimension and
+ * leading zeros ignored; plus signs and blanks are malformed. MALFORMED takes precedence over the
+ * other verdicts. OUT_OF_RANGE also for a tensor whose bytes do not fit in 64 bits, which no model
+ * has. *out_slice is set only with FITS. Otherwise *out_error (out_error may be NULL) has status
+ * ZT_ARGUMENT and names the fault and its place in the text or its dimension. Never allocates. */
 enum zt_slice_verdict zt_slice_parse(const struct zt_slice_tensor *tensor, struct zt_text text,
                                      struct zt_slice *out_slice, struct zt_error *out_error);
 
-/* Number part (from 0) of parts equal parts along an axis; a negative axis counts from the end.
- * MALFORMED if part >= parts; OUT_OF_RANGE for every axis of a scalar. Never allocates. */
+/* Divides an axis into `parts` equal parts and returns number `part`, counted from 0. A negative
+ * axis counts from the end. MALFORMED if part >= parts; OUT_OF_RANGE for any axis of a scalar.
+ * Outputs as zt_slice_parse. Never allocates. */
 enum zt_slice_verdict zt_slice_shard(const struct zt_slice_tensor *tensor, uint64_t part,
                                      uint64_t parts, int64_t axis, struct zt_slice *out_slice,
                                      struct zt_error *out_error);
@@ -68,19 +69,19 @@ static inline bool zt_slice_is_contiguous(const struct zt_slice *slice)
     return slice->run_bytes == slice->length;
 }
 
-/* The slice's bytes as a source, which gathers them when they are read. The tensor's bytes begin at
- * base of its source, which is borrowed; the slice is copied. Reading does not map, allocate or
- * keep anything, so threads may share the source; it takes 66 KiB of stack. A slice of one run is
- * better read from the tensor's source, at base + offset. ZT_NO_MEMORY. */
+/* The slice's bytes as a source, which gathers them as they are read. The tensor's bytes begin at
+ * position base of the source `tensor`, which is borrowed; the slice is copied. Reading does not
+ * map, allocate or keep anything, so threads may share the source; it takes 66 KiB of stack. A
+ * slice of one run is better read directly from `tensor`, at base + slice->offset. ZT_NO_MEMORY. */
 enum zt_status zt_slice_source(const struct zt_slice *slice, struct zt_source *tensor,
                                uint64_t base, struct zt_source **out_source,
                                struct zt_error *error);
 
 /* --- NPY --- */
 
-/* The head of an NPY 1.0 file for elements of that shape, a multiple of 64 bytes: bf16 as <u2,
- * 8-bit floats as |u1, complex as <c8 and <c16. ZT_UNSUPPORTED for sub-byte and unknown types;
- * ZT_NO_MEMORY. Freed with free(). */
+/* The header of an NPY 1.0 file for a tensor, padded to a multiple of 64 bytes: bf16 as <u2, 8-bit
+ * floats as |u1, complex numbers as <c8 and <c16. ZT_UNSUPPORTED for sub-byte and unknown types;
+ * ZT_NO_MEMORY. *out_head is freed with free(). */
 enum zt_status zt_npy_head(const struct zt_slice_tensor *tensor, uint8_t **out_head,
                            size_t *out_length, struct zt_error *error);
 

@@ -1,7 +1,7 @@
 /* Where bytes come from: a file, memory, or anything else behind four functions.
  *
  * A source is a fixed run of bytes. Readers need nothing else, so every reader can be tested on a
- * buffer. All functions but close may be called from several threads at once. */
+ * buffer. All functions except close may be called from several threads at once. */
 #ifndef ZT_SOURCE_H
 #define ZT_SOURCE_H
 
@@ -17,15 +17,15 @@ extern "C" {
 struct zt_source;
 
 struct zt_source_ops {
-    /* Length in bytes, as it was when the source was opened. */
+    /* Length in bytes when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
-    /* Reads exactly length bytes at offset. ZT_IO on failure, or if they are not there (the file
-     * was cut short since). */
+    /* Reads exactly length bytes at offset. ZT_IO if reading fails or the bytes do not exist, for
+     * example because the file has been truncated. */
     enum zt_status (*read_at)(struct zt_source *source, uint64_t offset, void *buffer,
                               size_t length, struct zt_error *error);
     /* The whole source as memory, borrowed until close; NULL if it cannot be mapped. If the file is
-     * cut short, touching it raises SIGBUS: only pass it to system calls, or map files that nobody
-     * changes. */
+     * truncated, touching the missing bytes raises SIGBUS: only pass the memory to system calls, or
+     * map files that nobody changes. */
     const uint8_t *(*map)(struct zt_source *source);
     void (*close)(struct zt_source *source);
 };
@@ -41,16 +41,17 @@ const uint8_t *zt_source_map(struct zt_source *source);
 /* Takes NULL. */
 void zt_source_close(struct zt_source *source);
 
-/* Opens a regular file for reading. ZT_IO if it cannot be opened or is not a regular file. */
+/* Opens a regular file for reading. ZT_IO if it cannot be opened or is not a regular file;
+ * ZT_NO_MEMORY. Closed with zt_source_close, like every source. */
 enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source,
                                    struct zt_error *error);
 
-/* Takes over an open descriptor of a regular file: it is closed with the source. On failure it
- * stays the caller's. */
+/* Takes ownership of an open descriptor of a regular file, which is closed with the source. On
+ * failure (ZT_IO, ZT_NO_MEMORY) the descriptor stays the caller's. */
 enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
                                          struct zt_error *error);
 
-/* Borrows bytes, which must outlive the source. */
+/* Borrows bytes, which must outlive the source. ZT_NO_MEMORY. */
 enum zt_status zt_source_from_memory(const void *bytes, size_t length,
                                      struct zt_source **out_source, struct zt_error *error);
 

@@ -18,33 +18,34 @@ extern "C" {
 
 enum zt_status {
     ZT_OK = 0,
-    /* The bytes break a rule of their format: zt_error.rule names it, zt_error.offset is where. */
+    /* The bytes break a rule of their format: zt_error.rule names the rule and zt_error.offset the
+     * place. */
     ZT_INVALID,
-    /* A digest that the file states is not that of the bytes, or an encoded stream does not
+    /* The bytes do not match the digest that the file states, or an encoded stream does not
      * decode. */
     ZT_CORRUPT,
-    /* Well formed, but the library cannot check or decode it: an unknown digest algorithm, encoding
-     * or type. */
+    /* The file is well formed, but the library cannot check or decode it: an unknown format, digest
+     * algorithm, encoding or type. */
     ZT_UNSUPPORTED,
     /* A bound of the library, or one that the caller set, would be exceeded. */
     ZT_LIMIT,
-    /* There is no object, component or file of that name. */
+    /* No object, component or file has that name. */
     ZT_NOT_FOUND,
-    /* The request itself is wrong (a range outside the component). */
+    /* The call itself is wrong, for example a range outside the component. */
     ZT_ARGUMENT,
     ZT_NO_MEMORY,
     /* The source could not be read; zt_error.os_error holds errno. */
     ZT_IO,
-    /* A zTensor 2 container without a manifest: valid, but it holds data of other models and is no
-     * model itself. */
+    /* A zTensor 2 container without a manifest: valid, but it only holds data of other models and
+     * is not a model itself. */
     ZT_DATA_SHARD
 };
 
 /* zt_error.offset if no position in the file applies. */
 #define ZT_NO_OFFSET UINT64_MAX
 
-/* The longest name that zTensor 2 allows. Older files may have longer ones: errors, and only
- * errors, cut them. */
+/* The longest name that zTensor 2 allows. Other formats allow longer names, which are truncated
+ * here and nowhere else. */
 #define ZT_ERROR_NAME_MAX 1024
 
 struct zt_error {
@@ -53,39 +54,39 @@ struct zt_error {
     /* Static text "<format> §<section> <Rule>" as listed in docs/rules/, or NULL if no rule
      * applies. */
     const char *rule;
-    /* Absolute position in the file, or ZT_NO_OFFSET. */
+    /* Absolute position in the file in bytes, or ZT_NO_OFFSET. */
     uint64_t offset;
     /* What is wrong: one line of UTF-8, without paths. */
     char message[256];
-    /* Names of the object and component at fault, as UTF-8; empty if none applies. A name may
-     * contain U+0000: the lengths count. */
+    /* Names of the object and component at fault, in UTF-8; empty if none applies. A name may
+     * contain U+0000, so use the lengths. */
     char object[ZT_ERROR_NAME_MAX + 1];
     char component[ZT_ERROR_NAME_MAX + 1];
     size_t object_length;
     size_t component_length;
-    /* Whether an object is at fault: the name of an object may be empty. */
+    /* Whether an object is at fault. An empty name does not tell, because objects may have one. */
     bool has_object;
 };
 
 /* Resets error: ZT_OK, no rule, no offset, empty texts. */
 void zt_error_clear(struct zt_error *error);
 
-/* Fills error, which may be NULL, and returns status, so that a rule is one statement:
+/* Fills error, which may be NULL, and returns status, so that a check is one statement:
  *     if (offset % 64 != 0) return zt_fail(error, ZT_INVALID, "zt1 §4 BlobAlignment", at, "…");
- * status is not ZT_OK; rule is static text or NULL. The names of object and component are cleared:
- * zt_error_at sets them. */
+ * status must not be ZT_OK; rule is static text or NULL; offset is absolute or ZT_NO_OFFSET. All
+ * other fields of error are cleared; zt_error_at sets the names of object and component. */
 enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char *rule,
                        uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* ZT_NO_MEMORY with the message "no memory for <purpose>". */
+/* zt_fail with ZT_NO_MEMORY and the message "no memory for <purpose>". */
 enum zt_status zt_fail_memory(struct zt_error *error, const char *purpose);
 
-/* Names the object (bytes NULL: none) and the component (may be empty) that a failure is about.
- * Names that are too long are cut between characters. */
+/* Sets the names of the object (bytes NULL: none) and the component (may be empty) at fault. error
+ * may be NULL. Names of more than ZT_ERROR_NAME_MAX bytes are truncated at a character. */
 void zt_error_at(struct zt_error *error, struct zt_text object, struct zt_text component);
 
-/* The name of a status in lower case, which never changes, such as "invalid". */
+/* The name of a status, such as "invalid": lower case, and the same in every version. */
 const char *zt_status_name(enum zt_status status);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Text that somebody else owns, and how two texts compare. */
+/* Borrowed text, and comparing texts. */
 #ifndef ZT_TEXT_H
 #define ZT_TEXT_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* A borrowed run of bytes. For text: UTF-8, not terminated. bytes may be NULL if length is 0. */
+/* A borrowed run of bytes. Text is UTF-8 and not terminated. bytes may be NULL if length is 0. */
 struct zt_text {
     const char *bytes;
     size_t length;
@@ -30,7 +30,7 @@ static inline bool zt_text_equal(struct zt_text a, struct zt_text b)
     return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
 }
 
-/* Whether text is this C string. */
+/* Whether text equals a C string. */
 static inline bool zt_text_is(struct zt_text text, const char *string)
 {
     return zt_text_equal(text, zt_text_from(string));
@@ -49,8 +49,8 @@ static inline bool zt_text_ends_with(struct zt_text text, struct zt_text suffix)
             memcmp(text.bytes + (text.length - suffix.length), suffix.bytes, suffix.length) == 0);
 }
 
-/* Orders by bytes, a prefix before what it begins: less than, equal to or greater than 0. The order
- * of objects and components in a model. */
+/* Compares bytewise, as objects and components are ordered in a model; a prefix comes before any
+ * longer text. Returns less than, equal to or greater than 0. */
 static inline int zt_text_compare(struct zt_text a, struct zt_text b)
 {
     size_t shared = a.length < b.length ? a.length : b.length;

@@ -4,8 +4,8 @@
  * The array is transposed block by block, each a run of the row-major order. Memory is bounded
  * whatever the shape: 8 MiB for an array that lies in the file, 64 MiB for a deflated one, which is
  * inflated again for every block. */
-#ifndef ZT_CODING_TURN_H
-#define ZT_CODING_TURN_H
+#ifndef ZT_CODING_TRANSPOSE_H
+#define ZT_CODING_TRANSPOSE_H
 
 #include "zt/model.h"
 

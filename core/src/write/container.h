@@ -1,7 +1,7 @@
 /* How the two versions of zTensor put data and manifest into a file, and an outline whose
  * components have places and digests: what their manifests are encoded from. */
-#ifndef ZT_WRITE_PLACED_H
-#define ZT_WRITE_PLACED_H
+#ifndef ZT_WRITE_CONTAINER_H
+#define ZT_WRITE_CONTAINER_H
 
 #include "model/layout.h"
 #include "write/planning.h"

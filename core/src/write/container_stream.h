@@ -1,7 +1,7 @@
 /* zTensor written as its data arrives: places and digests are found on the way and stand in the
  * manifest at the end. */
-#ifndef ZT_WRITE_STREAM_H
-#define ZT_WRITE_STREAM_H
+#ifndef ZT_WRITE_CONTAINER_STREAM_H
+#define ZT_WRITE_CONTAINER_STREAM_H
 
 #include "write/container.h"
 #include "zt/writer.h"

@@ -1,7 +1,7 @@
 /* A component's bytes on their way into another file: decoded, integers widened as the projection
  * says, and compared with the digest that the source states. */
-#ifndef ZT_WRITE_FEED_H
-#define ZT_WRITE_FEED_H
+#ifndef ZT_WRITE_CONVERSION_READER_H
+#define ZT_WRITE_CONVERSION_READER_H
 
 #include "zt/convert.h"
 

@@ -48,7 +48,7 @@ static enum zt_status hash_bytes(struct zt_conversion_reader *reader, struct zt_
 
 /* Uses the source's own digest if it was compared before and is what the target states. */
 static bool take_stated(const struct zt_conversion *conversion, uint32_t component,
-                        struct zt_fingerprint *out_fact)
+                        struct zt_fingerprint *out_fingerprint)
 {
     const struct zt_origin *origin = &conversion->projection->origins[component];
     const struct zt_component *from = &conversion->source->components[origin->component];
@@ -60,20 +60,20 @@ static bool take_stated(const struct zt_conversion *conversion, uint32_t compone
         zt_component_digest(conversion->source, from, &digest, NULL) != ZT_OK ||
         digest.algorithm != algorithm_of(conversion))
         return false;
-    *out_fact = (struct zt_fingerprint){
+    *out_fingerprint = (struct zt_fingerprint){
         .length = from->decoded_length, .same_as = component, .digest = digest};
     return true;
 }
 
 enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint32_t component,
-                                   struct zt_fingerprint *out_fact, struct zt_error *error)
+                                   struct zt_fingerprint *out_fingerprint, struct zt_error *error)
 {
     struct zt_conversion_reader *reader = NULL;
     struct zt_hasher *hasher = NULL;
     struct zt_fingerprint fingerprint = {.same_as = component};
     enum zt_status status;
 
-    if (take_stated(conversion, component, out_fact))
+    if (take_stated(conversion, component, out_fingerprint))
         return ZT_OK;
     status = zt_conversion_reader_open(conversion, component, &reader, error);
     if (status == ZT_OK && zt_hasher_new(algorithm_of(conversion), &hasher) != ZT_OK)
@@ -82,7 +82,7 @@ enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint3
         status = hash_bytes(reader, hasher, &fingerprint.length, error);
     if (status == ZT_OK) {
         zt_hasher_finish(hasher, &fingerprint.digest);
-        *out_fact = fingerprint;
+        *out_fingerprint = fingerprint;
     }
     zt_hasher_free(hasher);
     zt_conversion_reader_close(reader);
@@ -255,7 +255,8 @@ enum zt_status zt_fingerprints_match(const struct zt_conversion *conversion,
 }
 
 enum zt_status zt_fingerprints_take(const struct zt_conversion *conversion,
-                                    struct zt_fingerprint **out_facts, struct zt_error *error)
+                                    struct zt_fingerprint **out_fingerprints,
+                                    struct zt_error *error)
 {
     uint32_t count = conversion->projection->model->component_count;
     struct zt_fingerprint *fingerprints = calloc(count + (size_t)1, sizeof(*fingerprints));
@@ -271,6 +272,6 @@ enum zt_status zt_fingerprints_take(const struct zt_conversion *conversion,
         free(fingerprints);
         return status;
     }
-    *out_facts = fingerprints;
+    *out_fingerprints = fingerprints;
     return ZT_OK;
 }

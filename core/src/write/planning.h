@@ -1,8 +1,8 @@
 /* Planning files: each target has a file of its own, which says what types the format has and where
  * everything goes. zTensor, which need not know lengths ahead, is also written as a stream
  * (write/container_stream.h). */
-#ifndef ZT_WRITE_FORMATS_H
-#define ZT_WRITE_FORMATS_H
+#ifndef ZT_WRITE_PLANNING_H
+#define ZT_WRITE_PLANNING_H
 
 #include "cbor/cbor_write.h"
 #include "zt/file_plan.h"
