@@ -9,11 +9,11 @@
 #include "cbor/cbor_read.h"
 #include "model/locate.h"
 
-/* As zt_names_sort wants it. */
+/* The layout that zt_names_sort requires. */
 struct zt_attribute_key {
     const char *bytes;
     uint32_t length;
-    uint32_t pair_at; /* in the list's pairs */
+    uint32_t pair_at; /* position in the list's pairs */
 };
 
 static enum zt_status fail_memory(struct zt_error *error)
@@ -67,7 +67,7 @@ enum zt_status zt_attribute_list_check(struct zt_attribute_list *list,
                    "a key occurs twice");
 }
 
-/* The pair that begins at a position of the list's pairs. */
+/* The pair that begins at a position in the list's pairs. */
 static struct zt_text pair_at(const struct zt_attribute_list *list, uint32_t at)
 {
     struct zt_cbor_reader reader;

@@ -1,4 +1,4 @@
-/* A window that moves forward over a file, or covers bytes in memory. */
+/* Cursors: a window that moves forward over a file, or one that covers bytes in memory. */
 #include "formats/cursor.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 #include "base/little_endian.h"
 
-/* The first window is small, because most headers are; each further one is twice as large. */
+/* The first window is small because most headers are; each later window is twice as large. */
 #define FIRST_FETCH_BYTES   4096
 #define LARGEST_FETCH_BYTES ((size_t)256 << 10)
 

@@ -1,4 +1,4 @@
-/* Reading the maps of zTensor manifests by schema. */
+/* Reading the maps of zTensor manifests according to schemas. */
 #include "formats/fields.h"
 
 #include <assert.h>
@@ -17,16 +17,17 @@
 
 /* --- maps --- */
 
-/* A map being read: the keys of its unknown fields are compared when it ends. */
+/* A map that is being read. The keys of its unknown fields are compared at its end. */
 struct map_state {
     struct zt_cbor_reader *reader;
     const struct zt_map_schema *schema;
     void *context;
     struct zt_cbor_keys unknown;
-    uint32_t seen; /* bit n: fields[n] */
+    uint32_t seen; /* bit n: fields[n] has occurred */
 };
 
-/* Whether the CBOR reader itself rejects keys out of order, and so keys that occur twice. */
+/* Whether the CBOR reader itself rejects keys that are out of order, which includes repeated
+ * keys. */
 static bool is_deterministic(const struct zt_cbor_reader *reader)
 {
     return reader->profile == ZT_CBOR_ZT2;
@@ -38,13 +39,14 @@ static struct zt_text key_text(const struct zt_cbor_item *key)
     return (struct zt_text){(const char *)key->bytes, (size_t)key->value};
 }
 
-/* Passes over a null and returns whether there was one. */
+/* Skips a null, if one is next; returns whether it did. */
 static bool skip_null(struct zt_cbor_reader *reader)
 {
     struct zt_cbor_reader ahead = *reader;
     struct zt_cbor_item item;
 
-    /* Only the head is read: a string in pieces would be joined in the arena twice. */
+    /* Reads only the head: reading a whole string in pieces would join it in the arena a second
+     * time. */
     if (zt_cbor_head(&ahead, &item, NULL) != ZT_OK || item.kind != ZT_CBOR_NULL)
         return false;
     *reader = ahead;
@@ -113,7 +115,7 @@ static enum zt_status read_fields(struct map_state *map, struct zt_cbor_walk *wa
 
         if (status != ZT_OK)
             return status;
-        /* zTensor 2 ignores such keys as it ignores unknown ones. */
+        /* zTensor 2 ignores such keys, like all unknown ones. */
         if (key.kind != ZT_CBOR_TEXT && !is_deterministic(map->reader))
             return zt_fail(error, ZT_INVALID, map->schema->rules->schema, key.offset,
                            "a field name in %s is not a text", map->schema->what);
@@ -348,7 +350,7 @@ enum zt_status zt_field_attributes(const struct zt_field *field, struct zt_text 
 
     if (status != ZT_OK)
         return status;
-    /* Tags before the map are not kept: a model's attributes are a map. */
+    /* Drops tags before the map, because a model's attributes are a map. */
     start = (size_t)(item.offset - reader->base_offset);
     reader->position = start;
     status = zt_field_entries(field, skip_attribute, &state, error);

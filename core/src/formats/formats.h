@@ -1,7 +1,7 @@
-/* The readers: one for each format.
+/* The readers, one for each format.
  *
- * A reader finds where the manifest is, reads it into a model under construction, and judges the
- * whole. What lies between these steps is the same for every format: zt_reader_open begins a model,
+ * A reader locates the manifest, reads it into a model under construction, and checks the finished
+ * model. The steps in between are the same for every format: zt_reader_open begins a model,
  * finishes or abandons it, and checks that components do not overlap. */
 #ifndef ZT_FORMATS_FORMATS_H
 #define ZT_FORMATS_FORMATS_H
@@ -16,22 +16,24 @@ struct zt_manifest_place {
 struct zt_reader {
     enum zt_format format;
     const char *name; /* zt_model.format_name */
-    /* The rule broken by two objects, or two components of an object, of one name. */
+    /* The rule for two objects, or two components of one object, with the same name. */
     const char *duplicate_rule;
-    /* The rule broken by components that overlap; NULL: check finds them, or they cannot. */
+    /* The rule for components that overlap. NULL if check detects overlap or the format excludes
+     * it. */
     const char *overlap_rule;
-    /* Whether the manifest counts as one more range that components must not overlap. */
+    /* Whether components must not overlap the manifest either. */
     bool covers_manifest;
-    /* Finds the manifest, without reserving memory for what the file claims. */
+    /* Finds the manifest. Reserves no memory for lengths that the file declares. */
     enum zt_status (*locate)(void *state, struct zt_source *source,
                              struct zt_manifest_place *out_place, struct zt_error *error);
-    /* Adds what the manifest describes. The builder holds the manifest's bytes. */
+    /* Adds the manifest's contents to the model. The builder holds the manifest's bytes. */
     enum zt_status (*read)(void *state, struct zt_builder *builder, struct zt_error *error);
-    /* Applies the rules that need the whole model, before overlap; may be NULL. */
+    /* Checks the rules that need the whole model, before overlap is checked; may be NULL. */
     enum zt_status (*check)(void *state, struct zt_model *model, struct zt_error *error);
 };
 
-/* Opens a file of the reader's format. state is the reader's own and outlives only this call. */
+/* Opens a file of the reader's format. state is passed to the reader's functions and used only
+ * during this call. */
 enum zt_status zt_reader_open(const struct zt_reader *reader, void *state, struct zt_source *source,
                               struct zt_model **out_model, struct zt_error *error);
 
@@ -42,7 +44,7 @@ enum zt_status zt1_open(struct zt_source *source, struct zt_model **out_model,
                         struct zt_error *error);
 enum zt_status zt2_open(struct zt_source *source, struct zt_model **out_model,
                         struct zt_error *error);
-/* The specification's layout, and those that magnetron's releases wrote. */
+/* The specification's layout, and those that releases of magnetron wrote. */
 enum zt_status mag_open(struct zt_source *source, struct zt_model **out_model,
                         struct zt_error *error);
 enum zt_status safetensors_open(struct zt_source *source, struct zt_model **out_model,

@@ -1,9 +1,9 @@
 /* GGUF 2 and 3: the container.
  *
- * The header says how many keys and tensors it has, but not how long it is. It is walked once to
- * its end, through a window of the file, and then read as a whole, so that no memory is reserved
- * for a claimed count or length. Version 3 adds only big-endian files to version 2; they are not
- * read. */
+ * The header states its numbers of keys and tensors, but not its length. It is walked to its end
+ * through a window of the file and then read as a whole, so that no memory is reserved for a
+ * declared count or length. Version 3 differs from version 2 only in allowing big-endian files,
+ * which are not read. */
 #include "formats/gguf.h"
 
 #include <assert.h>
@@ -17,8 +17,8 @@
 #define VERSION_AT      4
 #define TENSOR_COUNT_AT 8
 #define PAIR_COUNT_AT   16
-/* Of a pair: length and one byte of its key, its type, and one byte of value. Of a tensor's entry:
- * length and one byte of its name, no dimensions, type and offset. */
+/* The shortest pair: length and one byte of its key, its type, and one byte of value. The shortest
+ * entry of a tensor: length and one byte of its name, no dimensions, type and offset. */
 #define PAIR_MIN_BYTES   14
 #define TENSOR_MIN_BYTES 25
 

@@ -1,19 +1,20 @@
-/* GGUF: what its three files share. gguf.c finds the header and begins; gguf_metadata.c reads keys
- * and values; gguf_tensor.c reads the tensors' entries. */
+/* GGUF: declarations that its three files share. gguf.c locates the header, gguf_metadata.c reads
+ * keys and values, gguf_tensor.c reads the tensors' entries. */
 #ifndef ZT_FORMATS_GGUF_H
 #define ZT_FORMATS_GGUF_H
 
 #include "formats/attribute_list.h"
 #include "formats/cursor.h"
 
-/* One more than the largest tensor type there is. */
+/* One more than the largest number of a tensor type. */
 #define GGUF_TYPE_COUNT 43
-/* Arrays inside one another. */
+/* The deepest nesting of arrays. */
 #define GGUF_DEPTH_MAX 32
-/* As for a manifest of zTensor. */
+/* The same bound as for a zTensor manifest. */
 #define GGUF_HEADER_MAX_BYTES (1ull << 30)
 
-/* A tensor's type. Plain types are dense; the others are blocks that only their layout explains. */
+/* A tensor's type. Tensors of plain types are dense; all others consist of blocks, which only their
+ * layout describes. */
 struct gguf_type {
     const char *name;
     const char *layout; /* NULL for plain types */
@@ -22,10 +23,10 @@ struct gguf_type {
     enum zt_dtype dtype; /* ZT_U8 for blocks */
 };
 
-/* NULL for numbers that never were a type, and for types that were removed from the format. */
+/* NULL for numbers that are not a type or whose type was removed from the format. */
 const struct gguf_type *gguf_type_find(uint32_t number);
 
-/* Types of values, "gguf_metadata_value_type". */
+/* Types of values, called gguf_metadata_value_type in the specification. */
 enum gguf_value {
     GGUF_U8,
     GGUF_I8,
@@ -51,25 +52,25 @@ struct gguf_reading {
     uint64_t pair_count;
     uint32_t alignment;
     uint64_t data_offset; /* absolute */
-    /* The attributes of all tensors of one type are the same bytes, made with the first of them. */
+    /* For each type, the attributes that all its tensors share; made for the first such tensor. */
     struct zt_text type_attributes[GGUF_TYPE_COUNT];
 };
 
 /* --- the header over the file: passing over it to find its end --- */
 
-/* Reads a string's length and checks that so many bytes follow. */
+/* Reads a string's length and checks that as many bytes follow. */
 enum zt_status gguf_take_length(struct zt_cursor *cursor, uint64_t *out_length,
                                 struct zt_error *error);
-/* Rejects a position past GGUF_HEADER_MAX_BYTES, which bounds every walk over the file. */
+/* Rejects a cursor position past GGUF_HEADER_MAX_BYTES, which bounds every walk over the file. */
 enum zt_status gguf_check_size(const struct zt_cursor *cursor, struct zt_error *error);
-/* Passes over all pairs, or entries. Every length and count in them is compared with the bytes that
- * remain. */
+/* Skip all pairs, or all entries, comparing every length and count in them with the remaining
+ * bytes. */
 enum zt_status gguf_metadata_skip(struct zt_cursor *cursor, uint64_t count, struct zt_error *error);
 enum zt_status gguf_tensors_skip(struct zt_cursor *cursor, uint64_t count, struct zt_error *error);
 
 /* --- the header in memory --- */
 
-/* Which strings are names. */
+/* The rule for one kind of name. */
 struct gguf_name_rule {
     const char *what; /* for messages */
     const char *rule;
@@ -80,11 +81,11 @@ struct gguf_name_rule {
 enum zt_status gguf_take_name(struct zt_cursor *cursor, const struct gguf_name_rule *rule,
                               struct zt_text *out_name, struct zt_error *error);
 
-/* Reads all keys and values into the model's attributes, in the file's order, and finds the
- * alignment among them. */
+/* Reads all keys and values into the model's attributes, in the file's order, and takes the
+ * alignment from them. */
 enum zt_status gguf_metadata_read(struct gguf_reading *reading, struct zt_error *error);
 
-/* Reads all tensors' entries, once data_offset is known. */
+/* Reads the entries of all tensors. data_offset must be set. */
 enum zt_status gguf_tensors_read(struct gguf_reading *reading, struct zt_error *error);
 
 #endif

@@ -1,6 +1,6 @@
-/* GGUF: keys and values. Over the file they are passed over; in memory they become one CBOR map:
- * integers without their width, floats in the shortest form that keeps them, strings as text, or as
- * byte strings where they are not UTF-8. */
+/* GGUF: keys and values. In the file they are only skipped; in memory they become one CBOR map.
+ * Integers lose their width, floats take the shortest form that preserves their value, and strings
+ * become texts, or byte strings if they are not UTF-8. */
 #include "formats/gguf.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 #define METADATA_BOUNDS "gguf §Metadata Bounds"
 #define METADATA_KEY    "gguf §Metadata Key"
-/* Where "general.alignment" does not say otherwise. */
+/* The alignment if "general.alignment" is absent. */
 #define DEFAULT_ALIGNMENT 32
 #define LEAST_ALIGNMENT   8
 
@@ -84,7 +84,7 @@ static enum zt_status take_value_type(struct zt_cursor *cursor, enum gguf_value 
     return ZT_OK;
 }
 
-/* The fewest bytes that a value of the type takes: all of them but for strings and arrays. */
+/* The fewest bytes of a value of the type: its exact size except for strings and arrays. */
 static unsigned value_bytes(enum gguf_value type)
 {
     static const uint8_t bytes[GGUF_VALUE_COUNT] = {
@@ -98,7 +98,7 @@ static unsigned value_bytes(enum gguf_value type)
     return bytes[type];
 }
 
-/* Reads the head of an array and checks that its elements can be there. */
+/* Reads the head of an array and checks that its elements can fit into the remaining bytes. */
 static enum zt_status take_array(struct zt_cursor *cursor, unsigned depth,
                                  enum gguf_value *out_type, uint64_t *out_count,
                                  struct zt_error *error)
@@ -199,7 +199,7 @@ static enum zt_status encode_string(struct zt_cursor *cursor, struct zt_buffer *
 
     if (status != ZT_OK)
         return status;
-    /* Tokenizers hold tokens that are pieces of characters. */
+    /* Tokenizers contain tokens that are parts of characters, so a string need not be UTF-8. */
     if (zt_utf8_valid(string.bytes, string.length))
         zt_cbor_put_text(buffer, string);
     else
@@ -311,7 +311,7 @@ static enum zt_status encode_value(struct zt_cursor *cursor, enum gguf_value typ
 
 /* --- pairs --- */
 
-/* Reads the alignment, which is at the cursor, without moving it. */
+/* Reads the alignment at the cursor without moving the cursor. */
 static enum zt_status peek_alignment(struct gguf_reading *reading, enum gguf_value type,
                                      struct zt_error *error)
 {

@@ -23,7 +23,8 @@
         name, "gguf." name "/1", elements, bytes, ZT_U8 \
     }
 
-/* 4, 5, 31 to 33 and 36 to 38 were types once. Sizes of blocks are those of ggml's structures. */
+/* 4, 5, 31 to 33 and 36 to 38 were removed from the format. Block sizes are those of ggml's
+ * structures. */
 static const struct gguf_type types[GGUF_TYPE_COUNT] = {
     [0] = PLAIN("f32", ZT_F32, 4),    [1] = PLAIN("f16", ZT_F16, 2),
     [2] = BLOCK("q4_0", 32, 18),      [3] = BLOCK("q4_1", 32, 20),
@@ -52,7 +53,7 @@ const struct gguf_type *gguf_type_find(uint32_t number)
 
 /* --- one entry --- */
 
-/* An entry as it is in the file, and the positions of its fields. */
+/* An entry as stored in the file, and the positions of its fields. */
 struct entry {
     struct zt_text name;
     uint32_t rank;
@@ -176,7 +177,7 @@ static enum zt_status check_place(const struct gguf_reading *reading, const stru
 
 /* --- adding --- */
 
-/* The attributes of a type's tensors, keys in the order of deterministic CBOR. */
+/* Makes the attributes of a type's tensors, with keys in the order of deterministic CBOR. */
 static enum zt_status make_attributes(const struct gguf_reading *reading,
                                       const struct gguf_type *type, struct zt_text *out_attributes,
                                       struct zt_error *error)
@@ -236,7 +237,7 @@ static enum zt_status add_tensor(struct gguf_reading *reading, const struct entr
 
 static enum zt_status read_tensor(struct gguf_reading *reading, struct zt_error *error)
 {
-    /* Programs that run models take 63 bytes; longer names are kept apart all the same. */
+    /* Programs that run models take at most 63 bytes; longer names are read here. */
     static const struct gguf_name_rule name_rule = {"a name", "gguf §Tensor Name", 1024};
     struct entry entry = {0};
     uint64_t length = 0;

@@ -1,9 +1,9 @@
-/* .mag files: which variant a file is, and version 1, whose header does not say which of two
+/* .mag files: choosing the variant, and opening version 1, whose header does not state which of two
  * layouts follows.
  *
- * Both layouts are tried; the file is of the one whose records are all in order and whose checksum
- * is right. The specification leaves the checksum's polynomial and cover open, so each reading of
- * it is accepted. */
+ * Both layouts are tried; a file has the layout in which all records are valid and the checksum is
+ * right. The specification leaves open which polynomial the checksum uses and which bytes it
+ * covers, so every reading is accepted. */
 #include "formats/mag.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "formats/formats.h"
 #include "zt/digest.h"
 
-/* From the specification's implementation; of magnetron 0.1.5; of magnetron 0.2. */
+/* Written by the specification's implementation, magnetron 0.1.5 and magnetron 0.2. */
 #define VERSION_1        1
 #define VERSION_SNAPSHOT 100
 #define VERSION_JSON     300
@@ -57,8 +57,8 @@ static uint32_t crc32c_of(const uint8_t *bytes, size_t length, bool from_start)
     return zt_crc32c(crc, bytes + after, length - after);
 }
 
-/* CRC-32C or CRC-32, from after the field, or from the file's start with the field taken as
- * zero. */
+/* CRC-32C or CRC-32, either of the bytes after the field, or from the start of the file with the
+ * field taken as zero. */
 static enum zt_status check_checksum(const struct zt_model *model, uint32_t stated, bool *out_right,
                                      struct zt_error *error)
 {
@@ -85,7 +85,7 @@ static enum zt_status check_checksum(const struct zt_model *model, uint32_t stat
 struct attempt {
     const struct mag_layout *layout;
     const struct mag_header *header;
-    uint64_t end; /* of the records; 0: they are not in order */
+    uint64_t end; /* of the records; 0 if they are not valid */
     bool has_other_checksum;
 };
 
@@ -129,8 +129,8 @@ static const struct zt_reader reader = {
 
 /* --- which layout --- */
 
-/* Walks the records in one layout. *furthest becomes this walk's failure if it got further than the
- * earlier one. */
+/* Walks the records in one layout. If the walk fails further into the file than *furthest, its
+ * failure replaces *furthest. */
 static enum zt_status measure(struct attempt *attempt, struct zt_source *source,
                               struct zt_error *furthest, struct zt_error *error)
 {

@@ -1,7 +1,8 @@
-/* .mag version 300 (0.3.0), as the files of magnetron 0.2.2 show it; it is described nowhere.
+/* .mag version 300 (0.3.0), which has no specification: read as magnetron 0.2.2 writes it.
  *
- * Header: magic, version, a reserved word, then as 64 bits each offset and length of the manifest
- * and of the data. In the manifest offsets are relative to the data. There is no checksum. */
+ * The header holds magic, version, a reserved word, and four 64-bit numbers: offset and length of
+ * the manifest and of the data. Offsets in the manifest are relative to the data. There is no
+ * checksum. */
 #include "formats/mag.h"
 
 #include <assert.h>
@@ -85,7 +86,7 @@ struct member {
     bool is_required;
 };
 
-/* Reads the rest of an object whose bracket has been read; unknown keys are passed over. */
+/* Reads the rest of an object whose opening brace has been read; skips unknown keys. */
 static enum zt_status read_members(struct reading *reading, const struct member *members,
                                    unsigned count, void *context, struct zt_error *error)
 {
@@ -299,7 +300,7 @@ static enum zt_status read_manifest(void *state, struct zt_builder *builder, str
         (struct zt_json_reader){.bytes = (char *)model->storage->manifest,
                                 .length = (size_t)model->manifest_length,
                                 .base_offset = model->manifest_offset,
-                                .takes_non_finite = true, /* which Python's writer makes */
+                                .takes_non_finite = true, /* Python writes NaN and Infinity */
                                 .rules = &rules};
     status = begin(reading, ZT_JSON_OBJECT, error);
     if (status == ZT_OK)

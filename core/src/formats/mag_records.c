@@ -1,5 +1,5 @@
-/* Walking the records of .mag version 1, in either layout: over the file, to check them and find
- * where they end, and in memory, to add them to a model. */
+/* Walking the records of .mag version 1, in either layout: in the file, to check them and find
+ * their end, and in memory, to add them to a model. */
 #include "formats/mag.h"
 
 #include <assert.h>
@@ -11,14 +11,14 @@
 #include "zt/utf8.h"
 
 #define METADATA_MIN 17
-/* The specification's shape has room for six. */
+/* The specification's shape has six dimensions. */
 #define RANK_MAX 6
 /* M1: shape, dtype, data_length, data_offset, aux. */
 #define M1_AFTER_KEY 69
 
 static_assert(MAG_KEY_MAX <= ZT_CURSOR_TAKE_MAX, "a key is taken at once");
 
-/* float32, float16, boolean, int32: all that version 1 has. */
+/* float32, float16, boolean and int32 are all the types of version 1. */
 static const enum zt_dtype dtypes[] = {ZT_F32, ZT_F16, ZT_BOOL, ZT_I32};
 
 enum zt_status mag_header_read(struct zt_source *source, struct mag_header *out_header,
@@ -52,7 +52,7 @@ enum zt_status mag_key_check(struct zt_text key, uint64_t at, struct zt_error *e
     return ZT_OK;
 }
 
-/* The key is borrowed until the cursor moves; over memory it lives as long as the memory. */
+/* The key is borrowed until the cursor moves; a key in memory is valid as long as that memory. */
 static enum zt_status read_key(struct zt_cursor *cursor, struct zt_text *out_key,
                                struct zt_error *error)
 {
@@ -93,7 +93,7 @@ static enum zt_status fail_dtype(uint32_t dtype, uint64_t at, struct zt_error *e
 
 /* --- M1 --- */
 
-/* *out_rank is the rank in the second byte of aux, or 0. */
+/* *out_rank is the rank that the second byte of aux states, or 0. */
 static enum zt_status read_m1_aux(uint32_t aux, uint64_t at, uint8_t *out_rank,
                                   struct zt_error *error)
 {
@@ -104,8 +104,8 @@ static enum zt_status read_m1_aux(uint32_t aux, uint64_t at, uint8_t *out_rank,
     return ZT_OK;
 }
 
-/* The specification has no rank: dimensions of 0 or 1 at the end are padding, but there is at least
- * one dimension. Where there are no data, the first 0 is a dimension as well. */
+/* The specification stores no rank: trailing dimensions of 0 or 1 are padding, but at least one
+ * dimension remains. In a tensor without data the dimensions up to the first 0 are real. */
 static uint8_t guess_rank(const uint64_t shape[RANK_MAX], uint64_t length)
 {
     uint8_t rank = RANK_MAX;
@@ -243,7 +243,7 @@ struct walk {
     const struct mag_header *header;
     struct zt_cursor cursor;
     uint64_t file_size;
-    uint64_t lowest;            /* offset of any data so far */
+    uint64_t lowest;            /* lowest offset of data so far */
     struct zt_builder *builder; /* NULL: the records are only checked */
     struct zt_attribute_list attributes;
 };

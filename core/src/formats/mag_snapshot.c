@@ -1,8 +1,8 @@
 /* Snapshots (.mag version 100): header, strings "SRP!", metadata "MDT!" (empty so far), tensors
  * "DSC!", data "BUF!".
  *
- * Names are strings of the pool, data lie back to back in the order of their records, and the file
- * ends with them. */
+ * Names are strings of the pool. Data lie back to back in the order of the tensors' records, and
+ * end the file. */
 #include "formats/mag.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 #define HEADER_BYTES 32
 #define CHECKSUM_AT  16
 #define COVERED_FROM 20
-#define OFFSETS_AT   40 /* of the strings' offsets: after tag and count */
+#define OFFSETS_AT   40 /* of the strings' offsets, after tag and count */
 #define RECORD_MIN   24
 #define POOL_MAX     ((uint32_t)128 << 20)
 #define RANK_LIMIT   64
@@ -34,7 +34,7 @@ struct snapshot {
     uint64_t pool_at; /* the strings' characters */
     uint32_t pool_length;
     uint64_t tensors_at;  /* the first record */
-    uint64_t data_tag_at; /* "BUF!", where the checksum's cover ends */
+    uint64_t data_tag_at; /* "BUF!", where the bytes that the checksum covers end */
 };
 
 bool mag_is_snapshot(const uint8_t *head)
@@ -111,7 +111,7 @@ static enum zt_status pass_tensors(struct zt_cursor *cursor, const struct snapsh
     return status;
 }
 
-/* Finds the sections; what is in them is read once the manifest is in memory. */
+/* Finds the sections. Their contents are read when the manifest is in memory. */
 static enum zt_status survey(struct zt_cursor *cursor, struct snapshot *snapshot,
                              struct zt_error *error)
 {
@@ -300,7 +300,7 @@ static enum zt_status read_snapshot(void *state, struct zt_builder *builder, str
     return status == ZT_OK ? add_tensors(builder, snapshot, error) : status;
 }
 
-/* Data lie back to back, so nothing overlaps. */
+/* There is no rule on overlap: data lie back to back. */
 static const struct zt_reader reader = {
     .format = ZT_FORMAT_MAG,
     .name = "mag",

@@ -1,4 +1,4 @@
-/* NPY headers: a parser for the one kind of Python literal that they are. */
+/* NPY headers: a parser for the one kind of Python literal that they use. */
 #include "formats/npy_header.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ struct parser {
     const char *text;
     size_t length;
     size_t position;
-    size_t text_at; /* where the text begins in the header */
+    size_t text_at; /* position of the text in the header */
     const struct npy_place *place;
     struct zt_error *error;
 };
@@ -30,7 +30,7 @@ static uint64_t place_at(const struct npy_place *place, size_t position)
 
 /* --- before the text --- */
 
-/* Bytes of the header's length, by the version. */
+/* The width in bytes of the length field, which depends on the version. */
 static unsigned length_width(const uint8_t *bytes)
 {
     return bytes[VERSION_AT] == 1 ? 2 : 4;
@@ -169,7 +169,7 @@ static enum zt_status read_whole_number(struct parser *parser, uint64_t *out_val
 /* --- dtypes --- */
 
 struct number_kind {
-    const char *code; /* NumPy's, without byte order */
+    const char *code; /* NumPy's type code without the byte order */
     enum zt_dtype dtype;
     enum zt_logical logical;
 };
@@ -195,8 +195,8 @@ static enum zt_status fail_dtype(const struct parser *parser, size_t position, s
                    is_plain ? descr.bytes : "of the array");
 }
 
-/* "<f4": a byte order, which may be missing, a kind and its size. The order | means "does not
- * apply" and is for single bytes only. */
+/* Reads a type such as "<f4": an optional byte order, a kind and a size. The byte order | means
+ * "does not apply" and is allowed for single bytes only. */
 static enum zt_status read_descr(struct parser *parser, struct npy_header *header)
 {
     struct zt_text descr = {NULL, 0};
@@ -242,7 +242,8 @@ static enum zt_status read_order(struct parser *parser, struct npy_header *heade
     return ZT_OK;
 }
 
-/* A tuple: "()", "(3,)", "(3, 4)", "(3, 4,)"; "(3)" is a number to Python. */
+/* Reads a tuple: "()", "(3,)", "(3, 4)" or "(3, 4,)". "(3)" is a number in Python and is
+ * rejected. */
 static enum zt_status read_shape(struct parser *parser, struct npy_header *header)
 {
     bool has_comma = true;
@@ -340,7 +341,7 @@ enum zt_status npy_header_read(const uint8_t *bytes, uint32_t length, const stru
     enum zt_status status;
 
     assert(length >= NPY_PREAMBLE_MIN && length <= NPY_HEADER_MAX);
-    /* The bytes may have changed since they were measured. */
+    /* The file may have changed since the header was measured. */
     if (length < text_at)
         return zt_fail(error, ZT_INVALID, "npy §Header HeaderBounds", place_at(place, LENGTH_AT),
                        "the header ends before its length");
@@ -391,7 +392,7 @@ void npy_attach_shapes(struct zt_model *model)
 {
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
-        /* npy_array_add put it into the arena; to everybody else it is constant. */
+        /* npy_array_add allocated it in the arena; it is const for everyone else. */
         struct zt_arrangement *arrangement =
             (struct zt_arrangement *)(uintptr_t)zt_object_components(model, object)->arrangement;
 

@@ -1,8 +1,8 @@
-/* Archives of NumPy arrays (.npz): one object for each entry that ends in .npy; other entries are
- * passed over.
+/* Archives of NumPy arrays (.npz): one object for each entry whose name ends in .npy; other entries
+ * are ignored.
  *
  * The central directory is the manifest. Only the headers of an entry are read; a deflated entry is
- * inflated as far as the array's header. Names are labels and never paths. */
+ * inflated only up to the end of the array's header. Names are labels, never paths. */
 #include "formats/formats.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 #include "model/model_build.h"
 #include "zt/utf8.h"
 
-/* The first read of an entry: room for NumPy's header and for the ZIP archive's. */
+/* Size of the first read of an entry: enough for the ZIP header and NumPy's header. */
 #define GLANCE_BYTES 512
 #define SCRATCH_SIZE (ZIP_LOCAL_MAX + NPY_HEADER_MAX)
 /* "crc32:" and eight digits. */
@@ -38,7 +38,7 @@ struct reading {
     size_t scratch_length;
 };
 
-/* An entry and what its headers say. */
+/* An entry and the contents of its headers. */
 struct array {
     struct zip_entry entry;
     uint64_t data_offset; /* absolute: after the local header */
@@ -47,9 +47,9 @@ struct array {
 
 /* --- names: without ".npy", percent-encoding undone --- */
 
-/* The character that %XX at bytes encodes (left bytes remain), or -1 if that is no such sequence.
- * Only the characters that writers of archives encode are decoded: a name that NumPy wrote and that
- * happens to hold another percent sign stays as it is. */
+/* The character that a %XX sequence at bytes encodes (left bytes remain), or -1 if there is no such
+ * sequence. Decodes only the characters that this library encodes, so that other percent signs in
+ * names written by NumPy stay as they are. */
 static int decoded_at(const char *bytes, size_t left)
 {
     int high = left >= 3 && bytes[0] == '%' ? zt_hex_value(bytes[1]) : -1;
@@ -91,7 +91,7 @@ static enum zt_status decode(struct zt_text name, struct zt_arena *arena, struct
     return ZT_OK;
 }
 
-/* The object's name, borrowed from the entry or, where something is decoded, in the arena. */
+/* Reads the object's name: borrowed from the entry or, if anything is decoded, in the arena. */
 static enum zt_status read_name(const struct zip_entry *entry, struct zt_arena *arena,
                                 struct zt_text *out_name, struct zt_error *error)
 {
@@ -112,7 +112,7 @@ static enum zt_status read_name(const struct zip_entry *entry, struct zt_arena *
 
 /* --- an entry's bytes --- */
 
-/* Reads on until the scratch holds length bytes of the entry. */
+/* Reads more of the entry until the scratch holds length bytes. */
 static enum zt_status read_ahead(struct reading *reading, const struct zip_entry *entry,
                                  size_t length, struct zt_error *error)
 {
@@ -187,7 +187,7 @@ static enum zt_status read_stored_header(struct reading *reading, struct array *
     return status;
 }
 
-/* Inflates into the scratch, which holds from bytes of the stream, until it holds length. */
+/* Inflates until the scratch holds length bytes of the stream; it already holds `from` bytes. */
 static enum zt_status inflate_to(struct reading *reading, size_t from, size_t length,
                                  struct zt_error *error)
 {
@@ -225,7 +225,7 @@ static enum zt_status read_inflated_header(struct reading *reading, struct array
         status = inflate_to(reading, first, length, error);
     if (status == ZT_OK)
         status = npy_header_read(reading->scratch, length, &place, &array->header, error);
-    /* A stream that breaks this early breaks a rule of the file. */
+    /* A stream that is broken within the header makes the file invalid. */
     if (status == ZT_CORRUPT && error != NULL)
         error->status = ZT_INVALID;
     return status == ZT_CORRUPT ? ZT_INVALID : status;
@@ -270,8 +270,8 @@ static enum zt_status set_digest(struct reading *reading, uint32_t crc32,
     return ZT_OK;
 }
 
-/* The component's range is the whole entry at first, so that headers that overlap are found too;
- * drop_leads() follows. */
+/* The component's range is at first the whole entry, so that overlapping headers are found too;
+ * drop_leads() shrinks it later. */
 static enum zt_status add_array(struct reading *reading, const struct array *array,
                                 struct zt_text name, struct zt_error *error)
 {
@@ -374,11 +374,11 @@ static enum zt_status locate(void *state, struct zt_source *source,
     return status;
 }
 
-/* Reduces each component to its own bytes. Each object has one component, so components are still
- * in the order of the directory, as the lengths are. */
+/* Shrinks the range of each component to its own bytes. Each object has one component, so the
+ * components are still in the order of the directory, like the lengths. */
 static void drop_leads(struct zt_model *model, const uint32_t *lead_lengths)
 {
-    /* Nobody has seen the model yet. */
+    /* The model is not yet visible to anyone else. */
     struct zt_component *components = (struct zt_component *)(uintptr_t)model->components;
 
     for (uint32_t i = 0; i < model->component_count; i++) {

@@ -1,8 +1,8 @@
-/* Opening a container: which format it is, by its first bytes, and the steps that all readers
+/* Opening a container: detecting its format by its first bytes, and the steps that all readers
  * share.
  *
- * Known formats that are not read here are named in the error, so that nobody takes such a file for
- * a broken one. */
+ * The error for a known format that is not read names the format, so that nobody takes the file for
+ * a damaged one. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -86,8 +86,8 @@ static const struct {
     {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, NULL, "PyTorch (pickle)"},
 };
 
-/* A length in 8 bytes, then JSON. Lengths that cannot be right are left to the reader, so that a
- * truncated file is reported as what it is; from 2^32 on the 8 bytes are not a length. */
+/* A length of 8 bytes, then JSON. A length past the end of the file is left to the reader, which
+ * reports a truncated file; 2^32 or more is not taken for a length. */
 static bool is_safetensors(const struct head *head)
 {
     uint64_t length;

@@ -14,7 +14,7 @@
 /* The format's own bound. */
 #define HEADER_MAX_BYTES 100000000
 
-/* --- metadata: texts by name, which become the model's attributes --- */
+/* --- metadata: named texts, which become the model's attributes --- */
 
 static enum zt_status read_pairs(struct safetensors_reading *reading,
                                  struct zt_attribute_list *list, struct zt_error *error)

@@ -17,7 +17,7 @@ struct tensor_type {
     enum zt_dtype dtype;
     enum zt_logical logical;
     unsigned bits;        /* of one element */
-    const char *own_type; /* if zTensor has no such type: the type's text, logical is UNKNOWN */
+    const char *own_type; /* text of a type that zTensor lacks; logical is UNKNOWN */
 };
 
 static const struct tensor_type types[] = {
@@ -55,8 +55,8 @@ static const struct tensor_type *find_type(struct zt_text name)
 
 /* --- one entry --- */
 
-/* An entry as far as it has been read. Positions are those of the fields' values, 0 for a field
- * that has not come yet. */
+/* The part of an entry read so far. Positions are those of the fields' values; 0 for a field that
+ * has not occurred yet. */
 struct entry {
     struct safetensors_reading *reading;
     const struct tensor_type *type;
@@ -297,7 +297,7 @@ enum zt_status safetensors_tensor_read(struct safetensors_reading *reading,
 
 /* --- rules on the tensors together --- */
 
-/* Whether the components, in the order they are in, cover the data one after another. */
+/* Whether the components, in their present order, cover the data one after another. */
 static bool tiles_in_order(const struct zt_model *model, uint64_t data_offset)
 {
     uint64_t at = data_offset;

@@ -1,5 +1,5 @@
-/* Safetensors: one tensor's entry of the header, and how all tensors share the data. Called by
- * safetensors.c alone. */
+/* Safetensors: reading a tensor's entry of the header, and checking that the tensors cover the
+ * data. Called only by safetensors.c. */
 #ifndef ZT_FORMATS_SAFETENSORS_TENSOR_H
 #define ZT_FORMATS_SAFETENSORS_TENSOR_H
 
@@ -12,16 +12,16 @@
 struct safetensors_reading {
     struct zt_builder *builder;
     struct zt_json_reader json;
-    /* The bytes after the header: where they begin in the file, and how many there are. */
+    /* Position in the file and length of the bytes after the header. */
     uint64_t data_offset;
     uint64_t data_length;
 };
 
-/* Reads the value of the header's member key and adds the object it describes. */
+/* Reads the value of the member `key` of the header and adds the object that it describes. */
 enum zt_status safetensors_tensor_read(struct safetensors_reading *reading,
                                        const struct zt_json_item *key, struct zt_error *error);
 
-/* Rejects data that the tensors do not cover from end to end, each byte once. */
+/* Rejects data that the tensors do not cover from beginning to end, each byte exactly once. */
 enum zt_status safetensors_tiling_check(const struct zt_model *model, uint64_t data_offset,
                                         struct zt_error *error);
 

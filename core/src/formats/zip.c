@@ -19,7 +19,7 @@
 #define END64_BYTES   56
 #define LOCATOR_BYTES 20
 #define ENTRY_BYTES   46
-/* Of the zip64 end record, not counted in its own length. */
+/* Bytes of the zip64 end record that its own length does not count. */
 #define END64_UNCOUNTED   12
 #define END_MAX           (END_BYTES + (size_t)UINT16_MAX)
 #define DIRECTORY_MAX     (1ull << 30)
@@ -33,16 +33,17 @@
 
 /* --- the end records --- */
 
-/* The end record. Numbers of 16 and 32 bits that are all ones stand for those of zip64. */
+/* The end record. In a 16- or 32-bit field, all ones mean that the number is in the zip64
+ * record. */
 struct end {
-    uint64_t offset; /* absolute: where the directory must end */
-    uint64_t disks;  /* numbers of disks, or'ed: 0 in an archive of one volume */
+    uint64_t offset; /* absolute; the directory must end here */
+    uint64_t disks;  /* all disk numbers or'ed: 0 in an archive of one volume */
     uint64_t disk_entry_count;
     struct zip_directory directory;
 };
 
-/* The last position of an end record whose comment reaches exactly to the end of the bytes;
- * SIZE_MAX if there is none. */
+/* The last position of an end record whose comment ends exactly at the end of the bytes; SIZE_MAX
+ * if there is none. */
 static size_t find_end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = length - END_BYTES + 1; at-- > 0;)
@@ -89,7 +90,7 @@ out:
     return status;
 }
 
-/* A number of the end record must be the same as in zip64's, or all ones. */
+/* A number in the end record must equal the one in the zip64 record or be all ones. */
 static bool agrees(uint64_t narrow, uint64_t ones, uint64_t wide)
 {
     return narrow == ones || narrow == wide;
@@ -115,7 +116,7 @@ static enum zt_status take_end64(const uint8_t *record, uint64_t record_at, stru
     return ZT_OK;
 }
 
-/* If a locator precedes the end record, the zip64 end record counts. */
+/* If a locator precedes the end record, reads the zip64 end record, which takes precedence. */
 static enum zt_status read_end64(struct zt_source *source, struct end *end, struct zt_error *error)
 {
     uint8_t locator[LOCATOR_BYTES];
@@ -176,8 +177,8 @@ enum zt_status zip_directory_find(struct zt_source *source, struct zip_directory
 
 /* --- extra fields --- */
 
-/* Replaces numbers that are all ones by those of the zip64 extra field, which holds only them, in
- * the same order. False if the fields are malformed or a number is missing. */
+/* Replaces numbers that are all ones by those of the zip64 extra field, which holds only these
+ * numbers, in the same order. False if the extra fields are malformed or a number is missing. */
 static bool widen(const uint8_t *extra, size_t length, uint64_t *const numbers[], size_t count)
 {
     const uint8_t *field = NULL;
@@ -307,7 +308,8 @@ enum zt_status zip_local_check(const struct zip_entry *entry, const uint8_t *hea
     if (!widen(header + ZIP_LOCAL_MIN + name, zt_load_le16(header + 28), numbers, 2))
         return zt_fail(error, ZT_INVALID, "npz §Entry LocalHeader", entry->header_offset,
                        "the extra fields of the entry's own header are malformed");
-    /* A writer that did not know the sizes yet put them after the data, and into the directory. */
+    /* A writer that did not know CRC-32 and sizes in advance put them after the data and into the
+     * directory. */
     if ((flags & FLAG_DESCRIPTOR) != 0 && crc32 == 0 && stored_length == 0 && length == 0)
         return ZT_OK;
     if (stored_length != entry->stored_length || length != entry->length || crc32 != entry->crc32)

@@ -1,7 +1,7 @@
-/* zTensor 0.1: blobs, then an array of maps, one for each tensor, then the array's size.
+/* zTensor 0.1: blobs, an array of maps (one for each tensor), and the array's size.
  *
- * A tensor becomes an object with the one component "data", the blob as it is, also where it is
- * sparse. Fields that the format does not know are the object's attributes. */
+ * A tensor, even a sparse one, becomes an object with the single component "data", its blob. Fields
+ * that the format does not define become the object's attributes. */
 #include "formats/formats.h"
 
 #include <assert.h>
@@ -14,9 +14,9 @@
 #include "model/layout.h"
 #include "model/locate.h"
 
-/* The bound of later versions. */
+/* The same bound as in later versions. */
 #define METADATA_MAX_BYTES (1ull << 30)
-/* Head of 8 bytes, an array of one byte, its size. */
+/* A head of 8 bytes, an array of one byte, and its size. */
 #define FILE_MIN_BYTES 17
 #define HEAD_BYTES     8
 #define SIZE_BYTES     8
@@ -108,8 +108,8 @@ static enum zt_status set_attributes(struct tensor_fields *fields, struct zt_err
     return status;
 }
 
-/* Two spellings of sparse occur: the released writers' sparsecoo and sparsecsr, whose blobs are
- * known, and the specification's sparse, whose blobs nothing describes. */
+/* Sparse encodings have two spellings: the released writers use sparsecoo and sparsecsr, whose
+ * blobs are known; the specification uses sparse, whose blobs are not described anywhere. */
 static void set_layout(struct tensor_fields *fields)
 {
     struct zt_object *object = fields->object;
@@ -149,8 +149,8 @@ static enum zt_status set_type(struct tensor_fields *fields, struct zt_component
     return ZT_OK;
 }
 
-/* A dense tensor decodes to as many bytes as shape and dtype say; for zstd nothing else says how
- * many. */
+/* A dense tensor decodes to as many bytes as shape and dtype require; a zstd blob states no length
+ * of its own. */
 static enum zt_status set_dense_length(const struct tensor_fields *fields,
                                        struct zt_component *component, struct zt_error *error)
 {

@@ -1,8 +1,8 @@
 /* zTensor 1.0, 1.1 and 1.2: the container and the manifest's root (zTensor 1.2 sections 1, 4 and
  * 5).
  *
- * 1.0 has the same head but no magic at its end, and calls its objects "tensors"; 1.1 and 1.2
- * differ in optional fields only. Objects are read in zt1_object.c. */
+ * 1.0 has the same head but no magic at its end, and calls objects "tensors"; 1.1 and 1.2 differ
+ * only in optional fields. Objects are read in zt1_object.c. */
 #include "formats/formats.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ static const char magic[8] = {'Z', 'T', 'E', 'N', '1', '0', '0', '0'};
 
 /* Section 5, step 4. */
 #define MANIFEST_MAX_BYTES (1ull << 30)
-/* Head, a manifest of one byte, its size, and from 1.1 on the magic again. */
+/* A head, a manifest of one byte, its size, and from 1.1 on the magic again. */
 #define FILE_MIN_BYTES_1_0 17
 #define FILE_MIN_BYTES     25
 
@@ -111,7 +111,7 @@ static enum zt_status read_attributes(void *context, const struct zt_field *fiel
     return zt_field_attributes(field, &reading->builder->model->attributes, error);
 }
 
-/* Checks that it is a text. */
+/* Checks that the generator is a text; its content is not used. */
 static enum zt_status read_generator(void *context, const struct zt_field *field,
                                      struct zt_error *error)
 {
@@ -148,8 +148,7 @@ static const struct zt_map_schema root_schema = {
     .count = sizeof(root_fields) / sizeof(*root_fields),
 };
 
-/* zTensor 1.2 closed the set of dtypes. A file may say 1.1 although a later writer appended to
- * it. */
+/* Some dtypes of 1.1 were removed in 1.2, so only files that state version 1.1 may use them. */
 static enum zt_status check_dtypes_1_1(const struct zt1_reading *reading, struct zt_error *error)
 {
     struct zt_text version = reading->builder->model->version;

@@ -1,6 +1,6 @@
 /* zTensor 1.x objects and components (zTensor 1.2 sections 1 and 2; 1.0's tensors).
  *
- * Fields come in any order, so those of a map are read first and judged together when it ends. */
+ * Fields may come in any order, so all fields of a map are read before any are checked. */
 #include "formats/zt1_object.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ static enum zt_status read_uncompressed_length(void *context, const struct zt_fi
 
 #define AT(member) offsetof(struct component_fields, member)
 
-/* The readers of 1.0 took a null encoding for raw; later ones reject it. */
+/* Readers of 1.0 took a null encoding for raw; later readers reject it. */
 static const struct zt_map_field component_fields_1_0[] = {
     {"offset", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(offset)},
     {"length", ZT_FIELD_REQUIRED, zt_field_read_uint, AT(length)},
@@ -94,7 +94,7 @@ static enum zt_status fail_dtype(uint64_t offset, struct zt_error *error)
     return zt_fail(error, ZT_INVALID, "zt1 §2 Dtype", offset, "the dtype is not known");
 }
 
-/* Types that are dtypes in zTensor 1.1 and became logical types in 1.2. */
+/* Handles the types that were dtypes in zTensor 1.1 and became logical types in 1.2. */
 static enum zt_status set_dtype_1_1(struct component_fields *fields, struct zt_error *error)
 {
     static const struct {
@@ -126,8 +126,8 @@ static enum zt_status set_dtype_1_1(struct component_fields *fields, struct zt_e
     return fail_dtype(fields->dtype.offset, error);
 }
 
-/* zTensor 1.2 section 2: a known type says which dtype stores it; unknown types are left to the
- * users of the model. */
+/* zTensor 1.2 section 2: a known logical type requires the dtype that stores it; unknown types are
+ * left to the users of the model. */
 static enum zt_status set_dtype_and_type(struct component_fields *fields, struct zt_error *error)
 {
     struct zt_component *component = fields->component;
@@ -142,7 +142,8 @@ static enum zt_status set_dtype_and_type(struct component_fields *fields, struct
     if (fields->type.text.bytes == NULL)
         return ZT_OK;
     logical = zt_logical_from_name(fields->type.text);
-    /* "bool" also names a dtype; on that dtype it is no known type, like any other dtype's name. */
+    /* "bool" also names a dtype. As the type of a component of that dtype it counts as unknown,
+     * like the name of any other dtype. */
     if (logical == ZT_LOGICAL_BOOL && dtype == ZT_BOOL)
         logical = ZT_LOGICAL_UNKNOWN;
     if (logical != ZT_LOGICAL_UNKNOWN && zt_logical_storage(logical) != dtype) {
@@ -280,7 +281,8 @@ static const struct zt_map_schema object_schema = {
     .count = sizeof(object_fields) / sizeof(*object_fields) - 1,
 };
 
-/* zTensor 1.0 states one dtype, that of the values; indices are u64. */
+/* zTensor 1.0 states one dtype for each tensor, which is the dtype of the values; indices are
+ * u64. */
 static enum zt_status set_dtypes_1_0(const struct object_fields *fields, struct zt_error *error)
 {
     struct zt_builder *builder = fields->reading->builder;
@@ -301,8 +303,8 @@ static enum zt_status set_dtypes_1_0(const struct object_fields *fields, struct 
     return ZT_OK;
 }
 
-/* A dense component's decoded length follows from shape and type where the file does not state it:
- * 1.0 and 1.1 never do. */
+/* If the file does not state a dense component's decoded length, as in 1.0 and 1.1, it follows from
+ * shape and type. */
 static void set_dense_lengths(const struct object_fields *fields)
 {
     struct zt_builder *builder = fields->reading->builder;

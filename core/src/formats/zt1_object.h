@@ -9,13 +9,13 @@ extern const struct zt_family_rules zt1_rules;
 struct zt1_reading {
     struct zt_builder *builder;
     struct zt_cbor_reader reader;
-    /* zTensor 1.0: the dtype is the tensor's, under its long name. */
+    /* Whether the file is zTensor 1.0, where each tensor has one dtype, given by its long name. */
     bool is_1_0;
-    /* Where a dtype that only zTensor 1.1 has (complex64, ...) was first seen, or ZT_NO_OFFSET. */
+    /* Position of the first dtype that only zTensor 1.1 has (complex64, ...), or ZT_NO_OFFSET. */
     uint64_t dtype_1_1_offset;
 };
 
-/* Reads the value of one entry of "objects" ("tensors" in 1.0), for zt_field_entries; context is
+/* Reads the value of one entry of "objects" ("tensors" in 1.0). For zt_field_entries; context is
  * the zt1_reading. */
 enum zt_status zt1_object_read(void *context, const struct zt_cbor_item *key,
                                struct zt_error *error);

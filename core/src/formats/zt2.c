@@ -1,7 +1,7 @@
 /* zTensor 2 (footer version 2): the container, and the rules that need the model as a whole.
  *
- * The order of checks is the format's own: sizes and magics, the footer's numbers, the manifest's
- * hash before its bytes are parsed, CBOR and schema, shards, then each object by name, and overlap
+ * Checks are made in the format's order: sizes and magics, the footer's numbers, the manifest's
+ * hash before its bytes are parsed, CBOR and schema, shards, each object by name, and overlap
  * last. */
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define SIZE_MIN       (MAGIC_LENGTH + FOOTER_LENGTH)
 #define FOOTER_VERSION 2
 #define MANIFEST_MAX   (UINT64_C(1) << 30)
-#define ALIGNMENT      4096 /* also the first offset a blob may have */
+#define ALIGNMENT      4096 /* also the lowest offset of a blob */
 #define SHARD_NAME_MAX 64
 
 struct footer {
@@ -29,7 +29,7 @@ struct footer {
     uint32_t version;
 };
 
-/* Whether a run of bytes ends at or before limit, without sums that could overflow. */
+/* Whether a run of bytes ends at or before limit, computed without a sum that could overflow. */
 static bool fits(uint64_t offset, uint64_t length, uint64_t limit)
 {
     return offset <= limit && length <= limit - offset;

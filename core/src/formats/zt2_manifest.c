@@ -29,7 +29,7 @@ static bool is_one_of(char c, const char *set)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-/* "algorithm:hex" in lower case; the container does not limit the algorithms. */
+/* Whether text is "algorithm:hex" in lower case. Any algorithm is allowed. */
 static bool is_digest(struct zt_text text)
 {
     size_t colon = 0;
@@ -45,7 +45,7 @@ static bool is_digest(struct zt_text text)
     return true;
 }
 
-/* Into the struct zt_placed_text at entry->at, as zt_field_read_text. */
+/* Like zt_field_read_text, for a digest. */
 static enum zt_status read_digest(void *context, const struct zt_field *field,
                                   struct zt_error *error)
 {
@@ -72,7 +72,7 @@ struct part_fields {
     uint64_t decoded_length; /* ZT_LENGTH_UNKNOWN: the field is absent */
 };
 
-/* [offset, length]. */
+/* Reads [offset, length]. */
 static enum zt_status read_blob(void *context, const struct zt_field *field, struct zt_error *error)
 {
     struct zt_component *part = ((struct part_fields *)context)->part;
@@ -158,7 +158,7 @@ static int compare_shards(const void *a, const void *b)
                            (struct zt_text){right->name, right->name_length});
 }
 
-/* Shards come before objects in deterministic CBOR, so their table is complete by now. */
+/* In deterministic CBOR "shards" comes before "objects", so the table is complete here. */
 static uint32_t find_shard(const struct zt_builder *builder, struct zt_text name)
 {
     struct zt_shard wanted = {.name = name.bytes, .name_length = (uint32_t)name.length};
@@ -356,8 +356,8 @@ static enum zt_status read_shards(void *context, const struct zt_field *field,
     enum zt_status status = zt_field_entries(field, read_shard, context, error);
 
     assert(builder->model->object_count == 0);
-    /* Shorter names come first in the file; in their final order shards can be looked up, and
-     * numbered, at once. */
+    /* In the file shorter names come first. Once sorted in their final order, shards can be looked
+     * up and numbered. */
     if (status == ZT_OK && builder->model->shard_count > 0)
         qsort(builder->shards, builder->model->shard_count, sizeof(*builder->shards),
               compare_shards);
@@ -386,8 +386,8 @@ static void start_reader(struct zt_cbor_reader *reader, const struct zt_model *m
                         model->manifest_offset, ZT_CBOR_ZT2, NULL);
 }
 
-/* A manifest is CBOR before it is anything else: a fault of encoding anywhere is reported before
- * one of the schema. */
+/* A fault of the CBOR encoding anywhere in the manifest takes precedence over a fault of the
+ * schema. */
 static enum zt_status prefer_cbor_fault(const struct zt_model *model, struct zt_error *error)
 {
     struct zt_cbor_reader reader;
@@ -400,7 +400,7 @@ static enum zt_status prefer_cbor_fault(const struct zt_model *model, struct zt_
         status = zt_cbor_end(&reader, &fault);
     if (status == ZT_OK || error == NULL)
         return ZT_INVALID;
-    /* If the first reading failed by the same fault, keep its error: it names the object. */
+    /* If reading failed with this same fault, keep the first error, because it names the object. */
     if (error->rule == NULL || strcmp(error->rule, fault.rule) != 0 ||
         error->offset != fault.offset)
         *error = fault;
