@@ -9,11 +9,11 @@
 #include "base/name.h"
 #include "cbor/cbor_read.h"
 
-/* zTensor 2's bound on names, which top keys are. */
+/* zTensor 2's bound on names, which applies to top-level keys. */
 #define KEY_MAX_BYTES 1024
 #define TAG_MAJOR     0xC0
 #define SIMPLE        0xE0
-/* Simple values from here on take a second byte. */
+/* Simple values of at least this number take a second byte. */
 #define SIMPLE_FOLLOWS 24
 #define UNDEFINED      0xF7
 
@@ -33,7 +33,7 @@ struct entry {
     size_t key_length;
     size_t length;
     bool is_text;
-    size_t text_at; /* if it is a text: its first character */
+    size_t text_at; /* position of the first character if it is a text */
 };
 
 struct entries {
@@ -68,8 +68,8 @@ static struct zt_text key_from(const struct sorting *sorting, const struct entry
     return (struct zt_text){(const char *)sorting->bytes + at, entry->at + entry->key_length - at};
 }
 
-/* Encoded keys are compared: heads are shortest, so the shorter of two texts comes first. zTensor
- * 1.2 orders texts by content. */
+/* Compares encoded keys: heads are shortest, so the shorter of two texts comes first. For zTensor
+ * 1.2 compares texts by content. */
 static int compare_entries(const void *a, const void *b, void *context)
 {
     const struct sorting *sorting = context;
@@ -81,7 +81,7 @@ static int compare_entries(const void *a, const void *b, void *context)
                            key_from(sorting, y, by_content ? y->text_at : y->at));
 }
 
-/* Sorts the entries of a map, which are the last bytes of the buffer. */
+/* Sorts the entries of a map, which are at the end of the buffer. */
 static enum zt_status sort_entries(const struct encoder *encoder, struct entries *entries)
 {
     struct zt_buffer *buffer = encoder->buffer;
@@ -140,7 +140,8 @@ static enum zt_status put_composed(struct encoder *encoder, struct zt_text name)
     return ZT_OK;
 }
 
-/* A top key is a text, as every reader has checked, and in zTensor 2 a name. */
+/* Encodes a top-level key. It is a text, as every reader has checked; in zTensor 2 it must also be
+ * a valid name. */
 static enum zt_status put_top_key(struct encoder *encoder, struct zt_text name)
 {
     if (encoder->form == ZT_ATTRIBUTES_ZT1) {
@@ -177,7 +178,7 @@ static enum zt_status put_key(struct encoder *encoder, struct zt_cbor_walk *walk
         else
             zt_cbor_put_text(encoder->buffer, name);
     } else {
-        /* The key has been read whole: go back and encode it as a value. */
+        /* The whole key has been read: go back and encode it as a value. */
         size_t end = encoder->reader.position;
 
         encoder->reader.position = begin;
@@ -218,8 +219,8 @@ static enum zt_status put_entry(struct encoder *encoder, struct zt_cbor_walk *wa
     return status;
 }
 
-/* Counts the items of an array or the pairs of a map of indefinite length. The reader is behind its
- * head. */
+/* Counts the items of an array or the pairs of a map of indefinite length. The reader is just after
+ * its head. */
 static enum zt_status count_items(struct zt_cbor_reader ahead, const struct zt_cbor_item *head,
                                   uint64_t *out_count, struct zt_error *error)
 {
@@ -277,7 +278,7 @@ static enum zt_status put_tag(struct encoder *encoder, uint64_t tag)
     if (encoder->buffer->failed)
         return no_memory(encoder->error);
     encoder->buffer->bytes[at] |= TAG_MAJOR;
-    /* A level of its own, as for the reader. */
+    /* A tag counts as a level, as in the reader. */
     encoder->level++;
     status = put_value(encoder);
     encoder->level--;
@@ -292,7 +293,7 @@ static enum zt_status put_undefined(struct encoder *encoder)
     return ZT_OK;
 }
 
-/* A simple value without a meaning, in one byte or two (RFC 8949 section 3.3). */
+/* Writes an unassigned simple value in one or two bytes (RFC 8949 section 3.3). */
 static enum zt_status put_simple(struct encoder *encoder, uint64_t value)
 {
     const uint8_t wide[2] = {SIMPLE | SIMPLE_FOLLOWS, (uint8_t)value};
@@ -349,7 +350,7 @@ static enum zt_status put_item(struct encoder *encoder, const struct zt_cbor_ite
                    "attributes end where a value is expected");
 }
 
-/* Recurses at most as deep as the reader lets values nest: 128 levels. */
+/* Recurses at most 128 levels deep, the reader's limit on nesting. */
 static enum zt_status put_value(struct encoder *encoder)
 {
     struct zt_cbor_item item;

@@ -1,8 +1,8 @@
-/* CBOR to JSON as RFC 8949 section 6.1 advises; keys that are not text in diagnostic notation
- * (section 8).
+/* Writing CBOR as JSON, as RFC 8949 section 6.1 advises. Keys that are not text are written in
+ * diagnostic notation (section 8).
  *
- * Everything is emitted as it is read, except that the chunks of a string of indefinite length are
- * joined. The CBOR reader bounds the depth of nesting. */
+ * Everything is emitted as soon as it is read, except that the chunks of a string of indefinite
+ * length are joined first. The CBOR reader bounds the depth of nesting. */
 #include "zt/attributes.h"
 
 #include <assert.h>
@@ -20,9 +20,9 @@
 #define TAG_BASE64URL       21
 #define TAG_BASE64          22
 #define TAG_BASE16          23
-/* Room for any number: "%.17g" takes up to 24 characters. */
+/* Room for any number; "%.17g" takes up to 24 characters. */
 #define NUMBER_SIZE 40
-/* Joined strings are not longer than the value; this is for the heads of the arena's blocks. */
+/* Joined strings are not longer than the value; this allows for the heads of the arena's blocks. */
 #define ARENA_SLACK_BYTES 65536
 
 struct writer {
@@ -30,7 +30,7 @@ struct writer {
     void (*emit)(void *context, const char *text, size_t length);
     void *context;
     struct zt_error *error;
-    /* How many JSON strings are open: each escapes what is written inside it. */
+    /* The number of open JSON strings, each of which escapes everything written inside it. */
     unsigned quoting;
 };
 
@@ -104,7 +104,7 @@ static void put_uint(struct writer *writer, uint64_t value)
     put(writer, text);
 }
 
-/* The number -1 - value, which may be too small for 64 bits. */
+/* Writes the number -1 - value, which may be too small for 64 bits. */
 static void put_nint(struct writer *writer, uint64_t value)
 {
     if (value == UINT64_MAX) {
@@ -115,8 +115,8 @@ static void put_nint(struct writer *writer, uint64_t value)
     put_uint(writer, value + 1);
 }
 
-/* The fewest digits that read back as the same double, always with a point or exponent, so that it
- * remains a float. */
+/* Writes the fewest digits that read back as the same double, always with a point or exponent, so
+ * that readers take it for a float. */
 static void put_finite(struct writer *writer, double number)
 {
     char text[NUMBER_SIZE];
@@ -261,7 +261,7 @@ static enum zt_status write_container(struct writer *writer, const struct zt_cbo
     return status;
 }
 
-/* A tag is a level of its own, so that nested tags are bounded like nested arrays. */
+/* A tag counts as a level, so that nested tags are bounded like nested arrays. */
 static enum zt_status write_tagged(struct writer *writer, uint64_t tag, enum notation notation,
                                    uint64_t hint)
 {
@@ -281,7 +281,7 @@ static enum zt_status write_tagged(struct writer *writer, uint64_t tag, enum not
     return status;
 }
 
-/* hint: the tag around this value that says how to write byte strings; 0 for none. */
+/* hint is the enclosing tag that determines how byte strings are written; 0 if there is none. */
 static enum zt_status write_value(struct writer *writer, enum notation notation, uint64_t hint)
 {
     struct zt_cbor_item item;

@@ -1,7 +1,7 @@
 /* Reading CBOR heads with libcbor's streaming decoder, and walking arrays and maps (RFC 8949).
  *
- * Here is checked what libcbor does not check: UTF-8, declared counts, depth, and zTensor 2's
- * deterministic encoding. cbor_skip.c skips values and compares keys that are in any order. */
+ * This file checks what libcbor does not: UTF-8, declared counts, depth, and zTensor 2's
+ * deterministic encoding. cbor_skip.c skips values and compares the keys of unsorted maps. */
 #include "cbor/cbor_read.h"
 
 #include <assert.h>
@@ -13,10 +13,11 @@
 #include "zt/utf8.h"
 
 #define BREAK_BYTE 0xFF
-/* The first of two bytes of a simple value; the second is at least SIMPLE_WIDE_FIRST. */
+/* The first byte of a two-byte simple value; the second byte is at least SIMPLE_WIDE_FIRST. */
 #define SIMPLE_BYTE       0xF8
 #define SIMPLE_WIDE_FIRST 32
-/* The depth limit, the root being 0: of zTensor 2 section 2, and this library's for older files. */
+/* The greatest depth, where the root has depth 0: zTensor 2 section 2's bound, and this library's
+ * own for older files. */
 #define DEPTH_LIMIT_ZT2     32
 #define DEPTH_LIMIT_LENIENT 128
 
@@ -150,7 +151,7 @@ static enum zt_status fail_determinism(const struct zt_cbor_reader *reader,
                    "CBOR: %s", what);
 }
 
-/* Whether a head with these low bits in its first byte could be shorter for this value. */
+/* Whether a head with these low bits in its first byte is longer than the value needs. */
 static bool is_widened(unsigned additional, uint64_t value)
 {
     switch (additional) {
@@ -180,7 +181,7 @@ static enum zt_status check_float(const struct zt_cbor_reader *reader,
     return ZT_OK;
 }
 
-/* zTensor 2 section 2: the items that may occur, and how their heads are encoded. */
+/* Checks which items occur and that their heads are shortest (zTensor 2 section 2). */
 static enum zt_status check_deterministic(const struct zt_cbor_reader *reader,
                                           const struct zt_cbor_item *item, unsigned first,
                                           size_t read, struct zt_error *error)
@@ -219,7 +220,8 @@ static enum zt_status check_content(const struct zt_cbor_reader *reader,
     return ZT_OK;
 }
 
-/* RFC 8949 section 3.3: values up to 19 take one byte, those from 32 on two. */
+/* Decodes a simple value: values up to 19 take one byte, values from 32 on two (RFC 8949 section
+ * 3.3). */
 static size_t decode_simple(const uint8_t *head, size_t left, struct zt_cbor_item *item)
 {
     bool in_head = *head != SIMPLE_BYTE;
@@ -237,10 +239,10 @@ static size_t decode_head(const struct zt_cbor_reader *reader, struct zt_cbor_it
     size_t left = reader->length - reader->position;
     struct cbor_decoder_result result;
 
-    /* libcbor rejects simple values without a meaning, which are well formed. */
+    /* libcbor rejects unassigned simple values, although they are well formed. */
     if (left > 0 && ((*head >= 0xE0 && *head <= 0xF3) || *head == SIMPLE_BYTE))
         return decode_simple(head, left, item);
-    /* libcbor rejects the tags 6 to 20, which are well formed. */
+    /* libcbor rejects the tags 6 to 20, although they are well formed. */
     if (left > 0 && *head >= 0xC6 && *head <= 0xD4) {
         on_tag(item, *head & 31);
         return 1;
@@ -249,7 +251,7 @@ static size_t decode_head(const struct zt_cbor_reader *reader, struct zt_cbor_it
     return result.status == CBOR_DECODER_FINISHED ? result.read : 0;
 }
 
-/* Reads any head, also a break; does not join strings of indefinite length. */
+/* Reads any head, including a break; does not join strings of indefinite length. */
 static enum zt_status read_head(struct zt_cbor_reader *reader, struct zt_cbor_item *item,
                                 struct zt_error *error)
 {
@@ -287,7 +289,7 @@ static bool take_break(struct zt_cbor_reader *reader)
     return true;
 }
 
-/* Reads the chunks up to the break and copies them to target, unless it is NULL. */
+/* Reads the chunks up to the break and copies them to target, which may be NULL. */
 static enum zt_status read_chunks(struct zt_cbor_reader *reader, enum zt_cbor_kind kind,
                                   uint8_t *target, size_t *out_length, struct zt_error *error)
 {
@@ -373,8 +375,7 @@ enum zt_status zt_cbor_next_untagged(struct zt_cbor_reader *reader, struct zt_cb
     const unsigned depth = reader->depth;
     enum zt_status status;
 
-    /* A tag is a level of its own, so that a file of nested tags is too deep like one of nested
-     * arrays. */
+    /* A tag counts as a level, so that nested tags are bounded like nested arrays. */
     while ((status = zt_cbor_next(reader, out_item, error)) == ZT_OK &&
            out_item->kind == ZT_CBOR_TAG)
         reader->depth++;
@@ -405,8 +406,8 @@ bool zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk)
     return more;
 }
 
-/* zTensor 2 section 2: keys ascend by their encoded bytes. No encoded item is a prefix of another,
- * so comparing the shared length is enough. */
+/* Checks that keys ascend by their encoded bytes (zTensor 2 section 2). No encoded item is a prefix
+ * of another, so comparing the shorter length is enough. */
 static enum zt_status check_key_order(const struct zt_cbor_reader *reader,
                                       struct zt_cbor_walk *walk, const struct zt_cbor_item *key,
                                       struct zt_error *error)

@@ -1,13 +1,13 @@
 /* Reading CBOR item by item (RFC 8949), over libcbor's streaming decoder.
  *
- * Profiles. ZT01 and ZT1 are lenient: they allow indefinite lengths, heads of any width, any order
- * of keys, and 128 levels. ZT2 is deterministic: shortest heads, keys in order, shortest floats, no
- * tags, and 32 levels. All of them reject a key that occurs twice in a map, invalid UTF-8, declared
- * counts that exceed the bytes that remain, and bytes after the item. The profile also names the
- * rules: "zt0.1 §Metadata CborSyntax", "zt1 §1 CborSyntax", "zt2 §2 CborSyntax", and likewise
- * CborDeterminism, CborDuplicateKey and CborDepth.
+ * There are three profiles. ZT01 and ZT1 are lenient: they allow indefinite lengths, heads of any
+ * width, any order of keys, and 128 levels. ZT2 is deterministic: shortest heads, sorted keys,
+ * shortest floats, no tags, and 32 levels. All profiles reject repeated keys in a map, invalid
+ * UTF-8, declared counts that exceed the remaining bytes, and bytes after the item. The profile
+ * also determines the names of the rules: "zt0.1 §Metadata CborSyntax", "zt1 §1 CborSyntax", "zt2
+ * §2 CborSyntax", and likewise CborDeterminism, CborDuplicateKey and CborDepth.
  *
- * The reader takes memory only for the keys of maps in any order, and for joined texts. */
+ * The reader takes memory only for joined texts and for the keys of unsorted maps. */
 #ifndef ZT_CBOR_CBOR_READ_H
 #define ZT_CBOR_CBOR_READ_H
 
@@ -30,7 +30,7 @@ enum zt_cbor_kind {
     ZT_CBOR_TRUE,
     ZT_CBOR_NULL,
     ZT_CBOR_UNDEFINED, /* lenient only */
-    ZT_CBOR_SIMPLE,    /* value: a simple value without a meaning (lenient only) */
+    ZT_CBOR_SIMPLE,    /* value: an unassigned simple value (lenient only) */
     ZT_CBOR_FLOAT,     /* number */
     ZT_CBOR_BREAK      /* end of an indefinite array or map; zt_cbor_more consumes it */
 };
@@ -41,7 +41,7 @@ struct zt_cbor_item {
     uint64_t value;
     double number;
     const uint8_t *bytes;
-    uint64_t offset; /* absolute: of the item's head */
+    uint64_t offset; /* absolute position of the item's head */
 };
 
 /* The content of a text or byte string. */
@@ -57,17 +57,17 @@ struct zt_cbor_reader {
     uint64_t base_offset; /* absolute file position of bytes[0] */
     enum zt_cbor_profile profile;
     unsigned depth;
-    /* Takes the joined chunks of strings of indefinite length (lenient); if it is NULL, such
-     * strings are ZT_UNSUPPORTED. */
+    /* Holds the joined chunks of strings of indefinite length (lenient profiles). If it is NULL,
+     * such strings are ZT_UNSUPPORTED. */
     struct zt_arena *arena;
 };
 
-/* A map or array being walked. */
+/* A map or array that is being walked. */
 struct zt_cbor_walk {
     uint64_t remaining; /* items or pairs; UINT64_MAX while indefinite */
     bool indefinite;
     bool is_map;
-    const uint8_t *previous_key; /* ZT2: encoded key before this one */
+    const uint8_t *previous_key; /* ZT2: the encoded previous key */
     size_t previous_key_length;
 };
 
@@ -75,9 +75,9 @@ void zt_cbor_reader_init(struct zt_cbor_reader *reader, const void *bytes, size_
                          uint64_t base_offset, enum zt_cbor_profile profile,
                          struct zt_arena *arena);
 
-/* Reads one head and, of a string, the content: chunks of indefinite length are joined in the
- * arena. ZT_INVALID with the profile's rule and the offset; ZT_LIMIT or ZT_NO_MEMORY of the
- * arena. */
+/* Reads one head and, for a string, its content; the chunks of a string of indefinite length are
+ * joined in the arena. ZT_INVALID with the profile's rule and the offset; ZT_LIMIT and ZT_NO_MEMORY
+ * from the arena. */
 enum zt_status zt_cbor_next(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
                             struct zt_error *error);
 
@@ -92,43 +92,44 @@ enum zt_status zt_cbor_pass_chunks(struct zt_cbor_reader *reader, enum zt_cbor_k
 enum zt_status zt_cbor_next_untagged(struct zt_cbor_reader *reader, struct zt_cbor_item *out_item,
                                      struct zt_error *error);
 
-/* Skips one whole value and checks every rule in it, duplicate keys at any level included. */
+/* Skips one whole value and checks every rule in it, including repeated keys at any level. */
 enum zt_status zt_cbor_skip(struct zt_cbor_reader *reader, struct zt_error *error);
 
-/* The same; *out_span is the encoded bytes, borrowed from the reader's. */
+/* Like zt_cbor_skip; *out_span is the encoded value, borrowed from the reader's bytes. */
 enum zt_status zt_cbor_skip_span(struct zt_cbor_reader *reader, struct zt_text *out_span,
                                  struct zt_error *error);
-/* The same for a value that was validated before: takes no memory, so that none can be out, and
- * does not look for keys that occur twice. */
+/* Like zt_cbor_skip_span, for a value that has already been validated: takes no memory, so it
+ * cannot fail for lack of it, and does not look for repeated keys. */
 enum zt_status zt_cbor_pass_span(struct zt_cbor_reader *reader, struct zt_text *out_span,
                                  struct zt_error *error);
 
-/* Enters the array or map whose head, item, was just read. Every walk must be driven to its end by
- * zt_cbor_more, or the reader's depth is wrong. */
+/* Enters the array or map whose head has just been read as item. Call zt_cbor_more until it returns
+ * false, or the reader's depth will be wrong. */
 struct zt_cbor_walk zt_cbor_enter(struct zt_cbor_reader *reader, const struct zt_cbor_item *item);
 /* Whether another item of the array, or pair of the map, follows; false leaves the array or map. */
 bool zt_cbor_more(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk);
-/* Reads a map's next key whole; in ZT2 it checks the order of keys. If the key is an array, map or
- * tag, out_key->bytes and value are its encoded bytes. In the lenient profiles the caller must
- * check the keys that it reads for duplicates (zt_cbor_keys); zt_cbor_skip checks those that it
- * skips. */
+/* Reads the whole next key of a map; in ZT2 it also checks the order of keys. If the key is an
+ * array, map or tag, out_key->bytes and value give its encoded bytes. In the lenient profiles the
+ * caller must check the keys that it reads for repetition (zt_cbor_keys); zt_cbor_skip checks the
+ * keys that it skips. */
 enum zt_status zt_cbor_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
                            struct zt_cbor_item *out_key, struct zt_error *error);
 
 /* --- keys of a map in any order --- */
 
-/* A key: numbers are compared by value, strings by content, all others by their encoded bytes. */
+/* A key. Numbers are compared by value, strings by content, all other keys by their encoded
+ * bytes. */
 struct zt_cbor_key {
     union {
         uint64_t number;
         const uint8_t *bytes;
     } is;
     uint32_t length;
-    uint32_t position; /* of the key's head, relative to the reader's bytes */
+    uint32_t position; /* of the key's head in the reader's bytes */
     enum zt_cbor_kind kind;
 };
 
-/* The keys read so far of a map and of the maps around it. Begins cleared; freed with
+/* The keys read so far from a map and from the maps around it. Starts zeroed; freed with
  * zt_cbor_keys_free. */
 struct zt_cbor_keys {
     struct zt_cbor_key *list;
@@ -136,24 +137,24 @@ struct zt_cbor_keys {
     size_t capacity;
 };
 
-/* Keeps the key that zt_cbor_key has just read. ZT_NO_MEMORY. */
+/* Adds the key that zt_cbor_key has just read. ZT_NO_MEMORY. */
 enum zt_status zt_cbor_keys_add(struct zt_cbor_keys *keys, const struct zt_cbor_reader *reader,
                                 const struct zt_cbor_item *key, struct zt_error *error);
-/* Refuses a key that occurs twice among those from number first on (CborDuplicateKey, at the
- * second), and drops them all. */
+/* Rejects a repetition among the keys from index `first` on (CborDuplicateKey, at the second
+ * occurrence), and drops these keys. */
 enum zt_status zt_cbor_keys_check(struct zt_cbor_keys *keys, size_t first,
                                   const struct zt_cbor_reader *reader, struct zt_error *error);
 void zt_cbor_keys_free(struct zt_cbor_keys *keys);
 
-/* The profile's name of a rule. */
+/* The profile's name for a rule. */
 enum zt_cbor_rule { ZT_CBOR_SYNTAX, ZT_CBOR_DETERMINISM, ZT_CBOR_DUPLICATE_KEY, ZT_CBOR_DEPTH };
 const char *zt_cbor_rule_name(const struct zt_cbor_reader *reader, enum zt_cbor_rule rule);
 
-/* Refuses bytes after the item (CborSyntax). */
+/* Rejects bytes after the item (CborSyntax). */
 enum zt_status zt_cbor_end(const struct zt_cbor_reader *reader, struct zt_error *error);
 
-/* Finds the value of a text key in an encoded map that was validated before; false if the key is
- * not there. The reader of the value is at its head. */
+/* Finds the value of a text key in an encoded map that has already been validated; false if there
+ * is no such key. *out_value is a reader at the head of the value. */
 bool zt_cbor_map_find(struct zt_text map, const char *key, struct zt_cbor_reader *out_value);
 
 #endif

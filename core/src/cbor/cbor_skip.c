@@ -1,5 +1,4 @@
-/* Skipping whole CBOR values, looking keys up, and finding keys that occur twice in maps whose keys
- * may be in any order.
+/* Skipping whole CBOR values, looking keys up, and finding repeated keys in unsorted maps.
  *
  * The keys of a map and of the maps around it are on one stack. When a map ends, its own keys are
  * compared and dropped. */
@@ -12,7 +11,7 @@
 
 /* --- keys --- */
 
-/* Twice the rounds of halving that a list of 2^30 keys takes. */
+/* Twice the number of halvings that a list of 2^30 keys takes. */
 #define SORT_ROUNDS 60
 
 enum zt_status zt_cbor_keys_add(struct zt_cbor_keys *keys, const struct zt_cbor_reader *reader,
@@ -22,7 +21,8 @@ enum zt_status zt_cbor_keys_add(struct zt_cbor_keys *keys, const struct zt_cbor_
     struct zt_cbor_key *entry;
     size_t most;
 
-    /* Every key that follows has a value of at least one byte: no more than these can come. */
+    /* Each remaining key and its value take at least one byte each, which bounds the number of
+     * keys. */
     most = keys->count + 1 + (reader->length - reader->position) / 2;
     if (zt_array_reserve(&keys->list, &keys->capacity, keys->count + 1, sizeof(*keys->list),
                          most) != ZT_OK)
@@ -95,8 +95,8 @@ static void heap_sort(struct zt_cbor_key *list, size_t count)
     }
 }
 
-/* Partitions the list by its middle key: the keys before the place returned are not greater than
- * it, the others not less. */
+/* Partitions the list around its middle key: keys before the returned position are not greater than
+ * that key, the others are not less. */
 static size_t partition_keys(struct zt_cbor_key *list, size_t count)
 {
     struct zt_cbor_key pivot = list[count / 2];
@@ -115,7 +115,7 @@ static size_t partition_keys(struct zt_cbor_key *list, size_t count)
 }
 
 /* Quicksort that falls back to heap sort if the partitions stay large, so that no input makes it
- * slow. It sorts in place, where qsort would take the size of the list again. */
+ * slow. It sorts in place; qsort would need as much memory as the list again. */
 static void sort_keys(struct zt_cbor_key *list, size_t count, unsigned rounds)
 {
     while (count > 1) {
@@ -179,9 +179,9 @@ void zt_cbor_keys_free(struct zt_cbor_keys *keys)
 static enum zt_status skip_value(struct zt_cbor_reader *reader, struct zt_cbor_keys *keys,
                                  struct zt_error *error);
 
-/* Skips a map's next key. In ZT2 zt_cbor_key checks the order; otherwise the key is kept for the
- * end of the map. If keys is NULL, the map was validated before: nothing is kept, and no memory is
- * taken. */
+/* Skips a map's next key. In ZT2 zt_cbor_key checks the order; otherwise the key is added to keys,
+ * to be compared at the end of the map. If keys is NULL, the map has already been validated: the
+ * key is not added, and no memory is taken. */
 static enum zt_status skip_key(struct zt_cbor_reader *reader, struct zt_cbor_walk *walk,
                                struct zt_cbor_keys *keys, struct zt_error *error)
 {
@@ -210,7 +210,7 @@ static enum zt_status skip_items(struct zt_cbor_reader *reader, const struct zt_
                                            : status;
 }
 
-/* Recurses at most as deep as the profile lets values nest. */
+/* Recurses at most to the profile's limit on nesting. */
 static enum zt_status skip_value(struct zt_cbor_reader *reader, struct zt_cbor_keys *keys,
                                  struct zt_error *error)
 {
@@ -284,7 +284,7 @@ static bool find_key(struct zt_cbor_reader *reader, const char *key)
 
 bool zt_cbor_map_find(struct zt_text map, const char *key, struct zt_cbor_reader *out_value)
 {
-    /* Only joined keys are kept here; they are not longer than the map. */
+    /* Holds only joined keys, which are not longer than the map. */
     struct zt_arena joined;
     struct zt_cbor_reader reader;
     bool found;

@@ -96,8 +96,8 @@ void zt_cbor_put_null(struct zt_buffer *buffer)
     put_number(buffer, 0xF6, 0, 0);
 }
 
-/* Whether a half-precision float can be the value: it has 11 significant bits, exponents up to 2^15
- * and steps of 2^-24 at least. */
+/* Whether a half-precision float can hold the value exactly: it has 11 significant bits, exponents
+ * up to 2^15, and a smallest step of 2^-24. */
 static bool fits_half(double value)
 {
     int exponent;
@@ -116,12 +116,12 @@ unsigned zt_cbor_float_width(double value)
 {
     if (isnan(value) || fits_half(value))
         return 2;
-    if (fabs(value) > 3.4028234663852886e38) /* FLT_MAX: a wider value must not be converted */
+    if (fabs(value) > 3.4028234663852886e38) /* FLT_MAX: converting a larger value is undefined */
         return 8;
     return (double)(float)value == value ? 4 : 8;
 }
 
-/* The bits of the half-precision float that is the value exactly. */
+/* The bits of the half-precision float that equals the value. */
 static uint16_t half_bits(double value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;

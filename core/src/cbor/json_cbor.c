@@ -18,7 +18,7 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* Whether it is written in digits alone. */
+/* Whether the number is written with digits only. */
 static bool is_whole(const struct zt_json_item *item)
 {
     for (size_t i = 0; i < item->text.length; i++)
@@ -59,7 +59,8 @@ static enum zt_status put_number(const struct zt_json_reader *reader,
     return ZT_OK;
 }
 
-/* Entries go to a buffer of their own first: the head before them needs their number. */
+/* Entries are collected in a separate buffer first, because the head in front of them states their
+ * number. */
 static enum zt_status put_entries(struct zt_json_reader *reader, bool is_map, struct zt_buffer *out,
                                   struct zt_error *error)
 {
@@ -125,7 +126,7 @@ static enum zt_status put_value(struct zt_json_reader *reader, struct zt_buffer 
     return ZT_OK;
 }
 
-/* Lets the CBOR reader find keys that occur twice, at any depth. */
+/* Uses the CBOR reader to find repeated keys at any depth. */
 static enum zt_status check_keys(const struct zt_json_reader *reader, const struct zt_buffer *value,
                                  uint64_t at, struct zt_error *error)
 {

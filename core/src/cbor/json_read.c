@@ -17,7 +17,7 @@ static enum zt_status fail_syntax(const struct zt_json_reader *reader, size_t po
                    message);
 }
 
-/* The next byte; at the end NUL, with which no JSON value or separator begins. */
+/* The next byte; NUL at the end, because no JSON value or separator begins with NUL. */
 static char peek(const struct zt_json_reader *reader)
 {
     return reader->position < reader->length ? reader->bytes[reader->position] : '\0';
@@ -50,7 +50,7 @@ static bool read_hex4(const char *digits, unsigned *out_value)
     return true;
 }
 
-/* Reads \uXXXX, or the two of a surrogate pair. *out_length: how many bytes they take. */
+/* Reads one \uXXXX, or two that form a surrogate pair. *out_length is the number of bytes read. */
 static bool read_unicode(const char *from, const char *end, unsigned *out_character,
                          size_t *out_length)
 {
@@ -96,8 +96,8 @@ static size_t put_utf8(char *to, unsigned character)
     return 4;
 }
 
-/* Writes the character of the escape at from and returns its length; 0 if it is no escape.
- * *out_length: how many bytes the escape takes. */
+/* Writes the character of the escape at `from` and returns the character's length; 0 if there is no
+ * valid escape. *out_length is the length of the escape. */
 static size_t put_escaped(char *to, const char *from, const char *end, size_t *out_length)
 {
     static const char letters[] = "\"\\/bfnrt";
@@ -145,8 +145,8 @@ static enum zt_status unescape(const struct zt_json_reader *reader, struct zt_te
     return ZT_OK;
 }
 
-/* Moves the position to the closing quote of a text. *out_escaped and *out_high_bits: whether it
- * has escapes, and bytes that are not ASCII. */
+/* Moves the position to the closing quote of a text. *out_escaped and *out_high_bits are set if it
+ * contains escapes and bytes that are not ASCII. */
 static enum zt_status scan_text(struct zt_json_reader *reader, bool *out_escaped,
                                 unsigned char *out_high_bits, struct zt_error *error)
 {
@@ -171,7 +171,7 @@ static enum zt_status scan_text(struct zt_json_reader *reader, bool *out_escaped
     return ZT_OK;
 }
 
-/* The position is at the opening quote. */
+/* Reads a text; the position is at the opening quote. */
 static enum zt_status read_text(struct zt_json_reader *reader, struct zt_json_item *item,
                                 struct zt_error *error)
 {
@@ -192,7 +192,7 @@ static enum zt_status read_text(struct zt_json_reader *reader, struct zt_json_it
 
 /* --- numbers and words --- */
 
-/* Skips digits; false if there is none. */
+/* Skips digits; false if there are none. */
 static bool skip_digits(struct zt_json_reader *reader)
 {
     size_t begin = reader->position;
@@ -335,7 +335,8 @@ enum zt_status zt_json_next(struct zt_json_reader *reader, struct zt_json_item *
     return status;
 }
 
-/* Reads what comes before an element or member: the end, or the comma after the one before. */
+/* Reads the token before an element or member: the end of the array or object, or the comma after
+ * the previous one. */
 static enum zt_status step(struct zt_json_reader *reader, struct zt_json_walk *walk, char closing,
                            bool *out_more, struct zt_error *error)
 {

@@ -1,5 +1,5 @@
-/* Compressing a text in memory: zstd by the encoder of components, gzip by ISA-L, of which this is
- * the other wrapper beside digest.c. */
+/* Compressing bytes in memory: zstd with the encoder of components, gzip with ISA-L, which only
+ * this file and digest.c use. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #define ZSTD_LEVEL 3
 /* Smaller output than zlib's level 3 in a quarter of its time. */
 #define GZIP_LEVEL 2
-/* Input and output at a time. */
+/* Bytes of input and output at a time. */
 #define GZIP_PIECE ((size_t)256 << 10)
 
 static enum zt_status take(void *context, const void *bytes, size_t length, struct zt_error *error)
@@ -116,7 +116,7 @@ enum zt_status zt_coding_encode(enum zt_coding coding, const void *bytes, size_t
     }
     /* Both formats begin with a header. */
     assert(buffer.length > 0);
-    /* The caller may keep it for long: what growing reserved beyond the end is returned. */
+    /* The caller may keep the bytes for long, so the unused end of the buffer is released. */
     fitted = realloc(buffer.bytes, buffer.length);
     *out_bytes = fitted != NULL ? fitted : buffer.bytes;
     *out_length = buffer.length;

@@ -1,7 +1,9 @@
-/* Decoding a component from its first byte to its last: one small reader for each way of storing.
+/* Decoding a component from its first byte to its last, with one small reader for each way of
+ * storing it.
  *
- * Raw bytes are passed on, big-endian words (zTensor 0.1, NPY) swapped, zstd, zt.zstd-seekable/1
- * and deflate decompressed, arrays in Fortran order transposed (transpose.c). */
+ * Raw bytes are passed on; big-endian words (zTensor 0.1, NPY) are swapped; zstd,
+ * zt.zstd-seekable/1 and deflate are decompressed; arrays in Fortran order are transposed
+ * (transpose.c). */
 #include "zt/decode.h"
 
 #include <assert.h>
@@ -30,16 +32,16 @@ struct zt_decoder {
     enum zt_status (*read)(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
                            size_t *out_length, struct zt_error *error);
     uint64_t produced;
-    uint64_t consumed; /* stored bytes, without those that the current stream has read */
+    uint64_t consumed; /* stored bytes, not counting those read by the current stream */
     struct zt_zstd_stream *stream;
     struct zt_seek_table *table;
     uint64_t frame_left; /* decoded bytes of the current frame */
     struct zt_inflate_stream *inflated;
     struct zt_transpose *transpose;
-    /* A word of an inflated stream of which only the first bytes fitted the caller's buffer. */
+    /* A word of an inflated stream that did not fit whole into the caller's buffer. */
     uint8_t word[WORD_MAX];
-    size_t word_left; /* its last bytes, not returned yet */
-    /* Why decoding ended early: reading again must not look like the end. */
+    size_t word_left; /* number of its last bytes not yet returned */
+    /* Why decoding failed. Kept so that a later read does not report the end. */
     enum zt_status failure;
 };
 
@@ -67,8 +69,8 @@ static enum zt_status read_raw(struct zt_decoder *decoder, uint8_t *buffer, size
     return ZT_OK;
 }
 
-/* Bytes after the last whole word, which a sparse blob of 0.1 may have, mean nothing and stay as
- * they are. */
+/* Bytes after the last whole word, which a sparse blob of 0.1 may have, have no meaning and are not
+ * swapped. */
 static enum zt_status read_swapped(struct zt_decoder *decoder, uint8_t *buffer, size_t capacity,
                                    size_t *out_length, struct zt_error *error)
 {
@@ -132,7 +134,8 @@ static enum zt_status read_inflated(struct zt_decoder *decoder, uint8_t *buffer,
     return zt_inflate_stream_read(decoder->inflated, buffer, capacity, out_length, error);
 }
 
-/* A stream gives the bytes of a word only once: those that do not fit a small buffer are kept. */
+/* A stream cannot be read again, so bytes of a word that do not fit into a small buffer are
+ * kept. */
 static enum zt_status read_inflated_swapped(struct zt_decoder *decoder, uint8_t *buffer,
                                             size_t capacity, size_t *out_length,
                                             struct zt_error *error)
@@ -226,7 +229,7 @@ static enum zt_status start_next_frame(struct zt_decoder *decoder, bool *out_mor
 
     if (status != ZT_OK)
         return status;
-    /* The table was right when it was opened: the file is being written to. */
+    /* The table was valid when it was opened, so the file has been changed since. */
     if (*out_more ? frame->decoded_length > decoder->component->decoded_length - decoder->produced
                   : decoder->produced != decoder->component->decoded_length)
         return zt_fail(error, ZT_CORRUPT, zt_seekable_rules.length, decoder->component->offset,
@@ -250,7 +253,7 @@ static enum zt_status read_seekable(struct zt_decoder *decoder, uint8_t *buffer,
 
         if (decoder->frame_left == 0)
             status = start_next_frame(decoder, &more, error);
-        /* A frame of no bytes is decoded too, to check that it is one. */
+        /* An empty frame is decoded too, to check that it is valid. */
         if (status == ZT_OK && more)
             status = zt_zstd_stream_read(decoder->stream, buffer, capacity, &length, error);
         if (status != ZT_OK)

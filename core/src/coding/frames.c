@@ -1,10 +1,10 @@
-/* Frames of zt.zstd-seekable/1 for callers who want part of a component without the rest (zTensor 2
- * section 6), one by one or as a source of decoded bytes.
+/* Frames of zt.zstd-seekable/1 (zTensor 2 section 6), for reading parts of a component: one frame
+ * at a time, or as a source of decoded bytes.
  *
- * All frames but the last are of one length, so a position gives the frame. A frame that is wanted
- * whole is decoded straight into the caller's memory. One that is wanted in part goes into the kept
- * frame, where a reader going forward finds it again; if another thread is busy there, into memory
- * of this call's own. */
+ * All frames except the last have the same length, so a position determines the frame. A frame that
+ * is needed whole is decoded directly into the caller's memory. A frame that is needed in part is
+ * decoded into the kept frame, where sequential reading finds it again, or into temporary memory if
+ * another thread is using the kept frame. */
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@ enum zt_status zt_frames_read(const struct zt_component *component, struct zt_so
     status = zt_seek_table_open(component, source, &table, error);
     if (status != ZT_OK)
         return status;
-    /* The check found an entry and at least 13 stored bytes for each frame, so the count is bounded
-     * by the file. */
+    /* The table has been checked to have an entry and at least 13 stored bytes for each frame, so
+     * the file's length bounds the count. */
     frames = calloc((size_t)table.count + 1, sizeof(*frames));
     if (frames == NULL)
         return zt_fail_memory(error, "a seek table");
@@ -93,13 +93,13 @@ struct frames_source {
     struct zt_source *stored;
     struct zt_frames frames;
     uint64_t decoded_length;
-    /* Set by the one thread that may touch the fields below. Nobody waits for it. */
+    /* Set by the thread that is using the fields below. Other threads do not wait for it. */
     atomic_flag is_busy;
     uint32_t kept_index;
-    uint8_t *kept; /* NULL until needed; as long as the first frame, which is the longest */
+    uint8_t *kept; /* NULL until needed; has the length of the first frame, the longest */
 };
 
-/* Bytes of a frame, and where they go. */
+/* A part of a frame and its destination. */
 struct portion {
     uint32_t index;
     uint32_t within;
@@ -118,7 +118,7 @@ static enum zt_status decode(const struct frames_source *source, uint32_t index,
     return zt_frame_decode(&source->frames.frames[index], source->stored, to, error);
 }
 
-/* Makes a frame the kept one. The caller holds is_busy. */
+/* Decodes a frame into the kept frame. The caller holds is_busy. */
 static enum zt_status keep(struct frames_source *source, uint32_t index, struct zt_error *error)
 {
     enum zt_status status;
@@ -179,7 +179,7 @@ static enum zt_status copy_portion(struct frames_source *source, const struct po
     return status;
 }
 
-/* The portion of the frame at offset, which is inside the component. */
+/* The portion to copy from the frame at offset, which must lie inside the component. */
 static struct portion portion_at(const struct frames_source *source, uint64_t offset, uint8_t *to,
                                  size_t length)
 {
@@ -250,7 +250,7 @@ enum zt_status zt_frames_source(const struct zt_component *component, struct zt_
     }
     made->base.ops = &ops;
     made->stored = source;
-    /* The frames add up to this: a rule of the seek table. */
+    /* The seek table's rules ensure that the frames add up to this. */
     made->decoded_length = component->decoded_length;
     atomic_flag_clear(&made->is_busy);
     made->kept_index = NO_FRAME;

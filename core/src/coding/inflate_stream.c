@@ -1,4 +1,4 @@
-/* Deflated streams: bounded input, zlib's window of 32 KiB, and an end that is exact. */
+/* Deflated streams: bounded input, zlib's window of 32 KiB, and an exact end. */
 #include "coding/inflate_stream.h"
 
 #include <assert.h>
@@ -121,7 +121,7 @@ static enum zt_status decode(struct zt_inflate_stream *stream, void *buffer, siz
     return ZT_OK;
 }
 
-/* After the expected bytes nothing more may come, and the stored bytes must be used up. */
+/* Checks that no bytes follow the expected ones and that all stored bytes have been used. */
 static enum zt_status check_end(struct zt_inflate_stream *stream, struct zt_error *error)
 {
     uint8_t surplus;

@@ -1,9 +1,9 @@
-/* A deflated stream (RFC 1951) that must give a known number of bytes. The only wrapper of <zlib.h>
- * beside digest.c.
+/* A deflated stream (RFC 1951) that must inflate to a known number of bytes. The only wrapper of
+ * <zlib.h> beside digest.c.
  *
- * It never gives more bytes than expected, holds one input buffer and zlib's window, and reports
- * the end only if the stream ends there and every stored byte was used. Its rules are those of ZIP
- * entries, "npz §Deflate …". */
+ * The stream never returns more bytes than expected, holds one input buffer and zlib's window, and
+ * reports the end only if the deflated data ends there and every stored byte was used. Its rules
+ * are those of ZIP entries, "npz §Deflate …". */
 #ifndef ZT_CODING_INFLATE_STREAM_H
 #define ZT_CODING_INFLATE_STREAM_H
 
@@ -13,27 +13,27 @@
 
 struct zt_inflate_stream;
 
-/* Whether deflate can give that many bytes from so few: 258 from the two bits of a shortest match,
- * 1032 from a byte. */
+/* Whether so few deflated bytes can inflate to decoded_length bytes: two bits, the shortest match,
+ * give at most 258 bytes, so one byte gives at most 1032. */
 bool zt_inflate_ratio_possible(uint64_t stored_length, uint64_t decoded_length);
 
-/* The stream is at its end until zt_inflate_stream_start. source is borrowed. ZT_NO_MEMORY. */
+/* Makes a stream, which must be started before it is read. source is borrowed. ZT_NO_MEMORY. */
 enum zt_status zt_inflate_stream_new(struct zt_source *source,
                                      struct zt_inflate_stream **out_stream, struct zt_error *error);
 
-/* Starts at a run of stored bytes, whatever was read before. ZT_CORRUPT if so few bytes cannot give
- * the expected length. */
+/* Starts reading a run of stored bytes; anything read before is forgotten. ZT_CORRUPT if so few
+ * bytes cannot inflate to the expected length. */
 enum zt_status zt_inflate_stream_start(struct zt_inflate_stream *stream, uint64_t offset,
                                        uint64_t stored_length, uint64_t expected_length,
                                        struct zt_error *error);
 
 /* Reads up to capacity bytes; *out_length is less than capacity only at the end. The last expected
- * bytes are returned only after the end was checked: a caller who has them all need not read
- * again. */
+ * bytes are returned only after the end has been checked, so a caller who has all bytes need not
+ * read again. */
 enum zt_status zt_inflate_stream_read(struct zt_inflate_stream *stream, void *buffer,
                                       size_t capacity, size_t *out_length, struct zt_error *error);
 
-/* Stored bytes read so far since the start. */
+/* Number of stored bytes read since zt_inflate_stream_start. */
 uint64_t zt_inflate_stream_consumed(const struct zt_inflate_stream *stream);
 
 /* Takes NULL. */

@@ -1,4 +1,4 @@
-/* The seek table: its bounds, its entries, and the rules that hold between them. */
+/* The seek table: finding it, reading its entries, and checking its rules. */
 #include "coding/seek_table.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ const struct zt_zstd_rules zt_seekable_rules = {
 #define HEAD_MAGIC   0x184D2A5Eu
 #define FOOTER_MAGIC 0x8F92EAB1u
 #define HAS_CHECKSUM 0x80u
-/* The encoding's bound on a frame, so that a reader can decode one whole. */
+/* The encoding's bound on a frame, so that readers can decode a whole frame in memory. */
 #define FRAME_DECODED_MAX ((uint32_t)16 << 20)
 /* The shortest frame with a checksum: magic, descriptor, window or size, an empty last block,
  * checksum. */
@@ -104,7 +104,8 @@ enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more,
     return ZT_OK;
 }
 
-/* The rules of one entry; first_length is that of the first frame, which all but the last share. */
+/* Checks the rules of one entry. first_length is the decoded length of the first frame, which all
+ * frames except the last must have. */
 static enum zt_status check_entry(const struct zt_seek_table *table, uint32_t first_length,
                                   struct zt_error *error)
 {

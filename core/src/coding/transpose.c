@@ -1,9 +1,9 @@
 /* Transposing arrays from Fortran to row-major order, by blocks of bounded size.
  *
- * A block is `count` steps along one axis, the split axis, with all axes after it whole and all
- * before it fixed: a run of the row-major order. Its stored elements are gathered in ascending file
- * order, column by column. The split axis is the first one whose whole remainder fits a block:
- * usually the first axis, along which columns are contiguous. */
+ * A block covers `count` steps along one axis, the split axis, with all later axes whole and all
+ * earlier axes fixed, so it is a run of the row-major order. Its elements are gathered in file
+ * order, column by column. The split axis is the first axis for which one step fits into a block:
+ * usually the first axis of all, along which columns are contiguous. */
 #include "coding/transpose.h"
 
 #include <assert.h>
@@ -18,17 +18,17 @@
 #define BLOCK_MAX_DEFLATE ((size_t)64 << 20)
 /* Stored bytes held at a time. */
 #define WINDOW_SIZE ((size_t)256 << 10)
-/* Runs of stored bytes no further apart than a page are read together. */
+/* Runs of stored bytes are read together if they are at most a page apart. */
 #define GAP_MAX 4096
 
 struct zt_transpose {
     const struct zt_component *component;
     struct zt_source *source;
-    struct zt_inflate_stream *stream; /* NULL: the array lies in the file */
+    struct zt_inflate_stream *stream; /* NULL: the array is raw */
     unsigned rank;
     unsigned split; /* the split axis */
     size_t element_bytes;
-    /* Distance of neighbours along each axis, in elements: in row-major order, and as stored. */
+    /* Distance in elements between neighbours along each axis, in row-major order and as stored. */
     uint64_t rows[ZT_RANK_MAX];
     uint64_t columns[ZT_RANK_MAX];
     uint64_t elements;
@@ -42,7 +42,7 @@ struct zt_transpose {
     uint8_t *window;
 };
 
-/* A part of a column: stored elements at equal distances. */
+/* A part of a column: stored elements at equal distances from each other. */
 struct run {
     uint64_t at; /* first element, as stored */
     uint64_t count;
@@ -143,7 +143,7 @@ enum zt_status zt_transpose_open(const struct zt_component *component, struct zt
 
 /* --- stored bytes --- */
 
-/* Inflates until the bytes are in the window and drops those before them. */
+/* Inflates until the window holds the bytes, dropping earlier ones. */
 static enum zt_status fetch_inflated(struct zt_transpose *transpose, uint64_t at, size_t length,
                                      struct zt_error *error)
 {
@@ -188,8 +188,8 @@ static enum zt_status fetch_raw(struct zt_transpose *transpose, uint64_t at, siz
     return ZT_OK;
 }
 
-/* Puts length bytes (at most a window) at a position of the array into the window; positions ascend
- * within a block. ahead: the bytes after them will be needed too. */
+/* Brings length bytes (at most a window) at a position of the array into the window. Positions must
+ * ascend within a block. ahead means that the following bytes will be needed too. */
 static enum zt_status fetch(struct zt_transpose *transpose, uint64_t at, size_t length, bool ahead,
                             const uint8_t **out_bytes, struct zt_error *error)
 {
@@ -234,7 +234,8 @@ static enum zt_status gather_run(struct zt_transpose *transpose, struct run run,
     size_t width = transpose->element_bytes;
     uint64_t step = transpose->columns[transpose->split];
     size_t row = (size_t)transpose->rows[transpose->split] * width;
-    /* Elements of a column are contiguous, or near each other, or each is fetched alone. */
+    /* If the elements of a column are contiguous or near each other, many are fetched at once,
+     * otherwise one at a time. */
     uint64_t most = step == 1 || step * width <= GAP_MAX ? WINDOW_SIZE / (step * width) : 1;
 
     while (run.count > 0) {

@@ -1,8 +1,8 @@
-/* Reading an array in Fortran order (first index fastest) in row-major order (NPY section
+/* Reading an array stored in Fortran order (first index fastest) in row-major order (NPY section
  * "fortran_order").
  *
- * The array is transposed block by block, each a run of the row-major order. Memory is bounded
- * whatever the shape: 8 MiB for an array that lies in the file, 64 MiB for a deflated one, which is
+ * The array is transposed in blocks, each a run of the row-major order. Memory is bounded whatever
+ * the shape: blocks have at most 8 MiB for a raw array, and 64 MiB for a deflated one, which is
  * inflated again for every block. */
 #ifndef ZT_CODING_TRANSPOSE_H
 #define ZT_CODING_TRANSPOSE_H
@@ -11,8 +11,9 @@
 
 struct zt_transpose;
 
-/* The component must be in Fortran order, raw or deflated, of the decoded length that its shape
- * gives. component and source are borrowed. ZT_NO_MEMORY; ZT_CORRUPT from inflating. */
+/* Starts reading. The component must be in Fortran order, raw or deflated, with the decoded length
+ * that its shape requires. component and source are borrowed. ZT_CORRUPT and ZT_IO from inflating;
+ * ZT_NO_MEMORY. */
 enum zt_status zt_transpose_open(const struct zt_component *component, struct zt_source *source,
                                  struct zt_transpose **out_transpose, struct zt_error *error);
 

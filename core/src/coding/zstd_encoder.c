@@ -1,8 +1,8 @@
-/* zstd, fed with whole blocks of 1 MiB however the bytes arrive. The other wrapper of <zstd.h>
- * beside zstd_stream.c.
+/* Compressing with zstd in whole blocks of 1 MiB, however the bytes arrive. Only this file and
+ * zstd_stream.c use <zstd.h>.
  *
- * Frames carry no content size. Those of a seekable stream carry a checksum, hold 1 MiB each, and a
- * seek table follows them. */
+ * Frames state no content size. In a seekable stream each frame has a checksum and holds 1 MiB, and
+ * a seek table follows the frames. */
 #include "zt/encode.h"
 
 #include <assert.h>
@@ -13,10 +13,12 @@
 
 #include "base/memory.h"
 
-/* Of decoded bytes: a frame of a seekable stream, as the reference writes them. */
+/* Decoded bytes in a block, which is also a frame of a seekable stream, as in the reference
+ * writer. */
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define LEVEL_MAX   22
-/* From this level on, zstd's own tables are larger than these powers of two: 20 is a block. */
+/* From this level on, zstd's window and tables would be larger than these powers of two. 2^20 is a
+ * block. */
 #define BOUNDED_LEVEL_MIN  4
 #define BOUNDED_WINDOW_LOG 20
 #define BOUNDED_TABLE_LOG  18
@@ -81,7 +83,8 @@ enum zt_status zt_encoder_open(const struct zt_encoder_options *options, const s
     return ZT_OK;
 }
 
-/* Compresses the block; ends_frame closes the frame. *out_length is how many bytes came out. */
+/* Compresses the block and, if ends_frame, ends the frame. *out_length is the number of bytes
+ * written. */
 static enum zt_status compress_block(struct zt_encoder *encoder, bool ends_frame,
                                      uint64_t *out_length, struct zt_error *error)
 {

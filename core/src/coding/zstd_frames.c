@@ -1,5 +1,5 @@
-/* Walking over zstd frames by their headers (RFC 8878 section 3.1) without decoding them: which
- * windows they need, and whether they are whole. */
+/* Walking zstd frames by their headers (RFC 8878 section 3.1), without decoding them, to find which
+ * windows they need and whether they are complete. */
 #include "zt/coding.h"
 
 #include <assert.h>
@@ -14,12 +14,12 @@
 /* Magic number, descriptor, window, dictionary's identity, content size. */
 #define HEADER_MAX   18
 #define BLOCK_HEADER 3
-/* A page: small blocks are walked in memory; of large ones little more than the header is read. */
+/* A page: one read covers many small blocks, and little more than the header of a large one. */
 #define BUFFER_BYTES 4096
 
 enum block_type { BLOCK_RAW, BLOCK_RLE, BLOCK_COMPRESSED, BLOCK_RESERVED };
 
-/* A position that only moves forward. fit becomes false at the first violation. */
+/* A walk only moves forward. fit becomes false at the first violation. */
 struct walk {
     struct zt_source *source;
     uint64_t at; /* absolute */
@@ -29,7 +29,7 @@ struct walk {
     uint64_t stated; /* sum of the content sizes that frames state; saturates */
     bool all_stated;
     bool fit;
-    uint64_t largest; /* window so far */
+    uint64_t largest; /* largest window so far */
     uint8_t buffer[BUFFER_BYTES];
 };
 
@@ -39,7 +39,8 @@ static uint64_t left(const struct walk *walk)
     return walk->end - walk->at;
 }
 
-/* The next length bytes, at most HEADER_MAX, without moving; they must be left. */
+/* Returns the next length bytes without moving. length is at most HEADER_MAX and at most the bytes
+ * left. */
 static enum zt_status peek(struct walk *walk, size_t length, const uint8_t **out_bytes,
                            struct zt_error *error)
 {
@@ -78,7 +79,8 @@ static uint64_t little_endian(const uint8_t *bytes, unsigned length)
     return value;
 }
 
-/* Section 3.1.1.1.2. In a single-segment frame the content is the window. */
+/* The window size that a descriptor states (section 3.1.1.1.2). Single-segment frames have no
+ * descriptor. */
 static uint64_t window_of(uint8_t descriptor)
 {
     uint64_t base = UINT64_C(1) << (10 + (descriptor >> 3));
@@ -91,8 +93,8 @@ static void add_stated(struct walk *walk, uint64_t length)
     walk->stated = length > UINT64_MAX - walk->stated ? UINT64_MAX : walk->stated + length;
 }
 
-/* The length of the header after the magic number; 0 if it is cut short or needs what not every
- * decoder has: reserved bits, a dictionary, a large window. */
+/* The length of the header after the magic number; 0 if it is truncated or if not every decoder
+ * supports it because of reserved bits, a dictionary or a large window. */
 static size_t read_header(struct walk *walk, const uint8_t *header, size_t held)
 {
     static const uint8_t dictionary_bytes[] = {0, 1, 2, 4};
@@ -168,7 +170,7 @@ static enum zt_status walk_any(struct walk *walk, struct zt_error *error)
     enum zt_status status;
     uint64_t magic;
 
-    /* After the magic number a frame has a descriptor, and a skippable frame a length. */
+    /* The magic number is followed by a descriptor or, in a skippable frame, by a length. */
     walk->fit = held > 4;
     if (!walk->fit)
         return ZT_OK;

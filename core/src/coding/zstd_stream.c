@@ -12,8 +12,7 @@
 #include "base/little_endian.h"
 #include "zt/model.h"
 
-/* zstd asks for a whole block with its header at a time; this leaves room for the next frame's
- * start. */
+/* zstd consumes at most a whole block with its header at a time; this is close to that size. */
 #define INPUT_SIZE ((size_t)128 << 10)
 /* 128 MiB: what `zstd --long` writes and decoders accept by default (RFC 8878 section
  * 3.1.1.1.2). */
@@ -88,7 +87,7 @@ enum zt_status zt_zstd_stream_start(struct zt_zstd_stream *stream, uint64_t offs
     return ZT_OK;
 }
 
-/* Puts wanted bytes into the buffer, or all that are left. */
+/* Fills the buffer until it holds `wanted` bytes, or all remaining bytes if there are fewer. */
 static enum zt_status fill(struct zt_zstd_stream *stream, size_t wanted, struct zt_error *error)
 {
     size_t held = stream->input.size - stream->input.pos;
@@ -124,8 +123,8 @@ static enum zt_status fail_frame(const struct zt_zstd_stream *stream, const char
     return zt_fail(error, ZT_CORRUPT, stream->rules->frame, stream->frame_offset, "%s", message);
 }
 
-/* Checks a frame's first bytes before zstd does, which would also accept formats older than
- * RFC 8878. */
+/* Checks a frame's first bytes before zstd sees them, because zstd would also accept formats older
+ * than RFC 8878. */
 static enum zt_status start_frame(struct zt_zstd_stream *stream, struct zt_error *error)
 {
     const uint8_t *at = stream->buffer + stream->input.pos;
@@ -188,7 +187,7 @@ static enum zt_status decode(struct zt_zstd_stream *stream, ZSTD_outBuffer *outp
     return ZT_OK;
 }
 
-/* After the expected bytes nothing more may come, and the stored bytes must be used up. */
+/* Checks that no bytes follow the expected ones and that all stored bytes have been used. */
 static enum zt_status check_end(struct zt_zstd_stream *stream, struct zt_error *error)
 {
     uint8_t surplus;
