@@ -1,0 +1,310 @@
+/* PATCH of a resumable upload: offsets, checksums, the last byte, bodies that end early, requests
+ * that meet. */
+#include "tus_request.h"
+
+/* SHA-1 of "abc" (FIPS 180-4), and of something else, in base64. */
+#define ABC_SHA1   "sha1 qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
+#define OTHER_SHA1 "sha1 2jmj7l5rSw0yVb/vlWAYkK/YBwk="
+#define ABC_SHA256 "sha256 ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
+
+static char target[64];
+
+static void begin(struct world *world)
+{
+    tus_begin(world, tus_length_text, target);
+}
+
+static struct asked abc_with(const char *name, const char *value)
+{
+    struct asked asked = tus_patch(target, "0", 3);
+
+    asked.body = "abc";
+    return with_field(asked, name, value);
+}
+
+/* --- refusals --- */
+
+/* Each request has one fault fewer than the one before it. */
+static void refusals_come_in_the_order_of_the_contract(void **state)
+{
+    struct world *world = *state;
+    struct asked asked = with_body(
+        to_ask("PATCH", "/v1/resumable/0123456789abcdef0123456789abcdef"), tus_bytes, tus_length);
+
+    begin(world);
+    asked = with_field(asked, "Content-Encoding", "gzip");
+    world->config.writable = false;
+    assert_refused(world, asked, 403, "read-only");
+    world->config.writable = true;
+    assert_refused(world, asked, 412, "precondition-failed");
+    asked = with_field(asked, "Tus-Resumable", "1.0.0");
+    assert_refused(world, asked, 404, "upload-not-found");
+    asked.target = target;
+    assert_refused(world, asked, 415, "unsupported-media-type");
+    asked = tus_with_type(asked);
+    assert_refused(world, asked, 415, "unsupported-media-type");
+    asked.fields[1] = "identity";
+    assert_refused(world, asked, 400, "invalid-request");
+    asked = with_field(asked, "Upload-Offset", "1");
+    assert_refused(world, asked, 409, "conflict");
+    asked.fields[7] = "0";
+    asked.length++;
+    assert_refused(world, asked, 413, "too-large");
+    asked.length--;
+    assert_status(world, asked, 204);
+}
+
+static void offset_is_a_number_of_bytes(void **state)
+{
+    static const char *const offsets[] = {"", "-0", "0 ", "0x0", "99999999999999999999"};
+    struct world *world = *state;
+
+    begin(world);
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+        assert_refused(world,
+                       with_body(tus_with_type(with_field(tus_ask("PATCH", target), "Upload-Offset",
+                                                          offsets[i])),
+                                 tus_bytes, 1),
+                       400, "invalid-request");
+}
+
+static void only_the_next_offset_is_taken(void **state)
+{
+    struct world *world = *state;
+
+    begin(world);
+    assert_status(world, tus_patch(target, "0", 100), 204);
+    assert_refused(world, tus_patch(target, "0", 100), 409, "conflict");
+    assert_refused(world, tus_patch(target, "99", 1), 409, "conflict");
+    assert_refused(world, tus_patch(target, "101", 1), 409, "conflict");
+    assert_offset(world, target, "100");
+}
+
+static void media_type_may_have_parameters_only(void **state)
+{
+    static const char *const others[] = {"application/octet-stream", TUS_TYPE "x", TUS_TYPE " x",
+                                         "application/offset+octet"};
+    struct world *world = *state;
+    struct asked asked;
+
+    begin(world);
+    asked = with_body(with_field(tus_ask("PATCH", target), "Upload-Offset", "0"), tus_bytes, 1);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_refused(world, with_field(asked, "Content-Type", others[i]), 415,
+                       "unsupported-media-type");
+    assert_status(world, with_field(asked, "Content-Type", "Application/Offset+octet-stream ; a=b"),
+                  204);
+}
+
+static void unknown_and_malformed_checksums_are_refused(void **state)
+{
+    static const char *const texts[] = {"md5 kAFQmDzST7DWlj99KOF/cg==", "sha1", "sha1 !",
+                                        "sha1 kAFQmDzST7DWlj99KOF/cg==", ""};
+    struct world *world = *state;
+
+    begin(world);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_refused(world, abc_with("Upload-Checksum", texts[i]), 400, "invalid-request");
+}
+
+/* --- pieces --- */
+
+static void pieces_add_up_to_the_model(void **state)
+{
+    struct world *world = *state;
+    struct answered answered;
+    char digest[80];
+    char offset[24];
+
+    begin(world);
+    for (size_t at = 0; at < tus_length; at += 100) {
+        size_t length = tus_length - at < 100 ? tus_length - at : 100;
+
+        snprintf(offset, sizeof(offset), "%zu", at);
+        assert_exists(world, "m.zt", false);
+        answered = assert_status(world, tus_patch(target, offset, length), 204);
+        snprintf(offset, sizeof(offset), "%zu", at + length);
+        assert_string_equal(value_of(&answered, "Upload-Offset"), offset);
+    }
+    assert_string_equal(value_of(&answered, "Location"), "/v1/models/m");
+    assert_string_equal(value_of(&answered, "Repr-Digest"),
+                        digest_of(tus_bytes, tus_length, digest));
+    assert_exists(world, "m.zt", true);
+}
+
+static void unfinished_piece_states_when_the_upload_expires(void **state)
+{
+    struct world *world = *state;
+    struct answered answered;
+
+    begin(world);
+    answered = assert_status(world, tus_patch(target, "0", 10), 204);
+    assert_string_not_equal(value_of(&answered, "Upload-Expires"), "");
+    assert_string_equal(value_of(&answered, "Location"), "");
+    assert_string_equal(value_of(&answered, "Repr-Digest"), "");
+}
+
+static void chunked_piece_past_the_end_keeps_what_fits(void **state)
+{
+    struct world *world = *state;
+    struct asked asked;
+
+    tus_begin(world, "100", target);
+    asked = tus_patch(target, "0", 120);
+    asked.chunked = true;
+    asked.piece_bytes = 60;
+    assert_fails_after_body(world, asked, 413, "too-large");
+    assert_offset(world, target, "60");
+}
+
+static void cut_piece_keeps_what_arrived(void **state)
+{
+    struct world *world = *state;
+    struct sending_request sending;
+
+    begin(world);
+    sending_begin(world, &sending, tus_patch(target, "0", tus_length));
+    sending_until(&sending, 150);
+    sending_cut(&sending);
+    assert_offset(world, target, "150");
+    assert_status(world, tus_patch(target, "150", tus_length - 150), 204);
+    assert_exists(world, "m.zt", true);
+}
+
+/* It can no longer be checked. */
+static void cut_piece_with_a_digest_is_dropped(void **state)
+{
+    struct world *world = *state;
+    struct sending_request sending;
+    unsigned before;
+
+    begin(world);
+    before = open_descriptors();
+    sending_begin(world, &sending,
+                  with_field(tus_patch(target, "0", tus_length), "Content-Digest", WRONG_DIGEST));
+    sending_until(&sending, 150);
+    sending_cut(&sending);
+    assert_int_equal(open_descriptors(), before);
+    assert_offset(world, target, "0");
+}
+
+/* --- checksums --- */
+
+static void right_checksums_are_accepted(void **state)
+{
+    static const char *const checksums[] = {ABC_SHA1, ABC_SHA256};
+    struct world *world = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        begin(world);
+        assert_status(world, abc_with("Upload-Checksum", checksums[i]), 204);
+        assert_offset(world, target, "3");
+    }
+}
+
+static void wrong_checksum_is_460_and_adds_nothing(void **state)
+{
+    struct world *world = *state;
+
+    begin(world);
+    assert_fails_after_body(world, abc_with("Upload-Checksum", OTHER_SHA1), 460,
+                            "checksum-mismatch");
+    assert_offset(world, target, "0");
+    assert_status(world, tus_patch(target, "0", tus_length), 204);
+}
+
+static void wrong_digest_fields_are_422_and_add_nothing(void **state)
+{
+    struct world *world = *state;
+
+    begin(world);
+    assert_fails_after_body(world, abc_with("Content-Digest", WRONG_DIGEST), 422,
+                            "digest-mismatch");
+    assert_fails_after_body(world, abc_with("Repr-Digest", WRONG_DIGEST), 422, "digest-mismatch");
+    assert_offset(world, target, "0");
+}
+
+static void checked_pieces_add_up_too(void **state)
+{
+    struct world *world = *state;
+    char digest[80];
+
+    begin(world);
+    digest_of(tus_bytes, 100, digest);
+    assert_status(world, with_field(tus_patch(target, "0", 100), "Content-Digest", digest), 204);
+    digest_of(tus_bytes + 100, tus_length - 100, digest);
+    assert_status(world,
+                  with_field(tus_patch(target, "100", tus_length - 100), "Content-Digest", digest),
+                  204);
+    assert_exists(world, "m.zt", true);
+}
+
+/* --- requests that meet --- */
+
+static void second_patch_at_once_is_423(void **state)
+{
+    struct world *world = *state;
+    struct sending_request sending;
+    struct answered answered;
+
+    begin(world);
+    sending_begin(world, &sending, tus_patch(target, "0", tus_length));
+    sending_until(&sending, 100);
+    answered = ask(world, tus_patch(target, "100", 10));
+    assert_problem(&answered, 423, "conflict");
+    assert_true(answered.is_early);
+    assert_string_equal(value_of(&answered, "Retry-After"), "1");
+    sending_until(&sending, tus_length);
+    assert_int_equal(sending_end(&sending).status, 204);
+}
+
+static void patch_that_lost_its_claim_is_409(void **state)
+{
+    struct world *world = *state;
+    struct sending_request sending;
+    struct answered answered;
+
+    begin(world);
+    sending_begin(world, &sending, tus_patch(target, "0", tus_length));
+    sending_until(&sending, 100);
+    assert_status(world, tus_ask("DELETE", target), 204);
+    sending_until(&sending, tus_length);
+    answered = sending_end(&sending);
+    assert_problem(&answered, 409, "conflict");
+    assert_exists(world, "m.zt", false);
+    assert_nothing_kept(world);
+}
+
+static void refused_patch_gives_its_claim_back(void **state)
+{
+    struct world *world = *state;
+
+    begin(world);
+    assert_refused(world, tus_patch(target, "7", 1), 409, "conflict");
+    assert_status(world, tus_patch(target, "0", tus_length), 204);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TUS_TEST(refusals_come_in_the_order_of_the_contract),
+        TUS_TEST(offset_is_a_number_of_bytes),
+        TUS_TEST(only_the_next_offset_is_taken),
+        TUS_TEST(media_type_may_have_parameters_only),
+        TUS_TEST(unknown_and_malformed_checksums_are_refused),
+        TUS_TEST(pieces_add_up_to_the_model),
+        TUS_TEST(unfinished_piece_states_when_the_upload_expires),
+        TUS_TEST(chunked_piece_past_the_end_keeps_what_fits),
+        TUS_TEST(cut_piece_keeps_what_arrived),
+        TUS_TEST(cut_piece_with_a_digest_is_dropped),
+        TUS_TEST(right_checksums_are_accepted),
+        TUS_TEST(wrong_checksum_is_460_and_adds_nothing),
+        TUS_TEST(wrong_digest_fields_are_422_and_add_nothing),
+        TUS_TEST(checked_pieces_add_up_too),
+        TUS_TEST(second_patch_at_once_is_423),
+        TUS_TEST(patch_that_lost_its_claim_is_409),
+        TUS_TEST(refused_patch_gives_its_claim_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
