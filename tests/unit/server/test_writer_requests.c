@@ -177,7 +177,7 @@ static void delete_ends_a_body_on_its_way(void **state)
     assert_status(world, to_ask("DELETE", target), 204);
     sending_until(&sending, 6);
     answered = sending_end(&sending);
-    assert_true(answered.status == 404 || answered.status == 409);
+    assert_problem(&answered, 409, "conflict");
     assert_nothing_kept(world);
 }
 

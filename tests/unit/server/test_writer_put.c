@@ -1,0 +1,302 @@
+/* PUT of a component: bodies, encodings, digests, replacement (http-api, section 6.2). */
+#include "writer_request.h"
+
+#define DATA "/objects/a/data?dtype=u8&shape=6"
+/* SHA-256 of "abcdef", of "ghijkl", and of "abcdef" as a field. */
+#define ABCDEF_HEX "bef57ec7f53a6d40beb640a780a639c83bc29ac8a9816f1fc6c5c6dcd93c4721"
+#define OTHER_HEX  "0000000000000000000000000000000000000000000000000000000000000000"
+
+static char target[64];
+static char digest[80];
+
+static int set_up(void **state)
+{
+    int failed = uploads_set_up(state);
+
+    writer_create(*state, "", target);
+    digest_of("abcdef", 6, digest);
+    return failed;
+}
+
+static int set_up_zt2(void **state)
+{
+    int failed = uploads_set_up(state);
+
+    writer_create(*state, WRITER_ZT2, target);
+    digest_of("abcdef", 6, digest);
+    return failed;
+}
+
+static struct asked put(const char *rest)
+{
+    return writer_put(target, rest, "abcdef", 6);
+}
+
+static struct asked put_other(const char *rest)
+{
+    return writer_put(target, rest, "ghijkl", 6);
+}
+
+/* A zstd frame of "abcdef" in one raw block (RFC 8878 section 3.1.1). */
+static const uint8_t frame[] = {0x28, 0xB5, 0x2F, 0xFD, 0x20, 6,   0x31, 0,
+                                0,    'a',  'b',  'c',  'd',  'e', 'f'};
+
+static struct asked put_frame(const char *rest, size_t length)
+{
+    return with_field(writer_put(target, rest, frame, length), "Content-Encoding", "zstd");
+}
+
+static void assert_holds_abcdef(struct world *world)
+{
+    assert_status_holds(world, target, "\"sha256\":\"" ABCDEF_HEX "\"");
+}
+
+/* --- bodies --- */
+
+static void component_is_answered_with_the_digest_of_its_bytes(void **state)
+{
+    struct world *world = *state;
+    struct answered answered = assert_status(world, put(DATA), 201);
+
+    assert_string_equal(value_of(&answered, "Repr-Digest"), digest);
+    assert_status_holds(world, target,
+                        "\"components\":{\"data\":{\"dtype\":\"u8\",\"type\":\"u8\",\"shape\":[6],"
+                        "\"encoding\":\"raw\",\"length\":6,\"uncompressed_length\":6,"
+                        "\"sha256\":\"" ABCDEF_HEX "\"}}");
+}
+
+static void bytes_arrive_whole_however_they_are_cut(void **state)
+{
+    static const char *const rests[] = {DATA, DATA "&encoding=zstd"};
+    struct world *world = *state;
+
+    for (unsigned i = 0; i < 12; i++) {
+        struct asked asked = put(rests[i % 2]);
+        struct answered answered;
+
+        asked.piece_bytes = 1 + i / 4;
+        asked.on_workers = i % 4 >= 2;
+        answered = assert_status(world, asked, 201);
+        assert_string_equal(value_of(&answered, "Repr-Digest"), digest);
+    }
+}
+
+static void chunked_body_has_exactly_the_bytes_of_its_shape(void **state)
+{
+    static const char *const others[] = {"/objects/a/data?dtype=u8&shape=7",
+                                         "/objects/a/data?dtype=u8&shape=5"};
+    struct world *world = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct asked asked = put(others[i]);
+
+        asked.chunked = true;
+        assert_fails_after_body(world, asked, 422, "size-mismatch");
+    }
+    assert_status_holds(world, target, "\"objects\":{}");
+}
+
+static void cut_body_leaves_no_component(void **state)
+{
+    struct world *world = *state;
+    unsigned before = open_descriptors();
+
+    for (size_t end = 0; end <= 6; end += 3) {
+        struct sending_request sending;
+        struct asked asked = put(DATA);
+
+        asked.piece_bytes = 3;
+        sending_begin(world, &sending, asked);
+        assert_false(sending.is_early);
+        sending_until(&sending, end);
+        sending_cut(&sending);
+        assert_status_holds(world, target, "\"objects\":{}");
+        assert_int_equal(open_descriptors(), before);
+    }
+}
+
+static void components_arrive_side_by_side(void **state)
+{
+    struct world *world = *state;
+    struct sending_request first;
+    struct sending_request second;
+    struct asked asked = put(DATA);
+
+    asked.piece_bytes = 1;
+    sending_begin(world, &first, asked);
+    asked.target = writer_path(target, "/objects/b/data?dtype=u8&shape=6");
+    asked.body = "ghijkl";
+    sending_begin(world, &second, asked);
+    for (size_t end = 1; end <= 6; end++) {
+        sending_until(&first, end);
+        sending_until(&second, end);
+    }
+    assert_int_equal(sending_end(&second).status, 201);
+    assert_int_equal(sending_end(&first).status, 201);
+    assert_holds_abcdef(world);
+    assert_status(world, writer_post_commit(target), 201);
+}
+
+/* --- replacement --- */
+
+static void component_sent_again_replaces_the_earlier(void **state)
+{
+    struct world *world = *state;
+
+    assert_status(world, put_other(DATA), 201);
+    assert_status(world, put(DATA), 201);
+    assert_holds_abcdef(world);
+    assert_status_holds(world, target, "\"received\":6,");
+}
+
+static void failed_replacement_keeps_the_earlier(void **state)
+{
+    struct world *world = *state;
+    struct sending_request sending;
+    struct asked asked;
+
+    assert_status(world, put(DATA), 201);
+    assert_fails_after_body(world, with_field(put_other(DATA), "Content-Digest", digest), 422,
+                            "digest-mismatch");
+    assert_holds_abcdef(world);
+    asked = put_other("/objects/a/data?dtype=u8&shape=9");
+    asked.chunked = true;
+    assert_fails_after_body(world, asked, 422, "size-mismatch");
+    assert_holds_abcdef(world);
+    asked = put_other(DATA);
+    asked.piece_bytes = 2;
+    sending_begin(world, &sending, asked);
+    sending_until(&sending, 4);
+    sending_cut(&sending);
+    assert_holds_abcdef(world);
+}
+
+static void replacement_of_another_type_counts_at_the_next_status(void **state)
+{
+    struct world *world = *state;
+
+    assert_status(world, put(DATA), 201);
+    assert_status(world, put("/objects/a/data?dtype=u16&shape=3"), 201);
+    assert_status_holds(world, target, "\"dtype\":\"u16\",\"type\":\"u16\",\"shape\":[3]");
+}
+
+/* --- digests --- */
+
+static void wrong_digests_add_nothing(void **state)
+{
+    struct world *world = *state;
+
+    assert_fails_after_body(world, with_field(put(DATA), "Content-Digest", WRONG_DIGEST), 422,
+                            "digest-mismatch");
+    assert_fails_after_body(world, with_field(put(DATA), "Repr-Digest", WRONG_DIGEST), 422,
+                            "digest-mismatch");
+    assert_fails_after_body(world, put(DATA "&digest=sha256:" OTHER_HEX), 422, "digest-mismatch");
+    assert_status_holds(world, target, "\"objects\":{}");
+}
+
+static void right_digests_are_accepted(void **state)
+{
+    struct world *world = *state;
+    struct asked asked = put(DATA "&digest=sha256:" ABCDEF_HEX);
+
+    asked = with_field(with_field(asked, "Content-Digest", digest), "Repr-Digest", digest);
+    assert_status(world, asked, 201);
+}
+
+/* Bytes that are here already need not be sent. */
+static void empty_body_with_a_digest_is_404_where_the_bytes_are_unknown(void **state)
+{
+    struct world *world = *state;
+
+    assert_fails_after_body(world, writer_put(target, DATA "&digest=sha256:" OTHER_HEX, "", 0), 404,
+                            "component-not-found");
+    assert_status_holds(world, target, "\"objects\":{}");
+}
+
+/* --- encodings --- */
+
+static void compressed_body_is_stored_as_it_is_in_zt1(void **state)
+{
+    struct world *world = *state;
+    struct answered answered = assert_status(world, put_frame(DATA, sizeof(frame)), 201);
+
+    assert_string_equal(value_of(&answered, "Repr-Digest"), digest);
+    assert_status_holds(world, target,
+                        "\"encoding\":\"zstd\",\"length\":15,\"uncompressed_length\":6");
+}
+
+static void compressed_body_is_recoded_in_zt2(void **state)
+{
+    struct world *world = *state;
+
+    assert_status(world, put_frame(DATA, sizeof(frame)), 201);
+    assert_status_holds(world, target, "\"encoding\":\"zt.zstd-seekable/1\"");
+    assert_holds_abcdef(world);
+}
+
+static void compressed_body_is_stored_raw_if_asked(void **state)
+{
+    struct world *world = *state;
+
+    assert_status(world, put_frame(DATA "&encoding=raw", sizeof(frame)), 201);
+    assert_status_holds(world, target, "\"encoding\":\"raw\",\"length\":6");
+    assert_holds_abcdef(world);
+}
+
+static void compressed_body_of_another_length_is_refused(void **state)
+{
+    struct world *world = *state;
+
+    assert_fails_after_body(world, put_frame("/objects/a/data?dtype=u8&shape=5", sizeof(frame)),
+                            422, "size-mismatch");
+    assert_fails_after_body(world, put_frame("/objects/a/data?dtype=u8&shape=7", sizeof(frame)),
+                            422, "size-mismatch");
+    assert_status_holds(world, target, "\"objects\":{}");
+}
+
+static void broken_frames_add_nothing(void **state)
+{
+    struct world *world = *state;
+
+    for (size_t length = 1; length < sizeof(frame); length++)
+        assert_true(ask(world, put_frame(DATA, length)).status >= 400);
+    assert_status_holds(world, target, "\"objects\":{}");
+}
+
+static void compression_on_the_way_is_stated(void **state)
+{
+    struct world *world = *state;
+    struct answered answered = assert_status(world, put(DATA "&encoding=zstd&level=3"), 201);
+
+    assert_string_equal(value_of(&answered, "Repr-Digest"), digest);
+    assert_status_holds(world, target, "\"encoding\":\"zstd\"");
+    assert_status_holds(world, target, "\"uncompressed_length\":6");
+}
+
+#define ZT1_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)
+#define ZT2_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_zt2, uploads_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ZT1_TEST(component_is_answered_with_the_digest_of_its_bytes),
+        ZT1_TEST(bytes_arrive_whole_however_they_are_cut),
+        ZT1_TEST(chunked_body_has_exactly_the_bytes_of_its_shape),
+        ZT1_TEST(cut_body_leaves_no_component),
+        ZT1_TEST(components_arrive_side_by_side),
+        ZT1_TEST(component_sent_again_replaces_the_earlier),
+        ZT1_TEST(failed_replacement_keeps_the_earlier),
+        ZT1_TEST(replacement_of_another_type_counts_at_the_next_status),
+        ZT1_TEST(wrong_digests_add_nothing),
+        ZT1_TEST(right_digests_are_accepted),
+        ZT1_TEST(empty_body_with_a_digest_is_404_where_the_bytes_are_unknown),
+        ZT1_TEST(compressed_body_is_stored_as_it_is_in_zt1),
+        ZT2_TEST(compressed_body_is_recoded_in_zt2),
+        ZT1_TEST(compressed_body_is_stored_raw_if_asked),
+        ZT1_TEST(compressed_body_of_another_length_is_refused),
+        ZT1_TEST(broken_frames_add_nothing),
+        ZT1_TEST(compression_on_the_way_is_stated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
