@@ -35,22 +35,6 @@ static bool is_as_stored(const struct component_view *view)
     return view->form != VIEW_DECODED || zt_component_is_plain(view->component);
 }
 
-/* The SHA-256 that the file states for the stored bytes; false if it states none. */
-static bool stated_sha256(const struct zt_model *model, const struct zt_component *component,
-                          uint8_t out_sha256[32])
-{
-    struct zt_digest digest;
-    bool covered = zt_digest_covers_stored(model) || zt_component_is_plain(component);
-
-    if (!covered || component->digest == NULL ||
-        zt_digest_parse((struct zt_text){component->digest, component->digest_length}, &digest,
-                        NULL) != ZT_OK ||
-        digest.algorithm != ZT_DIGEST_SHA256)
-        return false;
-    memcpy(out_sha256, digest.bytes, 32);
-    return true;
-}
-
 /* The SHA-256 of exactly the bytes that are sent: the one stated in the file if it was checked,
  * else one that was computed. */
 static bool find_sha256(const struct request *request, const struct component_view *view,
@@ -70,10 +54,7 @@ static bool find_sha256(const struct request *request, const struct component_vi
         memcpy(out_sha256, kept.digest.bytes, 32);
         return true;
     }
-    if (!is_as_stored(view))
-        return false;
-    return (checked && stated_sha256(model, view->component, out_sha256)) ||
-           stored_digest_whole(request->generation, view->index, out_sha256);
+    return is_as_stored(view) && stored_digest_whole(request->generation, view->index, out_sha256);
 }
 
 static bool part_sha256(struct request *request, uint64_t first, uint64_t length,
