@@ -103,6 +103,92 @@ static void open_readers_keep_their_bytes(void **state)
     generation_release(reader);
 }
 
+/* --- shards --- */
+
+/* A data shard of 16 bytes at 4096. */
+static void make_shard(struct zt2_file *out_file)
+{
+    zt2_file_make(out_file, 4096 + 16, "");
+    memset(out_file->bytes + out_file->length - ZT2_FILE_FOOTER, 0, 24);
+}
+
+/* "<name>.zt", whose one object is in the shard "w"; "m-w.zt" holds it. */
+static void write_sharded(const struct world *world, const char *name)
+{
+    struct zt2_file shard = {0};
+    struct zt2_file file = {0};
+    char digest[ZT_DIGEST_TEXT_SIZE];
+    char manifest[512];
+    char path[64];
+
+    make_shard(&shard);
+    world_digest(shard.bytes, shard.length, digest);
+    snprintf(manifest, sizeof(manifest),
+             "{\"shards\":{\"w\":{\"size\":%zu,\"digest\":\"%s\"}},\"objects\":{\"a\":{\"parts\":"
+             "{\"data\":{\"blob\":[4096,16],\"dtype\":\"u8\",\"shard\":\"w\"}},"
+             "\"shape\":[16],\"layout\":\"dense\"}}}",
+             shard.length, digest);
+    zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
+    snprintf(path, sizeof(path), "%s.zt", name);
+    world_write(world, path, file.bytes, file.length);
+    world_write(world, "m-w.zt", shard.bytes, shard.length);
+    zt2_file_free(&file);
+    zt2_file_free(&shard);
+}
+
+static void shards_go_with_their_model(void **state)
+{
+    struct world *world = *state;
+
+    write_sharded(world, "m");
+    world_wait_loaded(world);
+    assert_deletes(world);
+    assert_exists(world, "m.zt", false);
+    assert_exists(world, "m-w.zt", false);
+}
+
+static void shard_that_a_model_uses_is_not_removed_by_its_own_name(void **state)
+{
+    struct world *world = *state;
+
+    write_sharded(world, "m");
+    world_wait_loaded(world);
+    assert_fails_after_body(world, to_ask("DELETE", "/v1/models/m-w"), 409, "conflict");
+    assert_exists(world, "m-w.zt", true);
+    world_command(world, "rm m.zt");
+    generation_release(catalog_update(world->server.catalog, "m.zt"));
+    assert_status(world, to_ask("DELETE", "/v1/models/m-w"), 204);
+    assert_exists(world, "m-w.zt", false);
+}
+
+/* It is a model of its own, to be removed by its own name. */
+static void model_named_like_a_shard_stays(void **state)
+{
+    struct world *world = *state;
+
+    write_sharded(world, "m");
+    world_model(world, "m-w.zt", true);
+    world_wait_loaded(world);
+    assert_deletes(world);
+    assert_exists(world, "m-w.zt", true);
+}
+
+/* Something else took the shard's name: it has the right length at most by chance. */
+static void data_shard_of_another_length_stays(void **state)
+{
+    struct world *world = *state;
+    struct zt2_file longer = {0};
+
+    write_sharded(world, "m");
+    zt2_file_make(&longer, 4096 + 64, "");
+    memset(longer.bytes + longer.length - ZT2_FILE_FOOTER, 0, 24);
+    world_write(world, "m-w.zt", longer.bytes, longer.length);
+    zt2_file_free(&longer);
+    world_wait_loaded(world);
+    assert_deletes(world);
+    assert_exists(world, "m-w.zt", true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +199,10 @@ int main(void)
         UPLOAD_TEST(preconditions_protect_the_model),
         UPLOAD_TEST(absent_model_is_404_whatever_the_precondition),
         UPLOAD_TEST(open_readers_keep_their_bytes),
+        UPLOAD_TEST(shards_go_with_their_model),
+        UPLOAD_TEST(shard_that_a_model_uses_is_not_removed_by_its_own_name),
+        UPLOAD_TEST(model_named_like_a_shard_stays),
+        UPLOAD_TEST(data_shard_of_another_length_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

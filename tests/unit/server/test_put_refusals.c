@@ -28,7 +28,7 @@ static struct asked put_with(const char *name, const char *value)
     return put_to(TARGET, name, value);
 }
 
-static struct asked put_of_unheard_size(void)
+static struct asked put_beyond_the_disk(void)
 {
     struct asked asked = to_ask("PUT", TARGET);
 
@@ -211,7 +211,7 @@ static void length_beyond_the_disk_is_refused(void **state)
     struct world *world = *state;
 
     world->config.upload.max_bytes = INT64_MAX;
-    assert_refused(world, put_of_unheard_size(), 507, "insufficient-storage");
+    assert_refused(world, put_beyond_the_disk(), 507, "insufficient-storage");
 }
 
 static void refused_requests_leave_nothing_registered(void **state)
@@ -220,7 +220,7 @@ static void refused_requests_leave_nothing_registered(void **state)
     unsigned before = open_descriptors();
 
     world->config.upload.max_bytes = INT64_MAX;
-    assert_refused(world, put_of_unheard_size(), 507, "insufficient-storage");
+    assert_refused(world, put_beyond_the_disk(), 507, "insufficient-storage");
     assert_int_equal(open_descriptors(), before);
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
                         "{\"uploads\":[]}");
