@@ -261,6 +261,7 @@ static void declared_shape_is_that_of_dense_data(void **state)
     assert_refused(world, put(DATA "?dtype=u8&shape=6", 6), 422, "size-mismatch");
     assert_refused(world, put(DATA "?dtype=u8&shape=3,2", 6), 422, "size-mismatch");
     assert_refused(world, put(DATA "?dtype=u8", 5), 422, "size-mismatch");
+    assert_refused(world, put(DATA "?dtype=u8&shape=x", 6), 400, "invalid-request");
     assert_status(world, put(DATA "?dtype=u8", 6), 201);
     assert_status_holds(world, target, "\"shape\":[2,3],\"encoding\":\"raw\"");
 }
