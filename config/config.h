@@ -75,14 +75,14 @@ struct config_warnings {
 
 void config_defaults(struct config *out_config);
 
-/* Sets what a JSON file contains. Errors name the file, and:
+/* Sets the keys that a JSON file contains. Errors name the file, and:
  *   - invalid JSON: line and column;
  *   - a repeated key: line, column and the key;
  *   - an unknown key, a wrong type, a value out of bounds: the key in full ("upload.max_bytes"). */
 bool config_load_file(struct config *config, const char *path, struct config_message *message);
 
-/* Sets what the ZTSERVE_… variables of environment say (NULL-terminated "NAME=value", like
- * environ). Unknown ones are ignored with a warning. warnings may be NULL. */
+/* Sets the keys that have ZTSERVE_… variables in environment (NULL-terminated "NAME=value", like
+ * environ). Unknown variables are ignored with a warning. warnings may be NULL. */
 bool config_load_environment(struct config *config, char *const *environment,
                              const struct config_warnings *warnings,
                              struct config_message *message);

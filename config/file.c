@@ -1,5 +1,4 @@
-/* Reads and prints the configuration file: JSON, by jansson, which only this file of config
- * includes.
+/* Reads and prints the configuration as JSON, with jansson.
  *
  * Keys are nested one level deep: {"listen": "…", "upload": {"max_bytes": 1}}. jansson reports line
  * and column of syntax errors and repeated keys. It does not keep positions for a parsed document,
@@ -60,8 +59,8 @@ out:
     return done;
 }
 
-/* The key whose closing quote is text[end], without its quotes. jansson stops behind a repeated key
- * and reports where, but its message names only short keys. */
+/* The key whose closing quote is text[end], without its quotes. jansson reports the position after
+ * a repeated key, but its message names only short keys. */
 static const char *key_at(const char *text, size_t end, int *out_length)
 {
     const char *quote = memrchr(text, '"', end);

@@ -39,8 +39,7 @@ static bool is_ipv6(const char *host)
     return inet_pton(AF_INET6, address, &parsed) == 1;
 }
 
-/* An IPv4 address or a name. Text of digits and dots alone is meant as an address and must be
- * one. */
+/* An IPv4 address or a name. Text that consists of digits and dots must be a valid address. */
 static bool is_ipv4_or_name(const char *host)
 {
     static const char letters[] =

@@ -1,4 +1,5 @@
-/* Defaults, environment, arguments, and the rules between keys. file.c reads the file. */
+/* Applies defaults, environment and arguments, and checks the rules between keys. file.c reads the
+ * file. */
 #include "config/config.h"
 
 #include <string.h>
@@ -89,7 +90,7 @@ bool config_validate(const struct config *config, struct config_message *message
 
     if (!config_listen_parse(config->listen, &listen, message))
         return false;
-    /* Without tokens, anybody who can reach the port could write. */
+    /* Clients are not authenticated: anybody who can reach the port could write. */
     if (config->writable && !config_listen_is_loopback(&listen))
         return config_fail(
             message,

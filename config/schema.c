@@ -1,4 +1,4 @@
-/* The table of keys, and finding one by name, argument, variable, or likely intention.
+/* The table of keys, and lookups by name, argument, variable, or mistyped name.
  *
  * ztserve.json, ztserve.schema.json and the documentation follow this table; a unit test compares
  * the two files with it. */

@@ -23,7 +23,7 @@ struct config_key {
     const char *argument; /* "--listen", or NULL if no argument sets it */
     enum config_type type;
     size_t offset;        /* in struct config */
-    bool nullable;        /* null in the file means the default */
+    bool nullable;        /* null in the file sets the default */
     int64_t minimum;      /* of numbers */
     int64_t maximum;      /* of numbers */
     int64_t number;       /* default of numbers, bool and choice */

@@ -1,5 +1,5 @@
-/* Stores values of keys by the table's type and offset. A value that does not fit is rejected with
- * one sentence that says what would. */
+/* Stores values by the type and offset in the table of keys. A value that does not fit is rejected
+ * with a message that says what the key accepts. */
 #include "config/value.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Lists the objects of any tensor file, then maps the first component that lies raw in it
+/* Lists the objects of any tensor file, then reads the first raw f32 component from the mapped file
  * (docs/library.md). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,12 +32,12 @@ int main(int count, char **arguments)
         list_object(model, &model->objects[i]);
     const uint8_t *bytes = zt_source_map(source);
     for (uint32_t i = 0; bytes != NULL && i < model->component_count; i++) {
-        const struct zt_component *part = &model->components[i];
-        if (part->shard != 0 || !zt_component_is_plain(part) || part->dtype != ZT_F32 ||
-            part->length < sizeof(float))
+        const struct zt_component *component = &model->components[i];
+        if (component->shard != 0 || !zt_component_is_plain(component) ||
+            component->dtype != ZT_F32 || component->length < sizeof(float))
             continue;
-        const float *values =
-            (const float *)(const void *)(bytes + part->offset); /* little-endian, as the machine */
+        /* Containers and this machine are both little-endian. */
+        const float *values = (const float *)(const void *)(bytes + component->offset);
         printf("first value: %g\n", values[0]);
         break;
     }
