@@ -15,7 +15,7 @@ struct export_segments {
     bool failed; /* memory ran out */
 };
 
-/* Borrows plan, generation and cut (NULL: none). NULL if memory is out. */
+/* Borrows plan, generation and cut (NULL: none). NULL if out of memory. */
 struct export_segments *export_segments_new(struct server *server, const struct export_plan *plan,
                                             struct generation *generation,
                                             const struct zt_cut *cut);

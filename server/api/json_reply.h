@@ -31,7 +31,7 @@ enum outcome json_reply_send(struct request *request, struct json *json);
 enum outcome json_reply_too_long(struct request *request);
 
 /* The tag of the coded text: the plain text's with the name of the coding at its end. NULL if
- * memory is out. */
+ * out of memory. */
 const char *json_reply_etag(struct request *request, const struct json_reply *reply,
                             const char *etag);
 

@@ -94,7 +94,7 @@ static void describe(FILE *stream, const struct selection *selection, const char
     }
 }
 
-/* what: the kind of answer, so that no two kinds share a tag. NULL if memory is out. */
+/* what: the kind of answer, so that no two kinds share a tag. NULL if out of memory. */
 static const char *selection_etag(struct request *request, const struct selection *selection,
                                   const char *what)
 {

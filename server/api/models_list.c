@@ -197,7 +197,7 @@ static void write_page(struct json *json, const struct page *page)
 /* Does not hold the models of the page: the text is complete and only waits to be compressed. */
 struct listing {
     struct json_reply reply; /* first */
-    const char *etag;        /* of the uncoded text; NULL if memory is out */
+    const char *etag;        /* of the uncoded text; NULL if out of memory */
 };
 
 static const char *make_etag(struct request *request, const struct json *json)

@@ -1,5 +1,5 @@
 /* Query parameters that several resources share. A function that returns false has replied with
- * 400, or 500 if memory is out. Texts live as long as the request. */
+ * 400, or 500 if out of memory. Texts live as long as the request. */
 #ifndef API_PARAMETERS_H
 #define API_PARAMETERS_H
 

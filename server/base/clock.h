@@ -1,5 +1,5 @@
-/* The time, in integers. Durations and deadlines are measured with the monotonic clock; the wall
- * clock is only for what is compared with the times of files or shown to people. */
+/* The time, in integers. Durations and deadlines use the monotonic clock; the wall clock is only
+ * for times that are compared with those of files or shown to people. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

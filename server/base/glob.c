@@ -1,7 +1,7 @@
-/* Parses globs and matches a set of them by simulating one automaton whose states are bits
- * (Shift-And, by Baeza-Yates and Gonnet). A glob with n elements other than stars has n + 1 bits,
- * one for each position between them. A character moves a bit to the next position if the element
- * there accepts it; at a star, the bit also stays.
+/* Parses globs, and matches a set of them by simulating one bit-parallel automaton (Shift-And, by
+ * Baeza-Yates and Gonnet). A glob with n elements other than stars has n + 1 bits, one for each
+ * position between them. A character moves a bit to the next position if the element there accepts
+ * it; at a star, the bit also stays.
  *
  * A row of bits says which elements accept a character. Each ASCII character has a row; the rest of
  * Unicode is split at the characters and range ends that the globs name, with a row for each
@@ -31,7 +31,7 @@ struct cursor {
 /* One element of a glob: a star, or something that accepts one character. */
 struct element {
     bool is_star;
-    bool is_negated;      /* accepts what is in none of the ranges; "?" is negated and has none */
+    bool is_negated;      /* accepts what is in none of the ranges; "?" is negated without ranges */
     struct cursor ranges; /* for take_range */
 };
 
@@ -146,7 +146,8 @@ bool glob_is_valid(struct zt_text glob)
 
 /* --- compiling --- */
 
-/* Counts the bits of a glob and appends the borders of its ranges to the *count that are there. */
+/* Counts the bits of a glob and appends the borders of its ranges to borders, which holds
+ * *count. */
 static size_t read_borders(struct zt_text glob, uint32_t *borders, size_t *count)
 {
     struct cursor cursor = cursor_over(glob);

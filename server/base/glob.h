@@ -1,6 +1,6 @@
 /* Globs: '*' matches any run of characters ('/' included), '?' one character, '[…]' one character
- * of a class ("[a-z]"; "[!0-9]" or "[^0-9]" one that is not in it). Every other character matches
- * itself. Characters are those of UTF-8; in a name, a byte that is not part of one counts as one.
+ * of a class ("[a-z]"; "[!0-9]" and "[^0-9]" match one outside it). Every other character matches
+ * itself. Characters are UTF-8; in a name, a byte that is not valid UTF-8 counts as a character.
  *
  * All globs of a query are compiled into one set, which reads a name once: the cost of a match
  * depends on the total length of the globs and on the length of the name, not on the patterns. */
@@ -14,7 +14,7 @@
 /* Bytes of one glob. */
 #define GLOB_MAX 1024
 /* Globs of a set, and their bytes in total: a request target has room for no more. A set takes at
- * most 2.5 MB, and each character of a name at most 132 operations on words. */
+ * most 2.5 MB, and matching takes at most 132 word operations per character of the name. */
 #define GLOB_SET_MAX       64
 #define GLOB_SET_BYTES_MAX 8192
 
@@ -23,13 +23,13 @@ bool glob_is_valid(struct zt_text glob);
 
 struct glob_set;
 
-/* Compiles valid globs and does not keep them: microseconds for ordinary ones, a few milliseconds
- * at worst. NULL if memory is out or the globs exceed the bounds. */
+/* Compiles valid globs, which the set does not keep. Takes microseconds for ordinary globs and a
+ * few milliseconds at worst. NULL if out of memory or if the globs exceed the bounds. */
 struct glob_set *glob_set_new(const struct zt_text *globs, size_t count);
 /* Takes NULL. */
 void glob_set_free(struct glob_set *set);
 
-/* Whether one of the globs matches the whole text. Uses memory of the set: one thread at a time. */
+/* Whether one of the globs matches the whole text. Writes to the set: one thread at a time. */
 bool glob_set_matches(struct glob_set *set, struct zt_text text);
 
 #endif

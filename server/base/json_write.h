@@ -1,6 +1,5 @@
-/* Writing JSON into a growing text: manifests of a hundred thousand objects without a tree in
- * between, and integers past 2^53 exactly. Errors stick, so that a sequence of writes is checked
- * once. */
+/* Writes JSON into a growing text, without building a tree, and integers past 2^53 exactly. Errors
+ * stick, so a sequence of writes is checked once, at the end. */
 #ifndef BASE_JSON_WRITE_H
 #define BASE_JSON_WRITE_H
 
@@ -31,10 +30,9 @@ void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
 void json_key(struct json *json, struct zt_text key);
 void json_key_string(struct json *json, const char *key);
-/* Bytes that are not UTF-8 become U+FFFD, so that the result is JSON, whatever a file or a client
- * contains. */
+/* Bytes that are not UTF-8 become U+FFFD, so the result is JSON whatever a file or client sends. */
 void json_text(struct json *json, struct zt_text text);
-/* Not json_string and json_null, which jansson, linked into the same program, defines too. */
+/* Not named json_string and json_null: jansson, in the same program, defines those. */
 void json_put_string(struct json *json, const char *text);
 void json_put_null(struct json *json);
 void json_uint(struct json *json, uint64_t value);

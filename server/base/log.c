@@ -16,9 +16,9 @@
 
 /* PIPE_BUF of Linux: writes to a pipe are atomic up to this length. */
 #define LINE_SIZE 4096
-/* The longest part of a line that comes from a caller. */
+/* A longer message is cut. */
 #define TEXT_SIZE 3072
-/* So much of a request's path is shown: enough for models and objects of sane lengths. */
+/* A longer request path is cut; models and objects with sane names fit. */
 #define PATH_SHOWN 1024
 /* Kept free for the end of a line. */
 #define LINE_RESERVE 512
@@ -126,7 +126,7 @@ static void begin(struct line *line, enum log_level level, bool json)
     put_text(line, json ? "\",\"message\":\"" : " ");
 }
 
-/* Errors are ignored: the server goes on without its standard error. */
+/* Errors are ignored: the server keeps running without standard error. */
 static void end(struct line *line)
 {
     ssize_t written;

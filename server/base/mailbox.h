@@ -1,7 +1,8 @@
-/* A mailbox: any thread puts mail in, one thread is woken through a descriptor and takes it out.
+/* A mailbox: any thread puts mail in; one thread, its owner, is woken through a descriptor and
+ * takes the mail out.
  *
- * The mail is a lock-free stack that is taken as a whole. Only the thread that finds it empty
- * writes to the eventfd. */
+ * The mail is a lock-free stack that is taken as a whole. Only a thread that puts mail into an
+ * empty mailbox writes to the eventfd. */
 #ifndef BASE_MAILBOX_H
 #define BASE_MAILBOX_H
 
@@ -15,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A link inside a structure of the sender's. */
+/* A link, embedded in the sender's structure. */
 struct mail {
     struct mail *next;
 };
@@ -26,7 +27,7 @@ struct mailbox {
     atomic_uint senders; /* threads inside mailbox_put */
 };
 
-/* False, with errno, when there is no descriptor for it. */
+/* False, with errno, if no descriptor is available. */
 static inline bool mailbox_open(struct mailbox *mailbox)
 {
     atomic_init(&mailbox->newest, NULL);
@@ -47,8 +48,8 @@ static inline void mailbox_ring(struct mailbox *mailbox)
     while (written < 0 && errno == EINTR);
 }
 
-/* Owner: makes the descriptor unreadable again. Call before mailbox_take: what is put in between
- * rings again. */
+/* Owner: makes the descriptor unreadable again. Call it before mailbox_take, so that mail put in
+ * between rings again. */
 static inline void mailbox_silence(struct mailbox *mailbox)
 {
     uint64_t count;
@@ -75,7 +76,7 @@ static inline void mailbox_put(struct mailbox *mailbox, struct mail *mail)
     atomic_fetch_sub(&mailbox->senders, 1);
 }
 
-/* Whether there is no mail, at this moment. */
+/* Whether there is no mail at this moment. */
 static inline bool mailbox_is_empty(const struct mailbox *mailbox)
 {
     return atomic_load_explicit(&mailbox->newest, memory_order_relaxed) == NULL;
@@ -97,8 +98,8 @@ static inline struct mail *mailbox_take(struct mailbox *mailbox)
     return oldest;
 }
 
-/* Waits for threads that are still inside mailbox_put, then closes the descriptor. The mailbox is
- * empty, and nobody puts any more mail into it. Also after a failed mailbox_open. */
+/* Waits for threads that are still inside mailbox_put, then closes the descriptor. The mailbox must
+ * be empty, and no more mail may be put into it. Also for a mailbox that failed to open. */
 static inline void mailbox_close(struct mailbox *mailbox)
 {
     while (atomic_load(&mailbox->senders) > 0)

@@ -19,8 +19,8 @@
 #define GROUPS_BYTES 16384
 #define TEXT_BYTES   64
 
-/* Processors for quota microseconds in each period, rounded up; UINT_MAX for no limit, which a
- * quota of "max" or -1 says. */
+/* The number of processors for quota microseconds in each period, rounded up. UINT_MAX if there is
+ * no limit (a quota of "max" or -1). */
 static unsigned from_quota(const char *quota, const char *period)
 {
     const long long used = strtoll(quota, NULL, 10);
@@ -156,7 +156,7 @@ static unsigned mask_count(void)
 
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         return (unsigned)CPU_COUNT(&set);
-    /* More processors than the set has bits. */
+    /* The machine has more processors than the set has bits. */
     online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (unsigned)online : 1;
 }

@@ -1,18 +1,18 @@
-/* How many processors this process may keep busy: those of its affinity mask, and no more than the
- * CPU quota of its control groups allows. Thread counts and limits divide by this number. */
+/* How many processors this process may keep busy: those in its affinity mask, but no more than the
+ * CPU quota of its control groups allows. Thread counts and limits derive from this number. */
 #ifndef BASE_PROCESSORS_H
 #define BASE_PROCESSORS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* At least 1. Found at the first call and the same from then on: limits that are divided by it must
- * agree with each other. From any thread. */
+/* At least 1. Determined by the first call and constant from then on, since limits derived from it
+ * must agree with each other. From any thread. */
 unsigned processors_count(void);
 
-/* Small text files, so that the rule can be tested without a kernel that has the groups. */
+/* Access to small text files; tests replace it, so that they need no control groups. */
 struct processors_files {
-    /* Reads a whole file as a NUL-terminated text, cut at size. False when there is none. */
+    /* Reads a whole file as a NUL-terminated text, cut at size. False if it cannot be read. */
     bool (*read)(void *context, const char *path, char *out_text, size_t size);
     void *context;
 };

@@ -1,12 +1,12 @@
-/* A list in order of last use, for caches: the newest in front, the oldest first to go. The links
- * lie inside the cache's entries; the cache's own lock guards the list. */
+/* A list in order of last use, for caches: newest first, and the oldest is evicted first. The links
+ * are members of the cache's entries; the cache's own lock guards the list. */
 #ifndef BASE_RECENCY_H
 #define BASE_RECENCY_H
 
 #include <assert.h>
 #include <stddef.h>
 
-/* First in an entry, so that one is the other. */
+/* The first member of an entry, so that a link is its entry. */
 struct recency_link {
     struct recency_link *newer;
     struct recency_link *older;

@@ -1,6 +1,6 @@
-/* Binary records: little-endian numbers and texts one behind another, without names. What is read
- * is checked against what is left; the first field that is not there makes the whole record fail,
- * so that a caller checks once, at the end. */
+/* Binary records: a sequence of little-endian numbers and texts, without names. Every read is
+ * checked against the bytes that are left. The first missing field makes the whole record fail, so
+ * a caller checks once, at the end. */
 #ifndef BASE_RECORD_H
 #define BASE_RECORD_H
 
@@ -19,7 +19,7 @@ struct record_writer {
     size_t length;
     size_t capacity;
     size_t limit_bytes; /* a longer record fails; 0: no limit */
-    bool failed;        /* out of memory, or too long; stays so */
+    bool failed;        /* out of memory, or too long; never reset */
 };
 
 void record_write_bytes(struct record_writer *writer, const void *bytes, size_t length);
@@ -29,7 +29,7 @@ void record_write_uint(struct record_writer *writer, uint64_t value, size_t widt
 void record_write_text(struct record_writer *writer, const char *text);
 /* The hash of all bytes from that position on. */
 void record_write_hash(struct record_writer *writer, size_t from);
-/* Overwrites a number that was put earlier, such as a length that is known only at the end. */
+/* Overwrites a number that was written earlier, such as a length known only at the end. */
 void record_overwrite_uint(struct record_writer *writer, size_t at, uint64_t value, size_t width);
 void record_writer_free(struct record_writer *writer);
 
@@ -38,7 +38,7 @@ void record_writer_free(struct record_writer *writer);
 struct record_reader {
     const uint8_t *at;
     size_t left;
-    bool failed; /* a field was not there: from then on numbers are 0 and pointers NULL */
+    bool failed; /* a field was missing: from then on numbers are 0 and pointers NULL */
 };
 
 /* Borrowed from the record. */
@@ -46,7 +46,7 @@ const uint8_t *record_read_bytes(struct record_reader *reader, size_t length);
 uint64_t record_read_uint(struct record_reader *reader, size_t width);
 /* A copy, to be freed; NULL for an absent text and on failure. */
 char *record_read_text(struct record_reader *reader);
-/* Reads a hash and compares it with that of the bytes between from and the hash. A difference is a
+/* Reads a hash and compares it with the hash of the bytes from `from` up to here. A difference is a
  * failure. */
 bool record_read_hash(struct record_reader *reader, const uint8_t *from);
 

@@ -1,5 +1,5 @@
-/* The parts of a running server, for code that needs more than one of them. Each part owns itself.
- * The structure is filled at start and constant from then on, except for draining. */
+/* The parts of a running server, for code that needs more than one of them. The structure is filled
+ * at start and constant from then on, except for draining. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -32,7 +32,7 @@ struct server {
     struct export_cache *exports;
     struct digest_memory *digests;
     struct digest_queue *digest_queue;
-    /* Whether the catalog's first scan has ended. NULL in tests: it has. */
+    /* Whether the catalog's first scan has ended. NULL (in tests) counts as true. */
     bool (*is_loaded)(const struct catalog *catalog);
     struct loop **loops;
     unsigned loop_count;

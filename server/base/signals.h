@@ -5,14 +5,14 @@
 #include <stdbool.h>
 
 /* Blocks SIGTERM, SIGINT and SIGHUP, even if they were ignored, and ignores SIGPIPE. To be called
- * before the first thread starts, so that all inherit it. Returns a descriptor for signals_wait, or
- * -1. */
+ * before the first thread starts, since threads inherit it. Returns a descriptor for signals_wait,
+ * or -1. */
 int signals_open(void);
 
 /* The next signal, or 0 if none came within timeout_ms (-1: no limit). */
 int signals_wait(int descriptor, int timeout_ms);
 
-/* Ends the process with status 0 if it still runs after so many seconds. */
+/* Ends the process with status 0 if it is still running after this many seconds. */
 void signals_end_after(unsigned seconds);
 
 #endif

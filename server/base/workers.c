@@ -63,7 +63,8 @@ static struct job *queue_take(struct queue *queue)
     return job_of(first);
 }
 
-/* With the lock held. While the pool stops they may take every thread: nothing waits any more. */
+/* With the lock held. While the pool stops, all kinds may take every thread: no request waits any
+ * more. */
 static bool may_run(const struct workers *workers, enum kind kind)
 {
     const size_t lengthy = workers->running[KIND_LONG] + workers->running[KIND_IDLE];
@@ -129,8 +130,8 @@ static void *worker_main(void *argument)
         assert(workers->running[kind] > 0 && workers->pending > 0);
         workers->running[kind]--;
         workers->pending--;
-        /* Threads that may not have been allowed to take such a job, or wait for the end, look
-         * again. */
+        /* Other threads may now be allowed to take such a job, or may see that all jobs are
+         * done. */
         if (kind != KIND_ORDINARY || workers->stopping)
             pthread_cond_broadcast(&workers->ready);
     }
@@ -252,7 +253,7 @@ bool waiters_are_gone(const struct waiter *first)
 struct crew;
 
 struct helper {
-    struct job job; /* first, so that one is the other */
+    struct job job; /* first: the job is the structure */
     struct crew *crew;
 };
 
@@ -282,11 +283,11 @@ static bool take_part(struct crew *crew, uint32_t *out_index)
     return taken;
 }
 
-static void end_part(struct crew *crew, uint32_t index, bool goes_on)
+static void end_part(struct crew *crew, uint32_t index, bool proceed)
 {
     pthread_mutex_lock(&crew->lock);
     assert(crew->active > 0);
-    if (!goes_on && index < crew->end)
+    if (!proceed && index < crew->end)
         crew->end = index;
     if (--crew->active == 0)
         pthread_cond_signal(&crew->idle);

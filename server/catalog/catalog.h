@@ -54,7 +54,7 @@ size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_te
                     size_t limit, struct generation **out_generations, bool *out_more);
 
 /* All generations that there are, each with a reference, and their array to be freed; NULL when
- * memory is out. Some may be parked. */
+ * out of memory. Some may be parked. */
 struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count);
 
 /* Looks at once at a path that was just published or removed. Returns its generation with a

@@ -20,7 +20,7 @@ struct catalog_change {
 
 /* Applies changes, sorted by path, each path once. Takes over their generations. Those replaced and
  * removed are retired and put into out_dropped (room for count), for the caller to release. False,
- * with nothing changed, when memory is out. */
+ * with nothing changed, when out of memory. */
 bool catalog_index_apply(struct catalog_index *index, const struct catalog_change *changes,
                          size_t count, struct generation **out_dropped, size_t *out_dropped_count);
 
@@ -62,11 +62,11 @@ enum zt_status catalog_files_list(struct store *store, struct catalog_files *out
                                   struct zt_error *error);
 
 /* The files that are new, changed or gone, compared with the index, in order of path. False when
- * memory is out. */
+ * out of memory. */
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,
                            struct catalog_files *out_changed);
 
-/* Adds a file at the end; identity is NULL if it was not listed. False when memory is out. */
+/* Adds a file at the end; identity is NULL if it was not listed. False when out of memory. */
 bool catalog_files_add(struct catalog_files *files, const char *path,
                        const struct file_identity *identity);
 

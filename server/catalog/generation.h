@@ -86,7 +86,7 @@ struct generation {
 };
 
 /* Opens and validates a stored file; an unreadable one is a generation too (model NULL). NULL if
- * the file is gone, its path cannot name a model, or memory is out. search, which may be NULL,
+ * the file is gone, its path cannot name a model, or out of memory. search, which may be NULL,
  * finds shards by their content if they are not where the model says. May take long: not on a
  * loop. */
 struct generation *generation_open(struct store *store, const char *path,

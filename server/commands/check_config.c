@@ -1,4 +1,4 @@
-/* ztserve check-config: prints the configuration that a file and the environment make. */
+/* ztserve check-config: prints the configuration that results from a file and the environment. */
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/settings.h"

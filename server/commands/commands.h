@@ -1,5 +1,5 @@
-/* The commands of the program (http-api, section 9). Each receives its own arguments, argv[0] being
- * its name, and returns the exit status. */
+/* The commands of the program. Each receives its own arguments, argv[0] being its name, and returns
+ * the exit status. */
 #ifndef COMMANDS_COMMANDS_H
 #define COMMANDS_COMMANDS_H
 
@@ -9,7 +9,7 @@ enum exit_status {
     EXIT_USAGE, /* 2: wrong usage or configuration */
 };
 
-/* Runs the command that the arguments of the program name. */
+/* Runs the command named by the program's arguments. */
 int commands_run(int argc, char **argv);
 
 int command_serve(int argc, char **argv);
@@ -18,8 +18,8 @@ int command_verify(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_check_config(int argc, char **argv);
 
-/* Prints a line "ztserve: …" on standard error. Escapes control characters, which names of files
- * may contain. */
+/* Prints a line "ztserve: …" on standard error. Escapes control characters, since file names may
+ * contain them. */
 void command_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same for wrong usage, with a hint at --help; returns EXIT_USAGE. */

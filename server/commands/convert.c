@@ -16,7 +16,7 @@
 #include "commands/shard_files.h"
 #include "zt/convert.h"
 
-/* Characters of a name in a line. */
+/* Longer names are cut in messages. */
 #define NAME_CHARACTERS_MAX ((size_t)200)
 
 struct conversion_request {
@@ -296,7 +296,8 @@ static void report_lost_attributes(const struct conversion *work)
            count == 1 ? "it" : "them");
 }
 
-/* Signals that end the program stop the work first, so that it leaves nothing behind. */
+/* Signals that would end the program stop the conversion instead, so that it leaves no file
+ * behind. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = note_signal};

@@ -1,5 +1,5 @@
-/* Judges a model: reads all of its bytes once, and compressed ones a second time if their digest
- * does not prove that they decode. A failure makes the file bad; what cannot be judged is counted
+/* Judges a model: reads all of its bytes once, and compressed bytes a second time unless their
+ * digest proves that they decode. A failure makes the file bad; what cannot be judged is counted
  * separately. */
 #include "commands/judgement.h"
 
@@ -38,7 +38,7 @@ static struct zt_files files_of(const struct judgement *judgement)
     return (struct zt_files){judgement->file.source, judgement->shards};
 }
 
-/* Notes a digest that cannot be checked: then the shard was accepted by its size alone. */
+/* Notes a digest that cannot be checked: the shard was then accepted by its size alone. */
 static void judge_shard_digest(struct judgement *judgement, const struct zt_shard *shard)
 {
     struct zt_digest digest;
@@ -168,7 +168,8 @@ static enum zt_status decode_all(const struct subject *subject, struct zt_error 
     return status;
 }
 
-/* verified: the digest was. A digest over decoded bytes proves that they decode. */
+/* verified: whether the digest matched. If it covers the decoded bytes, that proves that they
+ * decode. */
 static bool judge_decoding(struct judgement *judgement, const struct subject *subject,
                            bool verified)
 {
@@ -217,7 +218,7 @@ static void judge_object(struct judgement *judgement, const struct zt_object *ob
         return;
     files = files_of(judgement);
     status = zt_object_check(model, object, &files, &error);
-    /* An unknown encoding has been noted already. */
+    /* An unknown encoding is counted only once. */
     if (status != ZT_UNSUPPORTED || judgement->unsupported == unsupported)
         note(judgement, status, &error);
 }

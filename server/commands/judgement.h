@@ -1,4 +1,4 @@
-/* What `verify` finds out about a file: every digest, every rule about contents, and what cannot be
+/* The result of `verify` for a file: verified digests, violated rules, and what could not be
  * judged. */
 #ifndef COMMANDS_JUDGEMENT_H
 #define COMMANDS_JUDGEMENT_H
@@ -7,12 +7,12 @@
 
 #include "commands/opened_file.h"
 
-/* Bytes that nothing in the file refers to. They do not make it bad. */
+/* Bytes that nothing in the file refers to. They do not make the file bad. */
 struct judged_gaps {
     uint64_t unreferenced; /* number of ranges; the first one below */
     uint64_t first_offset;
     uint64_t first_length;
-    uint64_t dirty; /* number of paddings with a byte other than 0; the first one below */
+    uint64_t dirty; /* number of paddings with a nonzero byte; the first one below */
     uint64_t first_dirty_at;
 };
 
@@ -20,7 +20,7 @@ struct judged_gaps {
 struct judgement {
     const char *path;
     struct opened_file file;
-    struct zt_source **shards; /* one for each of the model's; NULL if it is missing */
+    struct zt_source **shards; /* of the model; NULL for a missing one */
     uint32_t verified;
     uint32_t undigested;
     uint32_t unsupported;

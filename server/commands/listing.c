@@ -1,5 +1,5 @@
-/* The table of `ls`. Every cell is written twice, first to measure it and then to show it, so that
- * the table of a million objects needs no memory. */
+/* The table of `ls`. Every cell is formatted twice, first to measure it and then to print it, so
+ * that a table of a million objects takes no memory. */
 #include "commands/listing.h"
 
 #include <assert.h>

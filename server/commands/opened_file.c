@@ -7,7 +7,7 @@
 #include "commands/commands.h"
 #include "commands/plain_text.h"
 
-/* Characters of a name that are shown; nobody reads more. */
+/* Longer names are cut: nobody reads more. */
 #define NAME_CHARACTERS_MAX 100
 
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
@@ -33,7 +33,7 @@ void opened_file_close(struct opened_file *file)
     zt_source_close(file->source);
 }
 
-/* What stands before an item of the bracketed list. */
+/* The text before the next item of the bracketed list. */
 static const char *separator(unsigned *items)
 {
     return (*items)++ == 0 ? " [" : ", ";

@@ -1,5 +1,5 @@
-/* A file that was given to a command, opened and validated as a model, and the texts that say what
- * it is or why it failed. */
+/* A file named on the command line, opened and validated as a model; and descriptions of its kind,
+ * or of why it failed. */
 #ifndef COMMANDS_OPENED_FILE_H
 #define COMMANDS_OPENED_FILE_H
 
@@ -17,8 +17,8 @@ enum zt_status opened_file_open(const char *path, struct opened_file *out_file,
                                 struct zt_error *error);
 void opened_file_close(struct opened_file *file);
 
-/* Writes "message [rule, object \"x\", component \"y\", offset 64]", with what applies between the
- * brackets. Control characters are escaped, and long names end in "…". */
+/* Writes "message [rule, object \"x\", component \"y\", offset 64]", where the brackets hold only
+ * what is known. Control characters are escaped, and long names are cut and end in "…". */
 void failure_write(FILE *stream, const struct zt_error *error);
 
 /* Writes "ztserve: path: …" and the failure on a line of standard error; returns EXIT_BAD. */

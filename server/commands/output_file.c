@@ -43,7 +43,7 @@ static char *folder_of(const char *path)
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* Unique even if processes of several machines or containers share the folder. */
+/* Random, so that it is unique even if several machines or containers share the folder. */
 static char *temporary_in(const char *folder)
 {
     uint64_t number = (uint64_t)getpid();
@@ -54,7 +54,7 @@ static char *temporary_in(const char *folder)
     return asprintf(&path, "%s/.ztserve-%016" PRIx64 ".partial", folder, number) < 0 ? NULL : path;
 }
 
-/* A path that is a link means its target if that exists. */
+/* A symbolic link stands for its target if the target exists. */
 static enum zt_status resolve(struct output_file *file, const char *path, struct zt_error *error)
 {
     struct stat status;

@@ -25,14 +25,14 @@ struct output_file {
 enum zt_status output_file_open(const char *path, struct output_file *out_file,
                                 struct zt_error *error);
 
-/* Appends: the function of a sink, with the file as context. */
+/* Appends. The write function of a zt_sink whose context is the file. */
 enum zt_status output_file_write(void *file, const void *bytes, size_t length,
                                  struct zt_error *error);
 
-/* Writes the buffer. */
+/* Writes out what is buffered. */
 enum zt_status output_file_flush(struct output_file *file, struct zt_error *error);
 
-/* Syncs the file and gives it the target's name, replacing a file that has it. On failure discards
+/* Syncs the file and gives it the target's name, replacing an existing file. On failure discards
  * it. */
 enum zt_status output_file_publish(struct output_file *file, struct zt_error *error);
 

@@ -23,8 +23,8 @@ static uint32_t code_point(const char *text, size_t size)
     return code;
 }
 
-/* Control characters of the terminal, of lines (U+2028, U+2029) and of writing direction (U+200E,
- * U+202A to U+202E, U+2066 to U+2069). */
+/* C0, DEL and C1 control characters, line separators (U+2028, U+2029) and direction marks (U+200E,
+ * U+200F, U+202A to U+202E, U+2066 to U+2069). */
 static int is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200E && code <= 0x200F) ||

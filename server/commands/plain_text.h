@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Writes UTF-8 text, with control characters (C0, DEL, C1, and those of lines and writing
- * direction) as \uXXXX and bytes that are not UTF-8 as \xXX. Returns the number of characters
- * written. stream NULL: only counts. */
+/* Writes UTF-8 text, with control characters (C0, DEL, C1, line separators, direction marks) as
+ * \uXXXX and bytes that are not UTF-8 as \xXX. Returns the number of characters written. stream
+ * NULL: only counts. */
 size_t plain_text_write(FILE *stream, const char *text, size_t length);
 
 /* The same, but cuts a text of more than limit characters to at most limit, the last of them "…".

@@ -21,10 +21,10 @@ void progress_line_start(struct progress_line *line, const char *verb, uint64_t 
 static void draw(struct progress_line *line)
 {
     /* The total is an estimate for files that do not state all lengths. */
-    double part = line->total_bytes > 0 ? (double)line->done_bytes / (double)line->total_bytes : 1;
+    double done = line->total_bytes > 0 ? (double)line->done_bytes / (double)line->total_bytes : 1;
 
     fprintf(stderr, "\r%s: %3.0f %%, %.0f of %.0f MiB\033[K", line->verb,
-            part < 1 ? part * 100 : 100, (double)line->done_bytes / MIB,
+            done < 1 ? done * 100 : 100, (double)line->done_bytes / MIB,
             (double)line->total_bytes / MIB);
     fflush(stderr);
     line->is_drawn = true;

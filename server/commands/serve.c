@@ -23,8 +23,8 @@
 #define DRAINING_POLL_MS 20
 /* Requests that are on their way when the signal arrives are still answered. */
 #define DRAIN_GRACE_MS 250
-/* Stopping takes as long as one step of a job. A job that hangs in a system call must not keep the
- * process alive. */
+/* Stopping normally takes as long as one step of a job. A job that hangs in a system call must not
+ * keep the process alive longer than this. */
 #define CUT_LIMIT_S 10
 
 struct serving {
@@ -95,7 +95,8 @@ static void reload(const struct serving *serving)
     log_write(LOG_LEVEL_INFO, "reloaded the configuration and the folder");
 }
 
-/* Waits for a signal that ends the server; 0 after timeout_ms. Handles SIGHUP. */
+/* Waits for a signal and handles SIGHUP. Returns the signal if it ends the server; 0 after SIGHUP
+ * or timeout_ms. */
 static int wait_for_end(const struct serving *serving, int timeout_ms)
 {
     int number = signals_wait(serving->signals, timeout_ms);
@@ -133,7 +134,7 @@ static void announce(const struct serving *serving)
         log_empty(config, address, instance_misfits(serving->instance));
 }
 
-/* "1 request is", "2 requests are" */
+/* What follows the count in "1 request is", "2 requests are". */
 static const char *requests_are(unsigned count)
 {
     return count == 1 ? "request is" : "requests are";
@@ -160,11 +161,11 @@ static void drain(const struct serving *serving)
     left = instance_active(serving->instance);
     if (left > 0) {
         log_write(LOG_LEVEL_WARN, "%u %s cut: %s", left, requests_are(left),
-                  reason != NULL ? reason : "they arrived too late");
+                  reason != NULL ? reason : "arrived during the shutdown");
     }
 }
 
-/* Reports once what would make every upload fail. */
+/* Says at the start what would make every upload fail. */
 static void warn_if_not_writable(const struct config *config)
 {
     if (config->writable && access(config->root, W_OK) != 0)

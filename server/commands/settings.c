@@ -12,7 +12,7 @@
 /* Longer than the name of any argument. */
 #define NAME_SIZE 64
 
-/* Documented, but not implemented yet. */
+/* Reserved names: they get a message of their own. */
 static const char *const later[] = {"--tokens", "--tls-cert", "--tls-key", "--tls-client-ca"};
 
 /* Iterates over the arguments. */

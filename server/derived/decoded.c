@@ -1,5 +1,5 @@
-/* Decodes a component once for all who ask for it: by a job that requests wait for, or on the
- * thread of a worker that needs it.
+/* Decodes a component once for all requests: in a job that they wait for, or on the thread of a
+ * worker that needs it.
  *
  * Entries are keyed by the version of the file and the component. They do not hold the generation,
  * which would keep its files open. */
@@ -16,7 +16,8 @@
 #include "zt/digest.h"
 
 #define CHUNK_BYTES ((size_t)256 << 10)
-/* Decoding that failed for want of memory or disk space is tried again after this time. */
+/* After a failure that may pass (no memory, no disk space), decoding is tried again after this
+ * time. */
 #define RETRY_NS ((int64_t)1000000000)
 
 struct decoding {
@@ -125,7 +126,7 @@ static enum zt_status decode(const struct decoding *decoding, struct decoded *ou
     return status;
 }
 
-/* Lists the entry with its result, and wakes all who wait for it. */
+/* Lists the entry with its result, and wakes the threads and requests that wait for it. */
 static void finish(struct decoded_cache *cache, struct decoded_entry *entry)
 {
     struct waiter *waiter;
@@ -188,7 +189,7 @@ static void run_decoding(struct job *job)
     free(decoding);
 }
 
-/* Adds an entry and makes its job. The lock is held. NULL if memory is out. */
+/* Adds an entry and makes its job. The lock is held. NULL if out of memory. */
 static struct decoding *begin(struct decoded_cache *cache, struct generation *generation,
                               uint32_t component, const uint64_t key[2])
 {
@@ -209,7 +210,7 @@ static struct decoding *begin(struct decoded_cache *cache, struct generation *ge
 
 /* --- finding --- */
 
-/* What is known before anything is read. */
+/* Checks what is known before anything is read. */
 static enum zt_status check_request(const struct decoded_cache *cache,
                                     const struct zt_component *component, struct zt_error *error)
 {

@@ -19,15 +19,15 @@ struct decoded_cache *decoded_cache_new(struct server *server);
 /* Nobody may hold an entry or wait for one. Takes NULL. */
 void decoded_cache_free(struct decoded_cache *cache);
 
-/* Makes running decodings fail soon, which wakes those who wait; new ones fail at once. Call it
- * before loops and workers are stopped. */
+/* Makes running decodings fail soon, which wakes the requests that wait for them; new decodings
+ * fail at once. Call it before loops and workers are stopped. */
 void decoded_cache_stop(struct decoded_cache *cache);
 
 enum decoded_answer { DECODED_READY, DECODED_PENDING, DECODED_FAILED };
 
-/* READY: the caller holds *out_decoded (decoded_release). PENDING: waiter is woken when it has been
- * decoded; then ask again. FAILED: error says why (ZT_CORRUPT, ZT_LIMIT above limits.decoded_bytes,
- * ZT_UNSUPPORTED, ZT_IO, ZT_NO_MEMORY). */
+/* READY: the caller holds *out_decoded (decoded_release). PENDING: waiter is woken when decoding
+ * has ended; then ask again. FAILED: error says why (ZT_CORRUPT, ZT_LIMIT above
+ * limits.decoded_bytes, ZT_UNSUPPORTED, ZT_IO, ZT_NO_MEMORY). */
 enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *generation,
                                 uint32_t component, struct waiter *waiter,
                                 struct decoded **out_decoded, struct zt_error *error);

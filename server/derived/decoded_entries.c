@@ -11,8 +11,8 @@
 #define ENTRY_BYTES 512
 /* Files that the cache keeps open. */
 #define FILES_MAX 256
-/* A new entry stays until the first request that waited for it has had it, or for this long. */
-#define PROMISE_NS ((int64_t)5000000000)
+/* A new entry stays until the first waiting request has received it, but no longer than this. */
+#define PICKUP_LIMIT_NS ((int64_t)5000000000)
 
 struct decoded_entry **decoded_find_link(struct decoded_cache *cache, const uint64_t key[2])
 {
@@ -49,7 +49,7 @@ void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry,
 
 static bool is_wanted(const struct decoded_entry *entry, int64_t now)
 {
-    return entry->references > 0 || (!entry->handed_out && now - entry->ended_ns < PROMISE_NS);
+    return entry->references > 0 || (!entry->handed_out && now - entry->ended_ns < PICKUP_LIMIT_NS);
 }
 
 struct decoded_entry *decoded_shrink(struct decoded_cache *cache)

@@ -11,7 +11,7 @@
 #include "base/recency.h"
 #include "derived/decoded.h"
 
-/* A power of two. Chains stay short for the number of entries that usual bounds allow. */
+/* Keeps chains short for the number of entries that usual bounds allow. */
 #define DECODED_BUCKETS 4096
 
 enum decoded_state { ENTRY_DECODING, ENTRY_READY, ENTRY_FAILED };
@@ -24,9 +24,9 @@ struct decoded_entry {
     enum decoded_state state;
     bool claimed; /* a thread decodes it; until then any thread may claim it */
     unsigned references;
-    bool handed_out; /* some request has had the result */
+    bool handed_out; /* a request has received the result */
     int64_t ended_ns;
-    uint8_t *bytes; /* that a source of memory reads; NULL for a file */
+    uint8_t *bytes; /* the memory that base.source reads; NULL for a file */
     struct zt_error *error;
     struct waiter *waiters;
     struct decoded_entry *chain; /* of its bucket, and of evicted entries */
@@ -38,15 +38,15 @@ struct decoded_cache {
     pthread_cond_t decoded; /* some entry is no longer being decoded */
     struct decoded_entry *buckets[DECODED_BUCKETS];
     struct recency entries; /* those that are not being decoded */
-    uint64_t bytes;         /* that they hold */
-    size_t files;           /* that they keep open */
+    uint64_t bytes;         /* charged for these entries */
+    size_t files;           /* that these entries keep open */
     atomic_bool stopping;
 };
 
 /* The pointer to the entry of a key, or, if there is none, to the end of its bucket. */
 struct decoded_entry **decoded_find_link(struct decoded_cache *cache, const uint64_t key[2]);
 
-/* Adds an entry in state DECODING, held by the caller. NULL if memory is out. */
+/* Adds an entry in state DECODING, held by the caller. NULL if out of memory. */
 struct decoded_entry *decoded_add(struct decoded_cache *cache, const uint64_t key[2]);
 
 /* Lists an entry that has been decoded, as the newest: from now on it counts. */
@@ -57,7 +57,7 @@ void decoded_evict(struct decoded_cache *cache, struct decoded_entry *entry,
                    struct decoded_entry **evicted);
 
 /* Evicts entries, oldest first, until the cache is within its bounds, and returns them, to be freed
- * without the lock. The newest entry stays even if it alone exceeds the bound, so that the next
+ * without the lock. The newest entry stays even if it exceeds the bound by itself, so that the next
  * range does not decode it again; with a bound of 0, nothing stays. */
 struct decoded_entry *decoded_shrink(struct decoded_cache *cache);
 

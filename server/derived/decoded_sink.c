@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "store/state_file.h"
 
-/* Above this length, a file is worth its descriptor, and sendfile works on it. */
+/* Longer results go to a file: it is worth a descriptor, and sendfile works on it. */
 #define MEMORY_MAX ((size_t)4 << 20)
 
 void decoded_sink_init(struct decoded_sink *sink, const struct config *config)
@@ -34,7 +34,7 @@ static enum zt_status fail_file(struct zt_error *error, const char *what)
                    strerrordesc_np(errno));
 }
 
-/* In the state folder, else in /var/tmp, else in memory that can be swapped. */
+/* Opens a file in the state folder, else in /var/tmp, else in memory that can be swapped out. */
 static int open_unnamed(const struct config *config)
 {
     int folder = state_folder_open(config);

@@ -19,8 +19,8 @@ void decoded_sink_free(struct decoded_sink *sink);
 enum zt_status decoded_sink_add(struct decoded_sink *sink, const void *bytes, size_t length,
                                 struct zt_error *error);
 
-/* Makes a source of what was collected, and empties the sink. *out_bytes: the memory that the
- * source reads, to be freed after it; NULL for a file. */
+/* Makes a source of the collected bytes, and empties the sink. *out_bytes: the memory that the
+ * source reads, which the caller frees after closing the source; NULL for a file. */
 enum zt_status decoded_sink_finish(struct decoded_sink *sink, struct zt_source **out_source,
                                    uint8_t **out_bytes, struct zt_error *error);
 

@@ -1,5 +1,5 @@
 /* Reads exported components: seekable ones frame by frame, other encodings through the cache of
- * decoded components. The one that was read last stays open. */
+ * decoded components. The last one read stays open. */
 #include "derived/export_bytes.h"
 
 #include <assert.h>
@@ -16,9 +16,9 @@ struct export_bytes {
     struct generation *generation;
     const struct zt_cut *cut;
     pthread_mutex_t lock; /* guards the members below */
-    uint32_t component;   /* that is open, or NONE */
+    uint32_t component;   /* the open one, or NONE */
     struct zt_source *source;
-    struct decoded *decoded; /* that the source belongs to; NULL: frames, closed by us */
+    struct decoded *decoded; /* owner of source; NULL: source reads frames and is closed here */
 };
 
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,

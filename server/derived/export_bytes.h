@@ -1,5 +1,5 @@
 /* The bytes of exported components, decoded where necessary. For workers, since decoding takes
- * time. The component that was decoded last is kept, so that reading on does not decode again. */
+ * time. The last decoded component is kept, so that sequential reads decode it only once. */
 #ifndef DERIVED_EXPORT_BYTES_H
 #define DERIVED_EXPORT_BYTES_H
 
@@ -10,12 +10,12 @@
 
 /* Where a component of an exported file comes from, and how it is converted. */
 struct export_origin {
-    uint32_t object; /* of the generation's model, as is component */
+    uint32_t object; /* both indexes are those of the generation's model */
     uint32_t component;
     struct zt_widening widening;
 };
 
-/* Where to put bytes. */
+/* The destination of a read. */
 struct export_buffer {
     void *at;
     size_t length;
@@ -23,21 +23,21 @@ struct export_buffer {
 
 struct export_bytes;
 
-/* Borrows the generation and cut, which is applied to every component (NULL: none). NULL if memory
- * is out. */
+/* Borrows the generation and cut, which is applied to every component (NULL: none). NULL if out of
+ * memory. */
 struct export_bytes *export_bytes_new(struct server *server, struct generation *generation,
                                       const struct zt_cut *cut);
 /* Takes NULL; void * for request_hold. */
 void export_bytes_free(void *bytes);
 
-/* Reads buffer.length bytes at offset of a component, as the exported file has it. error must not
- * be NULL; it names object and component. */
+/* Reads buffer.length bytes at an offset of the exported component. error must not be NULL; it
+ * names object and component. */
 enum zt_status export_bytes_read(struct export_bytes *bytes, const struct export_origin *origin,
                                  uint64_t offset, struct export_buffer buffer,
                                  struct zt_error *error);
 
-/* Where the component lies in a file exactly as it is exported. False if it must be decoded,
- * gathered or converted. */
+/* Finds the exported bytes in a stored file. False if they must be decoded, gathered or
+ * converted. */
 bool export_bytes_stored(const struct export_bytes *bytes, const struct export_origin *origin,
                          struct zt_source **out_source, uint64_t *out_offset);
 

@@ -1,6 +1,6 @@
-/* Keeps the plans of exports in order of last use, within bounds on their number and on the memory
- * of those that nobody uses; shares each among the requests that ask for it. export_work.c and
- * export_prepare.c make them. */
+/* Keeps the plans of exports in order of last use, within bounds on their number and memory, and
+ * shares each plan among the requests that ask for it. Plans in use are never evicted.
+ * export_work.c and export_prepare.c make them. */
 #include "derived/export_plan.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 #define PLANS_MAX 256
 /* The plan of a file of 100,000 objects takes about 15 MB, most of it the index to be sent. */
 #define CACHE_BYTES ((uint64_t)128 << 20)
-/* How often the requests that wait for a plan are checked: each check costs a call per request. */
+/* How often to check whether the waiting clients are still there: a system call for each. */
 #define WAITERS_CHECK_MS 1000
 
 enum state {
@@ -43,11 +43,11 @@ struct plan {
     struct export_cache *cache;
     struct version version;
     struct export_query query; /* a copy; its texts are one block, which begins at matches */
-    char *query_text;          /* describes the query; no two queries have the same */
+    char *query_text;          /* unique description of the query */
     size_t query_length;
     enum state state;
     bool listed;
-    unsigned references; /* of requests, and one of the work while a stage runs */
+    unsigned references; /* by requests, and one by the work while a stage runs */
     struct export_work *work;
     struct waiter *waiters;
     int64_t waiters_checked_ms;
@@ -240,7 +240,7 @@ void export_cache_free(struct export_cache *cache)
 
 /* --- finding --- */
 
-/* NULL if memory is out. */
+/* NULL if out of memory. */
 static struct plan *make_plan(struct export_cache *cache, const struct generation *generation,
                               const struct export_query *query)
 {
@@ -289,8 +289,8 @@ struct export_plan *export_plan_find(struct export_cache *cache, struct generati
     return &found->base;
 }
 
-/* Drops a reference. A plan that is not ready and that nobody wants goes at once, since its work
- * holds files open. */
+/* Drops a reference. An unfinished plan that nobody holds is freed at once, since its work keeps
+ * files open. */
 static void release(struct plan *plan)
 {
     struct export_cache *cache = plan->cache;
@@ -419,8 +419,8 @@ static void make_work(struct plan *plan, struct generation *generation)
     pthread_mutex_unlock(&plan->cache->lock);
 }
 
-/* Begins a stage unless it has begun, and waits for its end. before: the state in which it begins;
- * while it runs, the plan is in the state after that, and held. */
+/* Begins a stage unless it has begun, and adds the waiter unless it has ended. before: the state in
+ * which the stage begins; while the stage runs, the plan is held and in the state after before. */
 static enum export_answer ask(struct plan *plan, enum state before,
                               void (*begin)(struct export_work *work), struct waiter *waiter)
 {

@@ -1,8 +1,8 @@
-/* Prepares an export from its outline: verifies components, and reads them where the target states
- * their digests or lengths, several at once; then checks contents, finds equal bytes and lays out
+/* Prepares an export from its outline: verifies several components at once, and reads them where
+ * the target states their digests or lengths; then checks contents, finds equal bytes and lays out
  * the file.
  *
- * No job waits for another: a runner whose component is being verified ends, and the verifier
+ * No job waits for another: a runner whose component is being verified returns, and the verifier
  * queues it again. A runner that has read for a while queues itself again, so that exports do not
  * keep other jobs from the workers. */
 #include "derived/export_work.h"
@@ -15,9 +15,9 @@
 #include "zt/decode.h"
 
 #define NONE UINT32_MAX
-/* What a runner reads before it queues itself again: about 0.1 s. */
+/* How much a runner reads before it queues itself again: about 0.1 s. */
 #define RUN_BYTES ((uint64_t)64 << 20)
-/* Up to this length, a job of its own costs more than the hashing. */
+/* Up to this length, a separate job costs more than the hashing itself. */
 #define SMALL_BYTES ((uint64_t)1 << 20)
 
 /* --- one component --- */
@@ -27,9 +27,9 @@ static const struct export_origin *origin_of(const struct export_work *work, uin
     return &work->selected[work->projection->origins[component].component];
 }
 
-/* Whether a verified component must be read as well: what the target states about it is not known,
- * or its digest does not prove that it decodes, and half of the file would be sent before that
- * fails. */
+/* Whether a verified component must be read as well. Either the digest or length that the target
+ * states is not known, or the source's digest does not prove that the component decodes: a failure
+ * would then end the answer halfway. */
 static bool must_read(const struct export_work *work, uint32_t component,
                       enum component_state state)
 {
@@ -64,15 +64,15 @@ static struct zt_conversion conversion_of(const struct export_work *work,
                                   .trusted = true};
 }
 
-/* Whether the bytes are those of a whole stored component, so that their fingerprint serves other
- * queries too. */
+/* Whether the component is exported whole and unchanged, so that other queries can use its
+ * fingerprint. */
 static bool is_whole(const struct export_work *work, uint32_t component)
 {
     return (work->cut == NULL || work->cut->parts == 1) &&
            work->projection->origins[component].change == ZT_CHANGE_NONE;
 }
 
-/* Finds a fingerprint that an earlier export or the search for blobs computed. */
+/* Finds a fingerprint that an earlier export or the background hashing has computed. */
 static bool find_fingerprint(const struct export_work *work, uint32_t component,
                              struct zt_fingerprint *fingerprint)
 {
@@ -211,7 +211,7 @@ static void end_runner(struct export_work *work)
 
 /* --- runners --- */
 
-/* About what must be read and decoded at most. */
+/* An upper estimate of what must be read and decoded. */
 static uint64_t bytes_of(const struct export_work *work)
 {
     uint64_t sum = 0;

@@ -1,5 +1,5 @@
 /* Makes the outline of an export: selects objects, cuts them, and projects them to the target
- * format. Nothing of the data is read. Also creates and frees the work, and records its failure. */
+ * format, without reading any data. Also creates and frees the work, and records its failure. */
 #include "derived/export_work.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 #include "base/glob.h"
 #include "zt/decode.h"
 
-/* Selecting and projecting what a larger manifest names may take longer than about 10 ms. */
+/* Selecting and projecting the objects of a larger manifest may take longer than about 10 ms. */
 #define LONG_MANIFEST_BYTES 262144
 
 struct export_work *export_work_new(const struct export_order *order)
@@ -131,7 +131,7 @@ static bool is_chosen(const struct export_query *query, struct glob_set *globs, 
            (globs == NULL || glob_set_matches(globs, name));
 }
 
-/* Marks the objects of the query and returns how many there are. globs NULL: any name. */
+/* Marks the objects that the query selects and returns their number. globs NULL: any name. */
 static uint32_t mark_objects(const struct export_work *work, struct glob_set *globs, bool *chosen)
 {
     const struct zt_model *model = work->order.generation->model;
@@ -212,7 +212,7 @@ static void list_selected(struct export_work *work)
 
 /* --- encodings and target --- */
 
-/* Whether it is decoded through the cache of decoded components, which has bounds. */
+/* Whether the component is decoded through the cache of decoded components, which has bounds. */
 static bool is_cached(const struct zt_component *component)
 {
     return !zt_component_is_plain(component) && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE;

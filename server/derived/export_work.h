@@ -1,4 +1,4 @@
-/* The work of making a plan, on workers. export_plan.c begins its stages and takes the result;
+/* The work of making a plan, done by workers. export_plan.c begins the stages and takes the result;
  * export_work.c makes the outline, export_prepare.c the rest. */
 #ifndef DERIVED_EXPORT_WORK_H
 #define DERIVED_EXPORT_WORK_H
@@ -8,10 +8,10 @@
 #include "derived/export_plan.h"
 #include "zt/convert.h"
 
-/* Components in progress at a time: enough for a few disks and processors. */
+/* Components prepared at the same time: enough to keep a few disks and processors busy. */
 #define EXPORT_RUNNERS 4
 
-/* For the members of the plan. */
+/* The members of a plan that a stage fills in. */
 struct export_result {
     struct zt_file_plan *file;
     struct export_origin *origins;
@@ -24,16 +24,16 @@ struct export_result {
 
 struct export_order {
     struct server *server;
-    struct generation *generation; /* held while the work lives */
+    struct generation *generation; /* held until the work is freed */
     const struct export_query *query;
-    /* Called on a worker when a stage has ended, as the last thing that the stage does. */
+    /* Called on a worker at the very end of a stage. */
     void (*ended)(void *context);
-    /* Whether anybody still waits; from any worker. */
+    /* Whether anybody still waits for the plan. Called on any worker. */
     bool (*wanted)(void *context);
     void *context;
 };
 
-/* Prepares one component after another, beside the other runners. */
+/* Prepares one component after another, in parallel with the other runners. */
 struct export_runner {
     struct job job; /* first: the job is the structure */
     struct waiter waiter;
@@ -53,7 +53,7 @@ struct export_work {
     struct export_origin *selected; /* for each component of the selection */
     struct zt_projection *projection;
     struct zt_fingerprint *fingerprints;
-    uint64_t bytes;   /* about what must be read and decoded at most */
+    uint64_t bytes;   /* upper estimate of what must be read and decoded */
     atomic_uint next; /* the component that the next runner takes */
     atomic_uint running;
     struct export_runner runners[EXPORT_RUNNERS];
@@ -62,7 +62,7 @@ struct export_work {
     struct export_result result;
 };
 
-/* NULL if memory is out. The query is borrowed. */
+/* NULL if out of memory. The query is borrowed. */
 struct export_work *export_work_new(const struct export_order *order);
 /* Takes NULL. */
 void export_work_free(struct export_work *work);
@@ -74,14 +74,14 @@ void export_work_prepare(struct export_work *work);
 /* After a stage has ended. File and origins become the caller's. */
 void export_work_take(struct export_work *work, struct export_result *out_result);
 
-/* Record a failure; only the first one counts. The second form names the component. */
+/* Record a failure; only the first one counts. The second function names the component. */
 void export_fail(struct export_work *work, enum export_failure failure,
                  const struct zt_error *error);
 void export_fail_component(struct export_work *work, enum export_failure failure,
                            const struct export_origin *origin, const char *message);
 void export_fail_memory(struct export_work *work);
 
-/* The failure that a status means; unsupported: for ZT_UNSUPPORTED and ZT_LIMIT. */
+/* Translates a status; ZT_UNSUPPORTED and ZT_LIMIT become the failure given as unsupported. */
 enum export_failure export_failure_of(enum zt_status status, enum export_failure unsupported);
 
 /* Whether to continue: nothing has failed, somebody waits, and the server is not stopping. */
@@ -90,8 +90,8 @@ bool export_is_wanted(struct export_work *work);
 const struct zt_component *export_component_of(const struct export_work *work,
                                                const struct export_origin *origin);
 
-/* Whether the decoded length of a component exceeds the server's limit; then the work has
- * failed. */
+/* Whether the decoded length of a component exceeds the server's limit. If so, records the
+ * failure. */
 bool export_is_too_large(struct export_work *work, const struct export_origin *origin,
                          uint64_t length);
 

@@ -1,5 +1,5 @@
 /* The JSON of a whole manifest, plain and in each content coding, made once for each generation.
- * Small texts are written at once; a worker makes the others, and all who ask wait for the one
+ * Small texts are written at once; others are made by a worker, and all requests wait for the same
  * result.
  *
  * The texts live as long as the generation. The length of the JSON is bounded by that of the
@@ -52,7 +52,7 @@ static void free_cache(struct side_table *table, const struct generation *genera
     free(cache);
 }
 
-/* The table, made if necessary; NULL if memory is out. */
+/* The table, made if necessary; NULL if out of memory. */
 static struct manifest_cache *cache_of(struct generation *generation)
 {
     struct side_table *table = generation_side_table(generation, SIDE_TABLE_MANIFEST);
@@ -89,7 +89,7 @@ static struct coded_text write_whole(const struct generation *generation)
         json_free(&json);
         return (struct coded_text){.state = json.too_long ? TEXT_TOO_LONG : TEXT_FAILED};
     }
-    /* Returns the memory that growth left over. */
+    /* Gives back unused capacity. */
     fitted = realloc(json.text, json.length);
     return (struct coded_text){TEXT_DONE, fitted != NULL ? fitted : json.text, json.length};
 }

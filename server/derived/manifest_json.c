@@ -1,5 +1,5 @@
-/* Writes manifests as JSON (http-api, section 3) in one pass, without a tree: models of a hundred
- * thousand objects are ordinary. */
+/* Writes manifests as JSON in one pass, without a tree: models of a hundred thousand objects are
+ * ordinary. */
 #include "derived/manifest_json.h"
 
 #include <assert.h>
@@ -11,14 +11,14 @@
 #include "http/fields/uri.h"
 #include "zt/attributes.h"
 
-/* The hrefs of all its components repeat an object's name, so the JSON of a hostile manifest
- * could be many times as long as the manifest. Besides a fixed part, real ones grow less than 20
- * times. */
+/* Every component's href repeats the object's name, so the JSON of a hostile manifest could be many
+ * times as long as the manifest. The JSON of real manifests is less than 20 times as long, apart
+ * from a fixed part. */
 #define GROWTH_LIMIT     64
 #define TEXT_SLACK_BYTES (UINT64_C(4) << 20)
 #define NS_PER_SECOND    INT64_C(1000000000)
 
-/* What one call writes, and with what. */
+/* The state of one call that writes a manifest or an object. */
 struct scribe {
     struct json *json;
     const struct zt_model *model;

@@ -1,4 +1,4 @@
-/* Manifests as JSON: one shape for every format and version (http-api, section 3). */
+/* Manifests as JSON: one form for every format and version. */
 #ifndef DERIVED_MANIFEST_JSON_H
 #define DERIVED_MANIFEST_JSON_H
 
@@ -29,12 +29,12 @@ struct manifest_source {
     int64_t modified_ns;
 };
 
-/* Parses a list of fields ("shape,format"). False for an unknown or an empty one. */
+/* Parses a list of fields ("shape,format"). False for an unknown or empty field. */
 bool manifest_fields_parse(struct zt_text text, unsigned *out_fields);
 
-/* Write a manifest, or one of its objects. Afterwards json->failed is set if memory is out, and
- * with it json->too_long if the text would be out of proportion to the manifest. selection may be
- * NULL. */
+/* Write a manifest, or one of its objects. Afterwards json->failed is set if memory ran out, or if
+ * the text would be out of proportion to the manifest; json->too_long is then set as well.
+ * selection may be NULL. */
 void manifest_write(struct json *json, const struct zt_model *model,
                     const struct manifest_source *source,
                     const struct manifest_selection *selection);

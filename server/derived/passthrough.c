@@ -1,4 +1,4 @@
-/* Keeps one verdict a component in a side table that the first verdict creates. */
+/* Keeps one verdict per component, in a side table that the first verdict creates. */
 #include "derived/passthrough.h"
 
 #include <assert.h>
@@ -33,12 +33,12 @@ bool passthrough_is_known(struct generation *generation, uint32_t component, boo
 
     if (verdict == VERDICT_NONE)
         return false;
-    /* Bytes that do not decode to what they should are no better when the client decodes them. */
+    /* A component whose decoded bytes break a rule must not reach the client encoded either. */
     *out_fit = verdict == VERDICT_FIT && !verifier_breaks_rule(generation, component);
     return true;
 }
 
-/* NULL if memory is out: then the next request reads the frames again. */
+/* NULL if out of memory: then the next request reads the frames again. */
 static struct passthrough *attach(struct generation *generation)
 {
     struct passthrough *table = passthrough_of(generation);

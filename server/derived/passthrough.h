@@ -5,8 +5,8 @@
 
 #include "catalog/generation.h"
 
-/* Whether a component's bytes are just what its zstd frames decompress to, so that the frames
- * decide. */
+/* Whether a component's bytes are exactly what its zstd frames decompress to. If so, only the
+ * frames decide whether it may be passed through. */
 static inline bool passthrough_is_possible(const struct zt_component *component)
 {
     /* Such components are converted after decompression, which a client would not do. */
@@ -19,9 +19,9 @@ static inline bool passthrough_is_possible(const struct zt_component *component)
 /* False: not known yet. Never waits. */
 bool passthrough_is_known(struct generation *generation, uint32_t component, bool *out_fit);
 
-/* Finds out and remembers, for a passthrough_is_possible component; from any thread. Reads the
- * headers of all blocks, so call it on a worker. Bytes that cannot be read are unfit, but not
- * remembered as such. */
+/* Examines a component for which passthrough_is_possible, and remembers the result. From any
+ * thread; it reads the headers of all blocks, so call it on a worker. Returns false if the bytes
+ * cannot be read, but does not remember that. */
 bool passthrough_find(struct generation *generation, uint32_t component);
 
 #endif

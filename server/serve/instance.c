@@ -1,5 +1,5 @@
-/* Starts and stops the parts of a server. Each part owns itself; this file only knows their order:
- * a part starts after everything it uses, and stops before it. */
+/* Starts and stops the parts of a server in order: a part starts after the parts that it uses, and
+ * stops before them. */
 #include "serve/instance.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@
 #include "upload/writer/writer_session.h"
 #include "verify/verifier.h"
 
-/* The automatic reserve: a share of the disk, but no more than this. */
+/* The automatic reserve: a twentieth of the disk, but at most 1 GiB. */
 #define RESERVE_MAX_BYTES ((uint64_t)1 << 30)
 #define RESERVE_SHARE     20
 
@@ -206,7 +206,8 @@ unsigned instance_active(const struct instance *instance)
     return active;
 }
 
-/* Ends what requests wait for, so that the loops can be stopped without waiting for a long hash. */
+/* Aborts the work that requests wait for, so that stopping the loops does not take as long as
+ * hashing a large file. */
 static void stop_work(struct server *server)
 {
     verifier_stop(server->verifier);
@@ -215,7 +216,7 @@ static void stop_work(struct server *server)
     digest_queue_stop(server->digest_queue);
 }
 
-/* Frees the parts. Those that were never started are NULL, which every free function takes. */
+/* Frees the parts. Those that were never started are NULL, which their free functions accept. */
 static void free_parts(struct server *server)
 {
     assert(server->loop_count == 0);
@@ -239,8 +240,7 @@ void instance_stop(struct instance *instance)
         return;
     server = &instance->server;
     atomic_store(&server->draining, true);
-    /* Loops start after all other parts: without one there are no requests, and parts may be
-     * missing. */
+    /* Loops start last. Without a loop there are no requests, and other parts may be missing. */
     if (server->loop_count > 0)
         stop_work(server);
     while (server->loop_count > 0)

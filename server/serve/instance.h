@@ -13,7 +13,7 @@ struct instance;
  * the configuration. On failure returns NULL with one line in error. */
 struct instance *instance_start(const struct config *config, char *error, size_t error_size);
 
-/* "127.0.0.1:8080", with the port that was chosen. */
+/* The address it listens on, with the actual port: "127.0.0.1:8080". */
 const char *instance_address(const struct instance *instance);
 
 /* The configuration that it was started with. */
@@ -35,8 +35,7 @@ void instance_drain(struct instance *instance);
 /* Number of requests in progress. */
 unsigned instance_active(const struct instance *instance);
 
-/* Cuts open connections, ends all threads and frees everything. Takes NULL and an instance whose
- * start failed halfway. */
+/* Closes open connections, ends all threads and frees everything. Takes NULL. */
 void instance_stop(struct instance *instance);
 
 #endif

@@ -18,7 +18,7 @@
 /* XXH3-128 in hex and NUL. */
 #define NAME_SIZE  33
 #define NEW_PREFIX ".new-"
-/* More than the file of 100 million components has, or that of the pieces of 8 TiB. */
+/* Larger than the state of 100 million components, or of the pieces of 8 TiB. */
 #define FILE_MAX_BYTES ((uint64_t)1 << 28)
 
 static void name_of(const char *path, char out_name[NAME_SIZE])

@@ -1,7 +1,6 @@
 /* The state folder, for what outlives the process (state.dir, by default .ztserve in the root), and
  * the small binary files in it: one for each model, named by the hash of its path, made of records
- * (base/record.h). A file is written under another name and renamed; it is read with every length
- * checked. */
+ * (base/record.h). A file is written under another name and then renamed. */
 #ifndef STORE_STATE_FILE_H
 #define STORE_STATE_FILE_H
 
@@ -10,8 +9,8 @@
 #include "base/record.h"
 #include "config/config.h"
 
-/* Opens the state folder, made if need be for the owner alone (0700). -1 with errno when it cannot
- * be written. */
+/* Opens the state folder, and makes it if necessary, for its owner alone (0700). -1 with errno if
+ * it cannot be written to. */
 int state_folder_open(const struct config *config);
 
 /* A folder of files within the state folder. */
@@ -20,7 +19,7 @@ struct state_folder {
     pthread_mutex_t lock;
 };
 
-/* Opens the folder of that name, made if need be; state_folder may be -1. */
+/* Opens the folder of that name, and makes it if necessary; state_folder may be -1. */
 void state_folder_enter(struct state_folder *folder, int state_folder, const char *name);
 void state_folder_leave(struct state_folder *folder);
 
@@ -28,14 +27,14 @@ void state_folder_leave(struct state_folder *folder);
 void state_folder_sweep(struct state_folder *folder, const char *const *paths, size_t count);
 
 /* Replaces the file of a path, as a whole or not at all; or appends to it if it is length bytes
- * long. No fsync: the record's hash reveals what a power cut tore, and then it is computed again.
- * False with errno. */
+ * long. No fsync: the record's hash reveals damage by a power cut, and the state is then computed
+ * again. False on failure. */
 bool state_file_write(struct state_folder *folder, const char *path,
                       const struct record_writer *image);
 bool state_file_append(struct state_folder *folder, const char *path, uint64_t length,
                        const struct record_writer *image);
 
-/* The whole file of a path, to be freed; NULL if there is none that can be read. */
+/* The whole file of a path, to be freed; NULL if it cannot be read. */
 uint8_t *state_file_read(const struct state_folder *folder, const char *path, size_t *out_length);
 
 #endif

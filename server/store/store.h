@@ -1,5 +1,6 @@
-/* Where models are kept: list, open, create, publish, delete. Today a folder (store_local.c).
- * Nothing above this interface may assume that bytes are in a local file, except through a source.
+/* Where models are kept: list, open, create, publish, delete. Today this is a folder
+ * (store_local.c), but no caller may assume that bytes are in a local file; it reads them through a
+ * source.
  *
  * Paths are relative to the store's root, with '/' between parts, never starting with '/', never
  * with "." or "..". */
@@ -26,8 +27,9 @@ struct store;
 struct stored_upload;
 
 struct store_ops {
-    /* Calls visit for every regular file whose path may name a model (extension, characters;
-     * neither hidden files nor links out of the root), in no order, until visit returns false. */
+    /* Calls visit, in no particular order, for every regular file whose path may name a model
+     * (extension, characters; no hidden files, no links out of the root), until it returns
+     * false. */
     enum zt_status (*list)(struct store *store,
                            bool (*visit)(void *context, const char *path,
                                          const struct file_identity *identity),
@@ -36,26 +38,25 @@ struct store_ops {
     enum zt_status (*open)(struct store *store, const char *path, struct zt_source **out_source,
                            struct file_identity *out_identity, struct zt_error *error);
     /* Begins an unnamed file in the store's own file system. ZT_LIMIT if expected_bytes
-     * (UINT64_MAX: not known) do not fit into the free space less the reserve. */
+     * (UINT64_MAX: not known) would not leave the reserve free. */
     enum zt_status (*create)(struct store *store, uint64_t expected_bytes,
                              struct stored_upload **out_upload, struct zt_error *error);
     enum zt_status (*write_at)(struct stored_upload *upload, uint64_t offset, const void *bytes,
                                size_t length, struct zt_error *error);
-    /* A source of what was written so far, for hashing and validation. Borrowed from the upload;
-     * its size is that at the time of the call. A further call closes the source of the one
-     * before. */
+    /* A source of what has been written so far, for hashing and validation. Borrowed from the
+     * upload; its size is that at the time of the call. The next call closes the source. */
     enum zt_status (*read_back)(struct stored_upload *upload, struct zt_source **out_source,
                                 struct zt_error *error);
-    /* Gives the file its name durably: fsync, link or rename, fsync of the folder; folders are
-     * made. ZT_ARGUMENT if the name is taken, atomically against any other writer; with replace
-     * only if something other than a file has the name. Ends the upload on success only. */
+    /* Gives the file its name durably: fsync, link or rename, fsync of the folder; makes missing
+     * folders. ZT_ARGUMENT if the name is taken, which is decided atomically; with replace, only if
+     * something other than a file has the name. Ends the upload on success only. */
     enum zt_status (*publish)(struct stored_upload *upload, const char *path, bool replace,
                               struct zt_error *error);
-    /* Ends an upload without a trace. Takes NULL. */
+    /* Ends an upload and removes its file, unless it is a kept one. Takes NULL. */
     void (*abandon)(struct stored_upload *upload);
     /* Durable. ZT_NOT_FOUND. */
     enum zt_status (*remove)(struct store *store, const char *path, struct zt_error *error);
-    /* How many files the last list left out that have a model's extension but an unusable name.
+    /* Number of files with a model's extension but an unusable name, which the last list left out.
      * From any thread. */
     size_t (*misfits)(const struct store *store);
 
@@ -67,40 +68,40 @@ struct store_ops {
      * it is. */
     /* Makes the place; durable with the first sync of a file in it. */
     enum zt_status (*keep)(struct store *store, const char *id, struct zt_error *error);
-    /* Makes a new, empty file, which replaces an older one of that name. ZT_LIMIT as create. */
+    /* Makes a new, empty file, which replaces an older one of that name. ZT_LIMIT as for create. */
     enum zt_status (*kept_create)(struct store *store, const char *id, const char *name,
                                   uint64_t expected_bytes, struct stored_upload **out_upload,
                                   struct zt_error *error);
-    /* Opens a file as an earlier process left it. ZT_NOT_FOUND; ZT_ARGUMENT if another process has
+    /* Opens a file as an earlier process left it. ZT_NOT_FOUND; ZT_ARGUMENT if another process owns
      * the place. */
     enum zt_status (*kept_open)(struct store *store, const char *id, const char *name,
                                 struct stored_upload **out_upload, struct zt_error *error);
     enum zt_status (*kept_remove)(struct store *store, const char *id, const char *name,
                                   struct zt_error *error);
-    /* Removes the place with all its files. ZT_NOT_FOUND. May take long. */
+    /* Removes the place with all its files. ZT_NOT_FOUND. May take a long time. */
     enum zt_status (*kept_drop)(struct store *store, const char *id, struct zt_error *error);
-    /* At start: takes over and visits all places that no process has; removes the rests of dropped
-     * ones. */
+    /* At start: takes over and visits all places that no process owns, and removes what is left of
+     * dropped ones. */
     enum zt_status (*kept_list)(struct store *store, bool (*visit)(void *context, const char *id),
                                 void *context, struct zt_error *error);
     /* Makes durable what was written to an upload (fdatasync), and the names of a kept one. */
     enum zt_status (*sync)(struct stored_upload *upload, struct zt_error *error);
-    /* Cuts an upload's file. */
+    /* Cuts an upload's file to this length. */
     enum zt_status (*truncate)(struct stored_upload *upload, uint64_t length,
                                struct zt_error *error);
     /* Copies bytes from one upload into another, inside the file system if it can. */
     enum zt_status (*copy)(struct stored_upload *from, uint64_t from_offset,
                            struct stored_upload *to, uint64_t to_offset, uint64_t length,
                            struct zt_error *error);
-    /* Frees the disk space of bytes inside an upload's file, which then read as zeros. False if the
-     * file system cannot: the bytes stay. */
+    /* Frees the disk space of a range of an upload's file, which then reads as zeros. False, with
+     * the bytes unchanged, if the file system cannot do that. */
     bool (*discard)(struct stored_upload *upload, uint64_t offset, uint64_t length);
     /* Current length of an upload's file. */
     uint64_t (*length)(struct stored_upload *upload);
 
     /* A descriptor that becomes readable when something may have changed, or -1; borrowed from the
-     * store. changed empties it and returns whether to list again. What is watched follows from the
-     * last list. */
+     * store. changed empties it and returns whether to list again. The folders that the last list
+     * read are watched. */
     int (*watch)(struct store *store);
     bool (*changed)(struct store *store);
     void (*close)(struct store *store);
@@ -110,15 +111,14 @@ struct store {
     const struct store_ops *ops;
 };
 
-/* Opens a folder as a store. reserve_bytes: free space that uploads leave alone. ZT_NOT_FOUND or
+/* Opens a folder as a store. reserve_bytes: space that uploads must leave free. ZT_NOT_FOUND or
  * ZT_IO, with a message for the person who starts the program. */
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
                                 struct zt_error *error);
 
 bool store_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
-/* The identity that an open file of a store has now. False for a source that is not a local
- * file. */
+/* The current identity of an open file of a store. False for a source that is not a local file. */
 bool store_identity_of(struct zt_source *source, struct file_identity *out_identity);
 
 /* --- names --- */
@@ -130,11 +130,11 @@ bool store_identity_of(struct zt_source *source, struct file_identity *out_ident
 bool model_name_is_valid(struct zt_text name);
 
 /* Splits a path into a model's name (its first name_length bytes) and the rank of its extension (0
- * for ".zt", …). False when it cannot be a model: unknown extension, or an invalid name. */
+ * for ".zt", …). False if the extension is unknown or the name is invalid. */
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank);
 
-/* Whether a path has a model's extension, in any case, but cannot name a model: its owner probably
- * expects it to be served. */
+/* Whether a path has a model's extension, in upper or lower case, but cannot name a model. Its
+ * owner probably expects it to be served. */
 bool model_path_is_misfit(const char *path);
 
 /* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy"; NULL

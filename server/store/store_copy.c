@@ -7,7 +7,7 @@
 
 #include "store/store_local.h"
 
-/* Copied by one call; the free space is looked at between calls. */
+/* Copied by one call; the free space is checked between calls. */
 #define STEP_BYTES   ((uint64_t)64 << 20)
 #define BUFFER_BYTES ((size_t)256 << 10)
 
@@ -32,7 +32,7 @@ static enum zt_status fail_short(const struct copy *copy, struct zt_error *error
     return zt_fail(error, ZT_IO, NULL, copy->from_offset, "cannot copy: the file is too short");
 }
 
-/* The errors of file systems and sandboxes that do not copy. */
+/* Errors of file systems and sandboxes that do not support copying. */
 static bool is_refused(int os_error)
 {
     return os_error == EXDEV || os_error == EINVAL || os_error == ENOSYS ||

@@ -1,9 +1,8 @@
 /* Kept uploads: one folder for each, in a hidden folder of the root, so that they outlive their
  * request and the process.
  *
- * A process that works on a place holds a lock on its folder, which ends with the process. So of
- * two servers on one root (a rolling restart) neither takes nor removes what the other still works
- * on. */
+ * A process that uses a place holds a lock on its folder, which ends with the process. So two
+ * servers on one root (a rolling restart) never take or remove each other's places. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -52,7 +51,7 @@ static enum zt_status fail_open(int os_error, const char *what, struct zt_error 
 
 /* --- the places of this process --- */
 
-/* With the lock held. -1 if this process does not have the place. */
+/* With the lock held. -1 if this process does not own the place. */
 static int find_place(const struct local_store *local, const char *id)
 {
     const struct kept_place *place = local->places;
@@ -103,8 +102,8 @@ void store_kept_close(struct local_store *local)
     pthread_mutex_destroy(&local->places_lock);
 }
 
-/* Whether the lock of an open folder is ours now. If locks do not work here, no other process has
- * one either. */
+/* Locks an open folder. If locks do not work here, no other process can have one either, so that
+ * counts as success. */
 static bool take_lock(int folder)
 {
     return flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -124,7 +123,7 @@ static enum zt_status adopt_place(struct local_store *local, const char *id, str
     if (!take_lock(folder)) {
         close(folder);
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "another server on this folder has the upload");
+                       "another server on this folder owns the upload");
     }
     /* Its owner may have removed it before the lock was taken. */
     if (fstat(folder, &info) != 0 || info.st_nlink == 0) {
@@ -134,8 +133,8 @@ static enum zt_status adopt_place(struct local_store *local, const char *id, str
     return add_place(local, id, folder, error);
 }
 
-/* A descriptor of a place's folder, for the caller to close. Takes over a place that no process
- * has. ZT_NOT_FOUND; ZT_ARGUMENT if another process has it. */
+/* Returns a descriptor of a place's folder, which the caller closes. Takes over a place that no
+ * process owns. ZT_NOT_FOUND; ZT_ARGUMENT if another process owns it. */
 static enum zt_status enter_place(struct local_store *local, const char *id, int *out_folder,
                                   struct zt_error *error)
 {
@@ -158,8 +157,8 @@ static enum zt_status enter_place(struct local_store *local, const char *id, int
     return status;
 }
 
-/* The folder of all places, locked, so that nobody lists it while a place is made, nor the other
- * way round. -1 with errno. */
+/* Opens the folder of all places and locks it, so that no process lists it while another makes a
+ * place. -1 with errno. */
 static int open_folder(int root)
 {
     int folder = openat(root, STORE_KEPT_FOLDER, FOLDER_FLAGS);
@@ -367,8 +366,7 @@ out:
     return status;
 }
 
-/* Removes something that is not a place: the rest of one that was being removed, or a stray
- * file. */
+/* Removes something that is not a place: what is left of a removed place, or a stray file. */
 static void remove_rest(int above, const char *name)
 {
     int folder = openat(above, name, FOLDER_FLAGS);
@@ -403,7 +401,7 @@ static bool add_id(struct ids *ids, const char *id)
     return true;
 }
 
-/* Takes over every place that no process has. False when memory is out. */
+/* Takes over every place that no process owns. False if out of memory. */
 static bool take_places(struct local_store *local, DIR *stream, struct ids *ids)
 {
     const struct dirent *entry;

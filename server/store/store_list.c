@@ -145,7 +145,7 @@ static void see_file(struct walk *walk, const char *path, const struct stat *inf
         note_misfit(&walk->misfits, path, false);
 }
 
-/* What a symbolic link leads to, if that is below the root. */
+/* Describes the target of a symbolic link. False if it is not below the root. */
 static bool follow_link(const struct walk *walk, const char *path, struct stat *out_info)
 {
     int place = store_path_open(walk->store->root, path, O_PATH);
@@ -221,13 +221,13 @@ static void walk_folder(struct walk *walk, size_t at)
     }
     walk->folders[at].device = info.st_dev;
     walk->folders[at].inode = info.st_ino;
-    /* Before it is read, so that no change in between is missed. */
+    /* Watched before it is read, so that no change in between is missed. */
     store_watch_add(&walk->store->watch, descriptor);
     read_folder(walk, at, descriptor);
 }
 
-/* If another folder has the root's name now, replaces the one that was opened. False if there is
- * none. */
+/* If another folder has the root's name now, opens it in place of the old one. False if no folder
+ * has that name. */
 static bool follow_root(struct local_store *local)
 {
     struct stat opened;
@@ -243,8 +243,8 @@ static bool follow_root(struct local_store *local)
     return true;
 }
 
-/* A root that is gone has no models. Any other error (a file server that does not answer) says
- * nothing about the files in it. */
+/* A missing root has no models. Any other error (a file server that does not answer) says nothing
+ * about the files in the root, and fails the scan. */
 static enum zt_status check_root(struct local_store *local, bool *out_present,
                                  struct zt_error *error)
 {
@@ -257,7 +257,7 @@ static enum zt_status check_root(struct local_store *local, bool *out_present,
         atomic_store(&local->logged_missing, false);
     else if (!atomic_exchange(&local->logged_missing, true))
         log_write(LOG_LEVEL_WARN,
-                  "the folder of models is gone; it is searched for every few seconds");
+                  "the folder of models is missing; the server looks for it every few seconds");
     *out_present = present;
     return ZT_OK;
 }

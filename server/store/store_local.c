@@ -1,6 +1,5 @@
-/* The store that is a folder: opening the folder, removing what crashes left in it, opening and
- * removing files. Listing, uploads, kept uploads, watching and the opening of paths have files of
- * their own. */
+/* A folder as a store: opens the folder, removes what crashes left in it, opens and removes files.
+ * Listing, uploads, kept uploads, watching and opening paths have files of their own. */
 #include "store/store_local.h"
 
 #include <assert.h>
@@ -52,7 +51,8 @@ out:
     return status;
 }
 
-/* Folders are not files of the store, and no file has a name that is too long. */
+/* Errors that mean that the store has no such file: folders are not files of the store, and a name
+ * that is too long cannot exist. */
 static bool is_absent(int os_error)
 {
     return os_error == ENOENT || os_error == EISDIR || os_error == ENAMETOOLONG;
@@ -150,7 +150,7 @@ static void remove_leftover(int root, const char *name)
     close(descriptor);
 }
 
-/* Removes what crashes left in the root and no living process has locked. */
+/* Removes what crashes left in the root, except files that a living process has locked. */
 static void sweep_root(int root)
 {
     int descriptor = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -172,7 +172,7 @@ static enum zt_status fail_root(const char *root, int os_error, struct zt_error 
 {
     enum zt_status status = os_error == ENOENT ? ZT_NOT_FOUND : ZT_IO;
 
-    /* The only message with a path: it is for the person who starts the program. */
+    /* Only this message contains a path: it is for the person who starts the program. */
     zt_fail(error, status, NULL, ZT_NO_OFFSET, "cannot open the folder %.180s: %s", root,
             strerrordesc_np(os_error));
     if (error != NULL)
@@ -209,7 +209,7 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
 
     if (descriptor < 0)
         return fail_root(root, errno, error);
-    /* In a folder that can be opened but not entered every file would seem to be missing. */
+    /* In a folder that can be opened but not entered, every file would seem to be missing. */
     if (faccessat(descriptor, ".", R_OK | X_OK, AT_EACCESS) != 0) {
         int os_error = errno;
 
@@ -234,7 +234,7 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
     return ZT_OK;
 }
 
-/* File systems know times that do not fit into 64 bits of nanoseconds. */
+/* File systems can store times that do not fit into 64 bits of nanoseconds. */
 static int64_t nanoseconds(const struct timespec *time)
 {
     int64_t all;

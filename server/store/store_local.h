@@ -1,4 +1,4 @@
-/* What the files of the local store share: its structures, and opening paths without leaving the
+/* Shared by the files of the local store: its structures, and opening paths without leaving the
  * root. */
 #ifndef STORE_STORE_LOCAL_H
 #define STORE_STORE_LOCAL_H
@@ -10,14 +10,14 @@
 #include "store/store.h"
 #include "store/store_watch.h"
 
-/* Hidden files in the root while an upload lives. Those that a crash left are removed when the
- * store is opened. */
+/* Prefixes of hidden files in the root, which exist during an upload. Opening the store removes
+ * those that a crash left behind. */
 #define STORE_UPLOAD_PREFIX  ".ztserve-upload-"
 #define STORE_PUBLISH_PREFIX ".ztserve-publish-"
 /* Either prefix, 16 hex digits, NUL. */
 #define STORE_HIDDEN_NAME_SIZE 40
-/* The hidden folder of kept uploads: a folder for each, named by its id (32 hex digits), locked as
- * long as its process lives. Anything with another name is being removed. */
+/* The hidden folder of kept uploads. Each has a folder in it, named by its id (32 hex digits) and
+ * locked as long as its process lives. Anything else in it is removed. */
 #define STORE_KEPT_FOLDER   ".ztserve-uploads"
 #define STORE_KEPT_ID_SIZE  33
 #define STORE_KEPT_NAME_MAX 64
@@ -59,7 +59,7 @@ struct stored_upload {
     int folder;                           /* a descriptor of a kept upload's place; else -1 */
     char hidden[STORE_KEPT_NAME_MAX + 1]; /* in the root or the place; empty for an unnamed file */
     bool is_named_durably;                /* of a kept upload: the place has been synced */
-    atomic_bool is_doubtful;              /* a sync failed: later ones are not believed */
+    atomic_bool is_doubtful;              /* a write-out failed: later syncs are not believed */
     struct zt_source *read_back;
     atomic_uint_fast64_t written;
     atomic_uint_fast64_t next_look;
@@ -82,7 +82,8 @@ void store_hidden_name(const char *prefix, char out_name[STORE_HIDDEN_NAME_SIZE]
 
 struct file_identity store_identity_from(const struct stat *info);
 
-/* Fails with what was attempted and errno's text; ENOSPC, EDQUOT and EFBIG are ZT_LIMIT. */
+/* Fails with what ("cannot write") and the text of os_error. ENOSPC, EDQUOT and EFBIG are
+ * ZT_LIMIT. */
 enum zt_status store_fail_errno(struct zt_error *error, int os_error, const char *what);
 
 /* store_list.c */
@@ -113,7 +114,7 @@ enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset
 /* Whether expected_bytes (UINT64_MAX: not known) fit. ZT_LIMIT, ZT_IO. */
 enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
                                  struct zt_error *error);
-/* Counts bytes that were written, and looks at the free space now and then. */
+/* Counts written bytes, and checks the free space now and then. */
 enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error);
 /* Makes an upload of an open file and takes over the descriptor, which is closed on failure. */
 enum zt_status store_upload_new(struct local_store *local, int descriptor,
@@ -134,7 +135,7 @@ enum zt_status store_local_kept_list(struct store *store,
                                      struct zt_error *error);
 /* Makes the place of an upload, and the upload's name in it, durable. */
 enum zt_status store_kept_sync_place(const struct stored_upload *upload, struct zt_error *error);
-/* Gives up the places, which stay in the file system. */
+/* Releases the places, which stay in the file system. */
 void store_kept_close(struct local_store *local);
 
 #endif

@@ -1,8 +1,8 @@
-/* Names of models and the paths of their files (http-api, section 1); opening paths below the root.
+/* Names of models and the paths of their files; opening paths below the root.
  *
- * A name is parts of [A-Za-z0-9][A-Za-z0-9._-]* joined by '/'; no part begins with a dot, so no
- * valid name contains "." or "..". A path is opened with openat2 and RESOLVE_BENEATH, or, if the
- * kernel or a sandbox refuses that call, part by part without following any symbolic link. */
+ * A name consists of parts of [A-Za-z0-9][A-Za-z0-9._-]* joined by '/'. No part begins with a dot,
+ * so none is "." or "..". A path is opened with openat2 and RESOLVE_BENEATH or, if the kernel or a
+ * sandbox refuses that call, part by part without following symbolic links. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -137,7 +137,7 @@ static int try_openat2(int root, const char *path, int flags, uint64_t resolve)
     return descriptor;
 }
 
-/* Folder by folder. Any symbolic link is refused (ELOOP, or ENOTDIR before the last part). */
+/* Opens folder by folder. Any symbolic link is refused (ELOOP, or ENOTDIR before the last part). */
 static int open_by_parts(int root, const char *path, int flags)
 {
     char parts[STORE_PATH_SIZE];
@@ -212,8 +212,8 @@ int store_path_open(int root, const char *path, int flags)
     assert(root >= 0 && path[0] != '/');
     if (descriptor < 0 && errno == EXDEV)
         descriptor = open_absolute_link(root, path, flags);
-    /* EPERM is the answer of older sandboxes to a call that they do not know. If it was about the
-     * file, the other way fails with it too. */
+    /* Older sandboxes answer EPERM to a call that they do not know. If EPERM was about the file,
+     * opening by parts fails with it too. */
     if (descriptor < 0 && (errno == ENOSYS || errno == EPERM))
         descriptor = open_by_parts(root, path, flags);
     if (descriptor < 0 &&
@@ -222,7 +222,7 @@ int store_path_open(int root, const char *path, int flags)
     return descriptor;
 }
 
-/* Makes one folder durably, unless there is one already. */
+/* Makes one folder durably, unless it exists. */
 static bool make_folder(int root, const char *path)
 {
     const char *base;

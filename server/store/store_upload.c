@@ -18,12 +18,12 @@
 #include "store/store_local.h"
 
 #define FILE_MODE 0644
-/* Names are random: more collisions than this are no accident. */
+/* Names are random: so many collisions in a row are no accident. */
 #define NAME_TRIES_MAX 16
-/* So much may be written between two looks at the free space. */
+/* How much may be written between two checks of the free space. */
 #define RESERVE_STEP_BYTES ((uint64_t)256 << 20)
-/* Pieces of this size and more are written by workers, which may wait for the disk; smaller ones
- * perhaps by a loop. */
+/* Writing this much or more starts write-out, which may wait for the disk. Event loops, which must
+ * not wait, write smaller pieces. */
 #define WRITE_OUT_BYTES ((size_t)256 << 10)
 
 enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
@@ -39,7 +39,7 @@ enum zt_status store_check_space(const struct local_store *local, uint64_t expec
     free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes < reserve || free_bytes - reserve < wanted_bytes)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                       "the free space, less the reserve, does not hold it");
+                       "there is not enough free space beyond the reserve");
     return ZT_OK;
 }
 
@@ -58,7 +58,7 @@ static int create_hidden(int root, char out_name[STORE_HIDDEN_NAME_SIZE])
             return -1;
         if (descriptor < 0)
             continue;
-        /* If locks do not work here, a sweep does not get one either, and leaves the file alone. */
+        /* If locks do not work here, a sweep cannot get one either and leaves the file alone. */
         (void)flock(descriptor, LOCK_EX | LOCK_NB);
         if (fstat(descriptor, &info) == 0 && info.st_nlink > 0)
             return descriptor;
@@ -123,7 +123,7 @@ enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,
     return status;
 }
 
-/* A body of unknown length must not use up the reserve, so the free space is looked at now and
+/* A body of unknown length must not use up the reserve, so the free space is checked now and
  * then. */
 enum zt_status store_account(struct stored_upload *upload, uint64_t length, struct zt_error *error)
 {
@@ -204,7 +204,8 @@ static bool link_unnamed(int descriptor, int folder, const char *name)
     return errno == ENOENT && linkat(descriptor, "", folder, name, AT_EMPTY_PATH) == 0;
 }
 
-/* To replace a file, the new one needs a name to be renamed from: hidden, in the root. */
+/* Gives an unnamed file a hidden name in the root, from which it can be renamed to replace another
+ * file. False with errno. */
 static bool hide_unnamed(const struct stored_upload *upload, char out_name[STORE_HIDDEN_NAME_SIZE])
 {
     assert(upload->hidden[0] == '\0');
@@ -259,8 +260,8 @@ static bool give_name(const struct stored_upload *upload, int folder, const char
     return false;
 }
 
-/* A file whose name may not survive a power cut is not shown. One that had a name before gets it
- * back. */
+/* Undoes give_name: a file whose name may not survive a power cut must not be visible. A file that
+ * had a hidden name before gets it back. */
 static void take_name_back(const struct stored_upload *upload, int folder, const char *name)
 {
     if (upload->hidden[0] != '\0')
@@ -297,7 +298,7 @@ static void end_upload(struct stored_upload *upload)
     free(upload);
 }
 
-/* The kernel reports a failed write once and then takes the page for clean: after a failure no
+/* The kernel reports a failed write once and then treats the page as clean, so after a failure no
  * later sync is believed. */
 static enum zt_status sync_with(struct stored_upload *upload, int (*sync)(int descriptor),
                                 struct zt_error *error)

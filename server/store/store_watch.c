@@ -1,5 +1,5 @@
-/* inotify and a timer in one epoll descriptor. The end of each scan sets the timer, the later the
- * longer the scan took, so that scanning a large tree never takes more than a small share of a
+/* inotify and a timer in one epoll descriptor. The end of each scan sets the timer: the longer the
+ * scan took, the later the next one. So scanning a large tree takes only a small share of a
  * processor. */
 #include "store/store_watch.h"
 
@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "store/store.h"
 
-/* Together with the scan itself less than the 3 s in which a change must be noticed. */
+/* With the scan itself, this stays below the 3 s within which a change must be noticed. */
 #define POLL_NS (2 * CLOCK_NS_PER_S)
 /* Scans may take 2 % of the time if inotify reports changes, 20 % if nothing else does. */
 #define SCAN_SHARE_WATCHED   50
@@ -29,7 +29,7 @@
     (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB | \
      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 
-/* Read at once; one scan is enough for a flood of events. */
+/* Bytes per read, and reads in a row: one scan is enough for a flood of events. */
 #define EVENT_BUFFER_BYTES 16384
 #define DRAIN_READS_MAX    256
 

@@ -67,7 +67,7 @@ static inline bool blob_index_is_begun(const struct blob_index *index)
 }
 
 /* Without effect before the first question. A generation is borrowed until it is removed, which
- * must happen before its last reference goes; a retired one is not added. When memory is out
+ * must happen before its last reference goes; a retired one is not added. When out of memory
  * components are missing. */
 void blob_index_add(struct blob_index *index, struct generation *generation);
 void blob_index_remove(struct blob_index *index, struct generation *generation);

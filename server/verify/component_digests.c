@@ -65,7 +65,7 @@ static void free_table(struct side_table *side_table, const struct generation *g
     free(table);
 }
 
-/* The generation's table, made if need be; NULL when memory is out. */
+/* The generation's table, made if need be; NULL when out of memory. */
 static struct digest_table *attach_table(struct generation *generation, uint64_t piece_bytes)
 {
     struct digest_table *table = digest_table_of(generation);
@@ -96,7 +96,7 @@ uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes)
     return length_bytes <= piece_bytes ? 1 : 2 + (length_bytes - 1) / piece_bytes;
 }
 
-/* The slots, made if need be; NULL when memory is out. */
+/* The slots, made if need be; NULL when out of memory. */
 static digest_slot *slots_of(struct generation *generation)
 {
     struct digest_table *table = digest_table_of(generation);
@@ -278,7 +278,7 @@ bool decoded_digest_find(const struct generation *generation, uint32_t component
     return kept != NULL;
 }
 
-/* The lists, made if need be; NULL when memory is out. */
+/* The lists, made if need be; NULL when out of memory. */
 static decoded_list *lists_of(struct generation *generation)
 {
     struct digest_table *table = attach_table(generation, 0);

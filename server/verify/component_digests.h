@@ -51,7 +51,7 @@ bool decoded_digest_find(const struct generation *generation, uint32_t component
                          struct zt_fingerprint *out_fingerprint);
 
 /* Keeps a fingerprint. Those of small components are not kept, since reading them again is cheaper;
- * nothing is kept when memory is out. From any thread. */
+ * nothing is kept when out of memory. From any thread. */
 void decoded_digest_add(struct generation *generation, uint32_t component,
                         const struct zt_fingerprint *fingerprint);
 

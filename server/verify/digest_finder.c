@@ -171,7 +171,7 @@ static const struct zt_component *component_of(const struct reading *reading)
     return &reading->generation->model->components[reading->component];
 }
 
-/* Takes over the reference. NULL when memory is out. */
+/* Takes over the reference. NULL when out of memory. */
 static struct reading *reading_new(struct generation *generation, uint32_t component)
 {
     const uint64_t piece_bytes = digest_table_of(generation)->piece_bytes;

@@ -104,7 +104,7 @@ void digest_table_adopt(struct verifier *verifier, struct generation *generation
 /* Digests in a block: the whole's alone, or, for a component of several pieces, that and theirs. */
 uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes);
 /* Replaces before (NULL or DIGEST_WANTED) by block. False if the slot holds something else, or
- * memory is out. */
+ * out of memory. */
 bool digest_block_put(struct generation *generation, uint32_t component, uint8_t *before,
                       uint8_t *block);
 /* The block, whatever is known of the component's state; NULL if there is none. */

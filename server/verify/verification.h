@@ -76,7 +76,7 @@ static inline struct verification *verification_of(const struct generation *gene
 }
 
 /* Attaches verdicts to a new generation: says, without reading any data, which components can be
- * judged. NULL when memory is out. */
+ * judged. NULL when out of memory. */
 struct verification *verification_attach(struct generation *generation);
 
 /* --- with the lock held --- */

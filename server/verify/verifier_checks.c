@@ -75,7 +75,7 @@ static void note_trouble(struct verification *verification, uint32_t component)
 
 /* --- a check --- */
 
-/* Adds a check to the list, with the lock held. NULL when memory is out. */
+/* Adds a check to the list, with the lock held. NULL when out of memory. */
 static struct check *add_check(struct verifier *verifier, struct generation *generation,
                                uint32_t component)
 {

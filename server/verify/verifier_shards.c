@@ -114,7 +114,7 @@ static void run_hashing(struct job *job)
     free(hashing);
 }
 
-/* With the lock held. NULL when memory is out. */
+/* With the lock held. NULL when out of memory. */
 static struct hashing *begin(struct verifier *verifier, struct generation *generation,
                              uint32_t shard)
 {
@@ -129,7 +129,7 @@ static struct hashing *begin(struct verifier *verifier, struct generation *gener
     return hashing;
 }
 
-/* With the lock held. NULL when memory is out, or the verifier is stopping. */
+/* With the lock held. NULL when out of memory, or the verifier is stopping. */
 static struct shard_check *check_of_shard(struct verifier *verifier, struct generation *generation,
                                           uint32_t shard)
 {

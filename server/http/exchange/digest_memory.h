@@ -13,7 +13,7 @@
 
 struct digest_memory;
 
-/* NULL when memory is out. */
+/* NULL when out of memory. */
 struct digest_memory *digest_memory_new(void);
 /* Takes NULL. */
 void digest_memory_free(struct digest_memory *memory);
@@ -21,7 +21,7 @@ void digest_memory_free(struct digest_memory *memory);
 bool digest_memory_find(struct digest_memory *memory, const char *target, const char *etag,
                         uint8_t out_sha256[32]);
 
-/* Does nothing if memory is out or the target is very long. */
+/* Does nothing if out of memory or the target is very long. */
 void digest_memory_keep(struct digest_memory *memory, const char *target, const char *etag,
                         const uint8_t sha256[32]);
 

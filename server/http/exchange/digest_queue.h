@@ -19,7 +19,7 @@ struct digest_job {
     struct digest_job *next;
 };
 
-/* A queue that runs at_once jobs at a time, at least one. NULL if memory is out. */
+/* A queue that runs at_once jobs at a time, at least one. NULL if out of memory. */
 struct digest_queue *digest_queue_new(struct workers *workers, unsigned at_once);
 /* After the workers have ended. Takes NULL. */
 void digest_queue_free(struct digest_queue *queue);

@@ -67,7 +67,7 @@ enum outcome problem_reply_error(struct request *request, const struct zt_error 
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
                                     const struct zt_error *error);
 
-/* 500: memory is out. */
+/* 500: out of memory. */
 enum outcome problem_reply_no_memory(struct request *request);
 
 /* The problem of a failed write to the store. */

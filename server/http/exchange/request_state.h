@@ -141,7 +141,7 @@ static inline const struct request_state *request_state_const(const struct reque
 }
 
 /* A request for a raw target, which is copied; the caller then adds the header fields. NULL if
- * memory is out. */
+ * out of memory. */
 struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target);
 
 /* Releases what is held, in reverse order, and frees. On the loop's thread. Takes NULL. */

@@ -27,7 +27,7 @@ bool admission_enter(unsigned limit);
 void admission_leave(void);
 
 /* Counts a connection from an address. False, and not counted, if it has limit of them already, or
- * memory is out. */
+ * out of memory. */
 bool admission_enter_address(const struct sockaddr *address, unsigned limit);
 
 /* A connection that was counted for the address is gone. */

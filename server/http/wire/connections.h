@@ -56,12 +56,12 @@ struct connections {
 
 void connections_init(struct connections *connections, const struct config *config);
 
-/* A new connection, with its deadline for the first header. NULL if memory is out. */
+/* A new connection, with its deadline for the first header. NULL if out of memory. */
 struct connection *connections_add(struct connections *connections, int descriptor,
                                    uint64_t now_ms);
 
 /* A connection of the loop's library: counted, watched for hangups, and turned away if it is one
- * too many. NULL, though counted, if memory is out. */
+ * too many. NULL, though counted, if out of memory. */
 struct connection *connection_open(struct mhd *mhd, int descriptor);
 
 /* Its end, before the descriptor is closed: what still arrives may be read for a while. Takes
@@ -77,7 +77,7 @@ void connections_remove(struct connections *connections, struct connection *conn
 void connection_turn_away(struct connection *connection);
 
 /* Begins a request, whose first line is in, ends the one that is open, with its line in the log.
- * NULL if memory is out. */
+ * NULL if out of memory. */
 struct request *connection_begin_request(struct connection *connection, const char *target);
 void connection_end_request(struct connection *connection, enum ending ending);
 

@@ -44,7 +44,7 @@ struct intake {
     struct task tasks[TASKS];
     bool filling; /* the next piece is begun */
     bool watched;
-    bool broken; /* the client is gone or took too long, or memory is out */
+    bool broken; /* the client is gone or took too long, or out of memory */
 };
 
 struct intake_set {

@@ -41,7 +41,7 @@ int intake_descriptor(const struct intake_set *set);
 void intake_run(void *set);
 
 /* Takes over the rest of a body, left bytes, of a connection that the caller then suspends. False
- * if too many are under way, or memory is out. */
+ * if too many are under way, or out of memory. */
 bool intake_begin(struct intake_set *set, struct request *request, uint64_t left);
 
 #endif

@@ -15,7 +15,7 @@ struct mhd;
 struct readahead;
 
 /* Begins to fill the first window of the request's answer, and resumes the request when it is full.
- * The answer must not change any more. NULL if memory is out. */
+ * The answer must not change any more. NULL if out of memory. */
 struct readahead *readahead_begin(struct request *request, struct mhd *mhd);
 
 /* Copies the bytes at position, which is where the last call ended, as far as they have been read.

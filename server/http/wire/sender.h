@@ -13,7 +13,7 @@ struct MHD_Response;
 enum outcome sender_load(struct request *request);
 
 /* The response for the request's answer, which the caller destroys. close: with Connection: close.
- * NULL if memory is out. */
+ * NULL if out of memory. */
 struct MHD_Response *sender_response(struct request *request, bool close);
 
 #endif
