@@ -1,5 +1,5 @@
-/* The catalog's thread, and the questions to it. Scans have a thread of their own, so that none
- * waits behind hours of hashing. Whatever is asked for while the thread works is part of its next
+/* The catalog's thread, and lookups in the catalog. Scans have a thread of their own, so that they
+ * never wait behind hours of hashing. What is requested while the thread works is done in its next
  * round. */
 #include "catalog/catalog.h"
 
@@ -17,7 +17,7 @@
 #define STALE_GAP_NS    (5 * CLOCK_NS_PER_MS)
 #define SCAN_GAP_MIN_NS (20 * CLOCK_NS_PER_MS)
 #define SCAN_GAP_MAX_NS CLOCK_NS_PER_S
-/* If more files than that changed in place, a scan finds them. */
+/* If more files than this changed in place, a scan finds them. */
 #define STALE_MAX 1024
 
 struct catalog {
@@ -85,8 +85,8 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
 
 /* --- the thread --- */
 
-/* Waits, with the lock held, until there is something to do and the pause is over. False at the
- * end; *out_scan: whether a scan is due. */
+/* Waits, with the lock held, until there is something to do and the pause is over. False if the
+ * catalog is stopping; *out_scan: whether a scan is due. */
 static bool await_round(struct catalog *catalog, bool *out_scan)
 {
     for (;;) {
@@ -108,7 +108,8 @@ static bool await_round(struct catalog *catalog, bool *out_scan)
     }
 }
 
-/* One round: answers all that was asked for before it began. The lock is held before and after. */
+/* One round: does everything that was requested before it began. The lock is held before and
+ * after. */
 static void run_round(struct catalog *catalog, bool with_scan)
 {
     struct waiter *waiters = catalog->waiters;
@@ -194,7 +195,7 @@ void catalog_free(struct catalog *catalog)
     destroy(catalog);
 }
 
-/* --- questions --- */
+/* --- requests and lookups --- */
 
 void catalog_refresh(struct catalog *catalog)
 {
@@ -226,7 +227,7 @@ bool catalog_is_loaded(const struct catalog *catalog)
     return atomic_load(&catalog->content.loaded);
 }
 
-/* Notes a path that is to be opened again. The lock is held. */
+/* Remembers a path that must be opened again. The lock is held. */
 static void note_stale(struct catalog *catalog, const char *path)
 {
     char *copy;
@@ -242,8 +243,8 @@ static void note_stale(struct catalog *catalog, const char *path)
         catalog->scan_wanted = true;
 }
 
-/* Lets the waiter wait for the next round, which opens the path stale again, or, if that is NULL,
- * scans. */
+/* Adds the waiter to those of the next round, which opens the path stale again or, if stale is
+ * NULL, scans. */
 static void wait_for_round(struct catalog *catalog, const char *stale, struct waiter *waiter)
 {
     pthread_mutex_lock(&catalog->lock);
@@ -261,7 +262,7 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
 static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder, struct zt_text key,
                                 struct waiter *waiter, struct generation **out_generation)
 {
-    /* Read before looking: otherwise a file that a scan finds just now would be reported
+    /* Read before the lookup: otherwise a file that a scan adds in between would be reported
      * missing. */
     bool loaded = atomic_load(&catalog->content.loaded);
     struct generation *found;

@@ -1,5 +1,5 @@
-/* The catalog: which models there are. Maps names and paths to generations, and follows changes
- * (the store's watch, SIGHUP, uploads). All functions may be called from any thread. */
+/* The catalog of models. Maps names and paths to generations, and follows changes (the store's
+ * watch, SIGHUP, uploads). All functions may be called from any thread. */
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 
@@ -7,27 +7,27 @@
 #include "catalog/generation.h"
 #include "http/wire/loop.h"
 
-/* Functions that the catalog calls as it changes: one at a time, on the thread that changes it.
- * They may take long, but not change the catalog. Those that are NULL are not called. */
+/* Functions that the catalog calls when it changes: one at a time, on the thread that changes it.
+ * They may take a long time, but must not change the catalog. A NULL function is not called. */
 struct catalog_observer {
     void *context;
-    /* A generation with a model, before anybody else has it. */
+    /* A new generation with a model, which no other thread has seen yet. */
     void (*opened)(void *context, struct generation *generation);
-    /* It can be found from now on. */
+    /* The generation can be found from now on. */
     void (*shown)(void *context, struct generation *generation);
-    /* It can no longer be found; the catalog's reference goes after this call. */
+    /* The generation can no longer be found; after this call the catalog releases it. */
     void (*dropped)(void *context, struct generation *generation);
-    /* The first scan is done, and these are the paths of all files. */
+    /* The first scan is done; paths are those of all files. */
     void (*loaded)(void *context, const char *const *paths, size_t count);
 };
 
-/* observer may be NULL. NULL when memory or threads are out. */
+/* observer may be NULL. NULL without memory or threads. */
 struct catalog *catalog_new(struct server *server, const struct catalog_observer *observer);
-/* Ends a running scan after the file at hand, and wakes all waiters. Takes NULL. */
+/* Ends a running scan after the current file, and wakes all waiters. Takes NULL. */
 void catalog_free(struct catalog *catalog);
 
-/* Scans the store in the background, soon. However often it is called during a scan, one more
- * follows. Files that did not change keep their generation. */
+/* Scans the store in the background, soon. Any number of calls during a scan cause one more scan.
+ * Unchanged files keep their generation. */
 void catalog_refresh(struct catalog *catalog);
 
 /* Follows the store from now on: what it notices on the loop is scanned. False if that is not
@@ -39,26 +39,26 @@ bool catalog_is_loaded(const struct catalog *catalog);
 
 enum catalog_answer { CATALOG_FOUND, CATALOG_NOT_FOUND, CATALOG_PENDING };
 
-/* Finds a model, or a file, and hands out a reference. PENDING if the file has changed since it was
- * opened, or was not found and the first scan is not done: waiter is woken once the catalog has
- * looked again. Data shards are found by path only. */
+/* Find a model, or a file, and hand out a reference. PENDING if the file has changed since it was
+ * opened, or if it was not found but the first scan is not done: waiter is woken once the catalog
+ * has looked again. Data shards are found by path only. */
 enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name,
                                  struct waiter *waiter, struct generation **out_generation);
 enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path,
                                       struct waiter *waiter, struct generation **out_generation);
 
-/* Up to limit models whose names begin with prefix and come after the name given (empty: from the
- * first), in order of name. Returns how many were written to out_generations, each with a
- * reference; *out_more: whether others follow. */
+/* Lists up to limit models whose names begin with prefix and come after the name `after` (empty:
+ * from the first), in order of name. Returns how many were written to out_generations, each with a
+ * reference; *out_more: whether more follow. */
 size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after,
                     size_t limit, struct generation **out_generations, bool *out_more);
 
-/* All generations that there are, each with a reference, and their array to be freed; NULL when
- * out of memory. Some may be parked. */
+/* All generations, each with a reference, in an array that the caller frees; NULL if out of memory.
+ * Some may be parked. */
 struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count);
 
-/* Looks at once at a path that was just published or removed. Returns its generation with a
- * reference; NULL if the file is gone. On a worker. */
+/* Updates a path that was just published or removed, at once. Returns its generation with a
+ * reference; NULL if the file is gone. To be called on a worker. */
 struct generation *catalog_update(struct catalog *catalog, const char *path);
 
 #endif

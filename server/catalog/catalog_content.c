@@ -1,5 +1,5 @@
-/* Bringing files into the catalog. A file is opened and brought in under one lock, so that of a
- * scan and an upload at the same time the later one sees the true state. Readers take only the
+/* Adds files to the catalog. A file is opened and added under one lock, so that if a scan and an
+ * upload update it at the same time, the later one sees its true state. Readers take only the
  * index's lock, for a few steps of binary search. */
 #include "catalog/catalog_content.h"
 
@@ -13,11 +13,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* So much is opened before it is shown; uploads wait for the lock that long. */
+/* The most files opened, and the longest time taken, before they are shown; uploads wait for the
+ * lock that long. */
 #define BATCH_FILES_MAX 1024
 #define BATCH_NS_MAX    (50 * CLOCK_NS_PER_MS)
-/* A broken file modified more recently than that may still be being copied; the next scan
- * decides. */
+/* Someone may still be copying a broken file that was modified more recently than this; the next
+ * scan decides. */
 #define SETTLED_NS CLOCK_NS_PER_S
 
 /* Files that nobody reads may hold a quarter of the descriptors; connections and temporary files
@@ -32,8 +33,8 @@ static size_t open_files(const struct generation *generation)
     return atomic_load(&generation->parked) ? 0 : generation_open_files(generation);
 }
 
-/* Closes the files of generations that only the index holds, until few enough are open. With the
- * index's write lock held, so that nobody can take a reference meanwhile. */
+/* Closes the files of generations that only the index holds, until few enough are open. The index's
+ * write lock is held, so nobody can take a reference meanwhile. */
 static void park_some(struct catalog_content *content)
 {
     size_t open_count = 0;
@@ -131,7 +132,7 @@ static void log_if_settled(struct catalog_content *content, struct generation *g
         log_error_once(generation);
 }
 
-/* Once for each pair, in whatever order the two appear, and not again if the first is replaced. */
+/* Logs each pair once, in whatever order the two appear, and not again if the first is replaced. */
 static void log_shadow(struct generation *shadowed, const struct generation *first)
 {
     size_t name_length;
@@ -160,8 +161,8 @@ static void log_shadowed(const struct catalog_content *content, const struct gen
     }
 }
 
-/* Whether opening the file again showed nothing new. The ETag covers shards too; errors that shards
- * cause come and go without a change of the file itself. */
+/* Whether opening the file again showed nothing new. The ETag covers shards too; errors caused by
+ * shards come and go without a change of the file itself. */
 static bool is_known(const struct generation *opened, const struct generation *known)
 {
     return store_identity_equal(&opened->identity, &known->identity) &&
@@ -202,7 +203,8 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     return true;
 }
 
-/* Opens files for a while, and no more than may be open. Returns how many were done. */
+/* Opens files until the batch is full, its time is over, or too many are open. Returns how many
+ * were done. */
 static size_t open_batch(struct catalog_content *content, const struct catalog_file *files,
                          size_t count, struct catalog_change *out_changes, size_t *out_changed)
 {
@@ -239,8 +241,8 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     for (size_t i = 0; i < dropped_count; i++) {
         if (content->observer.dropped != NULL)
             content->observer.dropped(content->observer.context, dropped[i]);
-        /* A parked one has no file; an open one leaves the count, even if requests still read
-         * it. */
+        /* A parked generation has no open files. An open one leaves the count even if requests
+         * still read it. */
         atomic_fetch_sub(&content->open_count, open_files(dropped[i]));
         generation_release(dropped[i]);
     }
@@ -275,8 +277,8 @@ static bool is_concerned(const struct generation *generation, const struct catal
     return false;
 }
 
-/* Opens those models again that may have gained or lost a shard by the changes just shown. Opening
- * them again changes no other model's shards. */
+/* Opens models again that may have gained or lost a shard by the changes just shown. That changes
+ * no other model's shards. */
 static void follow_shards(struct catalog_content *content, const struct catalog_change *changes,
                           size_t count)
 {
@@ -360,7 +362,7 @@ struct generation *catalog_content_find(struct catalog_content *content, catalog
     return found;
 }
 
-/* Where a list begins: at the prefix, or after the name given, whichever is later. */
+/* Where a list begins: at the prefix or after the name `after`, whichever is later. */
 static size_t list_start(const struct catalog_index *index, struct zt_text prefix,
                          struct zt_text after)
 {
@@ -418,8 +420,8 @@ static size_t most_open(void)
     return files.rlim_cur < OPEN_SHARE ? 1 : (size_t)(files.rlim_cur / OPEN_SHARE);
 }
 
-/* Hashing a shard to recognise it does not delay the end of the program. */
-static bool goes_on(void *context, uint64_t bytes)
+/* Hashing a shard to recognise it must not delay the end of the program. */
+static bool may_hash_on(void *context, uint64_t bytes)
 {
     const struct catalog_content *content = context;
 
@@ -433,7 +435,7 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     content->server = server;
     if (observer != NULL)
         content->observer = *observer;
-    content->hashing = (struct zt_progress){goes_on, content};
+    content->hashing = (struct zt_progress){may_hash_on, content};
     content->search = (struct shard_search){
         .store = server->store, .index = &content->index, .progress = &content->hashing};
     content->open_most = most_open();

@@ -1,4 +1,4 @@
-/* What the catalog holds: the index behind its locks, and the only way to change it. */
+/* The content of the catalog: the index behind its locks, and the only functions that change it. */
 #ifndef CATALOG_CATALOG_CONTENT_H
 #define CATALOG_CATALOG_CONTENT_H
 
@@ -17,7 +17,7 @@ struct catalog_content {
     struct zt_progress hashing;
     atomic_bool loaded; /* the first scan is done */
     pthread_mutex_t parking;
-    atomic_size_t open_count; /* files that generations of the index hold open, about */
+    atomic_size_t open_count; /* about how many files the index's generations hold open */
     size_t open_most;
 };
 
@@ -28,24 +28,24 @@ void catalog_content_init(struct catalog_content *content, struct server *server
                           const struct catalog_observer *observer);
 void catalog_content_clear(struct catalog_content *content);
 
-/* Opens files, sorted by path, for a while, and shows them. Returns how many were done, at least
- * one unless there are none. */
+/* Opens a batch of the files, which are sorted by path, and shows them. Returns how many were done,
+ * at least one unless count is 0. */
 size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files,
                               size_t count);
 
-/* What differs from a listing (catalog_files_compare). Logs broken files that are no longer being
- * written to. */
+/* Finds the differences from a listing (catalog_files_compare). Logs broken files that are no
+ * longer being written to. */
 bool catalog_content_compare(struct catalog_content *content, const struct catalog_files *files,
                              struct catalog_files *out_changed);
 
-/* The first scan is done. */
+/* Records and reports that the first scan is done. */
 void catalog_content_loaded(struct catalog_content *content);
 
-/* Opens the file of a held generation again, if it was parked. False if it is gone or no longer the
- * same. */
+/* Opens the file of a held generation again if it was parked. False if the file is gone or has
+ * changed. */
 bool catalog_content_unpark(struct catalog_content *content, struct generation *generation);
 
-/* Returns a reference; NULL if there is none. It may be parked. */
+/* Returns a reference to a generation, which may be parked; NULL if there is none. */
 struct generation *catalog_content_find(struct catalog_content *content, catalog_finder *finder,
                                         struct zt_text key);
 

@@ -1,6 +1,6 @@
-/* Two sorted arrays, rebuilt by merging: one change costs a pass over pointers, and thousands of
- * changes from a scan no more than that. Comparing with a listing opens nothing: a scan of a
- * hundred thousand unchanged files costs their stat alone. */
+/* Two sorted arrays, rebuilt by merging: one change costs a pass over pointers, and so do thousands
+ * of changes from a scan. Comparing with a listing opens nothing: a scan of a hundred thousand
+ * unchanged files costs only a stat for each. */
 #include "catalog/catalog_index.h"
 
 #include <assert.h>
@@ -41,7 +41,7 @@ static struct zt_text path_of(const struct generation *generation)
     return zt_text_from(generation->path);
 }
 
-/* The first place whose key, a path or a name, is not before the given one. */
+/* The first index whose key, a path or a name, does not sort before the given one. */
 static size_t lower_bound(struct generation *const *items, size_t count,
                           struct zt_text (*key_of)(const struct generation *generation),
                           struct zt_text key)

@@ -1,5 +1,5 @@
-/* The catalog's generations in two orders: by path, and by name and precedence; and how a listing
- * of the store differs from them. Holds a reference to each generation. */
+/* The catalog's generations in two orders: by path, and by name and precedence; and the comparison
+ * of a listing of the store with them. Holds a reference to each generation. */
 #ifndef CATALOG_CATALOG_INDEX_H
 #define CATALOG_CATALOG_INDEX_H
 
@@ -18,24 +18,23 @@ struct catalog_change {
     struct generation *generation;
 };
 
-/* Applies changes, sorted by path, each path once. Takes over their generations. Those replaced and
- * removed are retired and put into out_dropped (room for count), for the caller to release. False,
- * with nothing changed, when out of memory. */
+/* Applies changes, sorted by path, each path once. Takes over their generations. Replaced and
+ * removed generations are retired and put into out_dropped (room for count); the caller releases
+ * them. False, with nothing changed, if out of memory. */
 bool catalog_index_apply(struct catalog_index *index, const struct catalog_change *changes,
                          size_t count, struct generation **out_dropped, size_t *out_dropped_count);
 
-/* Borrowed; NULL if there is none. A name stands for the first of its files that is not a data
- * shard. */
+/* Borrowed; NULL if there is none. A name means the first of its files that is not a data shard. */
 struct generation *catalog_index_find_path(const struct catalog_index *index, struct zt_text path);
 struct generation *catalog_index_find_name(const struct catalog_index *index, struct zt_text name);
 
-/* The place in by_path of the first file that is not before the path. */
+/* The index in by_path of the first file that does not sort before the path. */
 size_t catalog_index_path_bound(const struct catalog_index *index, struct zt_text path);
 
-/* The place in by_name of the first generation whose name is not before the given one. */
+/* The index in by_name of the first generation whose name does not sort before the given one. */
 size_t catalog_index_lower_bound(const struct catalog_index *index, struct zt_text name);
 
-/* The first model at or after a place of by_name; *out_next is the place of the next name. NULL at
+/* The first model at or after index at of by_name; *out_next is the index of the next name. NULL at
  * the end. */
 struct generation *catalog_index_model_at(const struct catalog_index *index, size_t at,
                                           size_t *out_next);
@@ -61,7 +60,7 @@ struct catalog_files {
 enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files,
                                   struct zt_error *error);
 
-/* The files that are new, changed or gone, compared with the index, in order of path. False when
+/* Finds the files that are new, changed or gone compared with the index, in order of path. False if
  * out of memory. */
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,
                            struct catalog_files *out_changed);

@@ -1,4 +1,4 @@
-/* Opening one version of a stored file, and letting go of it. */
+/* Opens one version of a stored file, and frees it with the last reference. */
 #include "catalog/generation.h"
 
 #include <assert.h>
@@ -10,13 +10,12 @@
 #include "base/clock.h"
 #include "zt/digest.h"
 
-/* Raised whenever the JSON form of a manifest changes, so that caches ask again (http-api, section
- * 3). */
+/* To be raised whenever the JSON form of a manifest changes, so that caches ask again. */
 #define JSON_FORM_REVISION 2
 
 static void add_shard(uint64_t words[2], const struct file_identity *identity)
 {
-    const uint64_t facts[] = {
+    const uint64_t inputs[] = {
         words[0],
         words[1],
         identity->inode,
@@ -25,15 +24,15 @@ static void add_shard(uint64_t words[2], const struct file_identity *identity)
         (uint64_t)identity->changed_ns,
     };
 
-    zt_xxh3_128(facts, sizeof(facts), words);
+    zt_xxh3_128(inputs, sizeof(inputs), words);
 }
 
-/* Includes the time of the last status change, since a writer can set that of modification back;
- * not the device's number, which may differ after a reboot. */
+/* Includes the time of the last status change, since a writer can set the modification time back,
+ * but not the device number, which may differ after a reboot. */
 static void make_etag(struct generation *generation)
 {
     const struct zt_model *model = generation->model;
-    uint64_t facts[] = {
+    uint64_t inputs[] = {
         JSON_FORM_REVISION,
         generation->identity.inode,
         generation->identity.size_bytes,
@@ -45,14 +44,14 @@ static void make_etag(struct generation *generation)
     };
     uint64_t words[2];
 
-    zt_xxh3_128(facts, sizeof(facts), words);
+    zt_xxh3_128(inputs, sizeof(inputs), words);
     for (uint32_t i = 0; i < generation->shards.count; i++)
         add_shard(words, &generation->shards.items[i].identity);
     snprintf(generation->etag, sizeof(generation->etag), "\"%016" PRIx64 "%016" PRIx64 "\"",
              words[0], words[1]);
 }
 
-/* A model without one of its shards counts as unreadable: it would list components that cannot be
+/* A model with a missing shard counts as unreadable: it would list components that cannot be
  * sent. */
 static enum zt_status open_shards(struct generation *generation, struct store *store,
                                   struct shard_search *search)
@@ -220,7 +219,7 @@ const char *generation_format(const struct generation *generation)
     return generation->path + generation->name_length + 1;
 }
 
-/* Of all its files: a component in a shard changes with the shard. */
+/* Considers all files, since a component in a shard changes with the shard. */
 static int64_t last_modified_ns(const struct generation *generation)
 {
     int64_t last_ns = generation->identity.modified_ns;
@@ -236,7 +235,7 @@ static int64_t last_modified_ns(const struct generation *generation)
 time_t generation_modified(const struct generation *generation)
 {
     int64_t modified_ns = last_modified_ns(generation);
-    /* Whole seconds, downwards, also before 1970. */
+    /* Whole seconds, rounded down, also before 1970. */
     time_t seconds = (time_t)(modified_ns / CLOCK_NS_PER_S - (modified_ns % CLOCK_NS_PER_S < 0));
     time_t now = time(NULL);
 

@@ -1,7 +1,7 @@
-/* Finding a model's shards, by name or by content; opening, parking and comparing their files.
+/* Finds a model's shards, by name or by content; opens, parks and compares their files.
  *
- * Candidates for a search by content are files of exactly the stated size. Only so many of them are
- * hashed, so that a folder full of equally large files does not take forever. */
+ * A search by content considers files of exactly the stated size, and hashes only a limited number
+ * of them, so that a folder full of equally large files does not take forever. */
 #include "catalog/shard_files.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "zt/verify.h"
 
 #define CANDIDATES_MAX 64
-/* Digests remembered; then the oldest makes room. */
+/* When this many digests are remembered, a new one replaces the oldest. */
 #define KNOWN_DIGESTS_MAX 1024
 
 struct known_digest {
@@ -23,8 +23,7 @@ struct known_digest {
 
 /* --- by content --- */
 
-/* The folder that a model is in, as the beginning of the paths there: "" for the root, else with
- * its '/'. */
+/* The folder of a model, as a prefix of the paths in it: "" for the root, else with its '/'. */
 static struct zt_text folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -37,8 +36,8 @@ static bool is_in(const char *path, struct zt_text folder)
     return zt_text_equal(folder_of(path), folder);
 }
 
-/* By what opening the file for the catalog showed. A file whose own shards are missing is a
- * container all the same. */
+/* Known from opening the file for the catalog. A file whose own shards are missing is still a
+ * container. */
 static bool is_zt2(const struct generation *generation)
 {
     if (generation->model != NULL)
@@ -107,7 +106,7 @@ static struct zt_source *try_file(struct shard_search *search, const char *path,
     return NULL;
 }
 
-/* Opens the file that is the shard, and notes in out_file where and what it is. */
+/* Opens the file that is the shard, and puts its path and identity into out_file. */
 static bool find_by_content(const struct shard_owner *owner, const struct zt_shard *shard,
                             struct shard_file *out_file, struct zt_source **out_source)
 {
@@ -161,7 +160,7 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the shards");
 }
 
-/* Closes what is open, and forgets where it was found. */
+/* Closes the open files and forgets their paths. */
 static void forget_places(struct shard_files *files)
 {
     shard_files_park(files);
@@ -218,7 +217,7 @@ static enum zt_status open_sibling(struct shard_file *file, struct store *store,
     return ZT_OK;
 }
 
-/* Opens one shard. The error is that of the sibling, even if other files were searched too. */
+/* Opens one shard. The error is that of the sibling, even if other files were tried too. */
 static enum zt_status open_shard(struct shard_files *files, uint32_t index,
                                  const struct shard_owner *owner, struct zt_error *error)
 {

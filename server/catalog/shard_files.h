@@ -1,6 +1,6 @@
 /* The files of a model's shards (zTensor 2): found beside the model in the store, or by their
- * content among the zTensor 2 files of its folder, and kept open with it, so that a shard that is
- * replaced or removed never changes under a download. */
+ * content among the zTensor 2 files of its folder. They are kept open with the model, so replacing
+ * or removing a shard never changes a download. */
 #ifndef CATALOG_SHARD_FILES_H
 #define CATALOG_SHARD_FILES_H
 
@@ -10,8 +10,8 @@
 struct catalog_index;
 struct known_digest;
 
-/* Where shards are searched by content: among the files of the index. Remembers digests, so that a
- * file is hashed once for all models. For one thread at a time, while the index does not change. */
+/* Searches for shards by content, among the files of the index. Remembers digests, so that a file
+ * is hashed once for all models. For one thread at a time, while the index does not change. */
 struct shard_search {
     struct store *store;
     const struct catalog_index *index;
@@ -35,8 +35,8 @@ struct shard_owner {
 #define SHARDS_MAX 1024
 
 struct shard_file {
-    char *sibling; /* where it is looked for first */
-    char *path;    /* where it was found; NULL if it was not */
+    char *sibling; /* the path where it is expected */
+    char *path;    /* where it was found; NULL if it was not found */
     uint64_t size_bytes;
     struct file_identity identity;
 };
@@ -48,24 +48,24 @@ struct shard_files {
     struct zt_source **sources;
 };
 
-/* Finds and opens all shards of a model: siblings, or else, with search, files of the same content
- * in the folder. On failure nothing is open: ZT_NOT_FOUND, ZT_INVALID, ZT_LIMIT, ZT_IO. Then
- * shard_files_concern still recognises the missing files when they appear. ZT_NO_MEMORY. */
+/* Finds and opens all shards of a model: siblings or, if there is a search, files with the right
+ * content in the folder. On failure (ZT_NOT_FOUND, ZT_INVALID, ZT_LIMIT, ZT_IO, ZT_NO_MEMORY)
+ * nothing is open, but shard_files_concern still recognises the missing files when they appear. */
 enum zt_status shard_files_open(struct shard_files *files, const struct shard_owner *owner,
                                 struct zt_error *error);
 
-/* Closes the sources of a model that is parked; opens them again, all or none: false if one is no
- * longer the same. */
+/* Close the sources of a parked model, and open them again, all or none: false if one is no longer
+ * the same. */
 void shard_files_park(struct shard_files *files);
 bool shard_files_unpark(struct shard_files *files, struct store *store);
 
 typedef bool identity_comparison(const struct file_identity *a, const struct file_identity *b);
 
-/* Whether all files that are open still are what they were, by the comparison. */
+/* Whether all open files are still what they were, according to the comparison. */
 bool shard_files_are_same(const struct shard_files *files, identity_comparison *equal);
 
-/* Whether the model must be opened again, now that the path has a file of that identity (NULL: no
- * longer a file). */
+/* Whether the model must be opened again now that the path has a file with this identity (NULL: the
+ * file is gone). */
 bool shard_files_concern(const struct shard_files *files, const char *path,
                          const struct file_identity *identity);
 

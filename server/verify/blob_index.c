@@ -1,7 +1,6 @@
 /* A hash table from digests to chains of candidates. A candidate is the place of a generation and
- * the number of a component; its digest is read from the generation. Candidates of a generation
- * that is gone stay until there are too many of them, so that removing one costs nothing; then the
- * table is built again. */
+ * the index of a component; its digest is read from the generation. Candidates of a removed
+ * generation stay until there are too many, so that removal is cheap; then the table is rebuilt. */
 #include "verify/blob_index.h"
 
 #include <assert.h>
@@ -15,15 +14,15 @@
 #include "zt/digest.h"
 
 #define KEYS_LEAST 1024
-/* So many candidates of removed generations, beside half of all, may stay in their chains. */
+/* The table is rebuilt when candidates of removed generations exceed half of all by this number. */
 #define DEAD_MAX 1024
-/* So many candidates are looked at on a loop: a few microseconds. */
+/* The most candidates examined on a loop: a few microseconds. */
 #define STEPS_MAX 1000
 
 struct blob_key {
     uint64_t
         hash; /* of seed and digest, so that writers of models cannot make long chains; 0: free */
-    uint32_t first; /* the number of a candidate, from 1 */
+    uint32_t first; /* a candidate, counted from 1 */
 };
 
 struct blob_candidate {
@@ -159,7 +158,7 @@ static bool take_place(struct blob_index *index, struct generation *generation)
     return true;
 }
 
-/* Builds the table again from the generations that are left. */
+/* Rebuilds the table from the remaining generations. */
 static void compact(struct blob_index *index)
 {
     uint32_t count = index->place_count;
@@ -241,7 +240,7 @@ static void add_all(struct blob_index *index, struct catalog *catalog)
     free(all);
 }
 
-/* Makes the index complete, which it is from then on. May take long the first time. */
+/* Makes the index complete; it stays complete from then on. The first call may take a long time. */
 static void fill(struct blob_index *index, struct catalog *catalog)
 {
     if (atomic_load(&index->complete))

@@ -1,6 +1,6 @@
-/* Blobs: components by the SHA-256 of their stored bytes, as the file states it or as it was
- * computed, or of their decoded bytes. Nothing is indexed until the first question; from then on
- * the index takes 60 to 90 bytes a component and follows the catalog. */
+/* Blobs: components by the SHA-256 of their stored bytes (stated in the file or computed) or of
+ * their decoded bytes. Nothing is indexed until the first lookup; from then on the index takes 60
+ * to 90 bytes per component and follows the catalog. */
 #ifndef VERIFY_BLOB_INDEX_H
 #define VERIFY_BLOB_INDEX_H
 
@@ -16,19 +16,18 @@ struct component_place {
 enum blob_answer { BLOB_FOUND, BLOB_NONE, BLOB_CORRUPT, BLOB_BUSY };
 
 struct blob_search {
-    unsigned skip; /* so many candidates are passed over */
-    bool may_wait; /* on a worker: the answer is never BUSY */
+    unsigned skip; /* number of candidates to skip */
+    bool may_wait; /* only on a worker: the answer is never BUSY */
 };
 
 /* Finds a component by the SHA-256 of its stored bytes and hands out a reference to its generation,
- * which may be parked: catalog_find_path says whether the file still is what it was. Components
- * known to be corrupt are passed over; CORRUPT: there are no others. BUSY: the answer would take
- * long. */
+ * which may be parked: catalog_find_path says whether the file is unchanged. Components known to be
+ * corrupt are skipped; CORRUPT: there are no others. BUSY: finding out would take too long. */
 enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BYTES],
                            struct blob_search search, struct component_place *out_place);
 
 /* Finds a compressed component by the SHA-256 of its decoded bytes, if an export or upload computed
- * it. Looks through everything that is kept: on a worker. */
+ * it. Searches all kept digests, so call it on a worker. */
 bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
                        struct component_place *out_place);
 
@@ -39,7 +38,7 @@ struct blob_candidate;
 
 struct blob_index {
     pthread_mutex_t filling; /* held while the index is being made complete */
-    atomic_bool begun;       /* additions are taken in */
+    atomic_bool begun;       /* additions are accepted */
     atomic_bool complete;
     pthread_rwlock_t lock; /* of what follows */
     uint64_t seed;
@@ -51,7 +50,7 @@ struct blob_index {
     uint32_t candidate_count;
     uint32_t place_count;
     size_t dead_count; /* candidates of generations that are gone */
-    /* By the generation's blob_place; NULL where it is gone. Place 0 is never used. */
+    /* By the generation's blob_place; NULL if it is gone. Place 0 is never used. */
     struct generation **places;
     size_t place_room;
 };
@@ -60,18 +59,18 @@ struct blob_index {
 void blob_index_init(struct blob_index *index);
 void blob_index_clear(struct blob_index *index);
 
-/* Whether the index follows the catalog: it does from the first question on. */
+/* Whether the index follows the catalog, which it does from the first lookup on. */
 static inline bool blob_index_is_begun(const struct blob_index *index)
 {
     return atomic_load(&index->begun);
 }
 
-/* Without effect before the first question. A generation is borrowed until it is removed, which
- * must happen before its last reference goes; a retired one is not added. When out of memory
- * components are missing. */
+/* Have no effect before the first lookup. A generation is borrowed until it is removed, which must
+ * happen before its last reference is released; a retired one is not added. Without memory,
+ * components are missing from the index. */
 void blob_index_add(struct blob_index *index, struct generation *generation);
 void blob_index_remove(struct blob_index *index, struct generation *generation);
-/* A component's digest was computed. */
+/* Adds a component whose digest has been computed. */
 void blob_index_note(struct blob_index *index, struct generation *generation, uint32_t component);
 
 #endif

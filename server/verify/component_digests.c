@@ -1,4 +1,4 @@
-/* The side table of digests: asking, which takes no lock, and deciding what is worth computing.
+/* The side table of digests: lookups, which take no lock, and deciding what is worth computing.
  *
  * By component the table holds a pointer to a block of digests of the stored bytes, which never
  * changes, and a list of digests of the decoded bytes, which only grows. A SHA-256 that the file
@@ -65,7 +65,7 @@ static void free_table(struct side_table *side_table, const struct generation *g
     free(table);
 }
 
-/* The generation's table, made if need be; NULL when out of memory. */
+/* The generation's table, created if necessary; NULL if out of memory. */
 static struct digest_table *attach_table(struct generation *generation, uint64_t piece_bytes)
 {
     struct digest_table *table = digest_table_of(generation);
@@ -278,7 +278,7 @@ bool decoded_digest_find(const struct generation *generation, uint32_t component
     return kept != NULL;
 }
 
-/* The lists, made if need be; NULL when out of memory. */
+/* The lists, created if necessary; NULL if out of memory. */
 static decoded_list *lists_of(struct generation *generation)
 {
     struct digest_table *table = attach_table(generation, 0);

@@ -2,12 +2,12 @@
  *
  * Of stored bytes: the SHA-256 of each component and of its pieces of limits.digest_piece_bytes (0
  * turns this off). A component that was verified, or that a run over all components has read, is
- * read once more in the background, behind everything that a request waits for. The results outlive
- * the process in the state folder. So blobs have names, and a range that is exactly one piece has
- * its Content-Digest without being read.
+ * read once more in the background, after all work that requests wait for. The results are saved in
+ * the state folder. They name blobs, and give a range that is exactly one piece its Content-Digest
+ * without reading it.
  *
  * Of decoded bytes: lengths and digests that an export or an upload had to compute, so that the
- * next request for the same version of a file need not read it again. In memory only. */
+ * next request for the same version of a file need not read it again. Kept in memory only. */
 #ifndef VERIFY_COMPONENT_DIGESTS_H
 #define VERIFY_COMPONENT_DIGESTS_H
 
@@ -19,22 +19,22 @@
 
 /* --- of stored bytes --- */
 
-/* Has a component's stored bytes read in the background, unless they were already. From any
- * thread. */
+/* Queues a component's stored bytes to be read in the background, unless that was done already.
+ * From any thread. */
 void stored_digest_want(struct server *server, struct generation *generation, uint32_t component);
 
-/* Takes over the SHA-256 of the stored bytes from a caller that has just hashed them. Where digests
- * of pieces are missing, the bytes are read all the same. Ignored if the component is not known to
- * be sound. From any thread. */
+/* Takes over the SHA-256 of the stored bytes from a caller that has just hashed them. If digests of
+ * pieces are missing, the bytes are still read. Ignored if the component is not known to be sound.
+ * From any thread. */
 void stored_digest_learn(struct server *server, struct generation *generation, uint32_t component,
                          const uint8_t sha256[SHA256_BYTES]);
 
-/* The SHA-256 of the whole component; false if it is not known now, or the component is corrupt.
+/* The SHA-256 of the whole component; false if it is not known yet, or if the component is corrupt.
  * Never waits. */
 bool stored_digest_whole(const struct generation *generation, uint32_t component,
                          uint8_t out_sha256[SHA256_BYTES]);
 
-/* The SHA-256 that the file itself states over exactly the stored bytes, right or wrong. */
+/* The SHA-256 that the file states for exactly the stored bytes, right or wrong. */
 bool stored_digest_stated(const struct generation *generation, uint32_t component,
                           uint8_t out_sha256[SHA256_BYTES]);
 
@@ -45,13 +45,13 @@ bool stored_digest_piece(const struct generation *generation, uint32_t component
 
 /* --- of decoded bytes --- */
 
-/* Never waits. False if none of that algorithm is kept. The caller sets same_as. */
+/* False if no digest of that algorithm is kept. Never waits. The caller sets same_as. */
 bool decoded_digest_find(const struct generation *generation, uint32_t component,
                          enum zt_digest_algorithm algorithm,
                          struct zt_fingerprint *out_fingerprint);
 
-/* Keeps a fingerprint. Those of small components are not kept, since reading them again is cheaper;
- * nothing is kept when out of memory. From any thread. */
+/* Keeps a fingerprint, unless memory is short or the component is small, since reading small
+ * components again is cheaper. From any thread. */
 void decoded_digest_add(struct generation *generation, uint32_t component,
                         const struct zt_fingerprint *fingerprint);
 

@@ -1,5 +1,5 @@
-/* Finders: idle jobs that read one wanted component after another for its digests, a turn at a
- * time, so that none of them keeps a thread for long. */
+/* Finders: idle jobs that read one wanted component after another for its digests, in short turns,
+ * so that none of them occupies a thread for long. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #include "zt/digest.h"
 #include "zt/shards.h"
 
-/* A finder gives its thread back after that long, and queues itself again. */
+/* After this time a finder gives its thread back and queues itself again. */
 #define TURN_NS (20 * CLOCK_NS_PER_MS)
 /* Read at a time: small enough to stay in the processor's cache for the second hash. */
 #define CHUNK_BYTES 131072
-/* Models that wait, each with its files open. Components of further models are not queued until
- * they are asked for again. */
+/* Models that wait, each with its files open. Components of further models are not queued; they
+ * must be requested again later. */
 #define WAITING_MAX 256
 
 /* A component that is being read. */
@@ -125,7 +125,7 @@ void digest_finder_note(struct verifier *verifier, struct generation *generation
                         uint32_t component)
 {
     pthread_mutex_lock(&verifier->finders.lock);
-    /* Without memory for the note the digest is known as long as the process lives. */
+    /* Without memory for this the digest is known only as long as the process lives. */
     (void)list_add(&digest_table_of(generation)->unsaved, component);
     pthread_mutex_unlock(&verifier->finders.lock);
     verifier_mark_dirty(verifier, generation);
@@ -133,7 +133,8 @@ void digest_finder_note(struct verifier *verifier, struct generation *generation
         blob_index_note(&verifier->blobs, generation, component);
 }
 
-/* Takes the next wanted component. False if there is none, or at the end: then the finder rests. */
+/* Takes the next wanted component. False, and the finder rests, if there is none or the server is
+ * stopping. */
 static bool take_wanted(struct finder *finder, struct generation **out_generation,
                         uint32_t *out_component)
 {
@@ -254,9 +255,9 @@ static void keep(struct finder *finder, struct reading *reading)
     digest_finder_note(finder->verifier, reading->generation, reading->component);
 }
 
-/* Everything is read. Digests of bytes that were written to meanwhile, or that differ from what the
- * file states, are not kept. If they differ, the verifier checks the component again, because
- * clients were told that it is right. */
+/* Everything has been read. Digests are not kept if the bytes were written to meanwhile, or if they
+ * differ from those that the file states. In the latter case the verifier checks the component
+ * again, since clients may have been told that it is correct. */
 static void conclude(struct finder *finder, struct reading *reading)
 {
     struct generation *generation = reading->generation;
@@ -274,8 +275,9 @@ static void conclude(struct finder *finder, struct reading *reading)
         verifier_check_now(finder->verifier, generation, reading->component, NULL);
 }
 
-/* Reads on until the end of the component or of the turn. True: it has ended, well or not. */
-static bool read_on(struct finder *finder, int64_t until_ns)
+/* Continues reading until the end of the component or of the turn. True: the reading has ended,
+ * successfully or not. */
+static bool continue_reading(struct finder *finder, int64_t until_ns)
 {
     struct reading *reading = finder->reading;
     const uint64_t total = component_of(reading)->length;
@@ -293,7 +295,7 @@ static bool read_on(struct finder *finder, int64_t until_ns)
     return true;
 }
 
-/* False: nothing is left to be read. */
+/* Makes sure that the finder has a component to read. False if there is none. */
 static bool begin(struct finder *finder)
 {
     struct generation *generation;
@@ -313,7 +315,7 @@ static void work(struct job *job)
     const int64_t until_ns = clock_ns() + TURN_NS;
 
     while (begin(finder)) {
-        if (read_on(finder, until_ns)) {
+        if (continue_reading(finder, until_ns)) {
             reading_free(finder->reading);
             finder->reading = NULL;
         }

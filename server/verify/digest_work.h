@@ -1,6 +1,6 @@
-/* The table of a generation's digests, the queue of components to be read, and what is saved of
- * both. Shared by the files of digests and by the verifier, which owns the queue; everybody else
- * uses component_digests.h. */
+/* The table of a generation's digests, the queue of components to be read, and saving. Shared by
+ * the files of digests and by the verifier, which owns the queue; all others use
+ * component_digests.h. */
 #ifndef VERIFY_DIGEST_WORK_H
 #define VERIFY_DIGEST_WORK_H
 
@@ -9,7 +9,7 @@
 #include "store/state_file.h"
 #include "verify/component_digests.h"
 
-/* Idle jobs at once; on most machines the pool has no more threads for them. */
+/* Idle jobs at a time; on most machines the pool has fewer threads for them. */
 #define FINDERS_MAX 64
 
 struct verifier;
@@ -18,14 +18,14 @@ struct verifier;
  * followed by those of the pieces if there are several. Blocks never change. */
 typedef _Atomic(uint8_t *) digest_slot;
 
-/* In the table: wanted, and not there yet. */
+/* In the table: wanted, but not computed yet. */
 extern uint8_t digest_wanted_mark[1];
 #define DIGEST_WANTED digest_wanted_mark
 
 struct decoded_digest;
 typedef _Atomic(struct decoded_digest *) decoded_list;
 
-/* A queue of components; it frees its memory when it is empty. */
+/* A queue of components, which frees its memory when it becomes empty. */
 struct component_list {
     uint32_t *items;
     size_t capacity;
@@ -37,17 +37,17 @@ struct component_list {
 struct digest_table {
     struct side_table base;
     uint64_t piece_bytes;            /* 0: stored bytes are not read for their digests */
-    _Atomic(digest_slot *) stored;   /* by component; NULL until one is wanted or recalled */
-    _Atomic(decoded_list *) decoded; /* by component; NULL until one is kept */
-    /* The queue's, under its lock. */
+    _Atomic(digest_slot *) stored;   /* by component; NULL until a digest is wanted or recalled */
+    _Atomic(decoded_list *) decoded; /* by component; NULL until a digest is kept */
+    /* Used by the queue, under its lock. */
     struct component_list wanted;
     struct component_list unsaved;
     bool queued;
     struct generation *next;
-    /* The saver's: how much of the file in the state folder this generation wrote; 0: the file is
-     * to be written from the start. */
+    /* Used by the saver: how much of the file in the state folder this generation wrote; 0: the
+     * file must be written from the start. */
     uint64_t saved_bytes;
-    /* blob_index.c's, under its lock: the generation's place there, 0 for none. */
+    /* Used by blob_index.c, under its lock: the generation's place there, 0 for none. */
     uint32_t blob_place;
 };
 
@@ -57,7 +57,7 @@ static inline struct digest_table *digest_table_of(const struct generation *gene
     return (struct digest_table *)generation_side_table(generation, SIDE_TABLE_DIGESTS);
 }
 
-/* Bytes of stored components are to be read for their digests. */
+/* Whether stored bytes are read for their digests. */
 static inline bool digests_are_on(const struct generation *generation)
 {
     const struct digest_table *table = digest_table_of(generation);
@@ -71,7 +71,7 @@ struct finder {
     struct job job; /* first, so that one is the other */
     struct verifier *verifier;
     bool queued;             /* under the queue's lock */
-    struct reading *reading; /* NULL when it rests; kept between its turns */
+    struct reading *reading; /* kept between turns; NULL if there is none */
 };
 
 /* The verifier's part. */
@@ -88,28 +88,29 @@ struct finder_queue {
 /* --- digest_finder.c --- */
 
 void digest_finder_init(struct verifier *verifier, int state_folder);
-/* No finder may run any more. */
+/* To be called when no finder runs any more. */
 void digest_finder_clear(struct verifier *verifier);
-/* Queues a component to be read. False if that is impossible now. */
+/* Queues a component to be read. False if that is impossible at present. */
 bool digest_finder_add(struct verifier *verifier, struct generation *generation,
                        uint32_t component);
-/* A component's block was put into the table: it is to be saved, and to be found as a blob. */
+/* To be called when a component's block was put into the table: has it saved and indexed as a
+ * blob. */
 void digest_finder_note(struct verifier *verifier, struct generation *generation,
                         uint32_t component);
 
 /* --- component_digests.c --- */
 
-/* A new generation, before anybody else has it: recalls what an earlier run computed. */
+/* For a new generation, which no other thread has seen: recalls what an earlier run computed. */
 void digest_table_adopt(struct verifier *verifier, struct generation *generation);
-/* Digests in a block: the whole's alone, or, for a component of several pieces, that and theirs. */
+/* Number of digests in a block: that of the whole and, if there are several pieces, theirs. */
 uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes);
 /* Replaces before (NULL or DIGEST_WANTED) by block. False if the slot holds something else, or
  * out of memory. */
 bool digest_block_put(struct generation *generation, uint32_t component, uint8_t *before,
                       uint8_t *block);
-/* The block, whatever is known of the component's state; NULL if there is none. */
+/* The block, whatever the component's state; NULL if there is none. */
 const uint8_t *digest_block(const struct generation *generation, uint32_t component);
-/* A wanted component cannot be read now; it may be wanted again. */
+/* For a wanted component that cannot be read now; it may be wanted again. */
 void digest_forget_wanted(struct generation *generation, uint32_t component);
 
 /* --- saved_state.c: digests across restarts --- */

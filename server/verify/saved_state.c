@@ -1,12 +1,12 @@
 /* Verdicts and digests across restarts: two small files for each model in the state folder
- * (state_file.h). Numbers are little-endian; a hash covers all that precedes it in its part.
+ * (state_file.h). Numbers are little-endian; a hash covers everything before it in its part.
  *
  *   verified/   magic, identity (inode, size, modified, changed), ETag, count of components, count
  *               of failures, a byte for each component (its state; the highest bit if its content
  *               breaks a rule), the failures, hash. Replaced as a whole.
  *   digests/    magic, ETag, size of a piece, hash; then for each component a record of its number,
  *               the count of digests, the digests, hash. New records are appended, so that each is
- *               written once. The first record that is not whole ends the file.
+ *               written once. The first damaged record ends the file.
  *
  * The ETag covers the identity of the file and of its shards, and the manifest. */
 #include <errno.h>
@@ -120,7 +120,7 @@ static bool take_failure(struct record_reader *reader, struct generation *genera
     return !reader->failed;
 }
 
-/* Nobody else has the generation yet: no lock is needed. */
+/* No other thread has seen the generation yet, so no lock is needed. */
 static void take_verdicts(const uint8_t *bytes, size_t length, struct generation *generation)
 {
     struct record_reader reader = {.at = bytes, .left = length};
@@ -136,7 +136,8 @@ static void take_verdicts(const uint8_t *bytes, size_t length, struct generation
     for (uint32_t i = 0; i < failures; i++)
         if (!take_failure(&reader, generation))
             return;
-    /* Only verdicts about components that can be judged; the rest follows from the manifest. */
+    /* Takes only verdicts about components that can be judged; the rest follows from the
+     * manifest. */
     for (uint32_t i = 0; i < count; i++) {
         enum component_state state = states[i] & ~BREAKS_RULE;
         bool verdict = state == COMPONENT_VERIFIED || state == COMPONENT_CORRUPT;

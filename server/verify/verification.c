@@ -1,5 +1,5 @@
-/* What is known of a generation's components: which can be judged at all, counts, failures; and the
- * report. */
+/* What is known about a generation's components: which of them can be judged, counts and failures;
+ * and the report. */
 #include "verify/verifier_work.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* What is known of a generation's components beyond their states: counts, failures, checks under
- * way. Shared by the verifier's files; everybody else uses verifier.h. */
+/* What is known about a generation's components beyond their states: counts, failures, running
+ * checks. Shared by the verifier's files; all others use verifier.h. */
 #ifndef VERIFY_VERIFICATION_H
 #define VERIFY_VERIFICATION_H
 
@@ -9,13 +9,13 @@
 #include "zt/verify.h"
 
 #define COMPONENT_STATES (COMPONENT_CORRUPT + 1)
-/* For a rule that an object breaks as a whole. */
+/* For a rule broken by an object as a whole. */
 #define NO_COMPONENT UINT32_MAX
-/* So many failures are kept with their texts; the rest is only counted. */
+/* This many failures are kept with their texts; the rest are only counted. */
 #define FAILURES_MAX 1000
 
-/* A digest that is wrong (expected, actual) or a content rule that is broken (rule, detail). The
- * other two are NULL. */
+/* A wrong digest (expected, actual) or a broken content rule (rule, detail). The other two members
+ * are NULL. */
 struct failure {
     uint32_t object;
     uint32_t component;
@@ -26,7 +26,7 @@ struct failure {
     struct failure *next;
 };
 
-/* A check under way. */
+/* A running check. */
 struct check {
     struct job job; /* first, so that one is the other */
     struct verifier *verifier;
@@ -38,8 +38,7 @@ struct check {
     struct check *next;
 };
 
-/* A component that could not be read. Until the time is over, requests for it are refused without
- * another try. */
+/* A component that could not be read. Until that time, requests for it fail without another try. */
 struct trouble {
     uint32_t component;
     int64_t until_ns;
@@ -51,20 +50,20 @@ struct verification {
     struct side_table base;
     pthread_mutex_t lock;
     uint32_t counts[COMPONENT_STATES];
-    /* By component: whether its content breaks a rule. It is served all the same, but whatever its
-     * state, the report counts it as failed and nothing else. */
+    /* By component: whether its content breaks a rule. Such a component is still served, but the
+     * report counts it as failed, whatever its state. */
     bool *broken;
     uint32_t broken_counts[COMPONENT_STATES];
     uint64_t stated_bytes; /* stored bytes of components with a digest of a known algorithm */
-    uint64_t known_bytes;  /* of those, the bytes whose verdict is known */
+    uint64_t known_bytes;  /* of these, the bytes whose verdict is known */
     struct failure *failures;
     uint32_t failure_count;
     struct check *checks;
     struct trouble *troubles;
-    struct shard_check *shards; /* verifier_shards.c's; NULL until one is asked for */
+    struct shard_check *shards; /* verifier_shards.c's; NULL until one is needed */
     struct run *run;            /* over all components */
     uint32_t round;             /* counts the runs */
-    /* The verifier's, under its lock. */
+    /* Used by the verifier, under its lock. */
     bool dirty;
     struct generation *next_dirty;
 };
@@ -75,8 +74,8 @@ static inline struct verification *verification_of(const struct generation *gene
     return (struct verification *)generation_side_table(generation, SIDE_TABLE_VERDICTS);
 }
 
-/* Attaches verdicts to a new generation: says, without reading any data, which components can be
- * judged. NULL when out of memory. */
+/* Attaches verdicts to a new generation: decides from the manifest alone which components can be
+ * judged. NULL if out of memory. */
 struct verification *verification_attach(struct generation *generation);
 
 /* --- with the lock held --- */
@@ -87,7 +86,7 @@ void verification_set(struct generation *generation, uint32_t component,
 void verification_note_digest(struct generation *generation, uint32_t component,
                               const char *expected, const char *actual);
 void verification_set_broken(struct generation *generation, uint32_t component, bool broken);
-/* Replaces what is known of an object's content, or removes it (rule NULL). */
+/* Replaces an object's content failure, or removes it (rule NULL). */
 void verification_note_content(struct generation *generation, uint32_t object, uint32_t component,
                                const char *rule, const char *detail);
 bool verification_add_failure(struct verification *verification, const struct failure *failure);
@@ -97,9 +96,9 @@ uint32_t verification_object_of(const struct zt_model *model, uint32_t component
 
 /* --- saved_state.c: verdicts across restarts --- */
 
-/* Saves what is known, as a whole or not at all. */
+/* Saves the verdicts, all or none. */
 void verification_save(struct state_folder *folder, struct generation *generation);
-/* Takes over what an earlier run knew of these very bytes. A damaged file counts as none. */
+/* Takes over the verdicts of an earlier run about these very bytes. A damaged file is ignored. */
 void verification_recall(struct state_folder *folder, struct generation *generation);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "verify/verifier_work.h"
 
-/* Verdicts are saved together, that long after the first. */
+/* Verdicts are saved together, this long after the first. */
 #define SAVE_DELAY_NS (500 * CLOCK_NS_PER_MS)
 
 /* --- the saver --- */
@@ -49,7 +49,7 @@ static void save_dirty(struct verifier *verifier)
     }
 }
 
-/* Waits for more verdicts, unless it is the end. The lock is held. */
+/* Waits for more verdicts, unless the verifier is ending. The lock is held. */
 static void await_more(struct verifier *verifier)
 {
     int64_t until_ns = clock_ns() + SAVE_DELAY_NS;
@@ -87,7 +87,7 @@ static void open_folder(struct verifier *verifier)
     int os_error = errno;
 
     state_folder_enter(&verifier->folder, state_folder, "verified");
-    /* A folder that is configured must work; the default one in the root may not. */
+    /* Only a warning if the folder was configured; the root may well be read-only. */
     if (verifier->folder.descriptor < 0)
         log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
                   "verdicts are kept in memory only: the state folder cannot be written (%s)",
@@ -152,7 +152,7 @@ void verifier_free(struct verifier *verifier)
     destroy(verifier);
 }
 
-/* --- what the catalog reports --- */
+/* --- events of the catalog --- */
 
 static void on_opened(void *context, struct generation *generation)
 {

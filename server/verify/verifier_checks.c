@@ -1,8 +1,8 @@
-/* Checking components on demand, once for all that ask.
+/* Checks components on demand, once for all requests.
  *
- * A component's state is one atomic byte, so that asking for what is known takes no lock. UNCHECKED
- * and CHECKING change under the lock of the generation's verdicts: a component that is CHECKING has
- * its check in the list there. */
+ * A component's state is one atomic byte, so reading it takes no lock. UNCHECKED and CHECKING
+ * change under the lock of the generation's verdicts: a component that is CHECKING has its check in
+ * the list there. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "verify/verifier_work.h"
 
-/* A component that cannot be read is not tried again before that. */
+/* How long until a component that cannot be read is tried again. */
 #define TROUBLE_NS CLOCK_NS_PER_S
 
-/* How often a check looks whether anybody still waits for it: about every 0.1 s. */
+/* How often a check finds out whether anybody still waits for it: about every 0.1 s. */
 #define LOOK_BYTES ((uint64_t)64 << 20)
 
 /* --- the list of a generation --- */
@@ -27,7 +27,7 @@ static struct check **find_check(struct verification *verification, const struct
     return link;
 }
 
-/* The component's check; NULL if none is under way. */
+/* The component's check; NULL if none is running. */
 static struct check *check_of(const struct verification *verification, uint32_t component)
 {
     struct check *check = verification->checks;
@@ -39,7 +39,7 @@ static struct check *check_of(const struct verification *verification, uint32_t 
 
 /* --- troubles --- */
 
-/* Whether reading the component failed a moment ago. Forgets older troubles on the way. */
+/* Whether reading the component failed a moment ago. Also removes older troubles. */
 static bool is_troubled(struct verification *verification, uint32_t component)
 {
     struct trouble **link = &verification->troubles;
@@ -111,8 +111,7 @@ static bool is_needed(struct check *check)
     return joined;
 }
 
-/* Whether all requests that waited are gone. Those that come meanwhile ask again, and get a check
- * of their own. */
+/* Whether all waiting requests are gone. Requests that join later ask again and get a new check. */
 static bool is_abandoned(struct check *check)
 {
     struct verification *verification = verification_of(check->generation);
@@ -133,7 +132,7 @@ static bool on_hashed(void *context, uint64_t stored_bytes)
 
     if (check->run != NULL)
         verifier_run_advance(check->run, stored_bytes);
-    /* At the beginning too: the check may have been queued for long. */
+    /* At the beginning too, since the check may have been queued for a long time. */
     if ((before == 0 || before / LOOK_BYTES != (before + stored_bytes) / LOOK_BYTES) &&
         is_abandoned(check))
         return false;
@@ -192,13 +191,13 @@ static void record(struct check *check, enum zt_status status,
      * again, and get a check of their own. */
     if (status != ZT_ARGUMENT)
         note_trouble(verification, component);
-    /* Another check of the same component may still be under way, and keeps it CHECKING. */
+    /* Another check of the same component may still be running, and keeps it CHECKING. */
     if (atomic_load(&generation->states[component]) == COMPONENT_CHECKING &&
         check_of(verification, component) == NULL)
         verification_set(generation, component, COMPONENT_UNCHECKED);
 }
 
-/* Hashes, records, logs, wakes the waiters, frees. */
+/* Runs a check from hashing to waking its waiters, and frees it. */
 static void run_check(struct check *check)
 {
     struct generation *generation = check->generation;
@@ -260,7 +259,7 @@ void verifier_check_now(struct verifier *verifier, struct generation *generation
 
 /* --- asking --- */
 
-/* With the lock held. Joins the check under way, or begins one (*out_begun, to be submitted). */
+/* With the lock held. Joins the running check, or begins one (*out_begun, to be submitted). */
 static enum component_state join_check(struct verifier *verifier, struct generation *generation,
                                        uint32_t component, struct waiter *waiter,
                                        struct check **out_begun)
@@ -284,8 +283,7 @@ static enum component_state join_check(struct verifier *verifier, struct generat
     return COMPONENT_CHECKING;
 }
 
-/* A component without a digest is believed, unless it is in a shard: then the shard's digest covers
- * it. */
+/* A component without a digest is trusted, unless it is in a shard, whose digest covers it. */
 static enum component_state ask_undigested(struct verifier *verifier, struct generation *generation,
                                            uint32_t component, struct waiter *waiter)
 {

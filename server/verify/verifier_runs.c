@@ -1,6 +1,6 @@
-/* Runs: every component of a generation is a unit of work, and with recheck the content of every
- * object too. A few slots take one unit after another from the oldest run, so that one large model
- * is hashed on several threads, and many models in order. */
+/* Runs: every component of a generation is a unit of work and, with recheck, so is the content of
+ * every object. A few slots take one unit after another from the oldest run. So one large model is
+ * hashed on several threads, and many models are hashed in order. */
 #include "verify/verifier_work.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/processors.h"
 
-/* A slot gives its thread back after that long, and queues itself again. */
+/* After this time a slot gives its thread back and queues itself again. */
 #define TURN_NS (20 * CLOCK_NS_PER_MS)
 
 struct run {
@@ -72,8 +72,8 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
     return true;
 }
 
-/* A broken content rule is not reported if the digest is wrong too: then the bytes are not those
- * that were written. */
+/* A broken content rule is not reported if the digest is wrong too: the bytes are then not those
+ * that the writer wrote. */
 static void check_content(struct verifier *verifier, struct run *run, uint32_t index)
 {
     struct generation *generation = run->generation;
@@ -93,7 +93,7 @@ static void check_content(struct verifier *verifier, struct run *run, uint32_t i
         zt_object_find(model, object, (struct zt_text){error.component, strlen(error.component)});
     if (broken && component != NULL)
         number = zt_component_index(model, component);
-    /* The error did not hold the component's name: the object's first one stands for it. */
+    /* The error does not name a component: the object's first one stands for it. */
     else if (broken && object->component_count > 0)
         number = object->first_component;
     if (number != NO_COMPONENT && atomic_load(&generation->states[number]) == COMPONENT_CORRUPT)
@@ -141,7 +141,7 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
     }
 }
 
-/* The last unit is done. */
+/* Called when the last unit is done. */
 static void end_run(struct verifier *verifier, struct run *run)
 {
     struct verification *verification = verification_of(run->generation);
@@ -200,7 +200,7 @@ void verifier_runs_init(struct verifier *verifier)
     }
 }
 
-/* Queues the run and sets every resting slot to work. False if the verifier is stopping. */
+/* Queues the run and starts every resting slot. False if the verifier is stopping. */
 static bool enqueue(struct verifier *verifier, struct run *run)
 {
     bool open;

@@ -1,6 +1,6 @@
-/* Shards against the digest that the model states for them, which covers the components in them
- * that state none of their own. A shard is hashed as a whole, once for all its components; the
- * verdict is kept as long as the generation. */
+/* Checks shards against the digests that the model states for them, which cover components without
+ * digests of their own. A shard is hashed as a whole, once for all its components; the verdict is
+ * kept as long as the generation. */
 #include "verify/verifier_work.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* A shard that cannot be read is not tried again before that. */
+/* How long until a shard that cannot be read is tried again. */
 #define RETRY_NS CLOCK_NS_PER_S
 
 /* One for each shard of a generation, under the lock of its verdicts. */
@@ -28,7 +28,7 @@ struct hashing {
     uint32_t shard;
 };
 
-static bool goes_on(void *context, uint64_t bytes)
+static bool may_hash_on(void *context, uint64_t bytes)
 {
     const struct hashing *hashing = context;
 
@@ -39,7 +39,7 @@ static bool goes_on(void *context, uint64_t bytes)
 static enum zt_status hash_shard(struct hashing *hashing, struct zt_error *error)
 {
     struct generation *generation = hashing->generation;
-    const struct zt_progress progress = {goes_on, hashing};
+    const struct zt_progress progress = {may_hash_on, hashing};
     enum zt_status status =
         zt_shard_check_digest(&generation->model->shards[hashing->shard],
                               generation->shards.sources[hashing->shard], &progress, error);
@@ -103,7 +103,7 @@ static void run_hashing(struct job *job)
     *known = (struct shard_check){.state = state_of(status), .round = known->round};
     if (status == ZT_OK || status == ZT_CORRUPT)
         record_components(generation, hashing->shard, status == ZT_CORRUPT);
-    /* A shard that was not hashed to its end, or cannot be read, may still be right. */
+    /* A shard that was not hashed completely, or cannot be read, may still be correct. */
     if (known->state == COMPONENT_CORRUPT && status != ZT_CORRUPT)
         known->retry_ns = clock_ns() + RETRY_NS;
     pthread_mutex_unlock(&verification_of(generation)->lock);
@@ -143,7 +143,7 @@ static struct shard_check *check_of_shard(struct verifier *verifier, struct gene
     return &verification->shards[shard];
 }
 
-/* With the lock held. Answers from what is known, or lets the waiter wait. */
+/* With the lock held. Returns what is known, or adds the waiter. */
 static enum component_state join(struct verifier *verifier, struct generation *generation,
                                  uint32_t shard, struct waiter *waiter, struct hashing **out_begun)
 {

@@ -1,4 +1,4 @@
-/* The verifier's whole state, and what its files share; everybody else uses verifier.h. */
+/* The verifier's state, shared by its files; all others use verifier.h. */
 #ifndef VERIFY_VERIFIER_WORK_H
 #define VERIFY_VERIFIER_WORK_H
 
@@ -7,7 +7,7 @@
 #include "verify/verification.h"
 #include "verify/verifier.h"
 
-/* Idle jobs at once; on most machines the pool has no more threads for them. */
+/* Idle jobs at a time; on most machines the pool has fewer threads for them. */
 #define RUN_SLOTS_MAX 64
 
 struct run_slot {
@@ -39,15 +39,15 @@ struct verifier {
 
 /* --- verifier.c --- */
 
-/* Has what is known of the generation saved soon. */
+/* Has the generation's verdicts and digests saved soon. */
 void verifier_mark_dirty(struct verifier *verifier, struct generation *generation);
 
 /* --- verifier_runs.c: runs over all components of a generation (POST, and verify: eager) --- */
 
 void verifier_runs_init(struct verifier *verifier);
 
-/* Begins a run over the components not yet known, or, with recheck, over all of them and over the
- * content of the objects too. Nothing if one is under way. */
+/* Begins a run over the components that are not known yet or, with recheck, over all components and
+ * the content of all objects. Does nothing if a run is in progress. */
 void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck);
 
 /* Counts stored bytes that the run has read. */
@@ -62,8 +62,8 @@ void verifier_note_ready(struct verifier *verifier);
 /* --- verifier_shards.c: shards against the digest that the model states for them --- */
 
 /* COMPONENT_VERIFIED, COMPONENT_CORRUPT, COMPONENT_UNSUPPORTED (a digest of an unknown algorithm),
- * or COMPONENT_CHECKING: the shard is being hashed, begun by this call if need be, and waiter will
- * be woken. A shard that cannot be read is CORRUPT for a second and then tried again. */
+ * or COMPONENT_CHECKING: the shard is being hashed (this call begins it if necessary), and waiter
+ * will be woken. A shard that cannot be read is CORRUPT for a second and then tried again. */
 enum component_state verifier_ask_shard(struct verifier *verifier, struct generation *generation,
                                         uint32_t shard, struct waiter *waiter);
 
