@@ -22,7 +22,7 @@
 
 /* --- header fields --- */
 
-/* NULL for a text with which a file could write header lines of its own. */
+/* NULL for a text with which a file could inject header lines. */
 static const char *field_text(struct request *request, const char *text, size_t length)
 {
     if (length == 0 || length > FIELD_TEXT_MAX)
@@ -124,7 +124,7 @@ static void find_on_worker(struct request *request)
     passthrough_find(request->generation, view->index);
 }
 
-/* Whether the stored bytes may be sent as they are. The first request has a worker find out. */
+/* Whether the stored bytes may be sent as they are. For the first request a worker finds out. */
 static enum outcome find_passthrough(struct request *request, struct component_view *view,
                                      bool *out_fit)
 {

@@ -1,5 +1,5 @@
-/* A request for a component's bytes: component.c answers it, component_query.c reads what is asked
- * for, component_bytes.c prepares the bytes. */
+/* A request for a component's bytes: component.c answers it, component_query.c reads the query,
+ * component_bytes.c prepares the bytes. */
 #ifndef API_COMPONENT_H
 #define API_COMPONENT_H
 
@@ -13,7 +13,7 @@ enum view_form { VIEW_DECODED, VIEW_STORED, VIEW_CODED };
 
 struct frames_opening;
 
-/* Which bytes of a component are asked for, and in which form. */
+/* Which bytes of a component are requested, and in which form. */
 struct component_view {
     const struct zt_object *object;
     const struct zt_component *component;
@@ -25,7 +25,7 @@ struct component_view {
     uint64_t tensor_bytes;      /* of the whole tensor if it is an array, else ZT_LENGTH_UNKNOWN */
     bool varies_by_accept;      /* an Accept field could make it NPY, or unacceptable */
     bool varies_by_coding;      /* an Accept-Encoding field could make it coded */
-    bool passthrough_sought;    /* passthrough_find was called */
+    bool passthrough_sought;    /* a worker has called passthrough_find */
     enum component_state state; /* the result of verification */
     struct frames_opening *opening; /* of component_bytes.c */
 };
@@ -42,7 +42,7 @@ void component_view_tag(const struct component_view *view, char out_suffix[COMPO
 const uint64_t *component_view_shape(const struct request *request,
                                      const struct component_view *view, unsigned *out_rank);
 
-/* Puts the bytes into the reply, or the steps that verify and decode them first. request->context
+/* Puts the bytes into the reply, or the steps that first verify and decode them. request->context
  * is the view. */
 void component_prepare(struct request *request);
 
@@ -51,7 +51,7 @@ void component_prepare(struct request *request);
 enum outcome component_problem(struct request *request, const struct component_view *view,
                                enum problem problem, enum zt_status status, const char *message);
 
-/* The same: decoded, it would exceed limits.decoded_bytes. */
+/* The same for a component that, decoded, would exceed limits.decoded_bytes. */
 enum outcome component_problem_too_large(struct request *request,
                                          const struct component_view *view);
 

@@ -57,8 +57,8 @@ static bool find_sha256(const struct request *request, const struct component_vi
     return is_as_stored(view) && stored_digest_whole(request->generation, view->index, out_sha256);
 }
 
-static bool part_sha256(struct request *request, uint64_t first, uint64_t length,
-                        uint8_t out_sha256[32])
+static bool range_sha256(struct request *request, uint64_t first, uint64_t length,
+                         uint8_t out_sha256[32])
 {
     const struct component_view *view = request->context;
 
@@ -70,7 +70,7 @@ static void state_digests(struct request *request, const struct component_view *
     struct representation *reply = &request->reply;
 
     reply->has_sha256 = find_sha256(request, view, reply->sha256);
-    reply->part_sha256 = is_as_stored(view) ? part_sha256 : NULL;
+    reply->range_sha256 = is_as_stored(view) ? range_sha256 : NULL;
     if (view->state == COMPONENT_VERIFIED || view->state == COMPONENT_UNDIGESTED)
         stored_digest_want(request->server, request->generation, view->index);
 }
@@ -107,8 +107,8 @@ static void close_source(void *source)
     zt_source_close(source);
 }
 
-/* Adds the view's part of a component to the reply: length bytes at base of a source that the
- * request holds. */
+/* Adds what the view selects of a component to the reply. The component is length bytes at base of
+ * a source that the request holds. */
 static enum outcome place(struct request *request, struct zt_source *source, uint64_t base,
                           uint64_t length)
 {
@@ -179,7 +179,7 @@ static enum outcome decode_whole(struct request *request)
     return place(request, decoded->source, 0, decoded->length);
 }
 
-/* --- or frame by frame --- */
+/* --- step: or decode frame by frame --- */
 
 static void close_frames(void *thing)
 {
@@ -234,8 +234,8 @@ static enum outcome step_decode(struct request *request)
     return may_decode_frames(view) ? decode_frames(request) : decode_whole(request);
 }
 
-/* The length before decoding; 0 if only decoding tells it. */
-static uint64_t foretold_length(const struct component_view *view)
+/* The length that decoding will give; 0 if it is not known before. */
+static uint64_t expected_length_of(const struct component_view *view)
 {
     if (view->slice != NULL)
         return view->npy_head_length + view->slice->length;
@@ -255,7 +255,7 @@ void component_prepare(struct request *request)
     representation_step(&request->reply, step_verify);
     if (view->form == VIEW_DECODED && !zt_component_is_plain(component)) {
         representation_step(&request->reply, step_decode);
-        request->reply.length_foretold = foretold_length(view);
+        request->reply.expected_length = expected_length_of(view);
         return;
     }
     files = generation_files(request->generation);

@@ -16,7 +16,7 @@
 
 #define NPY_TYPE "application/x-npy"
 #define RAW_TYPE "application/octet-stream"
-/* Of the head that zt_npy_head makes: raised when it changes, so that tags change too. */
+/* To be raised when the head made by zt_npy_head changes, so that tags change too. */
 #define NPY_REVISION 1
 
 enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, PARAMETERS };
@@ -72,7 +72,7 @@ static bool read_parameters(struct request *request, struct query *out_query)
     return true;
 }
 
-/* What is wrong with a parameter, or with two together; NULL if nothing is. */
+/* What is wrong with a parameter or a combination of two; NULL if nothing is. */
 static const char *find_conflict(const struct query *query)
 {
     bool cut = is_given(query, SLICE) || is_given(query, SHARD) || is_given(query, AXIS);
@@ -178,8 +178,8 @@ static bool cut(struct request *request, struct component_view *view,
 
 /* --- NPY --- */
 
-/* Whether an Accept field prefers NPY to plain bytes. At equal weights, a type that is named wins
- * over one that only a wildcard matches. *out_only: it accepts nothing else. */
+/* Whether an Accept field prefers NPY to plain bytes. At equal weights, a named type wins over one
+ * that only a wildcard matches. *out_only: the field accepts nothing but NPY. */
 static bool accept_wants_npy(struct request *request, bool *out_only)
 {
     const char *accept = request_header(request, "Accept");
@@ -265,7 +265,7 @@ static bool read_array(struct request *request, struct component_view *view,
     bool is_array = find_tensor(request, view, &tensor);
     bool npy;
 
-    /* Checked first, so that it is the same error whether the component is an array or not. */
+    /* Checked first, so that the error is the same whether the component is an array or not. */
     if (is_given(query, SLICE) && query->values[SLICE].length == 0) {
         problem_reply(request, PROBLEM_INVALID_SLICE, "slice is empty");
         return false;

@@ -15,11 +15,11 @@
 #include "api/resolve.h"
 #include "http/exchange/problem.h"
 
-/* Raised when the same query of the same file gives other bytes, so that tags change. */
+/* To be raised when the same query of the same file gives other bytes, so that tags change. */
 #define EXPORT_REVISION 1
 /* "x", the revision, "-", two words in hex and NUL. */
 #define SUFFIX_SIZE 64
-/* Listing more pieces takes too long for a loop; a worker does it. */
+/* Listing more pieces takes too long for a loop, so a worker does it. */
 #define PIECES_AT_ONCE 512
 
 /* The state of a request, shared by the handler and its steps. */
@@ -224,7 +224,7 @@ static const char *make_etag(struct request *request, const struct export_plan *
     return request_print(request, "%s", etag);
 }
 
-/* From the last part of the model's name, in which nothing needs quoting. */
+/* Made from the last part of the model's name, in which nothing needs quoting. */
 static const char *make_disposition(struct request *request, const struct export_view *view)
 {
     struct zt_text name = generation_name(request->generation);

@@ -10,7 +10,7 @@
 
 /* No target aligns further. */
 #define ZEROS_BYTES 65536
-/* In files of more pieces, those below SMALL_BYTES are read and copied: that costs less than as
+/* In files of more pieces, those below SMALL_BYTES are read and copied, which costs less than so
  * many segments. */
 #define PIECES_MANY ((size_t)8192)
 #define SMALL_BYTES ((uint64_t)64 << 10)

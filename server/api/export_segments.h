@@ -20,7 +20,7 @@ struct export_segments *export_segments_new(struct server *server, const struct 
                                             struct generation *generation,
                                             const struct zt_cut *cut);
 
-/* Fills the list; about 0.1 µs a component. */
+/* Fills the list; takes about 0.1 µs per component. */
 void export_segments_fill(struct export_segments *segments);
 
 /* Takes NULL; void * for request_hold. */

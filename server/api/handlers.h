@@ -1,29 +1,29 @@
-/* The handlers that routes.c names, each in the file given here; the sections are those of
- * http-api. A handler fills request->reply and returns READY, or returns WAITING and is called
- * again. */
+/* The handlers in the table of routes (routes.c), each in the file given here; docs/api.md
+ * describes what they answer. A handler fills in request->reply and returns READY, or returns
+ * WAITING and is called again. */
 #ifndef API_HANDLERS_H
 #define API_HANDLERS_H
 
 #include "http/exchange/request.h"
 
-/* manifest.c: one model or one of its objects as JSON (section 3). */
+/* manifest.c: one model or one of its objects as JSON. */
 enum outcome model_get(struct request *request);
 enum outcome object_get(struct request *request);
 
-/* models_list.c: a page of models (section 2). */
+/* models_list.c: a page of models. */
 enum outcome models_list(struct request *request);
 
-/* component.c: the bytes of a component (section 4). */
+/* component.c: the bytes of a component. */
 enum outcome component_get(struct request *request);
 
-/* export.c: selected objects as a file of another format (section 5). */
+/* export.c: selected objects as a file of another format. */
 enum outcome export_get(struct request *request);
 
-/* stored.c: stored bytes by SHA-256, and stored files by path (section 2). */
+/* stored.c: stored bytes by SHA-256, and stored files by path. */
 enum outcome blob_get(struct request *request);
 enum outcome files_get(struct request *request);
 
-/* operations.c: verification (section 2), and what operators ask (section 8). */
+/* operations.c: verification, health, version, and the description of the API. */
 enum outcome verification_get(struct request *request);
 enum outcome verification_post(struct request *request);
 enum outcome healthz_get(struct request *request);

@@ -7,7 +7,7 @@
 #include "http/exchange/request.h"
 #include "http/fields/negotiate.h"
 
-/* First in what request->context points to, so that the worker that compresses finds it. */
+/* The first member of what request->context points to, where the compressing worker finds it. */
 struct json_reply {
     enum coding coding;
     bool accepts_identity; /* the client does */

@@ -31,7 +31,7 @@ struct selection {
     struct json_reply reply; /* first: request->context points to both */
     struct manifest_selection manifest;
     bool pretty;
-    bool is_whole; /* everything, compact: the text that is kept */
+    bool is_whole; /* everything, compact: this text is kept */
     bool written;
 };
 
@@ -80,7 +80,7 @@ static struct selection *read_selection(struct request *request)
 
 /* --- the answer --- */
 
-/* Every text follows its length, so that different selections have different descriptions. */
+/* Each text is preceded by its length, so that different selections have different descriptions. */
 static void describe(FILE *stream, const struct selection *selection, const char *what)
 {
     const struct manifest_selection *manifest = &selection->manifest;
@@ -133,7 +133,7 @@ static void set_fields(struct request *request, const char *etag)
 
 /* --- a model --- */
 
-/* A step, since a 304 needs no text. */
+/* This is a step, since a 304 needs no text. */
 static enum outcome step_manifest(struct request *request)
 {
     const struct selection *selection = request->context;

@@ -1,5 +1,5 @@
-/* Answers about the server and its checks: verification of a model, health, readiness, version, and
- * the description of the API.
+/* Verification of a model, and answers about the server: health, readiness, version, and the
+ * description of the API.
  *
  * The build embeds openapi.json of this folder, with the program's version in it (embed.cmake). A
  * test compares it with the routes. */

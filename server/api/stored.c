@@ -1,8 +1,8 @@
 /* Stored bytes as they are.
  *
  * A blob is addressed by its SHA-256, so its answer never changes. Any component with that digest
- * serves it; if one turns out to be corrupt, the next is tried. A file is addressed by its path:
- * also one that cannot be read as a model, for tools that read files. */
+ * can provide it; if one turns out to be corrupt, the next is tried. A file is addressed by its
+ * path, even if it cannot be read as a model, for tools that read files. */
 #include "api/handlers.h"
 
 #include <assert.h>
@@ -142,8 +142,8 @@ static void set_segments(struct request *request, const struct component_place *
                           component->length);
 }
 
-/* Verifies the candidate, or else the next one, even with verify: off, since caches keep the answer
- * as immutable. The tag is the digest, so it is right for any candidate. */
+/* Verifies the candidate or, if that fails, the next one, even with verify: off, since caches keep
+ * the answer as immutable. The tag is the digest, so it is right for any candidate. */
 static enum outcome step_verify(struct request *request)
 {
     struct blob *blob = request->context;
@@ -165,7 +165,7 @@ static enum outcome step_verify(struct request *request)
             set_segments(request, &blob->place);
             return OUTCOME_READY;
         }
-        /* The search skips it by itself if its state says so. */
+        /* The search itself skips a candidate whose state is CORRUPT. */
         blob->skip += atomic_load(&blob->place.generation->states[blob->place.component]) !=
                       COMPONENT_CORRUPT;
         drop_place(blob);
@@ -174,8 +174,8 @@ static enum outcome step_verify(struct request *request)
 }
 
 /* The SHA-256 of a range that is one of the pieces with known digests. */
-static bool part_sha256(struct request *request, uint64_t first, uint64_t length,
-                        uint8_t out_sha256[SHA256_BYTES])
+static bool range_sha256(struct request *request, uint64_t first, uint64_t length,
+                         uint8_t out_sha256[SHA256_BYTES])
 {
     const struct component_place *place = &((const struct blob *)request->context)->place;
 
@@ -192,7 +192,7 @@ static void set_fields(struct request *request, const struct blob *blob)
     reply->cache_control = "public, max-age=31536000, immutable";
     reply->media_type = "application/octet-stream";
     reply->ranges = true;
-    reply->part_sha256 = part_sha256;
+    reply->range_sha256 = range_sha256;
     reply->has_sha256 = true;
     memcpy(reply->sha256, blob->sha256, sizeof(reply->sha256));
 }

@@ -68,7 +68,7 @@ static inline bool digests_are_on(const struct generation *generation)
 struct reading;
 
 struct finder {
-    struct job job; /* first, so that one is the other */
+    struct job job; /* first: the job is the structure */
     struct verifier *verifier;
     bool queued;             /* under the queue's lock */
     struct reading *reading; /* kept between turns; NULL if there is none */

@@ -28,7 +28,7 @@ struct failure {
 
 /* A running check. */
 struct check {
-    struct job job; /* first, so that one is the other */
+    struct job job; /* first: the job is the structure */
     struct verifier *verifier;
     struct generation *generation;
     uint32_t component;

@@ -22,7 +22,7 @@ struct shard_check {
 };
 
 struct hashing {
-    struct job job; /* first, so that one is the other */
+    struct job job; /* first: the job is the structure */
     struct verifier *verifier;
     struct generation *generation;
     uint32_t shard;

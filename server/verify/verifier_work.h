@@ -11,7 +11,7 @@
 #define RUN_SLOTS_MAX 64
 
 struct run_slot {
-    struct job job; /* first, so that one is the other */
+    struct job job; /* first: the job is the structure */
     struct verifier *verifier;
     bool queued;
 };

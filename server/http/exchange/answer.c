@@ -34,7 +34,7 @@ void representation_field(struct representation *representation, const char *nam
                           const char *value)
 {
     assert(representation->field_count < REPRESENTATION_FIELDS);
-    /* Memory was out when the value was made: the field is left out. */
+    /* There was no memory for the value: the field is left out. */
     if (value == NULL)
         return;
     representation->fields[representation->field_count++] = (struct field){name, value};
@@ -240,7 +240,7 @@ static uint64_t length_of_unsent(const struct representation *reply)
 {
     if (reply->segment_count > 0 || reply->step_count == 0)
         return reply->length;
-    return reply->length_foretold > 0 ? reply->length_foretold : ANSWER_LENGTH_UNKNOWN;
+    return reply->expected_length > 0 ? reply->expected_length : ANSWER_LENGTH_UNKNOWN;
 }
 
 void answer_take_segments(struct request *request)
@@ -336,7 +336,7 @@ static void add_content(struct request *request, struct field_list *list)
     add_type(request, list);
     if (reply->ranges)
         add(list, "Accept-Ranges", "bytes");
-    /* Of the whole representation, whichever part of it is sent. */
+    /* The digest of the whole representation, even if only a part is sent. */
     if (reply->has_sha256)
         add(list, "Repr-Digest", digest_text(request, reply->sha256));
     if (state->has_content_sha256 && reply->status == 200)

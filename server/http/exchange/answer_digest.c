@@ -1,7 +1,7 @@
 /* The digests of an answer. A known digest costs nothing. One that is wanted and unknown is
  * computed by workers, a few MiB at a time, so that hashing ends soon after the client goes away or
  * the server stops; the answer then has no digest. Requests that want the same digest at the same
- * time all take it as soon as the first of them has it. */
+ * time all use it as soon as the first of them has computed it. */
 #include "http/exchange/answer_digest.h"
 
 #include <assert.h>
@@ -19,20 +19,20 @@
 #define JOB_BYTES ((uint64_t)4 << 20)
 /* Read at a time; stays in the processor's cache until it is hashed. */
 #define BLOCK_BYTES ((size_t)256 << 10)
-/* Up to this much memory is hashed on the loop, which is faster than waking a worker; its digest is
- * not worth remembering either. */
+/* Up to this much memory is hashed on the loop, which is faster than waking a worker; the digest is
+ * not worth remembering. */
 #define INLINE_BYTES    ((uint64_t)64 << 10)
 #define INLINE_SEGMENTS 16
 
 enum subject { SUBJECT_NONE, SUBJECT_WHOLE, SUBJECT_BODY };
 
 struct digesting {
-    struct digest_job job; /* first: hash_on_worker casts */
+    struct digest_job job; /* first: the job is the structure */
     struct request *request;
     enum subject subject; /* NONE: no hashing is under way */
     struct zt_hasher *hasher;
     const struct segment *segments;
-    size_t segment; /* the index of the one that holds the next byte */
+    size_t segment; /* the index of the segment with the next byte */
     uint64_t length;
     uint64_t done;
     struct zt_error error;
@@ -55,7 +55,8 @@ static enum zt_status hash_piece(struct digesting *digesting, const struct segme
     return ZT_OK;
 }
 
-/* Up to end. Reads files rather than their mappings: truncating a mapped file raises a signal. */
+/* Hashes up to end. Reads files rather than their mappings: truncating a mapped file raises a
+ * signal. */
 static void hash_until(struct digesting *digesting, uint64_t end, uint8_t *buffer)
 {
     while (digesting->done < end) {
@@ -106,12 +107,12 @@ static bool body_is_whole(const struct request *request)
            (state->parts_type == NULL && state->range.length == request->reply.length);
 }
 
-static bool part_is_known(struct request *request, uint64_t first, uint64_t length,
-                          uint8_t out_sha256[32])
+static bool range_is_known(struct request *request, uint64_t first, uint64_t length,
+                           uint8_t out_sha256[32])
 {
     const struct representation *reply = &request->reply;
 
-    return reply->part_sha256 != NULL && reply->part_sha256(request, first, length, out_sha256);
+    return reply->range_sha256 != NULL && reply->range_sha256(request, first, length, out_sha256);
 }
 
 static void recall_whole(struct request *request)
@@ -132,7 +133,7 @@ static void recall_body(struct request *request)
 
     if (state->ranged && state->parts_type == NULL && !state->has_content_sha256)
         state->has_content_sha256 =
-            part_is_known(request, state->range.first, state->range.length, state->content_sha256);
+            range_is_known(request, state->range.first, state->range.length, state->content_sha256);
 }
 
 static enum subject find_missing(const struct request *request)
@@ -182,7 +183,8 @@ static bool begin_hashing(struct digesting *digesting, enum subject subject)
     return true;
 }
 
-/* A digest of bytes that were written to while they were read belongs to no version of them. */
+/* Whether the bytes were not written to while they were read; otherwise the digest belongs to no
+ * version of them. */
 static bool is_trusted(const struct request *request)
 {
     return request->generation == NULL || request->is_unwritten(request->generation);
@@ -221,8 +223,8 @@ static bool finish_hashing(struct digesting *digesting)
     return true;
 }
 
-/* Whether to go on. A client that has shut down its sending side may be gone: it gets its answer,
- * but no digest that takes long. */
+/* Whether to continue. A client that has shut down its sending side may be gone: it gets its
+ * answer, but no digest that takes a long time. */
 static bool is_awaited(const struct digesting *digesting)
 {
     const struct request *request = digesting->request;
@@ -233,16 +235,16 @@ static bool is_awaited(const struct digesting *digesting)
             transport->is_established(request->connection));
 }
 
-/* READY: this computation is over, and *out_go_on says whether another may follow. */
-static enum outcome go_on_hashing(struct digesting *digesting, bool *out_go_on)
+/* READY: this computation is over, and *out_continue says whether another may follow. */
+static enum outcome continue_hashing(struct digesting *digesting, bool *out_continue)
 {
     struct request *request = digesting->request;
 
-    *out_go_on = false;
+    *out_continue = false;
     if (digesting->error.status != ZT_OK)
         return problem_reply_error(request, &digesting->error);
     if (digesting->done == digesting->length) {
-        *out_go_on = finish_hashing(digesting);
+        *out_continue = finish_hashing(digesting);
         return OUTCOME_READY;
     }
     if (!is_awaited(digesting))
@@ -266,19 +268,21 @@ static struct digesting *new_digesting(struct request *request)
     return digesting;
 }
 
-/* Computes one after the other. One that cannot be begun for lack of memory is left out. */
+/* Computes one missing digest after the other. A digest is left out if there is no memory for
+ * it. */
 static enum outcome compute(struct request *request)
 {
     struct request_state *state = request_state(request);
     enum subject missing;
-    bool go_on = true;
+    bool proceed = true;
 
     if (state->digesting == NULL && find_missing(request) != SUBJECT_NONE)
         state->digesting = new_digesting(request);
-    while (state->digesting != NULL && go_on && (missing = find_missing(request)) != SUBJECT_NONE) {
+    while (state->digesting != NULL && proceed &&
+           (missing = find_missing(request)) != SUBJECT_NONE) {
         if (state->digesting->subject == SUBJECT_NONE && !begin_hashing(state->digesting, missing))
             break;
-        if (go_on_hashing(state->digesting, &go_on) == OUTCOME_WAITING)
+        if (continue_hashing(state->digesting, &proceed) == OUTCOME_WAITING)
             return OUTCOME_WAITING;
     }
     return OUTCOME_READY;

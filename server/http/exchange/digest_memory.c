@@ -137,7 +137,7 @@ bool digest_memory_find(struct digest_memory *memory, const char *target, const 
     const struct entry *entry;
     struct name name;
 
-    /* Most servers are never asked for a digest that they do not know; their requests take no
+    /* On most servers no client wants a digest that must be computed; their requests take no
      * lock. */
     if (!atomic_load_explicit(&memory->is_used, memory_order_relaxed) ||
         !make_name(target, etag, &name))

@@ -1,5 +1,5 @@
-/* SHA-256s of representations that were computed because a client wanted them: a bounded number, of
- * which the least recently used goes first. From any thread.
+/* SHA-256s of representations that were computed because a client wanted them. Their number is
+ * bounded; the least recently used is evicted first. From any thread.
  *
  * The key is the target and the strong ETag, since a tag is unique only among the representations
  * of one resource. */

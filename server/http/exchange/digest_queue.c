@@ -1,4 +1,4 @@
-/* A queue in front of the workers' own, which passes on only a few jobs at a time. */
+/* A queue in front of that of the workers; it passes on only a few jobs at a time. */
 #include "http/exchange/digest_queue.h"
 
 #include <assert.h>
@@ -80,7 +80,7 @@ static void run_job(struct job *job)
     struct digest_queue *queue = digest_job->queue;
 
     digest_job->run(digest_job);
-    /* The job may be gone. */
+    /* The job may have been freed. */
     pass_on(queue);
 }
 

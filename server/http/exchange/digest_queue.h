@@ -1,7 +1,6 @@
-/* Hashing that clients wait for, cut into short jobs of which only a few run at a time, in the
- * order in which they were submitted. So clients that want digests of large representations,
- * however many they are, keep neither the workers from other requests nor each other from
- * progress. */
+/* Hashing that clients wait for, cut into short jobs. Only a few of them run at a time, in the
+ * order in which they were submitted. So however many clients want digests of large
+ * representations, all of them make progress, and workers stay available for other requests. */
 #ifndef HTTP_EXCHANGE_DIGEST_QUEUE_H
 #define HTTP_EXCHANGE_DIGEST_QUEUE_H
 
@@ -11,9 +10,9 @@
 
 struct digest_queue;
 
-/* One short job, inside a structure of its owner's. run may free it. */
+/* One short job, embedded in its owner's structure. run may free it. */
 struct digest_job {
-    struct job job; /* first: the queue casts */
+    struct job job; /* first: the job is the structure */
     void (*run)(struct digest_job *digest_job);
     struct digest_queue *queue;
     struct digest_job *next;
@@ -24,7 +23,7 @@ struct digest_queue *digest_queue_new(struct workers *workers, unsigned at_once)
 /* After the workers have ended. Takes NULL. */
 void digest_queue_free(struct digest_queue *queue);
 
-/* Before the loops are stopped: requests in the middle of hashing give it up. */
+/* Call it before the loops are stopped: requests in the middle of hashing give up. */
 void digest_queue_stop(struct digest_queue *queue);
 bool digest_queue_is_stopped(const struct digest_queue *queue);
 

@@ -17,7 +17,8 @@
 #include "http/fields/conditional.h"
 #include "http/fields/framing.h"
 
-/* The limit of nginx and Apache; twice the longest name fits, with every byte percent-encoded. */
+/* The limit of nginx and Apache. Two names of the greatest length fit, with every byte
+ * percent-encoded. */
 #define TARGET_MAX 8192
 /* Up to this much of an unwanted body is read and dropped, to keep the connection. */
 #define DROPPED_MAX (UINT64_C(1) << 20)
@@ -87,7 +88,8 @@ static void check_target(struct request *request)
                   "the target contains a space, a '#' or a control character");
 }
 
-/* To a handler a parameter that cannot be decoded looks absent; its reply does not count. */
+/* To a handler a parameter that cannot be decoded looks absent, so the handler's reply does not
+ * count. */
 static void check_query(struct request *request)
 {
     const char *name = request_state(request)->malformed_parameter;
@@ -102,7 +104,7 @@ static void find_operation(struct request *request)
     request_state(request)->operation = router_match(request);
 }
 
-/* Until the first scan of the models has ended, only the routes that need none of them answer. */
+/* Until the first scan of the models has ended, only routes that need no models answer. */
 static void check_loaded(struct request *request)
 {
     const struct server *server = request->server;
@@ -133,7 +135,7 @@ bool exchange_begin(struct request *request)
     static void (*const checks[])(struct request * request) = {
         check_framing, check_target, find_operation, check_loaded, begin_operation};
 
-    /* First, since a refusal carries the request's id too. */
+    /* This comes first, since a refusal carries the request's id too. */
     trace_identify(request);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
         checks[i](request);
@@ -167,7 +169,7 @@ static bool is_read(const struct request *request)
     return request->method == METHOD_GET || request->method == METHOD_HEAD;
 }
 
-/* Before any step, so that a 304 costs no verification or decoding. */
+/* Done before any step, so that a 304 costs no verification or decoding. */
 static void check_preconditions(struct request *request)
 {
     const struct representation *reply = &request->reply;

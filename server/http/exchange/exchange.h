@@ -12,24 +12,23 @@
 
 #include "http/exchange/request.h"
 
-/* The header fields are in. True: the request is refused, and the reply may be sent before the body
- * is read. */
+/* Called when the header fields are in. True: the request is refused, and the reply may be sent
+ * before the body is read. */
 bool exchange_begin(struct request *request);
 
-/* A piece of the body. False: the body is unwanted and larger than what is read and dropped; the
- * connection must be ended. */
+/* Called for each piece of the body. False: the body is unwanted and too large to be read and
+ * dropped; the connection must be ended. */
 bool exchange_receive(struct request *request, const void *bytes, size_t length);
 
-/* The body is in, or a wait has ended. READY: the answer can be sent. */
+/* Called when the body is in, and when a wait has ended. READY: the answer can be sent. */
 enum outcome exchange_advance(struct request *request);
 
-/* A 304 leaves the steps out, so its length may be unknown: then none is sent rather than a wrong
- * one. */
+/* A 304 skips the steps, so its length may be unknown: it is then left out rather than wrong. */
 #define ANSWER_LENGTH_UNKNOWN UINT64_MAX
 
 /* The answer after preconditions and ranges. HEAD and 304 have no segments, though content_length
- * is that of the GET. Others have at most as many as the representation, and two more for each of
- * several ranges. */
+ * is that of the GET. Other answers have at most as many as the representation, plus two for each
+ * of several ranges. */
 struct answer {
     unsigned status;
     uint64_t content_length;
@@ -40,9 +39,9 @@ struct answer {
     size_t segment_count;
 };
 
-/* To be called after exchange_advance returned READY or exchange_begin refused; again if the reply
- * has been replaced since. Borrowed from the request; the sender may replace the segments by others
- * with the same bytes. */
+/* To be called after exchange_advance returned READY or exchange_begin refused, and again if the
+ * reply has been replaced since. Borrowed from the request; the sender may replace the segments by
+ * others with the same bytes. */
 struct answer *exchange_answer(struct request *request);
 
 /* --- names in answers and in the log: X-Request-Id and the trace of W3C Trace Context --- */
@@ -51,12 +50,12 @@ struct answer *exchange_answer(struct request *request);
 void trace_make_id(char out_id[REQUEST_ID_SIZE]);
 
 /* Fills in the request's id, which is the client's own if that is well-formed, and the id of its
- * trace. The header fields are in. */
+ * trace. Call it when the header fields are in. */
 void trace_identify(struct request *request);
 
 /* How a request's exchange ended. */
 enum ending {
-    ENDING_WHOLE,   /* the whole answer went out, as far as this program can tell */
+    ENDING_WHOLE,   /* the whole answer was sent, as far as this program can tell */
     ENDING_REFUSED, /* the HTTP library answered before the exchange began */
     ENDING_TIMEOUT, /* cut by a time limit */
     ENDING_DRAIN,   /* cut because the server stopped */

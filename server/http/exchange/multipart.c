@@ -72,7 +72,7 @@ static bool add_parts(struct request *request, const struct range_set *set, cons
     return add_text(multipart, request_print(request, "\r\n--%s--\r\n", boundary));
 }
 
-/* With a head for each part, and the end. */
+/* Includes a head for each part, and the end. */
 static size_t count_segments(const struct representation *reply, const struct range_set *set)
 {
     size_t count = (size_t)set->count + 1;

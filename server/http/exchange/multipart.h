@@ -14,8 +14,9 @@ struct multipart {
 
 /* The parts in the order of the set, each with its Content-Range and with the Content-Type and
  * Content-Encoding of the whole: the framing around the parts is not encoded. Bytes of the
- * representation are referred to, not copied: each range adds one segment, its head, to those
- * that it touches. Everything lives as long as the request. False if out of memory. */
+ * representation are referenced, not copied: for each range there is one segment with its head and
+ * one for each segment that it touches. Everything lives as long as the request. False if out of
+ * memory. */
 bool multipart_make(struct request *request, const struct range_set *set,
                     struct multipart *out_multipart);
 

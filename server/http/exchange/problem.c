@@ -16,7 +16,7 @@
 /* Longer details are cut. Two names fit. */
 #define DETAIL_SIZE 2560
 #define MEDIA_TYPE  "application/problem+json"
-/* For want of memory for anything better. */
+/* Sent if there is no memory for anything better. */
 #define LAST_RESORT                                          \
     "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
     "error\",\"status\":500,\"code\":\"internal\"}"
@@ -162,7 +162,7 @@ static void write_problem(struct json *json, const struct request *request, enum
     write_member(json, "request_id", request->id);
 }
 
-/* Nothing that a handler had put into the reply is left. */
+/* Removes everything that a handler had put into the reply. */
 static void replace_reply(struct request *request, unsigned status, const char *body, size_t length)
 {
     struct representation *reply = &request->reply;

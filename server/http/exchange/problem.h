@@ -20,7 +20,7 @@ enum problem {
     PROBLEM_NOT_ACCEPTABLE,
     PROBLEM_TIMEOUT,
     PROBLEM_CONFLICT,
-    PROBLEM_LOCKED, /* 423: a conflict with a request under way */
+    PROBLEM_LOCKED, /* 423: another request is using the resource */
     PROBLEM_LENGTH_REQUIRED,
     PROBLEM_PRECONDITION_FAILED,
     PROBLEM_TOO_LARGE,
@@ -62,7 +62,7 @@ enum outcome problem_reply(struct request *request, enum problem problem, const 
  * object, component and offset become members if they apply. */
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error);
 
-/* The same if the caller knows better than the table which problem it is (unsupported-encoding,
+/* The same for a caller that knows a more specific problem than the table (unsupported-encoding,
  * digest-mismatch). */
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
                                     const struct zt_error *error);

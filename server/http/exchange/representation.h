@@ -1,9 +1,9 @@
-/* A representation: everything that is sent is one such value, be it JSON, a component, a stored
- * file, a slice or an exported model.
+/* A representation: whatever is sent, be it JSON, a component, a stored file, a slice or an
+ * exported model.
  *
- * A handler fills it; preconditions, ranges, HEAD, digest fields and sending are written once,
- * against this value. Bytes are referred to, never copied: segments of memory or of a source, kept
- * alive by what the request holds (request_hold). */
+ * A handler fills it in; preconditions, ranges, HEAD, digest fields and sending are written once,
+ * for this value. Bytes are referenced, never copied: they are segments of memory or of a source,
+ * kept alive by what the request holds (request_hold). */
 #ifndef HTTP_EXCHANGE_REPRESENTATION_H
 #define HTTP_EXCHANGE_REPRESENTATION_H
 
@@ -28,17 +28,18 @@ struct segment {
     uint64_t offset;
 };
 
-/* The result of a step or a handler. WAITING: it has arranged for one call of request_wake, and is
- * called again after that. */
+/* The result of a step or a handler. WAITING: it has arranged for one call of request_wake, after
+ * which it is called again. */
 enum outcome { OUTCOME_READY, OUTCOME_WAITING };
 
-/* A step between choosing a representation and sending it that may take time: verifying or decoding
- * the bytes. It runs on the loop, hands work to the workers, and is called until it is ready. On
- * failure it replaces the reply by a problem and is ready. It may fill in length and segments. */
+/* A step between choosing a representation and sending it, which may take time: verifying or
+ * decoding the bytes. It runs on the loop, hands work to the workers, and is called until it is
+ * ready. On failure it replaces the reply by a problem and is ready. It may fill in length and
+ * segments. */
 typedef enum outcome (*preparation)(struct request *request);
 
 #define REPRESENTATION_FIELDS   16
-#define REPRESENTATION_SEGMENTS 4 /* without a list of the request's */
+#define REPRESENTATION_SEGMENTS 4 /* without a separate list */
 #define REPRESENTATION_STEPS    4
 
 struct field {
@@ -49,9 +50,9 @@ struct field {
 struct representation {
     unsigned status; /* 200 by default; preconditions and ranges apply to 200 only */
     uint64_t length;
-    /* What length will be once the steps have filled it in, if that is known before; for a 304.
+    /* The length that the steps will fill in, if it is known before they run; for a 304.
      * 0: unknown. */
-    uint64_t length_foretold;
+    uint64_t expected_length;
     const char *media_type;    /* NULL: no Content-Type */
     const char *coding;        /* Content-Encoding, or NULL */
     const char *etag;          /* with its quotes, strong; NULL: none */
@@ -63,10 +64,10 @@ struct representation {
     uint8_t sha256[32]; /* of the whole representation, for Repr-Digest */
     struct field fields[REPRESENTATION_FIELDS];
     unsigned field_count;
-    /* The SHA-256 of a part, if it is known without reading, for Content-Digest. False if it is
-     * not; NULL if no part's is. */
-    bool (*part_sha256)(struct request *request, uint64_t first, uint64_t length,
-                        uint8_t out_sha256[32]);
+    /* Finds the SHA-256 of a range without reading it, for Content-Digest. False if it is not
+     * known; NULL if that of no range is. */
+    bool (*range_sha256)(struct request *request, uint64_t first, uint64_t length,
+                         uint8_t out_sha256[32]);
     /* In order, without gaps, none empty: own_segments, or a list in the request's memory. */
     struct segment *segments;
     size_t segment_count;

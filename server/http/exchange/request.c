@@ -1,5 +1,4 @@
-/* The life of a request: its memory, what it holds, its header fields and query, how it is
- * woken. */
+/* A request's memory, held things, header fields and query, and how it is woken. */
 #include "http/exchange/request.h"
 
 #include <assert.h>
@@ -191,7 +190,7 @@ void *request_allocate(struct request *request, size_t length)
     return piece->bytes;
 }
 
-/* Most texts are short: they are written where they stay, in one pass. */
+/* Most texts are short and are written directly into the request's memory, in one pass. */
 __attribute__((format(printf, 2, 0))) static char *print_inline(struct request_state *state,
                                                                 const char *format,
                                                                 va_list arguments,

@@ -1,4 +1,5 @@
-/* A request as handlers see it: method, decoded names, query, header fields, and the reply to fill.
+/* A request as handlers see it: method, decoded names, query, header fields, and the reply to fill
+ * in.
  *
  * A request belongs to one loop and only that loop's thread touches it; other threads may only call
  * request_wake. Handlers never see libmicrohttpd. */
@@ -33,7 +34,7 @@ enum method {
 #define REQUEST_HOLDS   6
 #define REQUEST_ID_SIZE 129
 
-struct connection; /* the wire's: connections.h */
+struct connection; /* see http/wire/connections.h */
 struct generation;
 struct route;
 
@@ -48,12 +49,12 @@ struct request {
     struct zt_text names[REQUEST_NAMES];
     char id[REQUEST_ID_SIZE];
     struct representation reply;
-    bool replied; /* the reply is final: no further step of the handler or the representation */
-    /* The generation that the reply's bytes come from, held by the request (model_resolve), and
-     * whether its files are still as they were when they were opened. NULL: none. */
+    bool replied; /* the reply is final: neither the handler nor a step is called again */
+    /* The generation that the reply's bytes come from, held by the request (model_resolve), and a
+     * function that tells whether its files are unchanged since they were opened. NULL: none. */
     struct generation *generation;
     bool (*is_unwritten)(const struct generation *generation);
-    /* The handler's own: set by begin or the first call, freed through request_hold. */
+    /* For the handler: set by begin or the first call, freed through request_hold. */
     void *context;
 };
 
@@ -77,18 +78,18 @@ char *request_print(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void *request_allocate(struct request *request, size_t length);
 
-/* Keeps a thing until the last byte is sent or the connection is gone; then release(thing) is
- * called on the loop's thread, in reverse order of the holds. */
+/* Keeps a thing until the last byte is sent or the connection is gone. Then release(thing) is
+ * called on the loop's thread; things are released in reverse order. */
 void request_hold(struct request *request, void *thing, void (*release)(void *thing));
 
-/* Ends an OUTCOME_WAITING. From any thread, once for each. */
+/* Ends an OUTCOME_WAITING. From any thread, once for each wait. */
 void request_wake(struct request *request);
 
 /* A waiter that wakes this request. There is only one: it can wait for one result at a time. */
 struct waiter *request_waiter(struct request *request);
 
 /* Runs work(request) on a worker while the request waits, for steps whose result is not shared. The
- * step calls this once, returns what it returns, and must know by its own state that the work was
+ * step calls this once, returns its result, and must remember in its own state that the work was
  * done. work must touch only what the waiting request owns. If the client is gone by then, the work
  * is skipped and the request ends without another call of its step. */
 enum outcome request_work(struct request *request, void (*work)(struct request *request));

@@ -1,5 +1,5 @@
-/* What the exchange and the wire know of a request and handlers do not: header fields, memory, what
- * is held, how far it has come. One allocation, with the text of the target at its end. */
+/* The state of a request that only the exchange and the wire see: header fields, memory, held
+ * things, progress. One allocation, with the text of the target at its end. */
 #ifndef HTTP_EXCHANGE_REQUEST_STATE_H
 #define HTTP_EXCHANGE_REQUEST_STATE_H
 
@@ -12,7 +12,7 @@
 #include "http/fields/header_field.h"
 #include "http/fields/ranges.h"
 
-/* More header fields than this are 431. */
+/* A request with more header fields is answered with 431. */
 #define REQUEST_FIELDS_MAX 100
 /* The most fields of an answer: those of its representation, and the exchange's own. */
 #define ANSWER_FIELDS (REPRESENTATION_FIELDS + 14)
@@ -35,7 +35,7 @@ struct scratch {
     max_align_t bytes[];
 };
 
-/* How far the request has come on its connection.
+/* The progress of a request on its connection.
  *
  *   HEADER --header in--> BODY --body in, answer decided--> LOADING --its bytes are there--> QUEUED
  *                           +--refused early, or answered past the library---------------------^ */
@@ -50,13 +50,13 @@ enum request_phase {
  * descriptor, or through the windows of a readahead. */
 enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD };
 
-/* What the exchange asks of the connection that a request came on. */
+/* What the exchange needs from the request's connection. */
 struct transport {
-    /* A wait of the request has ended. On the loop's thread. */
+    /* Called on the loop's thread when a wait of the request has ended. */
     void (*resume)(struct request *request);
     /* Whether nothing can reach the client any more. From any thread while the request waits. */
     bool (*is_gone)(const struct connection *connection);
-    /* Whether neither side has closed or half-closed it. */
+    /* Whether neither side has closed or half-closed the connection. */
     bool (*is_established)(const struct connection *connection);
 };
 
@@ -88,7 +88,7 @@ struct request_state {
     char trace_id[TRACE_ID_SIZE];
     int64_t started_ns; /* clock_ns */
 
-    /* The wire's (mhd.c, sender.c). */
+    /* For the wire (mhd.c, sender.c). */
     enum request_phase phase;
     size_t header_bytes; /* length of the request line and the header as received */
     uint64_t head_bytes; /* length of the answer's status line and fields */
@@ -105,14 +105,14 @@ struct request_state {
     struct waiter waiter; /* wakes this request */
     struct job work;      /* request_work's */
     void (*work_run)(struct request *request);
-    atomic_bool woken; /* without a mailbox (tests): all that request_wake does */
+    atomic_bool woken; /* set by request_wake if there is no mailbox (tests) */
 
     bool headers_cut;    /* there were more than REQUEST_FIELDS_MAX */
     bool headers_hidden; /* the library misread some of them (header_block_is_plain) */
     unsigned header_count;
     struct answer answer;
 
-    /* Nothing from here on is cleared at the start. */
+    /* Members from here on are not cleared at the start. */
     struct zt_error load_error; /* set by the worker that fills loaded */
     struct segment answer_segments[REPRESENTATION_SEGMENTS];
     struct field answer_fields[ANSWER_FIELDS];
@@ -122,7 +122,7 @@ struct request_state {
     char target[];
 };
 
-/* Moves on to a later phase along the edges of the drawing above. */
+/* Enters a later phase along the edges of the drawing above. */
 static inline void request_enter_phase(struct request_state *state, enum request_phase phase)
 {
     assert(phase > state->phase);
@@ -144,7 +144,8 @@ static inline const struct request_state *request_state_const(const struct reque
  * out of memory. */
 struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target);
 
-/* Releases what is held, in reverse order, and frees. On the loop's thread. Takes NULL. */
+/* Releases what the request holds, in reverse order, and frees it. On the loop's thread. Takes
+ * NULL. */
 void request_free(struct request *request);
 
 /* Adds a field of the header, whose texts are borrowed. False if there are too many. */

@@ -207,7 +207,7 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
-/* For the fields that all answers at this path have. */
+/* Remembers the route for the fields that all answers at its path have. */
 static void note_route(struct request *request)
 {
     struct zt_text names[REQUEST_NAMES];

@@ -1,11 +1,11 @@
-/* Routing on raw paths: one constant table, in the order of the API page, decides what answers
- * (routes.c). */
+/* Routing on raw paths: one constant table (routes.c), in the order of the API page, decides which
+ * handler answers. */
 #ifndef HTTP_EXCHANGE_ROUTER_H
 #define HTTP_EXCHANGE_ROUTER_H
 
 #include "http/exchange/request.h"
 
-/* A part of a body, in memory. */
+/* A piece of a body, in memory. */
 struct body_piece {
     const void *bytes;
     size_t length;
@@ -14,18 +14,19 @@ struct body_piece {
 
 /* What one method of a route does. Only handle is required. */
 struct operation {
-    /* The header fields are in, the body is not: refuse here (by problem_reply), before the client
-     * sends any of it. */
+    /* Called when the header fields are in and before the body: refuse here (with problem_reply),
+     * so that the client need not send the body. */
     void (*begin)(struct request *request);
-    /* A piece of the body. Without it a body is read and dropped. A refusal made here is sent at
-     * the end of the body. */
+    /* Called for each piece of the body; if NULL, a body is read and dropped. A refusal made here
+     * is sent at the end of the body. */
     void (*receive)(struct request *request, const void *bytes, size_t length);
-    /* The same on workers while the request waits: what follows the first piece of a long body may
-     * go to these two instead of receive. Each gets every piece, in order and one at a time, to
-     * store it and to hash it; neither waits for the other. Both or none. */
+    /* The same, but on workers while the request waits: everything after the first piece of a long
+     * body may go to these two instead of receive. Each gets every piece, in order and one at a
+     * time: one stores it, the other hashes it; neither waits for the other. Both or neither are
+     * NULL. */
     void (*store)(struct request *request, const struct body_piece *piece);
     void (*digest)(struct request *request, const struct body_piece *piece);
-    /* Everything is in. Called again after OUTCOME_WAITING. */
+    /* Called when everything is in, and again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
 };
 
@@ -42,7 +43,7 @@ struct route {
     struct field field;
     /* Adds to the answer to OPTIONS; may be NULL. */
     void (*options)(struct request *request);
-    /* Answers even while the models are still being read. */
+    /* Whether it answers even while the models are still being read. */
     bool needs_no_models;
 };
 
@@ -54,7 +55,7 @@ extern const size_t route_count;
 bool route_matches(const char *pattern, struct zt_text path,
                    struct zt_text out_names[REQUEST_NAMES]);
 
-/* Finds the route of a request's path and fills in route and names. NULL: it has replied, with 404,
+/* Finds the route of a request's path and fills in route and names. NULL: it has replied with 404,
  * 405 and Allow, 400 invalid-name, 501, or 204 for OPTIONS. */
 const struct operation *router_match(struct request *request);
 

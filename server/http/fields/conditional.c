@@ -10,7 +10,7 @@
 
 /* --- dates --- */
 
-/* The first and last second of the years that four digits can write. */
+/* The first second of the year 0 and the last of the year 9999: years have four digits. */
 #define TIME_MIN ((time_t)-62167219200)
 #define TIME_MAX ((time_t)253402300799)
 
@@ -104,7 +104,7 @@ static bool read_imf(const char *text, struct moment *moment)
     return !scan.bad && *scan.at == '\0';
 }
 
-/* A two-digit year that would lie more than 50 years ahead is one of the past. */
+/* A two-digit year more than 50 years ahead means one in the past. */
 static int full_year(int two_digits)
 {
     time_t now = time(NULL);
@@ -169,7 +169,7 @@ static bool moment_to_time(const struct moment *moment, time_t *out_time)
     parts = (struct tm){
         .tm_year = moment->year - 1900, .tm_mon = moment->month, .tm_mday = moment->day};
     midnight = timegm(&parts);
-    /* timegm makes 1 March of 30 February. */
+    /* timegm turns 30 February into 1 March. */
     if (parts.tm_mday != moment->day)
         return false;
     *out_time = midnight + moment->hour * 3600 + moment->minute * 60 + moment->second;

@@ -7,7 +7,7 @@
 #include <time.h>
 
 struct preconditions {
-    const char *if_match; /* NULL where the field is absent; lists joined by ", " */
+    const char *if_match; /* NULL if the field is absent; repeated fields joined by ", " */
     const char *if_none_match;
     const char *if_modified_since;
     const char *if_unmodified_since;

@@ -1,5 +1,5 @@
-/* Digest fields (RFC 9530): what a request states or wants, and how an answer states it. Only
- * sha-256 and sha-512, the algorithms that the standard recommends, are read. */
+/* Digest fields (RFC 9530): reads what a request states or wants, and writes what an answer states.
+ * Only sha-256 and sha-512, the algorithms that the standard recommends, are read. */
 #include "http/fields/digest_fields.h"
 
 #include <assert.h>

@@ -16,7 +16,7 @@ static bool is_host_char(char byte)
     return is_digit(byte) || is_alpha(byte) || is_one_of(byte, "-._~!$&'()*+,;=");
 }
 
-/* The length of the reg-name (an IPv4 address is one) that text begins with. */
+/* The length of the reg-name at the start of text (an IPv4 address is one too). */
 static size_t name_length(const char *text, size_t length)
 {
     size_t at = 0;
@@ -61,7 +61,7 @@ static bool is_ipv6_address(const char *text, size_t length)
     return inet_pton(AF_INET6, copy, &address) == 1;
 }
 
-/* The length of the "[…]" that text begins with; 0 when it is not an address. */
+/* The length of the "[…]" at the start of text; 0 if it is not an address. */
 static size_t literal_length(const char *text, size_t length)
 {
     const char *close = memchr(text, ']', length);
@@ -183,12 +183,13 @@ static const char *check_body(const struct seen *seen, bool http_1_0)
     if (seen->coding->value_length != strlen("chunked") ||
         strcasecmp(seen->coding->value, "chunked") != 0)
         return "Transfer-Encoding is not chunked";
-    /* RFC 9112 section 6.1: a 1.0 proxy on the way may not know it and misread the chunks. */
+    /* RFC 9112 section 6.1: a 1.0 proxy on the way may not know the field and misread the
+     * chunks. */
     return http_1_0 ? "HTTP/1.0 has no Transfer-Encoding" : NULL;
 }
 
-/* 1*DIGIT; from 2^63 on, which no file reaches, it is too large, and *out_length is the most that
- * is not FRAMING_CHUNKED. */
+/* 1*DIGIT. A length of 2^63 or more, which no file reaches, is too large; *out_length is then the
+ * largest value other than FRAMING_CHUNKED. */
 static enum framing_verdict parse_length(const struct header_field *field, uint64_t *out_length)
 {
     uint64_t length = 0;

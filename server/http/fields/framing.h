@@ -1,5 +1,5 @@
-/* Whether a request's header leaves no doubt about where the request ends and whom it is for
- * (RFC 9112 sections 3.2, 5, 6 and 11.2).
+/* Checks that a request's header leaves no doubt about where the request ends and which host it is
+ * for (RFC 9112 sections 3.2, 5, 6 and 11.2).
  *
  * The HTTP library accepts headers that it and a proxy in front of it may read differently. All of
  * them are refused here, and the connection is closed. */
@@ -23,16 +23,16 @@ enum framing_verdict {
 
 struct framing {
     enum framing_verdict verdict;
-    const char *why; /* for a person; static; NULL when sound */
+    const char *why; /* for a person; static; NULL if sound */
     uint64_t body_length;
 };
 
-/* http_1_0: the request is of version 1.0, not of a later one. */
+/* http_1_0: the request has version 1.0, not a later one. */
 void framing_check(const struct header_field *fields, unsigned count, bool http_1_0,
                    struct framing *out_framing);
 
-/* Whether a value of Host is uri-host [ ":" port ] (RFC 9112 section 3.2, RFC 3986 section 3.2.2);
- * an empty one is. */
+/* Whether a value of Host is uri-host [ ":" port ] (RFC 9112 section 3.2, RFC 3986 section 3.2.2).
+ * An empty value is valid. */
 bool host_is_valid(const char *value, size_t length);
 
 /* A header in the memory that the HTTP library parsed it in.

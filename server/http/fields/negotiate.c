@@ -166,8 +166,8 @@ const char *coding_name(enum coding coding)
     return coding == CODING_ZSTD ? "zstd" : coding == CODING_GZIP ? "gzip" : NULL;
 }
 
-/* What a coding is worth to the client; 0 if it is not acceptable. Identity is acceptable even if
- * it is not named, after all that are named (RFC 9110 section 12.5.3). */
+/* How much the client prefers a coding; 0 if it is not acceptable. Identity is acceptable even if
+ * it is not named, but less than all named codings (RFC 9110 section 12.5.3). */
 static int coding_worth(const char *field, enum coding coding)
 {
     int weight = coding_weight(field, coding);

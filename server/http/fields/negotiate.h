@@ -8,8 +8,8 @@
 enum coding { CODING_IDENTITY, CODING_ZSTD, CODING_GZIP, CODING_NONE };
 
 /* The best of the offered codings for an Accept-Encoding field (NULL if absent: identity): the one
- * with the highest weight, and of equal weights the one offered first. CODING_NONE if the client
- * accepts none of them (406); it is never offered. x-gzip is gzip; malformed members are
+ * with the highest weight or, among equal weights, the one offered first. CODING_NONE if the client
+ * accepts none of them (406); it must not be offered. x-gzip is gzip; malformed members are
  * skipped. */
 enum coding negotiate_coding(const char *accept_encoding, const enum coding *offered,
                              unsigned count);

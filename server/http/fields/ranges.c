@@ -19,8 +19,8 @@ struct spec {
     uint64_t last; /* or the length of the suffix */
 };
 
-/* A number of any length. One that does not fit in 64 bits becomes UINT64_MAX, which lies beyond
- * the end of every representation just as well. */
+/* A number of any length. One that does not fit into 64 bits becomes UINT64_MAX, which is also
+ * beyond the end of every representation. */
 static bool take_number(const char **at, uint64_t *out_number)
 {
     uint64_t number;
@@ -55,7 +55,7 @@ static bool take_spec(const char **at, struct spec *out_spec)
     return true;
 }
 
-/* The bytes that a spec asks for; false if there are none (14.1.2). */
+/* The bytes that a spec selects; false if there are none (14.1.2). */
 static bool resolve(const struct spec *spec, uint64_t length, struct byte_range *out_range)
 {
     uint64_t last;
@@ -105,8 +105,9 @@ static void set_insert(struct range_set *set, unsigned index, struct byte_range 
     set->count++;
 }
 
-/* Adds a range in the place of the first one that it touches. Ranges of the set do not touch each
- * other, so whatever touches the joined range touches the new one too. */
+/* Adds a range, joined with all ranges of the set that it touches, in the place of the first of
+ * them. Ranges of the set do not touch each other, so whatever touches the joined range also
+ * touches the new one. */
 static void set_add(struct range_set *set, struct byte_range range)
 {
     unsigned place = set->count;
@@ -124,15 +125,15 @@ static void set_add(struct range_set *set, struct byte_range range)
     set_insert(set, place, range);
 }
 
-/* What a field asks for, before it is known whether it is satisfiable. */
+/* What a field selects, before it is known whether it is satisfiable. */
 struct wish {
     struct range_set set;
     unsigned specs;
     bool whole; /* a suffix of an empty representation: satisfiable, and all of it */
 };
 
-/* Reads the list, whose elements may be empty (5.6.1.2). False if it is malformed or asks for too
- * many ranges. */
+/* Reads the list, whose elements may be empty (5.6.1.2). False if it is malformed or has too many
+ * ranges. */
 static bool parse_list(const char *at, uint64_t length, struct wish *wish)
 {
     for (;;) {

@@ -15,8 +15,8 @@ struct byte_range {
 
 enum ranges_outcome {
     RANGES_ABSENT, /* no field, malformed, another unit, or too many: the whole representation */
-    /* The set holds the ranges within bounds, in the order asked for; overlapping and adjacent ones
-     * are merged. */
+    /* The set holds the ranges within bounds, in the order of the field; overlapping and adjacent
+     * ones are merged. */
     RANGES_SATISFIABLE,
     RANGES_UNSATISFIABLE /* 416 */
 };

@@ -12,7 +12,7 @@
 
 /* --- the path --- */
 
-/* Where the path behind "http://authority" begins; NULL if the target is not in absolute form. */
+/* Where the path after "http://authority" begins; NULL if the target is not in absolute form. */
 static const char *skip_authority(const char *target)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -132,7 +132,7 @@ bool query_find(const char *target, const char *name, unsigned nth, struct zt_te
     return false;
 }
 
-/* --- paths that are built, in a buffer that is reused for many names --- */
+/* --- building paths, in a buffer that is reused for many names --- */
 
 /* "%2F" for one byte. */
 #define ESCAPED_LENGTH 3

@@ -1,5 +1,5 @@
 /* URIs: the request target (RFC 9112 section 3.2), its path and its query, as pure functions over
- * text; and paths built from percent-encoded names (RFC 3986; http-api section 1). */
+ * text; and paths built from percent-encoded names (RFC 3986). */
 #ifndef HTTP_FIELDS_URI_H
 #define HTTP_FIELDS_URI_H
 
@@ -17,7 +17,7 @@ enum target_form target_path(const char *target, struct zt_text *out_path);
 /* Whether the path has an empty segment inside ("/a//b"). A trailing slash does not count. */
 bool path_has_empty_segment(struct zt_text path);
 
-/* Whether a raw text holds "%2F", a slash that does not separate segments. */
+/* Whether a raw text contains "%2F", a slash that does not separate segments. */
 bool path_has_encoded_slash(struct zt_text raw);
 
 /* Decodes percent-escapes ('+' stays '+') into buffer, which has room for raw.length bytes. False
@@ -30,7 +30,7 @@ bool query_find(const char *target, const char *name, unsigned nth, struct zt_te
 
 /* --- building paths --- */
 
-/* A growing path, NUL-terminated unless failed (memory is out). It is ASCII that needs no escaping
+/* A growing path, NUL-terminated unless failed (out of memory). It is ASCII that needs no escaping
  * in JSON. */
 struct href {
     char *text;
@@ -53,7 +53,7 @@ void href_segment(struct href *href, struct zt_text name);
 /* Appends a path: like a segment, but keeps slashes. */
 void href_path(struct href *href, struct zt_text path);
 
-/* Whether a segment can hold the name: it is not empty and has no U+0000 (http-api section 1). */
+/* Whether a segment can hold the name: it is not empty and contains no U+0000. */
 bool href_can_hold(struct zt_text name);
 
 /* Appends "/v1/models/<name>". */

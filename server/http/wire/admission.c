@@ -1,5 +1,5 @@
-/* One counter for the process, and a hash table of addresses under one lock: connections are opened
- * far less often than requests are made. */
+/* One counter for the process, and a hash table of addresses under one lock, which is enough:
+ * connections are opened far less often than requests are made. */
 #include "http/wire/admission.h"
 
 #include <assert.h>
@@ -20,8 +20,8 @@
 
 static atomic_uint admitted;
 
-/* A connection needs one descriptor. The file that it is sent may take a second one out of the
- * reserve; when there is none the file is sent from its mapping. */
+/* A connection needs one descriptor. Sending a file may take a second one from the reserve; if
+ * there is none, the file is sent from its mapping. */
 unsigned admission_limit(const struct config *config)
 {
     uint64_t limit = (uint64_t)config->limits.connections;

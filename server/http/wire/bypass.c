@@ -1,5 +1,5 @@
-/* Bodies past the library, and answers as text. Nothing was sent on the connection just before that
- * could fill the socket's buffer, so an answer of a few KiB fits at once. */
+/* Bodies that bypass the library, and answers as text. Nothing sent just before can have filled the
+ * socket's buffer, so an answer of a few KiB fits at once. */
 #include "http/wire/bypass.h"
 
 #include <assert.h>
@@ -58,7 +58,7 @@ static size_t write_head(const struct answer *answer, const char *reason, char *
     return at;
 }
 
-/* False if there are more, or others than of memory. */
+/* False if there are too many segments, or if one is not in memory. */
 static bool add_parts(const struct answer *answer, struct iovec parts[PARTS_MOST], size_t *count)
 {
     if (answer->segment_count > PARTS_MOST - *count)
@@ -74,7 +74,7 @@ static bool add_parts(const struct answer *answer, struct iovec parts[PARTS_MOST
     return true;
 }
 
-/* False if it did not go out as a whole. */
+/* False if the answer was not sent completely. */
 static bool send_answer(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -125,8 +125,8 @@ void bypass_send_problem(int descriptor, const struct bypass_problem *problem, c
 
 /* --- bodies --- */
 
-/* The library finds the stream at its end, in the middle of the body as far as it knows, and closes
- * the connection. */
+/* Makes the library find the end of the stream, in the middle of the body as far as it knows, so
+ * that it closes the connection. */
 static void end_connection(struct connection *connection)
 {
     shutdown(connection->descriptor, SHUT_RDWR);
@@ -177,7 +177,7 @@ static void on_ended(void *context, struct connection *connection, bool whole)
     const struct mhd *mhd = context;
 
     deadline_clear(&connection->deadline);
-    /* While the loop is being cut, nobody would learn of what is begun now. */
+    /* While all connections are being cut, nobody would receive the result. */
     if (whole && !mhd->cutting)
         bypass_advance(connection);
     else

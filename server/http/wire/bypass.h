@@ -1,5 +1,5 @@
-/* What goes past the HTTP library: long bodies, which it reads in small pieces, the answers to
- * them, and problems at moments at which it takes no answer. The connection ends after each of
+/* What bypasses the HTTP library: long bodies, which it would read in small pieces, the answers to
+ * them, and problems at moments when it accepts no answer. The connection ends after each of
  * them. */
 #ifndef HTTP_WIRE_BYPASS_H
 #define HTTP_WIRE_BYPASS_H
@@ -15,10 +15,10 @@ struct connection;
 struct intake_set;
 struct mhd;
 
-/* The bodies that a loop reads by itself. NULL if memory or descriptors are out. */
+/* The set of bodies that a loop reads by itself. NULL without memory or descriptors. */
 struct intake_set *bypass_intakes_new(struct mhd *mhd);
 
-/* What the library has not delivered yet of a body of known length. */
+/* Bytes of a body of known length that the library has not delivered yet. */
 static inline uint64_t bypass_body_left(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -27,7 +27,7 @@ static inline uint64_t bypass_body_left(const struct request *request)
     return state->body_length - state->body_received;
 }
 
-/* Whether the rest of a body is long, and its operation takes it past the library. */
+/* Whether the rest of a body is long, and its operation can take it past the library. */
 static inline bool bypass_is_worthwhile(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -36,12 +36,12 @@ static inline bool bypass_is_worthwhile(const struct request *request)
            bypass_body_left(request) >= INTAKE_LEAST_BYTES;
 }
 
-/* The library has delivered the first piece of a body that is worthwhile: reads the rest past it;
- * the connection is then suspended until it ends. */
+/* To be called when the library has delivered the first piece of a body that is worthwhile. Reads
+ * the rest past the library; the connection is then suspended until the body ends. */
 void bypass_take_body(struct connection *connection, struct request *request);
 
-/* Goes on with the request of a body that was read past the library, and sends its answer when that
- * is decided. */
+/* Continues a request whose body was read past the library, and sends the answer when it is
+ * decided. */
 void bypass_advance(struct connection *connection);
 
 /* A problem as it is sent without a request's reply. */
@@ -52,8 +52,8 @@ struct bypass_problem {
     const char *detail; /* without characters that JSON escapes */
 };
 
-/* Sends a problem as far as the socket's buffer takes it. Nothing of another answer may have been
- * sent before it, and nothing may be after it. */
+/* Sends as much of a problem as fits into the socket's buffer. No part of another answer may be
+ * sent before or after it. */
 void bypass_send_problem(int descriptor, const struct bypass_problem *problem, const char *id);
 
 #endif

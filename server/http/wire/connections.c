@@ -1,4 +1,4 @@
-/* A list of all connections, and three of deadlines. */
+/* A list of all connections, and three lists of deadlines. */
 #include "http/wire/connections.h"
 
 #include <arpa/inet.h>
@@ -21,10 +21,9 @@
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
 
-/* The library closes an idle connection without an answer; this much earlier the client can be
- * told. */
+/* The library closes an idle connection without an answer; the server answers this much earlier. */
 #define AHEAD_MS 250
-/* Between two warnings of a loop that there are too many connections. */
+/* The time between two warnings of a loop that there are too many connections. */
 #define WARNING_MS 10000
 
 void connections_init(struct connections *connections, const struct config *config)
@@ -90,7 +89,7 @@ void request_client(const struct request *request, char out_text[CLIENT_SIZE])
         out_text[0] = '\0';
 }
 
-/* At most once in a while: clients may keep trying. */
+/* Warns only once in a while, since clients may keep trying. */
 static void warn_of_limit(struct mhd *mhd)
 {
     if (mhd->warned_ms != 0 && mhd->now_ms - mhd->warned_ms < WARNING_MS)
@@ -174,9 +173,9 @@ uint64_t connection_sent(const struct connection *connection)
 {
     struct tcp_info info;
 
-    if (!read_tcp_info(connection, &info) || info.tcpi_bytes_acked < connection->answered_bytes)
+    if (!read_tcp_info(connection, &info) || info.tcpi_bytes_acked < connection->answer_bytes)
         return 0;
-    return info.tcpi_bytes_acked - connection->answered_bytes;
+    return info.tcpi_bytes_acked - connection->answer_bytes;
 }
 
 uint64_t connection_received(const struct connection *connection)
@@ -215,8 +214,8 @@ void connections_cut(const struct connections *connections)
 
 /* --- requests --- */
 
-/* Runs by mail to the loop, so the handler that suspended the connection has returned by now,
- * however fast the worker was. */
+/* Called through the loop's mailbox, so the handler that suspended the connection has returned by
+ * now, however fast the worker was. */
 static void on_wait_ended(struct request *request)
 {
     struct connection *connection = request->connection;
@@ -258,10 +257,10 @@ void connection_end_request(struct connection *connection, enum ending ending)
 
     trace_end(request, ending, ending != ENDING_WHOLE ? connection_sent(connection) : 0);
     connection->request = NULL;
-    connection->asked_bytes += state->header_bytes + state->body_received;
-    connection->answered_bytes += state->head_bytes;
+    connection->request_bytes += state->header_bytes + state->body_received;
+    connection->answer_bytes += state->head_bytes;
     if (state->answer.segment_count > 0)
-        connection->answered_bytes += state->answer.content_length;
+        connection->answer_bytes += state->answer.content_length;
     if (state->ahead == NULL || readahead_end(state->ahead))
         request_free(request);
     atomic_fetch_sub_explicit(&connection->mhd->active, 1, memory_order_relaxed);
@@ -304,7 +303,7 @@ bool connections_body_piece(struct connections *connections, struct connection *
     const uint64_t taken_ms = now_ms - connection->body_begun_ms;
 
     assert(now_ms >= connection->body_begun_ms);
-    /* This piece was on its way when the client was told. */
+    /* This piece was already on its way when the client got its 408. */
     if (connection->timed_out)
         return false;
     deadline_set(&connection->deadline, &connections->body, now_ms);

@@ -1,5 +1,5 @@
-/* The TCP connections of a loop: what is known of each, and how long each may take for what it
- * does. For the loop's thread, except where said otherwise. */
+/* The TCP connections of a loop: the state and the deadlines of each. For the loop's thread, except
+ * where stated otherwise. */
 #ifndef HTTP_WIRE_CONNECTIONS_H
 #define HTTP_WIRE_CONNECTIONS_H
 
@@ -18,18 +18,18 @@ struct MHD_Connection;
 struct mhd;
 
 struct connection {
-    struct deadline deadline; /* first: casts; set while the client has to send something */
+    struct deadline deadline; /* first: for casts; set while the client has to send something */
     struct deadline look;     /* hangups.c's: set while the client has hung up */
     struct mhd *mhd;
     struct MHD_Connection *handle;
-    struct request *request; /* begun and not finished */
+    struct request *request; /* in progress, or NULL */
     struct connection *before;
     struct connection *after;
     int descriptor;
-    uint64_t body_begun_ms;  /* later by the time that it was paused for */
+    uint64_t body_begun_ms;  /* plus the time for which the body was paused */
     uint64_t body_paused_ms; /* since when the body is not read; 0 if it is */
-    uint64_t answered_bytes; /* lengths of the finished answers, heads included */
-    uint64_t asked_bytes;    /* lengths of the finished requests, headers included */
+    uint64_t answer_bytes;   /* lengths of the finished answers, heads included */
+    uint64_t request_bytes;  /* lengths of the finished requests, headers included */
     uint64_t hung_up_ms;     /* since when the client is known to send no more during this request;
                               * 0 if it is not */
     atomic_bool deserted;    /* it has sent no more for so long that it counts as gone */
@@ -37,9 +37,9 @@ struct connection {
     bool bypassed;           /* bypass.c reads its body and sends its answer, which is the last */
     bool answered;           /* that answer went out */
     bool gone;               /* the client was gone when a wait ended */
-    bool timed_out;          /* cut because it took too long */
+    bool timed_out;          /* shut down because it took too long */
     bool refused_early;      /* answered before its body was read */
-    bool surplus;            /* over the limit of connections, and told so */
+    bool surplus;            /* over the limit of connections, and answered with 503 */
 };
 
 /* The HTTP library ends idle connections. These deadlines are for clients that keep sending a
@@ -51,7 +51,7 @@ struct connections {
     struct deadlines body;         /* between two pieces of a body */
     uint64_t body_time_ms;         /* for a whole body */
     uint64_t rate_grace_ms;
-    uint64_t body_bytes_per_s; /* the least rate after the grace; 0: none */
+    uint64_t body_bytes_per_s; /* minimum rate after the grace period; 0: none */
 };
 
 void connections_init(struct connections *connections, const struct config *config);
@@ -60,71 +60,71 @@ void connections_init(struct connections *connections, const struct config *conf
 struct connection *connections_add(struct connections *connections, int descriptor,
                                    uint64_t now_ms);
 
-/* A connection of the loop's library: counted, watched for hangups, and turned away if it is one
- * too many. NULL, though counted, if out of memory. */
+/* Opens a connection that the library has accepted: counts it, watches it for hangups, and turns it
+ * away if it exceeds the limit. NULL, though counted, if out of memory. */
 struct connection *connection_open(struct mhd *mhd, int descriptor);
 
-/* Its end, before the descriptor is closed: what still arrives may be read for a while. Takes
- * NULL. */
+/* Ends a connection before its descriptor is closed; what still arrives may be read for a while.
+ * Takes NULL. */
 void connection_close(struct mhd *mhd, struct connection *connection);
 
-/* Frees it. Takes NULL. */
+/* Frees a connection. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);
 
-/* Tells a client that there are too many connections. The connection stays open, without another
- * answer, until the client has sent a request or hung up, or its time for a header is over: closing
- * it with unread bytes would destroy the answer. */
+/* Answers a client that there are too many connections. The connection then stays open until the
+ * client has sent a request or hung up, or its time for a header is over: closing it with unread
+ * bytes would destroy the answer. */
 void connection_turn_away(struct connection *connection);
 
-/* Begins a request, whose first line is in, ends the one that is open, with its line in the log.
- * NULL if out of memory. */
+/* Begin a request when its first line is in (NULL if out of memory); end the current one and log
+ * it. */
 struct request *connection_begin_request(struct connection *connection, const char *target);
 void connection_end_request(struct connection *connection, enum ending ending);
 
 /* Ends a request whose end the library does not report: its header did not fit into the memory. */
 void connection_forget_request(struct connection *connection);
 
-/* The address of the other end of a request's connection, to whose limits an upload counts; empty
- * if it is unknown. */
+/* The client's address, whose limits an upload counts toward; empty if it is unknown. */
 void request_client(const struct request *request, char out_text[CLIENT_SIZE]);
 
-/* Whether the server waits for a header or a body, and not the client for an answer. */
+/* Whether the server waits for a header or a body, rather than the client for an answer. */
 bool connection_awaits_client(const struct connection *connection);
 
 /* Whether bytes wait to be read or must be expected: the body of a refused request. */
 bool connection_has_unread(const struct connection *connection);
 
-/* How many bytes of the current answer the client's system has received; 0 if the kernel does not
- * tell. */
+/* How many bytes of the current answer the client's system has acknowledged; 0 if the kernel does
+ * not say. */
 uint64_t connection_sent(const struct connection *connection);
 
-/* At most how many of the client's bytes this program has read; 0 if the kernel does not tell. */
+/* An upper bound on how many of the client's bytes have been read; 0 if the kernel does not say. */
 uint64_t connection_received(const struct connection *connection);
 
-/* Whether neither side has closed or half-closed it. */
+/* Whether neither side has closed or half-closed the connection. */
 bool connection_is_established(const struct connection *connection);
 
-/* Whether nothing can reach the client any more. One that has only shut down its sending side may
- * wait for its answer, for as long as hangups.c allows. From any thread while the connection is
+/* Whether nothing can reach the client any more. A client that has only shut down its sending side
+ * may wait for its answer as long as hangups.c allows. From any thread while the connection is
  * open. */
 bool connection_is_gone(const struct connection *connection);
 
-/* The header is in, a body is to come. */
+/* Called when the header is in and a body follows. */
 void connections_body_begin(struct connections *connections, struct connection *connection,
                             uint64_t now_ms);
 
-/* A piece of the body has come; received counts all of them. False: it takes too long or comes too
- * slowly; the client was told so, and the connection must be ended. */
+/* Called when a piece of the body has arrived; received counts the bytes of all pieces. False: the
+ * body takes too long or arrives too slowly; the client has been answered with 408, and the
+ * connection must be ended. */
 bool connections_body_piece(struct connections *connections, struct connection *connection,
                             uint64_t received, uint64_t now_ms);
 
-/* While the server cannot keep up and does not read the body, the client's time stands still. A
+/* Stop and restart the client's clock while the server cannot keep up and does not read the body. A
  * second pause or resume in a row changes nothing. */
 void connections_body_pause(struct connection *connection, uint64_t now_ms);
 void connections_body_resume(struct connections *connections, struct connection *connection,
                              uint64_t now_ms);
 
-/* Shuts down all connections, or those whose deadlines have passed: the library notices and closes
+/* Shut down all connections, or those whose deadlines have passed: the library notices and closes
  * them. */
 void connections_cut(const struct connections *connections);
 void connections_cut_due(struct connections *connections, uint64_t now_ms);

@@ -1,4 +1,4 @@
-/* Deadlines of connections: a list in the order in which its members are due, which is the order in
+/* Deadlines of connections, as a list in the order in which they are due. That is the order in
  * which they were set, since all members of a list get the same time. */
 #ifndef HTTP_WIRE_DEADLINES_H
 #define HTTP_WIRE_DEADLINES_H
@@ -10,7 +10,7 @@
 
 struct deadlines;
 
-/* Part of a structure that has a deadline. All zero: none is set. */
+/* A member of a structure that has a deadline. All zero: none is set. */
 struct deadline {
     struct deadlines *list;
     struct deadline *before;
@@ -19,7 +19,7 @@ struct deadline {
 };
 
 struct deadlines {
-    uint64_t time_ms; /* what every member gets */
+    uint64_t time_ms; /* from setting a deadline to its end */
     struct deadline *first;
     struct deadline *last;
 };
@@ -44,7 +44,7 @@ static inline void deadline_clear(struct deadline *deadline)
     deadline->list = NULL;
 }
 
-/* Sets the deadline in that list, from now; it may have been set in another. */
+/* Sets the deadline in that list, counted from now; it may have been set in another list. */
 static inline void deadline_set(struct deadline *deadline, struct deadlines *list, uint64_t now_ms)
 {
     deadline_clear(deadline);

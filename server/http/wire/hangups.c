@@ -14,7 +14,8 @@
 
 /* How often to look at a client that hung up: it may be waiting for its answer. */
 #define LOOK_MS 250
-/* For how long it may: a program that has ended looks the same, and nobody needs its answer. */
+/* How long a client may wait after it hung up: a program that has ended looks the same, and nobody
+ * needs its answer. */
 #define HALF_CLOSED_MS 5000
 
 #define EVENTS 64
@@ -42,7 +43,7 @@ void hangups_add(struct hangups *hangups, struct connection *connection)
 
 void hangups_remove(struct hangups *hangups, struct connection *connection)
 {
-    /* Closing does not suffice: a duplicate of the descriptor would keep the socket in the set. */
+    /* Closing is not enough: a duplicate of the descriptor would keep the socket in the set. */
     epoll_ctl(hangups->epoll, EPOLL_CTL_DEL, connection->descriptor, NULL);
     deadline_clear(&connection->look);
 }
@@ -52,7 +53,8 @@ void hangups_notice(void *hangups)
     ((struct hangups *)hangups)->seen = true;
 }
 
-/* The library has read every byte, and they are not a whole request: the rest cannot come. */
+/* Whether the library has read every byte and they are not a whole request, so that the rest cannot
+ * arrive. */
 static bool waits_in_vain(const struct connection *connection)
 {
     int unread = 0;
@@ -61,8 +63,8 @@ static bool waits_in_vain(const struct connection *connection)
            ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
 }
 
-/* Whether no byte of the client's answer can be sent yet. If it can, sending tells whether the
- * client is there. */
+/* Whether no byte of the client's answer can be sent yet. Once one can, sending it shows whether
+ * the client is still there. */
 static bool waits_for_answer(const struct connection *connection)
 {
     const struct request *request = connection->request;

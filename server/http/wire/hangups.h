@@ -1,11 +1,10 @@
-/* Clients that have gone without the HTTP library noticing.
+/* Detects clients that have hung up without the HTTP library noticing.
  *
- * The library waits for edges of readiness. An end of the stream that arrives together with the
- * last bytes makes no edge of its own: the library reads the bytes and waits for more until its
- * timeout. And while a request waits for a worker, the library does not look at its connection. A
- * client that has closed its socket then looks like one that has shut down its sending side and
- * waits for its answer, until something is sent to it. It is taken for the latter for five
- * seconds. */
+ * The library uses edge-triggered events. An end of the stream that arrives together with the last
+ * bytes causes no event of its own: the library reads the bytes and waits for more until its
+ * timeout. And while a request waits for a worker, the library ignores its connection. Until
+ * something is sent, a client that has closed its socket looks like one that has only shut down its
+ * sending side and waits for its answer. For five seconds it is treated as the latter. */
 #ifndef HTTP_WIRE_HANGUPS_H
 #define HTTP_WIRE_HANGUPS_H
 
@@ -18,7 +17,7 @@ struct connection;
 
 struct hangups {
     int epoll; /* becomes readable when a client of the set hangs up */
-    bool seen; /* it has become readable */
+    bool seen; /* epoll has become readable */
     struct deadlines
         looks; /* when to look again at clients that hung up while they had an answer to
                              * come */
@@ -27,9 +26,9 @@ struct hangups {
 int hangups_init(struct hangups *hangups);
 void hangups_end(struct hangups *hangups);
 
-/* For want of memory a connection is not watched, and ends by its timeout. */
+/* Without memory a connection is not watched, and ends by its timeout. */
 void hangups_add(struct hangups *hangups, struct connection *connection);
-/* Before the connection's descriptor is closed or copied. */
+/* To be called before the connection's descriptor is closed or copied. */
 void hangups_remove(struct hangups *hangups, struct connection *connection);
 
 /* For the loop: the descriptor is readable. */
@@ -41,9 +40,9 @@ static inline bool hangups_are_due(const struct hangups *hangups, uint64_t now_m
     return hangups->seen || deadlines_due_ms(&hangups->looks) <= now_ms;
 }
 
-/* Shuts down connections whose client sends no more although the server waits for it, and marks
- * those as deserted whose client hung up long ago and whose request still waits for a worker. Call
- * after the library has read what has arrived. */
+/* Shuts down connections whose client sends no more although the server waits for more bytes. Marks
+ * a connection as deserted if its client hung up long ago and its request still waits for a worker.
+ * Call it after the library has read what has arrived. */
 void hangups_run(struct hangups *hangups, uint64_t now_ms);
 
 #endif

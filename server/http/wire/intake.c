@@ -1,6 +1,6 @@
 /* A ring of pieces for each body: the loop fills them, and two tasks on workers follow, each at its
- * own pace. Pieces are numbered from the start of the body; number modulo PIECES is the place in
- * the ring. */
+ * own pace. Pieces are numbered from the start of the body; the number modulo PIECES is the index
+ * in the ring. */
 #include "http/wire/intake.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 /* Large enough that calls and jobs cost little beside hashing, which takes about 250 us. */
 #define PIECE_BYTES ((size_t)512 << 10)
-/* So that some are worked on while others are filled. */
+/* Enough for some to be worked on while others are filled. */
 #define PIECES 4
 /* Further bodies of a loop go through the library. This bounds the memory to 32 MiB a loop. */
 #define INTAKES_MOST 16
@@ -28,7 +28,7 @@ struct task {
     struct job job;
     struct intake *intake;
     uint64_t done; /* number of finished pieces */
-    uint64_t due;  /* what done will be after the job under way; equal to it if there is none */
+    uint64_t due;  /* what done will be after the current job; equal to done if there is none */
 };
 
 struct intake {
@@ -156,7 +156,7 @@ static bool can_read(const struct intake *intake)
     return intake->left > 0 && !intake->broken && intake->filled - finished(intake) < PIECES;
 }
 
-/* Does what follows from the state, after each change of it. The intake may be freed. */
+/* Called after each change of the state; starts whatever is possible now. May free the intake. */
 static void advance(struct intake *intake)
 {
     const struct intake_events *events = &intake->set->events;

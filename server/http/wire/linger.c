@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How long a client has that sends its whole body before it reads. */
+/* For clients that send the whole body before they read the answer. */
 #define LINGER_MS 30000
 /* More connections than this are closed at once. */
 #define LINGER_MOST 256
-/* Read at a time. */
+/* Bytes per read. */
 #define DROP_BYTES 16384
 /* Reads of one connection in a row, so that a fast sender does not occupy the loop. */
 #define DROPS_MOST 16

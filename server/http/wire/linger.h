@@ -1,6 +1,6 @@
-/* Closing a connection whose request was refused before its body was read: what still arrives is
- * read and dropped for a while, since closing with unread bytes would reset the connection and
- * destroy the answer on its way (RFC 9112 section 9.6). */
+/* Closes connections whose request was refused before its body was read. What still arrives is read
+ * and dropped for a while, since closing with unread bytes would reset the connection and destroy
+ * the answer on its way (RFC 9112 section 9.6). */
 #ifndef HTTP_WIRE_LINGER_H
 #define HTTP_WIRE_LINGER_H
 
@@ -14,9 +14,9 @@ struct linger_set {
     unsigned count; /* of lingering connections */
 };
 
-/* -1 if descriptors are out; then only linger_end may follow. */
+/* -1 without descriptors; then only linger_end may follow. */
 int linger_init(struct linger_set *linger);
-/* Closes what is left. */
+/* Closes the connections that are left. */
 void linger_end(struct linger_set *linger);
 
 /* Lingers on a duplicate of the descriptor, which itself may then be closed. */

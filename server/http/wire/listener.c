@@ -60,7 +60,7 @@ static int open_socket(const struct address *address, bool reuse_port)
 
     if (descriptor < 0)
         return -1;
-    /* Without it the server cannot start again while old connections are in TIME_WAIT. */
+    /* Without this the server cannot restart while old connections are in TIME_WAIT. */
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if ((reuse_port && setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) != 0) ||
         bind(descriptor, (const struct sockaddr *)&address->storage, address->length) != 0) {
@@ -133,7 +133,7 @@ failed:
     return -1;
 }
 
-/* Accepted sockets inherit it. */
+/* Accepted sockets inherit the size. */
 void listener_cap_send_buffer(int listen_socket, int64_t bytes)
 {
     const int capped = bytes < INT_MAX ? (int)bytes : INT_MAX;

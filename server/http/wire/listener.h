@@ -9,8 +9,8 @@
 #define LISTENER_ADDRESS_SIZE 300
 
 struct listener {
-    unsigned count; /* how many sockets to open */
-    int *sockets;   /* room for them */
+    unsigned count; /* number of sockets to open */
+    int *sockets;   /* room for count descriptors */
     char address[LISTENER_ADDRESS_SIZE];
 };
 

@@ -1,4 +1,4 @@
-/* The thread of a loop sleeps in one epoll set over the daemon, the mailbox and watched
+/* The thread of a loop waits on one epoll set, with the daemon, the mailbox and watched
  * descriptors, and does what is due. */
 #include "http/wire/loop.h"
 
@@ -17,7 +17,7 @@
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
 
-/* Reported at a time: the daemon, the mailbox, and what is watched. */
+/* Events per wait: the daemon, the mailbox, and watched descriptors. */
 #define EVENTS 8
 
 struct watch {
@@ -104,7 +104,7 @@ static void wait_for_events(struct loop *loop)
     }
 }
 
-static bool should_go_on(struct loop *loop)
+static bool should_continue(struct loop *loop)
 {
     if (atomic_load(&loop->drain_asked) && !loop->drained) {
         loop->drained = true;
@@ -125,7 +125,7 @@ static void *loop_main(void *argument)
     struct loop *loop = argument;
 
     mhd_enter_thread(loop->mhd);
-    while (should_go_on(loop)) {
+    while (should_continue(loop)) {
         wait_for_events(loop);
         run_mail(loop);
         mhd_run(loop->mhd);

@@ -22,10 +22,10 @@ int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), 
  * thread. */
 void loop_drain(struct loop *loop);
 
-/* Requests begun and not finished. From any thread. */
+/* Number of requests in progress. From any thread. */
 unsigned loop_active(const struct loop *loop);
 
-/* Cuts what is still open, ends the thread and frees. From another thread. */
+/* Cuts open connections, ends the thread and frees the loop. To be called on another thread. */
 void loop_stop(struct loop *loop);
 
 #endif

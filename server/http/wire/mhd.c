@@ -1,4 +1,4 @@
-/* The library's callbacks: connections and requests come, the exchange decides, the sender makes
+/* The library's callbacks: connections and requests arrive, the exchange decides, the sender makes
  * the response.
  *
  * The library is driven from outside: its own epoll thread stalls when exactly 128 connections are
@@ -41,7 +41,7 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct connection *connection = connection_open(mhd, info != NULL ? info->connect_fd : -1);
 
-    /* Without memory the connection ends with its first request. */
+    /* If there was no memory, the connection ends with its first request. */
     if (connection != NULL)
         connection->handle = handle;
     *socket_context = connection;
@@ -71,7 +71,7 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
     const struct mhd *mhd = context;
 
     (void)length;
-    /* The library closes what is not accepted without a word. */
+    /* The library closes a connection that is not accepted without an answer. */
     if (!admission_is_open(mhd->connection_limit))
         return MHD_NO;
     return mhd->address_limit == 0 || admission_enter_address(address, mhd->address_limit) ? MHD_YES
@@ -177,7 +177,7 @@ static enum MHD_Result queue_answer(struct connection *connection, struct reques
     return result;
 }
 
-/* Every answer passes here but those of on_header_end, which are problems in memory. */
+/* Queues an answer: every one except those of on_header_end, which are problems in memory. */
 static enum MHD_Result answer(struct connection *connection, struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -226,7 +226,7 @@ static enum MHD_Result on_body(struct connection *connection, struct request *re
 
     if (!exchange_receive(request, bytes, *length))
         return MHD_NO;
-    /* The loop may have slept until now. */
+    /* The loop may have been waiting until now. */
     mhd_update_clock(mhd);
     if (!connections_body_piece(&mhd->connections, connection, state->body_received, mhd->now_ms))
         return MHD_NO;

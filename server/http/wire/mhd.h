@@ -1,8 +1,7 @@
-/* libmicrohttpd inside a loop: a daemon that is driven from outside, its connections and their
- * deadlines.
+/* libmicrohttpd inside a loop: an externally driven daemon, its connections and their deadlines.
  *
- * mhd.c and sender.c are all that includes the library. Everything here is for the loop's thread,
- * except where said otherwise. */
+ * Only mhd.c and sender.c include the library. Everything here is for the loop's thread, except
+ * where stated otherwise. */
 #ifndef HTTP_WIRE_MHD_H
 #define HTTP_WIRE_MHD_H
 
@@ -11,9 +10,9 @@
 
 #include "base/server.h"
 
-/* Of each connection; it stays resident and is cleared after every request, so it is small. It
- * holds the longest target and a header of ordinary size, the head of the answer, and the list of
- * the answer's parts if there are several. */
+/* The library's memory for each connection. It stays resident and is cleared after every request,
+ * so it is small. It holds the longest target and a header of ordinary size, the head of the
+ * answer, and the list of the answer's parts if there are several. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 struct connection;
@@ -40,8 +39,8 @@ void mhd_drain(struct mhd *mhd);
  * mhd_stop. */
 void mhd_cut(struct mhd *mhd);
 
-/* The library leaves the connection alone until it is resumed. From its handler or a content
- * reader. */
+/* Makes the library ignore the connection until it is resumed. To be called in the library's
+ * handler or a content reader. */
 void mhd_suspend(struct connection *connection);
 void mhd_resume(struct connection *connection);
 

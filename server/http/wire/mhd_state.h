@@ -38,7 +38,7 @@ static inline void mhd_update_clock(struct mhd *mhd)
     mhd->now_ms = (uint64_t)clock_coarse_ms();
 }
 
-/* The thread that calls this is the loop's. */
+/* Declares the calling thread to be the loop's. */
 static inline void mhd_enter_thread(struct mhd *mhd)
 {
     assert(!mhd->running);
@@ -46,14 +46,13 @@ static inline void mhd_enter_thread(struct mhd *mhd)
     mhd->running = true;
 }
 
-/* For assertions: whether this is the thread that may touch it. */
+/* For assertions: whether this is the loop's thread. */
 static inline bool mhd_is_own_thread(const struct mhd *mhd)
 {
     return !mhd->running || pthread_equal(mhd->thread, pthread_self()) != 0;
 }
 
-/* Work that ends with mail to this loop even if its request is over by then: it counts as
- * waiting. */
+/* Counts work that ends with mail to this loop, even if its request is over by then, as waiting. */
 static inline void mhd_work_begun(struct mhd *mhd)
 {
     assert(mhd_is_own_thread(mhd));

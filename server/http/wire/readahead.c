@@ -19,7 +19,7 @@
  * large. */
 #define WINDOW_FIRST ((size_t)64 * 1024)
 #define WINDOW_MOST  ((size_t)512 * 1024)
-/* What every answer gets, budget or not. */
+/* Every answer gets this much, whatever is left of the budget. */
 #define WINDOW_LEAST ((size_t)32 * 1024)
 /* Handed to the sender at a time, if the budget allows: about what a send buffer takes. */
 #define BLOCK_MOST ((size_t)256 * 1024)
@@ -32,7 +32,7 @@ struct window {
 };
 
 struct readahead {
-    struct job job; /* first: casts */
+    struct job job; /* first: the job is the structure */
     struct request *request;
     struct mhd *mhd;
     const struct answer *answer;
@@ -95,8 +95,7 @@ static void window_free(struct window *window)
     *window = (struct window){0};
 }
 
-/* Gives a window the size that is due, or what the budget allows. False if there is no memory at
- * all. */
+/* Gives a window the due size, or what the budget allows. False if out of memory. */
 static bool window_prepare(struct window *window, size_t due)
 {
     uint8_t *bytes;
@@ -190,8 +189,8 @@ static size_t due_size(struct readahead *ahead, uint64_t left)
     return due;
 }
 
-/* Begins to fill the next window, unless nothing is left or it has to wait. */
-static void read_on(struct readahead *ahead)
+/* Begins to fill the next window, unless nothing is left or no window is free. */
+static void fill_next(struct readahead *ahead)
 {
     const uint64_t left = ahead->answer->content_length - ahead->begun;
     struct window *window = window_to_fill(ahead);
@@ -232,7 +231,7 @@ static void on_filled(struct job *job)
         ahead->filling->length = ahead->wanted;
     ahead->filling = NULL;
     ahead->awaited = false;
-    read_on(ahead);
+    fill_next(ahead);
     if (awaited)
         request_state(request)->transport->resume(request);
 }
@@ -254,7 +253,7 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
     zt_error_clear(&ahead->error);
     atomic_fetch_add(&sharers, 1);
     ahead->block = budget_take(BLOCK_MOST, WINDOW_LEAST);
-    read_on(ahead);
+    fill_next(ahead);
     if (ahead->filling == NULL) {
         free_all(ahead);
         return NULL;
@@ -294,7 +293,7 @@ ssize_t readahead_take(struct readahead *ahead, uint64_t position, void *buffer,
         window->length = 0;
         if (ahead->begun == ahead->answer->content_length)
             window_free(window);
-        read_on(ahead);
+        fill_next(ahead);
     }
     return (ssize_t)size;
 }

@@ -1,9 +1,9 @@
 /* The bytes of an answer, read by workers ahead of what is sent: one window is being sent while
  * another is being filled.
  *
- * For what a loop must not read itself: sources that gather, decode or wait for a disk, in any
- * mixture of segments. All functions are for the loop's thread; the worker touches only the window
- * that it fills and its place in the segments. */
+ * For bytes that a loop must not read itself: sources that gather, decode or wait for a disk, in
+ * any mixture of segments. All functions are for the loop's thread; the worker touches only the
+ * window that it fills and its position in the segments. */
 #ifndef HTTP_WIRE_READAHEAD_H
 #define HTTP_WIRE_READAHEAD_H
 
@@ -19,8 +19,8 @@ struct readahead;
 struct readahead *readahead_begin(struct request *request, struct mhd *mhd);
 
 /* Copies the bytes at position, which is where the last call ended, as far as they have been read.
- * 0: none yet; the caller suspends the connection, and the request is resumed. -1: there are none,
- * see readahead_error. */
+ * 0: none yet; the caller suspends the connection, and the request is resumed later. -1: reading
+ * has failed, see readahead_error. */
 ssize_t readahead_take(struct readahead *ahead, uint64_t position, void *buffer, size_t size);
 
 /* How much should be taken at a time. */
@@ -29,11 +29,11 @@ size_t readahead_block(const struct readahead *ahead);
 /* Why there are no more bytes; NULL if nothing has failed. */
 const struct zt_error *readahead_error(const struct readahead *ahead);
 
-/* Ends reading soon, and begins no more. Takes NULL. */
+/* Ends reading soon, and begins no more reads. Takes NULL. */
 void readahead_cancel(struct readahead *ahead);
 
-/* The request is over. True: freed, and the caller frees the request. False: a worker is still
- * reading from what the request holds; both are freed when it is done. */
+/* To be called when the request is over. True: freed, and the caller frees the request. False: a
+ * worker is still reading from what the request holds; both are freed when it is done. */
 bool readahead_end(struct readahead *ahead);
 
 #endif

@@ -35,7 +35,7 @@
 #define SMALL_PARTS 64
 
 #define PAGE_BYTES 4096u
-/* Places of a large answer at which the page cache is asked. */
+/* Positions of a large answer at which the page cache is queried. */
 #define SAMPLES 16
 
 /* --- the page cache, as mincore reports it --- */
@@ -98,8 +98,8 @@ static bool samples_resident(const struct answer *answer, const uint64_t *places
     return true;
 }
 
-/* Asks about every page of a small answer and about samples of a larger one, so that the work is
- * bounded. The answer is in memory or mapped. */
+/* Queries every page of a small answer and samples of a larger one, so that the work is bounded.
+ * The answer is in memory or mapped. */
 static bool page_cache_holds(const struct answer *answer)
 {
     uint64_t places[SAMPLES + 1];
@@ -130,13 +130,13 @@ static bool answer_is_mappable(const struct answer *answer)
     return true;
 }
 
-/* At most how many bytes of further requests the library has read already. */
+/* An upper bound on the bytes of further requests that the library has already read. */
 static uint64_t pipelined_bytes(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
     const struct connection *connection = request->connection;
     const uint64_t received = connection_received(connection);
-    const uint64_t known = connection->asked_bytes + state->header_bytes + state->body_received;
+    const uint64_t known = connection->request_bytes + state->header_bytes + state->body_received;
 
     return received >= known ? received - known : UINT64_MAX;
 }
@@ -164,7 +164,7 @@ static bool parts_fit(struct request *request, const struct answer *answer)
            request_header(request, "Cookie") == NULL;
 }
 
-/* Whether sending from memory or a mapping makes the loop neither wait for a disk nor starve other
+/* Whether the loop can send from memory or a mapping without waiting for a disk or starving other
  * connections. */
 static bool mapping_is_good(struct request *request, const struct answer *answer)
 {
@@ -261,7 +261,8 @@ static enum outcome begin_ahead(struct request *request)
     return OUTCOME_WAITING;
 }
 
-/* The first window is full, or the client learns why not; later it is too late for a status. */
+/* Waits until the first window is full. If reading fails, the client gets a problem; later it would
+ * be too late for a status. */
 static enum outcome take_ahead(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -307,8 +308,8 @@ static struct MHD_Response *buffer_response(const void *bytes, uint64_t length)
                                            MHD_RESPMEM_PERSISTENT);
 }
 
-/* The library sends a length, or the framing of a body that is not there, unless the connection
- * ends with the answer. */
+/* Without a length the library would send one anyway, or the framing of a missing body, unless the
+ * connection ends with the answer. */
 static struct MHD_Response *lengthless_response(void)
 {
     struct MHD_Response *response =
@@ -319,7 +320,7 @@ static struct MHD_Response *lengthless_response(void)
     return response;
 }
 
-/* HEAD and 304: the length is that of a body which is not sent. */
+/* For HEAD and 304: the length is that of a body that is not sent. */
 static struct MHD_Response *bodiless_response(uint64_t length)
 {
     if (length == ANSWER_LENGTH_UNKNOWN)
@@ -366,7 +367,7 @@ static struct MHD_Response *descriptor_response(const struct answer *answer)
     return response;
 }
 
-/* The connection ends with the bytes, before the announced length. */
+/* Ends the connection before the announced length is reached. */
 static ssize_t cut(const struct request *request)
 {
     const struct zt_error *error = readahead_error(request_state_const(request)->ahead);

@@ -7,9 +7,9 @@
 
 struct MHD_Response;
 
-/* Decides how the answer is sent and makes sure that its beginning can be sent without waiting for
- * a disk: WAITING while a worker reads it; then it is called again. If it cannot be read, the
- * answer becomes a problem. */
+/* Decides how the answer is sent, and makes sure that its beginning can be sent without waiting for
+ * a disk. WAITING while a worker reads the beginning; call it again afterwards. If that cannot be
+ * read, the answer becomes a problem. */
 enum outcome sender_load(struct request *request);
 
 /* The response for the request's answer, which the caller destroys. close: with Connection: close.

@@ -78,7 +78,7 @@ static enum outcome handle_health(struct request *request)
 static enum outcome handle_unknown(struct request *request)
 {
     request->reply.etag = ETAG;
-    request->reply.length_foretold = request_header(request, "X-Foretold") != NULL ? 77 : 0;
+    request->reply.expected_length = request_header(request, "X-Foretold") != NULL ? 77 : 0;
     representation_step(&request->reply, wait_once);
     return OUTCOME_READY;
 }

@@ -93,7 +93,7 @@ static bool know_part(struct request *request, uint64_t first, uint64_t length,
 
 static enum outcome handle_pieces(struct request *request)
 {
-    request->reply.part_sha256 = know_part;
+    request->reply.range_sha256 = know_part;
     return handle_large(request);
 }
 

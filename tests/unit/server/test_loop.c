@@ -248,7 +248,7 @@ static int remove_file(void **state)
 
 /* --- tests --- */
 
-static void connections_go_on_after_an_answer(void **state)
+static void connections_continue_after_an_answer(void **state)
 {
     int client = connect_client();
 
@@ -385,7 +385,7 @@ static void work_for_clients_that_are_gone_is_skipped(void **state)
     assert_string_equal(body(), "{}");
 }
 
-static void refusals_reach_clients_that_go_on_sending(void **state)
+static void refusals_reach_clients_that_keep_sending(void **state)
 {
     static char piece[65536];
     int client = connect_client();
@@ -560,11 +560,11 @@ static void addresses_have_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_A_LOOP(connections_go_on_after_an_answer),
+        ON_A_LOOP(connections_continue_after_an_answer),
         ON_A_LOOP(smuggled_requests_never_run),
         ON_A_LOOP(work_for_clients_that_are_gone_is_skipped),
         ON_A_LOOP(spaces_after_the_coding_hide_no_request),
-        ON_A_LOOP(refusals_reach_clients_that_go_on_sending),
+        ON_A_LOOP(refusals_reach_clients_that_keep_sending),
         ON_A_LOOP(refusals_come_instead_of_100_continue),
         ON_A_LOOP(slow_headers_are_cut),
         ON_A_LOOP(waits_end_however_fast_the_worker_is),

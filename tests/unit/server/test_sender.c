@@ -97,7 +97,7 @@ static void headers_leave_room_for_parts(void **state)
     }
 }
 
-static void connections_go_on_after_windows(void **state)
+static void connections_continue_after_windows(void **state)
 {
     int client = ask("/fake", "Range: bytes=0-199999\r\n\r\nGET /fake HTTP/1.1\r\n" HOST
                               "Range: bytes=200000-399999\r\n\r\nGET /text HTTP/1.1\r\n" HOST
@@ -168,7 +168,7 @@ int main(void)
         ON_A_LOOP(parts_come_whole_however_many),
         ON_A_LOOP(pipelined_requests_leave_room_for_parts),
         ON_A_LOOP(headers_leave_room_for_parts),
-        ON_A_LOOP(connections_go_on_after_windows),
+        ON_A_LOOP(connections_continue_after_windows),
         ON_A_LOOP(failing_at_once_is_a_problem),
         ON_A_LOOP(failing_later_cuts_the_connection),
         ON_A_LOOP(draining_finishes_what_was_begun),
