@@ -200,7 +200,7 @@ static enum zt_status open_sibling(struct shard_file *file, struct store *store,
     enum zt_status status = store->ops->open(store, file->sibling, &source, &file->identity, error);
 
     if (status == ZT_NOT_FOUND)
-        return zt_fail(error, status, NULL, ZT_NO_OFFSET, "shard %.*s is not there",
+        return zt_fail(error, status, NULL, ZT_NO_OFFSET, "shard %.*s is missing",
                        (int)shard->name_length, shard->name);
     if (status == ZT_OK)
         status = zt_shard_check(shard, source, error);

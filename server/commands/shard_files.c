@@ -64,7 +64,7 @@ static enum zt_status open_sibling(const char *model_path, const struct zt_shard
     status = zt_source_open_file(path, &source, error);
     free(path);
     if (status == ZT_IO && is_absence(error->os_error)) {
-        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "shard %.*s is not there",
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "shard %.*s is missing",
                        (int)shard->name_length, shard->name);
     }
     return status == ZT_OK ? accept_shard(shard, source, out_source, error) : status;

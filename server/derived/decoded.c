@@ -93,7 +93,7 @@ static enum zt_status decode_to_sink(const struct decoding *decoding, struct zt_
             status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                              "decoded, it exceeds limits.decoded_bytes of this server");
         if (status == ZT_OK && atomic_load(&decoding->cache->stopping))
-            status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
+            status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is shutting down");
         if (status == ZT_OK)
             status = decoded_sink_add(sink, chunk, length, error);
     }
@@ -220,7 +220,7 @@ static enum zt_status check_request(const struct decoded_cache *cache,
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                        "decoded, it exceeds limits.decoded_bytes of this server");
     if (atomic_load(&cache->stopping))
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is shutting down");
     return ZT_OK;
 }
 

@@ -118,7 +118,7 @@ bool export_is_wanted(struct export_work *work)
         return false;
     if (work->order.wanted(work->order.context))
         return true;
-    zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is ending");
+    zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is shutting down");
     export_fail(work, EXPORT_ENDING, &error);
     return false;
 }

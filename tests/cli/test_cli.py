@@ -319,7 +319,7 @@ def test_verify_finds_a_flipped_bit_in_a_shard(ztserve, write):
 def test_verify_does_not_blame_a_model_for_an_absent_shard(ztserve, write):
     result = ztserve("verify", write("m.zt", shard_and_model()[1]))
     assert result.status == 0
-    assert "unsupported: shard rest is not there" in result.output
+    assert "unsupported: shard rest is missing" in result.output
 
 
 def test_verify_refuses_another_file_in_a_shard_s_place(ztserve, write):
@@ -396,7 +396,7 @@ def test_verify_fails_a_shard_whose_digest_no_bytes_can_have(ztserve, write):
 def test_verify_does_not_look_for_content_of_an_unknown_digest(ztserve, write):
     shard, model = shard_and_model(digest="blake3:00")
     write("other.zt", shard)
-    assert "shard rest is not there" in ztserve("verify", write("m.zt", model)).output
+    assert "shard rest is missing" in ztserve("verify", write("m.zt", model)).output
 
 
 def test_verify_takes_a_whole_model_as_a_shard(ztserve, write):
@@ -429,7 +429,7 @@ def test_convert_brings_shards_into_one_file(ztserve, write, tmp_path):
     path = write("m.zt", model)
     missing = ztserve("convert", path, tmp_path / "one.safetensors")
     assert missing.status == 1
-    assert "shard rest is not there" in missing.errors
+    assert "shard rest is missing" in missing.errors
     write("m-rest.zt", shard)
     assert ztserve("convert", path, tmp_path / "one.safetensors").status == 0
     assert (tmp_path / "one.safetensors").read_bytes().endswith(WEIGHTS)

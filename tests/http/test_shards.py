@@ -72,7 +72,7 @@ def entry_of(server, name):
 
 def is_missing(server, name, shard="w"):
     answer = get(server, model_path(name))
-    return answer.status == 422 and f"shard {shard} is not there" in answer.json()["detail"]
+    return answer.status == 422 and f"shard {shard} is missing" in answer.json()["detail"]
 
 
 @pytest.fixture
@@ -197,10 +197,10 @@ def test_missing_shard_is_named_and_the_file_is_served(start_server, tmp_path):
     model = pair()[1]
     server = serve(start_server, tmp_path, m=model)
     problem = assert_problem(get(server, model_path("m")), 422, "invalid-model")
-    assert problem["detail"] == "shard w is not there"
+    assert problem["detail"] == "shard w is missing"
     assert_problem(get(server, component_path("m", "own")), 422, "invalid-model")
     entry = entry_of(server, "m")
-    assert entry["error"] == {"code": "invalid-model", "detail": "shard w is not there"}
+    assert entry["error"] == {"code": "invalid-model", "detail": "shard w is missing"}
     assert entry["objects"] is None and entry["version"] is None
     assert get(server, "/files/m.zt").body == model
 

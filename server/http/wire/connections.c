@@ -279,7 +279,7 @@ void connection_forget_request(struct connection *connection)
 static void cut_body(struct connection *connection)
 {
     static const struct bypass_problem problem = {PROBLEM_TIMEOUT, "Request Timeout", "",
-                                                  "the body took too long, or came too slowly"};
+                                                  "the body took too long, or arrived too slowly"};
 
     const bool is_first = !connection->timed_out;
 

@@ -1,4 +1,4 @@
-/* Any worker may read on under the lock, so the end never waits for a job that has not begun. */
+/* Any worker may continue reading under the lock, so the end never waits for a queued job. */
 #include "upload/shared/body_follower.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 #define PIECE_BYTES ((size_t)256 << 10)
 /* Less than this is not worth a job. */
 #define FOLLOW_BYTES ((uint64_t)1 << 20)
-/* What one job reads at most: others wait for the worker too. */
+/* The most that one job reads, since other jobs wait for the worker. */
 #define JOB_BYTES ((uint64_t)8 << 20)
 
 /* --- digests --- */
@@ -120,7 +120,7 @@ static void do_nothing(void *context)
     (void)context;
 }
 
-/* The job's reference is the last one then. */
+/* The job's reference is then the last one. */
 void body_follower_release_on_worker(struct body_follower *follower)
 {
     (void)body_follower_run(follower, do_nothing, NULL);
@@ -173,7 +173,7 @@ static enum zt_status read_to(struct body_follower *follower, uint64_t end, uint
     return status;
 }
 
-/* With the lock held. Nothing is left to do, nor to read from, once the end was taken. */
+/* With the lock held. Does nothing once the end was taken: then there is no file to read either. */
 static enum zt_status take_to(struct body_follower *follower, uint64_t end, struct zt_error *error)
 {
     enum zt_status status;
@@ -196,7 +196,7 @@ static enum zt_status take_to(struct body_follower *follower, uint64_t end, stru
     return status;
 }
 
-/* A failure is met again, and reported, when the rest is taken. */
+/* A failure occurs again when the rest is taken, and is reported then. */
 static void catch_up(void *context)
 {
     struct body_follower *follower = context;

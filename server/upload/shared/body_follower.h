@@ -1,9 +1,9 @@
-/* Hashing and compressing a body while it arrives. Workers read back what was written, which is
- * still in the page cache, and give it to a sink: one worker at a time and in order. The loop never
- * waits for them.
+/* Hashes and compresses a body while it arrives. Workers read back what was written, which is still
+ * in the page cache, and give it to a sink: one worker at a time and in order. The loop never waits
+ * for them.
  *
- * The follower also counts who needs its owner, a structure with the follower inside: the request,
- * and jobs that are queued or run. */
+ * The follower also counts the references to its owner, a structure that contains it: those of the
+ * request, and of queued and running jobs. */
 #ifndef UPLOAD_SHARED_BODY_FOLLOWER_H
 #define UPLOAD_SHARED_BODY_FOLLOWER_H
 
@@ -18,7 +18,7 @@
 
 /* --- digests of one run of bytes, computed side by side --- */
 
-/* All zero: to be freed, nothing else. The values are valid after byte_digests_finish. */
+/* All zero can only be freed. The values are valid after byte_digests_finish. */
 struct byte_digests {
     struct zt_hasher *hashers[3];
     struct zt_digest sha256;
@@ -26,16 +26,17 @@ struct byte_digests {
     struct zt_digest xxh3;
 };
 
-/* SHA-256 always. False when memory is out; byte_digests_free is due in any case. */
+/* SHA-256 is always computed. False if out of memory; call byte_digests_free in any case. */
 bool byte_digests_init(struct byte_digests *digests, bool with_sha512, bool with_xxh3);
 void byte_digests_update(struct byte_digests *digests, const void *bytes, size_t length);
-/* The same as a sink's function; context is the digests. */
+/* The same as the function of a sink whose context is the digests. */
 enum zt_status byte_digests_take(void *context, const void *bytes, size_t length,
                                  struct zt_error *error);
 void byte_digests_finish(struct byte_digests *digests);
 void byte_digests_free(struct byte_digests *digests);
 
-/* Whether what a field states is right. SHA-512 was computed if the field states one. */
+/* Whether the digests of a field are right. If it states a SHA-512, that must have been
+ * computed. */
 bool byte_digests_agree(const struct byte_digests *digests, const struct digest_field *field);
 
 /* --- the follower --- */
@@ -68,29 +69,29 @@ void body_follower_init(struct body_follower *follower, void *owner, void (*free
 void body_follower_destroy(struct body_follower *follower);
 
 void body_follower_release(struct body_follower *follower);
-/* The same on the loop, where freeing the owner takes long: a worker does it. */
+/* The same on the loop, if freeing the owner takes a long time: a worker does it. */
 void body_follower_release_on_worker(struct body_follower *follower);
-/* Lets a worker call work(context). False, and nothing happens, while a job of the follower is
- * queued or runs. */
+/* Has a worker call work(context). False, without effect, while a job of the follower is queued or
+ * running. */
 bool body_follower_run(struct body_follower *follower, void (*work)(void *context), void *context);
 
-/* Nothing is read back from here on: the stored upload is about to go. */
+/* Stops reading back, since the stored upload is about to be freed. */
 void body_follower_stop(struct body_follower *follower);
 
 uint64_t body_follower_received(const struct body_follower *follower);
 
-/* So many more bytes were written. Lets a worker catch up when that is worth a job. */
+/* Reports that length more bytes were written. Has a worker catch up if that is worth a job. */
 void body_follower_advance(struct body_follower *follower, uint64_t length);
 
-/* The body as two workers handle it, one writing and one digesting, while no job is queued: so many
- * more bytes were written; and, in order, the bytes themselves, of which nothing is then read
- * back. */
+/* For a body that two workers handle, one writing and one digesting, while no job is queued. The
+ * first reports that length more bytes were written; the second passes the bytes themselves, in
+ * order, so that they are not read back. */
 void body_follower_count(struct body_follower *follower, uint64_t length);
 void body_follower_take(struct body_follower *follower, uint64_t at, const void *bytes,
                         size_t length);
 
-/* On a worker, when all bytes were written: gives the sink what is left. May be repeated after a
- * failure to read. */
+/* Gives the sink what is left, when all bytes were written. To be called on a worker. May be
+ * repeated after a failure to read. */
 enum zt_status body_follower_finish(struct body_follower *follower, struct zt_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Sent while another request is at work on the same upload. */
+/* Sent while another request is using the same upload. */
 #define RETRY_AFTER_S "1"
 
 bool failure_set(struct failure *failure, enum problem problem, const struct zt_error *error)

@@ -1,5 +1,5 @@
-/* The table of kept uploads, 256 lists under one lock, and the timer that they share. No disk is
- * waited for with the lock held. */
+/* The table of kept uploads (256 lists under one lock) and the timer that they share. Nothing waits
+ * for a disk while it holds the lock. */
 #include "upload/shared/kept_uploads.h"
 
 #include <assert.h>
@@ -15,11 +15,11 @@
 
 /* One for each first byte of an id. */
 #define LISTS 256
-/* How often expired uploads are looked for. */
+/* How often to look for expired uploads. */
 #define LOOK_S 1
-/* Removed from one list at one look. */
+/* The most that are removed from one list at a time. */
 #define EXPIRED_MAX 16
-/* Outcomes that outlive the process: each has a place, with a descriptor. */
+/* The most outcomes that outlive the process: each has a place, with a descriptor. */
 #define OUTCOMES_KEPT_MAX 256
 
 struct kept_uploads {
@@ -102,7 +102,7 @@ static struct kept_upload *look_up(struct kept_uploads *kept, const char *id)
     return upload;
 }
 
-/* Takes a reference. False if there is one of that id already. */
+/* Takes a reference. False if the id is already in the table. */
 static bool put_in(struct kept_uploads *kept, struct kept_upload *upload)
 {
     struct kept_upload **list = &kept->lists[kept_uploads_list_of(upload->entry.id)];
@@ -182,7 +182,7 @@ void kept_uploads_forget(struct kept_upload *upload)
 
 /* --- places and outcomes --- */
 
-/* False: there are as many as there may be. */
+/* False: the maximum number of outcomes is already kept. */
 static bool keep_outcome(struct kept_uploads *kept, struct kept_upload *upload)
 {
     assert(!upload->is_outcome_kept);
@@ -215,7 +215,8 @@ static void remove_place(struct kept_uploads *kept, struct kept_upload *upload)
         log_write(LOG_LEVEL_WARN, "upload %s: not removed: %s", upload->entry.id, error.message);
 }
 
-/* The place first: one that is not in the table, but has a place, would be taken over. */
+/* Removes the place first: an upload that has a place but is not in the table would be taken
+ * over. */
 void kept_uploads_drop(struct kept_upload *upload)
 {
     registry_remove(upload->server->registry, &upload->entry);
@@ -230,14 +231,14 @@ void kept_uploads_finish(struct kept_upload *upload)
         remove_place(upload->server->kept, upload);
 }
 
-/* --- what an earlier process left --- */
+/* --- uploads of an earlier process --- */
 
 /* Takes the caller's reference. False: there are too many outcomes already. */
 static bool take_over(struct kept_uploads *kept, struct kept_upload *upload, bool is_outcome)
 {
     bool is_taken = !is_outcome || keep_outcome(kept, upload);
 
-    /* Another request may have been quicker: then the upload is there, which is what counts. */
+    /* Another request may have been faster; the upload is in the table, which is what matters. */
     if (is_taken && !put_in(kept, upload))
         forget_outcome(kept, upload);
     else if (is_taken && !is_outcome)
@@ -280,11 +281,11 @@ void kept_uploads_restore(struct kept_uploads *kept)
     struct store *store = kept->server->store;
     struct zt_error error;
 
-    /* A server that cannot write leaves what there is to the next one that can. */
+    /* A read-only server leaves uploads to the next server that can write. */
     if (!kept->server->config->writable)
         return;
     if (store->ops->kept_list(store, restore, kept, &error) != ZT_OK)
-        log_write(LOG_LEVEL_WARN, "unfinished uploads are not found again: %s", error.message);
+        log_write(LOG_LEVEL_WARN, "unfinished uploads cannot be restored: %s", error.message);
 }
 
 struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum upload_kind kind,
@@ -304,7 +305,7 @@ struct kept_upload *kept_uploads_find_or_adopt(struct kept_uploads *kept, enum u
 
 /* --- expiry --- */
 
-/* Held; the count. */
+/* Returns the number of expired uploads, each held. */
 static size_t find_expired(struct kept_uploads *kept, size_t list, time_t now,
                            struct kept_upload *out_expired[EXPIRED_MAX])
 {

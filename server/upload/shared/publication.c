@@ -1,7 +1,8 @@
-/* Publication: validation, preconditions at the last moment, the name, and the file it replaces.
+/* Publication: validates the file, checks preconditions at the last moment, gives the file its
+ * name, and removes the file that it replaces.
  *
- * Publications wait for the disk, so only those of one name wait for each other: of two that only
- * create, exactly one wins. */
+ * Publications wait for the disk, so only those of the same name wait for each other. Of two that
+ * may only create, exactly one succeeds. */
 #include "upload/shared/publication.h"
 
 #include <assert.h>
@@ -63,7 +64,7 @@ void name_lock_release(const struct name_lock *lock)
 
 /* --- preconditions --- */
 
-/* If-Match also takes the tags of the compressed manifest: a client that read that one has read
+/* If-Match also accepts the tags of the compressed manifest: a client that has read that has read
  * this version. */
 static bool if_match_holds(const char *if_match, const struct generation *current)
 {
@@ -132,7 +133,7 @@ bool model_check_preconditions(struct server *server, const char *name,
     *out_exists = current != NULL;
     generation_release(current);
     return hold || failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
-                                  "what stands under the name is not what the request asks for");
+                                  "the current model does not meet the request's preconditions");
 }
 
 /* --- the name --- */

@@ -46,7 +46,8 @@ struct generation *model_find_current(struct server *server, const char *name);
 /* Whether a write's preconditions hold for a current model (NULL: none). */
 bool model_preconditions_hold(const struct preconditions *preconditions,
                               const struct generation *current);
-/* Both. False: failure is set. *out_exists only where there are preconditions. On a worker. */
+/* Both together. False: failure is set. *out_exists is set only if there are preconditions. On a
+ * worker. */
 bool model_check_preconditions(struct server *server, const char *name,
                                const struct preconditions *preconditions, bool *out_exists,
                                struct failure *failure);

@@ -1,4 +1,5 @@
-/* A list under one lock: uploads begin and end far more rarely than their bytes come. */
+/* A list under one lock, which is enough: uploads begin and end far less often than bytes
+ * arrive. */
 #include "upload/shared/registry.h"
 
 #include <assert.h>
@@ -48,8 +49,8 @@ void registry_make_id(char out_id[UPLOAD_ID_SIZE])
 {
     uint8_t bytes[(UPLOAD_ID_SIZE - 1) / 2];
 
-    /* Up to 256 bytes come whole once the system has random numbers. Knowing an id is enough to
-     * continue the upload, so nothing weaker will do. */
+    /* Up to 256 bytes are returned at once when the system has random numbers. Whoever knows an id
+     * can continue the upload, so a weaker source will not do. */
     while (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
         continue;
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -65,7 +66,7 @@ bool registry_id_is_valid(struct zt_text text)
     return digits == text.length && text.length == UPLOAD_ID_SIZE - 1;
 }
 
-/* Bodies count separately from the kinds that live from request to request. */
+/* Bodies count separately from the kinds that last for several requests. */
 static bool counts_with(const struct registry_entry *one, const struct registry_entry *other)
 {
     return (one->kind == UPLOAD_KIND_FILE) == (other->kind == UPLOAD_KIND_FILE) &&

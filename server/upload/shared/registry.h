@@ -1,5 +1,5 @@
 /* Uploads in progress, of every kind: for the limits of one client, and for the operator's list at
- * GET /v1/uploads (http-api, section 6.2). Safe from any thread. */
+ * GET /v1/uploads. Safe from any thread. */
 #ifndef UPLOAD_SHARED_REGISTRY_H
 #define UPLOAD_SHARED_REGISTRY_H
 
@@ -11,7 +11,7 @@
 #include "http/wire/connections.h"
 #include "store/store.h"
 
-/* A file is the body of one request; the others live from request to request, until they are done
+/* A file is the body of one request; the other kinds last for several requests, until they are done
  * or expire. */
 enum upload_kind { UPLOAD_KIND_FILE, UPLOAD_KIND_WRITER, UPLOAD_KIND_RESUMABLE };
 
@@ -21,28 +21,28 @@ struct registry_entry {
     enum upload_kind kind;
     char id[UPLOAD_ID_SIZE];
     char model[MODEL_NAME_MAX + 1];
-    char client[CLIENT_SIZE]; /* whose limits it counts for; empty, for none, after a restart */
+    char client[CLIENT_SIZE]; /* whose limits it counts toward; empty (none) after a restart */
     time_t created;
     _Atomic(time_t) active;        /* last byte or command */
     atomic_uint_fast64_t received; /* bytes */
     struct registry_entry *next;
 };
 
-/* expire_s: how long the kinds that live from request to request may stay idle. NULL when memory is
- * out. */
+/* expire_s: how long the kinds that last for several requests may stay idle. NULL if out of
+ * memory. */
 struct registry *registry_new(int64_t expire_s);
-/* When it is empty. Takes NULL. */
+/* The registry must be empty. Takes NULL. */
 void registry_free(struct registry *registry);
 
 void registry_make_id(char out_id[UPLOAD_ID_SIZE]);
-/* Whether a text can be an id at all. */
+/* Whether a text has the form of an id. */
 bool registry_id_is_valid(struct zt_text text);
 
-/* The entry is borrowed until registry_remove. False when the client has limit entries already (0:
- * no limit). Bodies are counted separately, the kinds that live from request to request
+/* The entry is borrowed until registry_remove. False if the client already has limit entries (0: no
+ * limit). Bodies are counted separately; the kinds that last for several requests are counted
  * together. */
 bool registry_add(struct registry *registry, struct registry_entry *entry, unsigned limit);
-/* Harmless for one that is not there. */
+/* Harmless for an entry that is not in the registry. */
 void registry_remove(struct registry *registry, struct registry_entry *entry);
 
 /* {"uploads": [{"id","kind","model","created","active","received"[, "expires"]}]} by time of

@@ -1,8 +1,8 @@
-/* What a write is checked for: its request, before a byte of the body is read, and the whole stored
+/* Checks of writes: of the request, before a byte of the body is read, and of the whole stored
  * file, before it is published.
  *
- * Nothing before the body waits: what is not known at once is left to publication, which checks
- * everything again. Of the file, the first step that fails ends the check. */
+ * Checks before the body never wait: what is not known at once is left to publication, which checks
+ * everything again. The check of the file ends with the first step that fails. */
 #include "upload/shared/write_checks.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 
 /* NAME_MAX of Linux file systems. */
 #define FILE_NAME_MAX 255
-/* One of the client's other uploads may be done by then. */
+/* By then one of the client's other uploads may be done. */
 #define RETRY_AFTER_S "5"
 
 bool write_refuse_read_only(struct request *request)
@@ -56,7 +56,7 @@ bool write_refuse_coding(struct request *request)
     if (coding == NULL || strcasecmp(coding, "identity") == 0)
         return false;
     problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-                  "the body is the file itself: no Content-Encoding");
+                  "the body is the file itself: Content-Encoding is not supported");
     return true;
 }
 
@@ -91,7 +91,7 @@ typedef enum catalog_answer (*catalog_question)(struct catalog *catalog, struct 
                                                 struct waiter *waiter,
                                                 struct generation **out_generation);
 
-/* Asks without waiting, which nothing before the body may do. */
+/* Asks the catalog without waiting, since nothing before the body may wait. */
 static enum catalog_answer ask_now(struct request *request, catalog_question question,
                                    struct zt_text text, struct generation **out_current)
 {
@@ -107,8 +107,8 @@ static enum catalog_answer ask_now(struct request *request, catalog_question que
     return answer;
 }
 
-/* What stands under the name; a data shard, too, which is found by path only. False if only a scan
- * can tell; then the preconditions are checked at publication only. */
+/* Finds what the name stands for, even a data shard, which is found by path only. False if only a
+ * scan can tell; the preconditions are then checked only at publication. */
 static bool find_now(struct request *request, struct zt_text name, struct generation **out_current)
 {
     char path[MODEL_NAME_MAX + sizeof(".zt")];
@@ -134,8 +134,8 @@ struct preconditions write_preconditions(struct request *request)
     };
 }
 
-/* Ignored, it would let through a write that the client meant to prevent. A malformed If-Match
- * needs no such care: it matches nothing, which is 412. */
+/* If a malformed If-None-Match were ignored, a write that the client meant to prevent would
+ * succeed. A malformed If-Match needs no check: it matches nothing, which is 412. */
 static bool refuse_malformed(struct request *request, const char *if_none_match)
 {
     if (if_none_match == NULL || tag_list_is_valid(if_none_match))
@@ -160,7 +160,7 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
     generation_release(current);
     if (!hold) {
         problem_reply(request, PROBLEM_PRECONDITION_FAILED,
-                      "what stands under the name is not what the request asks for");
+                      "the current model does not meet the request's preconditions");
     }
     return !hold;
 }
@@ -172,15 +172,15 @@ bool write_refuse_large(struct request *request, uint64_t length)
     if (length == UINT64_MAX || length <= most)
         return false;
     problem_reply(request, PROBLEM_TOO_LARGE,
-                  "larger than this server takes: upload.max_bytes is %llu",
+                  "larger than this server accepts: upload.max_bytes is %llu",
                   (unsigned long long)most);
     return true;
 }
 
 void write_reply_crowded(struct request *request, unsigned limit, const char *key)
 {
-    problem_reply(request, PROBLEM_RATE_LIMITED, "this client has %u uploads going on already: %s",
-                  limit, key);
+    problem_reply(request, PROBLEM_RATE_LIMITED,
+                  "this client already has %u uploads in progress: %s", limit, key);
     representation_field(&request->reply, "Retry-After", RETRY_AFTER_S);
 }
 
@@ -197,7 +197,7 @@ void *write_context(struct request *request, size_t size)
 
 /* --- the stored file --- */
 
-/* Less is hashed before other workers have begun to help. */
+/* Less than this is hashed before other workers could begin to help. */
 #define CREW_BYTES ((uint64_t)16 << 20)
 
 static const char *extension_of(const struct zt_model *model)
@@ -265,7 +265,7 @@ static bool check_component(struct check *check, uint32_t index,
         &check->findings->verdicts[zt_component_index(check->model, component)];
 
     *verdict = ZT_VERDICT_UNDIGESTED;
-    /* What lies in a shard is checked when that shard is there. */
+    /* Components in a shard are checked when the shard exists. */
     if (component->digest == NULL || component->shard != 0)
         return true;
     if (zt_component_check(check->model, component, check->source, NULL, &result, &error) != ZT_OK)
@@ -298,7 +298,7 @@ static bool check_digests(struct check *check)
     return !check->failure.is_set;
 }
 
-/* What no rule can judge here (an unknown encoding, bytes in a shard) is no reason to refuse. */
+/* Contents that no rule can judge here (an unknown encoding, bytes in a shard) are accepted. */
 static bool check_contents(struct check *check)
 {
     const struct zt_files files = {check->source, NULL};

@@ -1,11 +1,12 @@
-/* Claims are numbered, so that a request that lost one cannot end the next by mistake. */
+/* Claims are numbered, so that a request that has lost its claim cannot end the next one by
+ * mistake. */
 #include "upload/tus/claim.h"
 
 #include <assert.h>
 
 #include "base/clock.h"
 
-/* Shorter pauses are common on a slow line. */
+/* Shorter pauses are common on slow connections. */
 #define SILENT_MS 5000
 
 void claim_init(struct claim *claim)

@@ -1,4 +1,4 @@
-/* One resumable upload: its life, hashing, making durable, publication. */
+/* One resumable upload: its lifetime, hashing, durability and publication. */
 #include "upload/tus/resumable.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ static void set_state(struct resumable *resumable, enum resumable_state state)
 
 /* --- life --- */
 
-/* Neither requests nor jobs need it any more. */
+/* Called when neither requests nor jobs need the upload any more. */
 static void free_resumable(void *owner)
 {
     struct resumable *resumable = owner;
@@ -152,7 +152,7 @@ void resumable_advance(struct resumable *resumable, uint64_t length)
     body_follower_advance(&resumable->follower, length);
 }
 
-/* The bytes first, then the number that vouches for them. */
+/* Syncs the bytes first, then the number that says that they are durable. */
 static enum zt_status sync_and_note(struct resumable *resumable, struct zt_error *error)
 {
     uint64_t received = atomic_load(&resumable->kept.entry.received);
@@ -241,8 +241,8 @@ static bool run_publication(struct resumable *resumable, struct failure *failure
     return true;
 }
 
-/* Whether the same bytes under the same conditions might be published by another try: the disk may
- * have room again, a folder may no longer be in the way. */
+/* Whether another try might publish the same bytes under the same conditions: the disk may have
+ * space again, a folder may no longer be in the way. */
 static bool may_succeed_later(enum problem problem)
 {
     return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE ||

@@ -1,16 +1,15 @@
-/* Resumable uploads (http-api, section 6.3): a file that comes in pieces, one after another, over
- * any time.
+/* Resumable uploads: a file that arrives in pieces, one after another, over any length of time.
  *
  *   RECEIVING --last byte, validated--> PUBLISHED
  *       |                                   |
  *       +--deleted, expired, refused--------+--> GONE
  *
- * In its kept place are three files: "data", the bytes; "resumable", what the client stated at
+ * Its kept place holds three files: "data", the bytes; "resumable", what the client stated at
  * creation; and "state", how many bytes are durable, and when publication began. An offset is
  * durable before the client learns it. Bytes beyond it survive the process, but not a restart of
- * the system: in the same boot the length of "data" counts, else only what "state" says.
- * Publication takes "data" away: where it is missing after publication began, publication
- * succeeded, and the rest stays for a client that asks again because the last answer was lost. */
+ * the system: within the same boot the length of "data" counts, otherwise only "state" does.
+ * Publication moves "data": if it is missing after publication began, publication succeeded, and
+ * the other files stay for a client that asks again because the last answer was lost. */
 #ifndef UPLOAD_TUS_RESUMABLE_H
 #define UPLOAD_TUS_RESUMABLE_H
 
@@ -19,7 +18,7 @@
 #include "upload/shared/publication.h"
 #include "upload/tus/claim.h"
 
-/* What a client stated at creation and is needed later; NULL where it stated nothing. */
+/* What a client stated at creation and is needed later; NULL if not stated. */
 enum resumable_text {
     RESUMABLE_METADATA,
     RESUMABLE_IF_MATCH,
@@ -50,34 +49,34 @@ struct resumable {
 /* The kind for kept_uploads_new. */
 extern const struct kept_kind resumable_kind;
 
-/* A new one in memory, with one reference to kept, which takes the texts over (on failure, too).
- * NULL when memory is out. */
+/* A new upload in memory, with one reference to kept. Takes over the texts, even on failure. NULL
+ * if out of memory. */
 struct resumable *resumable_new(struct server *server, const char *id,
                                 char *texts[RESUMABLE_TEXTS]);
 enum resumable_state resumable_state(const struct resumable *resumable);
 
-/* A request works with it: it does not expire for now. A published one still does. */
+/* Postpones expiry, since a request uses the upload. A published one still expires. */
 void resumable_touch(struct resumable *resumable);
 time_t resumable_expires(struct resumable *resumable);
 
 /* Ends a claim, unless the upload is gone, and sets it to 0. */
 void resumable_end_claim(struct resumable *resumable, uint64_t *claim);
-/* Ends the upload and removes all of it. By the holder of the claim, on a worker. */
+/* Ends the upload and removes everything. For the holder of the claim, on a worker. */
 void resumable_drop(struct resumable *resumable);
 
-/* So many more bytes are in the file. Lets a worker hash them when that is worth a job. */
+/* Reports that length more bytes are in the file. Has a worker hash them if that is worth a job. */
 void resumable_advance(struct resumable *resumable, uint64_t length);
 
-/* Makes durable what is there. On a worker. */
+/* Makes all received bytes durable. On a worker. */
 enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error);
 
-/* All bytes are durable: validates and publishes. By the holder of the claim, on a worker. False
- * with failure set; then the upload is gone if no further try can succeed, else unchanged. */
+/* Validates and publishes, when all bytes are durable. For the holder of the claim, on a worker.
+ * False with failure set; the upload is then gone if no further try can succeed, else unchanged. */
 bool resumable_publish(struct resumable *resumable, struct failure *failure);
 
 /* --- resumable_files.c: its files --- */
 
-/* Makes the place and the files, not durably yet. ZT_LIMIT when there is no room. Fast. */
+/* Makes the place and the files, not durably yet. ZT_LIMIT if there is no space. Fast. */
 enum zt_status resumable_files_create(struct resumable *resumable, struct zt_error *error);
 /* Makes what create made durable. On a worker. */
 enum zt_status resumable_files_sync(struct resumable *resumable, struct zt_error *error);
@@ -87,7 +86,7 @@ enum zt_status resumable_files_note(struct resumable *resumable, uint64_t durabl
 /* Records, durably, that the whole file is about to be published: its SHA-256 is known. On a
  * worker. */
 enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_error *error);
-/* One as an earlier process left it (kept_kind.open). */
+/* Opens an upload as an earlier process left it (kept_kind.open). */
 enum kept_opened resumable_files_open(struct server *server, const char *id,
                                       struct kept_upload **out_upload);
 

@@ -1,7 +1,8 @@
-/* The files of a resumable upload. "resumable" is lines of a key and its value, between a first
- * line that identifies it and "end"; without the end it is not valid. "state" is one line of a
- * number and the system's boot, overwritten in place: it is shorter than a sector, so it is never
- * half written. When publication begins a second line follows: the time, and the file's SHA-256. */
+/* The files of a resumable upload. "resumable" has lines of a key and its value, between a first
+ * line that identifies the format and "end"; without "end" it is not valid. "state" is one line
+ * with a number and the system's boot, overwritten in place: it is shorter than a sector, so it is
+ * never half written. When publication begins, a second line follows: the time, and the file's
+ * SHA-256. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 
 #define FIRST_LINE "ztserve-resumable 1"
 #define LAST_LINE  "end"
-/* A header of a request is smaller. */
+/* The header of a request is always smaller. */
 #define CREATION_SIZE_MAX ((size_t)64 << 10)
 
 #define BOOT_SIZE 37 /* a UUID and NUL */
@@ -37,8 +38,8 @@ static const char *const text_keys[RESUMABLE_TEXTS] = {
     [RESUMABLE_REPR_DIGEST] = "repr-digest",
 };
 
-/* A text that changes with every start of the system; dashes where the system does not tell it,
- * which never match. */
+/* A text that changes with every start of the system; dashes, which never match, if the system does
+ * not report one. */
 static void read_boot(char out_boot[BOOT_SIZE])
 {
     int descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -75,7 +76,7 @@ static void print_creation(const struct resumable *resumable, FILE *stream)
     fprintf(stream, "%s\n", LAST_LINE);
 }
 
-/* Header fields hold no line ends, so each is one line. */
+/* Header fields contain no line ends, so each is one line. */
 static enum zt_status write_creation(struct resumable *resumable, struct stored_upload *file,
                                      struct zt_error *error)
 {
@@ -174,7 +175,7 @@ enum zt_status resumable_files_note_end(struct resumable *resumable, struct zt_e
 
 /* --- reading --- */
 
-/* Only a file that is missing shows that there is no upload. */
+/* Only a missing file shows that there is no upload. */
 static enum kept_opened opened_by(enum zt_status status)
 {
     if (status == ZT_OK)
@@ -182,7 +183,7 @@ static enum kept_opened opened_by(enum zt_status status)
     return status == ZT_NOT_FOUND ? KEPT_NOT_OURS : KEPT_UNREADABLE;
 }
 
-/* A whole small file as text, which is the caller's. One that is too long is not ours. */
+/* Reads a whole small file as text, which the caller frees. A file that is too long is not ours. */
 static enum kept_opened read_text(struct store *store, struct stored_upload *file, size_t size_max,
                                   char **out_text)
 {
@@ -276,7 +277,7 @@ static bool parse_creation(char *text, struct creation *out_creation)
     return out_creation->is_whole && out_creation->has_model && out_creation->has_length;
 }
 
-/* Cuts the first line up. *out_same_boot: the system has not been restarted since. */
+/* Splits the first line. *out_same_boot: the system has not been restarted since. */
 static bool parse_state(char *text, uint64_t *out_durable, bool *out_same_boot)
 {
     char boot[BOOT_SIZE];
@@ -290,8 +291,8 @@ static bool parse_state(char *text, uint64_t *out_durable, bool *out_same_boot)
     return tus_number_parse(text + 1, out_durable);
 }
 
-/* How much of the data counts. The rest is cut off, or it would later be taken for bytes that were
- * sent. */
+/* Finds how much of the data counts. The rest is cut off, or it would later be mistaken for
+ * received bytes. */
 static enum kept_opened find_offset(struct resumable *resumable, char *state)
 {
     const struct store_ops *ops = resumable->kept.server->store->ops;
@@ -330,7 +331,7 @@ static bool parse_end(char *line, uint64_t *out_when, uint8_t out_sha256[32])
     return true;
 }
 
-/* The data is gone: by its publication, if that had begun. */
+/* The data is gone; if publication had begun, it has succeeded. */
 static enum kept_opened find_outcome(struct resumable *resumable, char *state)
 {
     uint64_t when;

@@ -37,7 +37,7 @@ static enum outcome reply_busy(struct request *request)
 {
     struct failure failure = {.is_passing = true};
 
-    failure_refuse(&failure, PROBLEM_LOCKED, "another request is at work on this upload");
+    failure_refuse(&failure, PROBLEM_LOCKED, "another request is using this upload");
     return failure_reply(request, &failure);
 }
 
@@ -46,7 +46,7 @@ static void reply_model_location(struct request *request, const struct resumable
     published_reply_location(request, zt_text_from(resumable->kept.entry.model));
 }
 
-/* The upload that the path names, held. NULL, and replied, if it does not exist. */
+/* Finds and holds the upload in the path. NULL, and replied, if it does not exist. */
 static struct resumable *find(struct request *request)
 {
     struct resumable *resumable = (struct resumable *)kept_uploads_find_or_adopt(
@@ -74,9 +74,10 @@ void tus_options(struct request *request)
     representation_field(reply, "Tus-Checksum-Algorithm", "sha1,sha256");
 }
 
-/* --- HEAD: the answer states only what is durable, so what is there is made durable first --- */
+/* --- HEAD: what was received is made durable first, since the answer states only durable bytes
+ * --- */
 
-/* A request that works on an upload without sending bytes. */
+/* A request that uses an upload without sending bytes. */
 struct visit {
     struct resumable *resumable; /* held */
     uint64_t claim;              /* 0: none */
@@ -108,8 +109,8 @@ static struct visit *new_visit(struct request *request)
     return visit;
 }
 
-/* All bytes are there, but there is no model: publication failed, or a restart cut it short. The
- * client would take the offset for success, so publication is tried once more first. */
+/* Whether all bytes are there but no model: publication failed, or a restart interrupted it. The
+ * client would take the offset for success, so publication is tried again first. */
 static bool awaits_publication(struct resumable *resumable)
 {
     return resumable_state(resumable) == RESUMABLE_RECEIVING &&
@@ -183,7 +184,7 @@ static bool refuse_offset(struct request *request, struct resumable *resumable)
     }
     if (offset != atomic_load(&resumable->kept.entry.received)) {
         problem_reply(request, PROBLEM_CONFLICT,
-                      "Upload-Offset is not where this upload continues: HEAD tells where");
+                      "Upload-Offset is not where this upload continues: HEAD returns that");
         return true;
     }
     return false;
@@ -261,8 +262,8 @@ enum outcome tus_delete_handle(struct request *request)
         return OUTCOME_READY;
     if (resumable_state(visit->resumable) == RESUMABLE_PUBLISHED)
         return problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND,
-                             "the upload is done: the model is there");
-    /* A client that is still sending learns of it at the end of its body. */
+                             "the upload is complete: the model exists");
+    /* A client that is still sending is informed at the end of its body. */
     visit->claim = claim_seize(&visit->resumable->claim);
     return visit->claim != 0 ? request_work(request, work_delete) : reply_busy(request);
 }

@@ -25,7 +25,7 @@ void tus_override_begin(struct request *request);
 void tus_override_receive(struct request *request, const void *bytes, size_t length);
 enum outcome tus_override_handle(struct request *request);
 
-/* What OPTIONS answers at either path. */
+/* The answer to OPTIONS at either path. */
 void tus_options(struct request *request);
 
 #endif

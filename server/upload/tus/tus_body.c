@@ -1,5 +1,5 @@
-/* Bodies of PATCH and of creation. What arrived of a body that was cut stays, unless its digest was
- * stated, because then it can no longer be checked. */
+/* Bodies of PATCH and of creation. The received part of an interrupted body stays, unless the
+ * client stated its digest, which can then no longer be checked. */
 #include "upload/tus/tus_body.h"
 
 #include <assert.h>
@@ -31,14 +31,14 @@ static void run_drop(struct job *job)
     free_body(body);
 }
 
-/* Whether the upload ends with its first request, because no client can know it. */
+/* Whether no client can know the upload, so that it ends with its first request. */
 static bool is_unknown(const struct tus_body *body)
 {
     return body->is_creation && (!body->is_finished || body->failure.is_set) && body->claim != 0 &&
            claim_confirm(&body->resumable->claim, body->claim);
 }
 
-/* The request is over, or its client gone. */
+/* Called when the request is over, or its client gone. */
 static void release(void *thing)
 {
     struct tus_body *body = thing;
@@ -104,7 +104,7 @@ static bool refuse_checksum(struct request *request, struct tus_body *body)
         return false;
     case TUS_CHECKSUM_UNKNOWN:
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "Upload-Checksum: sha1 and sha256 are known here");
+                      "Upload-Checksum: only sha1 and sha256 are supported");
         return true;
     case TUS_CHECKSUM_MALFORMED:
         break;
@@ -121,7 +121,7 @@ bool tus_body_refuse_fields(struct request *request, struct tus_body *body)
                       "the Content-Type of a piece is " MEDIA_TYPE);
         return true;
     }
-    /* Creation's Repr-Digest is that of the whole file, and kept with it. */
+    /* The Repr-Digest of a creation is that of the whole file, and is kept with it. */
     return write_refuse_coding(request) ||
            write_refuse_digests(request, &body->content_digest,
                                 body->is_creation ? NULL : &body->repr_digest) ||
@@ -148,7 +148,7 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
     body->begin = atomic_load(&body->resumable->kept.entry.received);
     if (length != UINT64_MAX && length > body->resumable->length - body->begin) {
         problem_reply(request, PROBLEM_TOO_LARGE,
-                      "the piece goes past the upload's end: Upload-Length is %llu",
+                      "the piece extends past the upload's end: Upload-Length is %llu",
                       (unsigned long long)body->resumable->length);
         return true;
     }
@@ -194,7 +194,8 @@ void tus_body_receive(struct tus_body *body, const void *bytes, size_t length)
         return;
     assert(!body->is_finished && body->begin + body->received <= resumable->length);
     if (length > resumable->length - body->begin - body->received) {
-        failure_refuse(&body->failure, PROBLEM_TOO_LARGE, "the piece goes past the upload's end");
+        failure_refuse(&body->failure, PROBLEM_TOO_LARGE,
+                       "the piece extends past the upload's end");
         return;
     }
     if (!claim_begin_store(&resumable->claim, body->claim)) {
@@ -277,7 +278,7 @@ static bool append_chunk(struct tus_body *body)
 {
     struct zt_error error;
 
-    /* As it is for an upload that is published already, which has no file any more. */
+    /* So also for an upload that is already published and has no file any more. */
     if (body->received == 0)
         return true;
     assert(atomic_load(&body->resumable->kept.entry.received) == body->begin);
@@ -319,7 +320,7 @@ void tus_body_work(struct request *request)
                make_durable(body) && publish_whole(body);
     assert(finished == !body->failure.is_set);
     body->offset = atomic_load(&body->resumable->durable);
-    /* A creation that failed goes when its request does. */
+    /* A failed creation is removed with its request. */
     if (finished || !body->is_creation)
         resumable_end_claim(body->resumable, &body->claim);
 }

@@ -14,7 +14,7 @@ struct creation {
     struct preconditions preconditions;
 };
 
-/* --- refusals, in the order of the contract; each true when it replied --- */
+/* --- refusals, in the order in which clients see them; true: replied --- */
 
 static bool refuse_metadata(struct request *request, struct creation *creation)
 {
@@ -28,26 +28,26 @@ static bool refuse_metadata(struct request *request, struct creation *creation)
                                  (struct zt_text){creation->model, strlen(creation->model)});
     problem_reply(request, PROBLEM_INVALID_REQUEST, "%s",
                   answer == TUS_METADATA_ABSENT
-                      ? "Upload-Metadata has to name the model: model <base64>"
-                      : "Upload-Metadata is malformed, or its model is no model's name");
+                      ? "Upload-Metadata must name the model: model <base64>"
+                      : "Upload-Metadata is malformed, or its model is not a valid name");
     return true;
 }
 
-/* Extensions that ask for another kind of upload than is offered here; and overrides, which only
- * requests to an upload take. */
+/* Refuses extensions that are not supported, and method overrides, which only requests to an
+ * existing upload may have. */
 static bool refuse_unknown_kind(struct request *request)
 {
     const char *method = request_header(request, "X-HTTP-Method-Override");
 
     if (method != NULL && strcasecmp(method, "POST") != 0) {
         problem_reply(request, PROBLEM_METHOD_NOT_ALLOWED,
-                      "uploads are made by POST: no X-HTTP-Method-Override here");
+                      "uploads are created by POST: X-HTTP-Method-Override is not supported");
         representation_field(&request->reply, "Allow", "POST, OPTIONS");
         return true;
     }
     if (request_header(request, "Upload-Concat") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "Upload-Concat: concatenation is not offered here");
+                      "Upload-Concat: concatenation is not supported");
         return true;
     }
     return false;
@@ -59,7 +59,7 @@ static bool refuse_length(struct request *request, struct creation *creation)
 
     if (request_header(request, "Upload-Defer-Length") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "Upload-Length is required: creation-defer-length is not offered here");
+                      "Upload-Length is required: creation-defer-length is not supported");
         return true;
     }
     if (length == NULL) {
@@ -139,7 +139,7 @@ static struct resumable *new_resumable(struct request *request, const struct cre
     return resumable;
 }
 
-/* Into the table, and onto the disk. */
+/* Adds the upload to the table and makes its files. */
 static bool refuse_making(struct request *request, struct resumable *resumable)
 {
     struct failure failure = {.is_set = false};

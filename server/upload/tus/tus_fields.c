@@ -5,7 +5,7 @@
 
 #include "http/fields/structured.h"
 
-/* Of a number below 2^63. */
+/* The most digits of a number below 2^63. */
 #define DIGITS_MAX 19
 
 bool tus_number_parse(const char *text, uint64_t *out_number)
@@ -23,7 +23,7 @@ bool tus_number_parse(const char *text, uint64_t *out_number)
     return true;
 }
 
-/* How many bytes a base64 text stands for; SIZE_MAX when it cannot be one. Padding is required. */
+/* How many bytes a base64 text encodes; SIZE_MAX if it is not valid. Padding is required. */
 static size_t decoded_length(struct zt_text base64)
 {
     size_t padding = 0;
@@ -44,7 +44,7 @@ static bool is_key(struct zt_text key)
     return key.length > 0;
 }
 
-/* Cuts the next pair off: the value is empty where there is none. */
+/* Splits off the next pair; a missing value is empty. */
 static bool take_pair(const char **at, struct zt_text *out_key, struct zt_text *out_value)
 {
     const char *begin = *at + strspn(*at, " \t");

@@ -13,14 +13,14 @@ bool tus_number_parse(const char *text, uint64_t *out_number);
 enum tus_metadata { TUS_METADATA_FOUND, TUS_METADATA_ABSENT, TUS_METADATA_MALFORMED };
 
 /* Reads Upload-Metadata (pairs of a key and base64, separated by commas) and finds one key's value,
- * which is copied with a NUL behind it. MALFORMED also for a value that does not fit, or holds a
- * NUL, and for a key that comes twice. */
+ * which is copied with a NUL after it. MALFORMED also if the value does not fit or contains a NUL,
+ * or if the key occurs twice. */
 enum tus_metadata tus_metadata_find(const char *field, const char *key, char *out_value,
                                     size_t size);
 
 enum tus_checksum { TUS_CHECKSUM_KNOWN, TUS_CHECKSUM_UNKNOWN, TUS_CHECKSUM_MALFORMED };
 
-/* Reads Upload-Checksum: "sha1 <base64>". UNKNOWN: an algorithm that is not offered. */
+/* Reads Upload-Checksum: "sha1 <base64>". UNKNOWN: the algorithm is not supported. */
 enum tus_checksum tus_checksum_parse(const char *field, struct zt_digest *out_digest);
 
 #endif

@@ -1,7 +1,7 @@
-/* Removing a model: every file that could be served under its name goes, the hidden ones first, so
- * that none of them appears in between. Then the shards that no other model uses.
+/* Removes a model: every file that could be served under its name, shadowed files first, so that
+ * none of them appears in between; then the shards that no other model uses.
  *
- * Requests that read one of the files have it open, and are not disturbed. */
+ * Requests that read one of the files have it open and are not disturbed. */
 #include "upload/whole/delete.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 /* A name, an extension, NUL. */
 #define PATH_SIZE (MODEL_NAME_MAX + 16)
-/* Models that are looked at in one step. */
+/* Models that are examined in one step. */
 #define PAGE 256
 
 struct removal {
@@ -38,7 +38,8 @@ static bool uses(const struct generation *generation, const char *path)
     return false;
 }
 
-/* Whether any model in the catalog uses a file as its shard. Without memory to find out: yes. */
+/* Whether any model in the catalog uses a file as its shard. True if there is no memory to find
+ * out. */
 static bool is_used(struct server *server, const char *path)
 {
     static const struct zt_text any = {"", 0};
@@ -111,8 +112,7 @@ static void remove_shard(struct server *server, const struct shard_file *shard)
     name_lock_release(&lock);
 }
 
-/* A shard's name is longer than its model's, so two removals never wait for each other in a
- * circle. */
+/* A shard's name is longer than its model's, so two removals cannot deadlock. */
 static void remove_shards(struct server *server, const struct generation *model)
 {
     for (uint32_t i = 0; i < model->shards.count; i++)
@@ -129,7 +129,7 @@ static bool check(struct removal *removal, const struct generation *current)
         return failure_refuse(failure, PROBLEM_MODEL_NOT_FOUND, "there is no model of this name");
     if (!model_preconditions_hold(&removal->preconditions, current))
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
-                              "what stands under the name is not what the request asks for");
+                              "the current model does not meet the request's preconditions");
     if (current->error.status == ZT_DATA_SHARD && is_used(removal->server, current->path))
         return failure_refuse(failure, PROBLEM_CONFLICT, "a model uses this file as its shard");
     return true;

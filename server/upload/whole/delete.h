@@ -1,5 +1,5 @@
-/* DELETE /v1/models/{model}: the files of a model, whatever their format, and its shards (http-api,
- * section 2). */
+/* DELETE /v1/models/{model}: removes the files of a model, whatever their format, and its
+ * shards. */
 #ifndef UPLOAD_WHOLE_DELETE_H
 #define UPLOAD_WHOLE_DELETE_H
 

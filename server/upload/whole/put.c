@@ -35,8 +35,8 @@ struct put {
     struct byte_digests digests;
     struct registry_entry entry;
     bool is_registered;
-    bool is_dropped;        /* what was stored is gone, or about to go */
-    struct failure failure; /* kept while the rest of the body is thrown away */
+    bool is_dropped;        /* the stored bytes are removed, or about to be */
+    struct failure failure; /* kept while the rest of the body is discarded */
 };
 
 static void set_state(struct put *put, enum put_state state)
@@ -47,7 +47,7 @@ static void set_state(struct put *put, enum put_state state)
 
 /* --- life --- */
 
-/* Before the answer, after which the client may begin another upload. */
+/* Called before the answer, after which the client may begin another upload. */
 static void unregister(struct put *put)
 {
     if (put->is_registered) {
@@ -98,7 +98,7 @@ static struct put *new_put(struct request *request)
     return put;
 }
 
-/* --- before the body, in the order of the contract; each true when it replied --- */
+/* --- before the body, in the order in which clients see refusals; true: replied --- */
 
 static bool refuse_request(struct request *request)
 {
@@ -106,7 +106,7 @@ static bool refuse_request(struct request *request)
         return true;
     if (request_header(request, "Content-Range") != NULL) {
         problem_reply(request, PROBLEM_INVALID_REQUEST,
-                      "a model is put as a whole: no Content-Range");
+                      "a model is sent as a whole: Content-Range is not supported");
         return true;
     }
     return write_refuse_coding(request);
@@ -118,7 +118,7 @@ static bool refuse_length(struct request *request)
            write_refuse_large(request, request_body_length(request));
 }
 
-/* Counts the body among the client's. */
+/* Counts the body toward the client's limit. */
 static bool refuse_crowd(struct request *request, struct put *put)
 {
     struct registry_entry *entry = &put->entry;
@@ -183,8 +183,8 @@ static void drop_stored(void *context)
     put->publication.stored = NULL;
 }
 
-/* What was stored of a body that is refused goes at once: a full disk should not wait for a slow
- * client. While a worker hashes this cannot be; the next piece of the body tries again. */
+/* Removes what was stored of a refused body at once: a full disk should not wait for a slow client.
+ * That is impossible while a worker hashes; the next piece of the body tries again. */
 static void drop(struct put *put)
 {
     assert(put->failure.is_set);
@@ -201,7 +201,7 @@ static bool store_piece(struct put *put, const void *bytes, size_t length)
     assert(put->state == PUT_RECEIVING);
     if (received > most || length > most - received)
         return failure_refuse(&put->failure, PROBLEM_TOO_LARGE,
-                              "the body is larger than this server takes");
+                              "the body is larger than this server accepts");
     if (put->server->store->ops->write_at(put->publication.stored, received, bytes, length,
                                           &error) != ZT_OK)
         return failure_of_store(&put->failure, &error);
@@ -210,8 +210,8 @@ static bool store_piece(struct put *put, const void *bytes, size_t length)
     return true;
 }
 
-/* The first piece is small, and hashed at once, so that the next ones need not be read back even if
- * workers get them (model_put_digest). */
+/* The first piece is small and is hashed at once, so that later pieces need not be read back even
+ * if workers get them (model_put_digest). */
 void model_put_receive(struct request *request, const void *bytes, size_t length)
 {
     struct put *put = request->context;

@@ -1,14 +1,14 @@
-/* PUT /v1/models/{model}: a whole file (http-api, section 6.1).
+/* PUT /v1/models/{model}: a whole file.
  *
  *   RECEIVING --last byte--> FINISHING --published--> PUBLISHED
  *       |                        |
  *       +--store failed----------+--refused---------> FAILED
  *
- * A cut connection leaves nothing, whatever the state.
+ * A lost connection leaves nothing behind, whatever the state.
  *
- * The body goes to an unnamed file as it arrives; workers hash what was written, behind the writer.
- * When the last byte is there a worker validates the file with the reader that serves it, checks
- * its digests, and publishes it. */
+ * The body goes to an unnamed file as it arrives; workers follow and hash what was written. After
+ * the last byte a worker validates the file with the reader that serves it, checks its digests, and
+ * publishes it. */
 #ifndef UPLOAD_WHOLE_PUT_H
 #define UPLOAD_WHOLE_PUT_H
 

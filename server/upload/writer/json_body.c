@@ -11,7 +11,7 @@
 
 static bool refuse_length(struct request *request)
 {
-    problem_reply(request, PROBLEM_TOO_LARGE, "a JSON body has at most %zu bytes here",
+    problem_reply(request, PROBLEM_TOO_LARGE, "a JSON body may have at most %zu bytes",
                   JSON_BODY_MAX);
     return true;
 }
@@ -23,7 +23,7 @@ bool json_body_refuse(struct request *request)
 
     if (coding != NULL && strcasecmp(coding, "identity") != 0) {
         problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-                      "a JSON body comes without Content-Encoding");
+                      "a JSON body must not have a Content-Encoding");
         return true;
     }
     return length != UINT64_MAX && length > JSON_BODY_MAX && refuse_length(request);

@@ -140,7 +140,7 @@ bool arrival_take_place(struct arrival *arrival, uint64_t length)
     pthread_mutex_unlock(&session->lock);
     if (!fits)
         return failure_refuse(&arrival->failure, PROBLEM_TOO_LARGE,
-                              "the file would be larger than this server takes");
+                              "the file would be larger than this server accepts");
     assert(arrival->place.offset % session->places.alignment == 0);
     arrival->place.length = length;
     arrival->has_place = true;
@@ -295,7 +295,7 @@ static bool take_piece(struct arrival *arrival, const void *bytes, size_t length
         return write_body(arrival, received, bytes, length);
     if (arrival->terms.body_is_zstd)
         return failure_refuse(&arrival->failure, PROBLEM_TOO_LARGE,
-                              "the body is larger than this server takes");
+                              "the body is larger than this server accepts");
     return failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
                           "the body has more bytes than shape and type require");
 }

@@ -117,9 +117,9 @@ static bool check_wanted(struct arrival *arrival)
                                      sizeof(terms->wanted_sha256)) == 0)
         return true;
     return terms->without_body ? failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
-                                                "no component with these bytes is here")
+                                                "the server has no component with these bytes")
                                : failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
-                                                "the bytes do not have the digest stated");
+                                                "the bytes do not have the stated digest");
 }
 
 /* --- its place --- */

@@ -208,15 +208,16 @@ static bool pull_checked(struct arrival *arrival, const struct zt_component *com
                          struct zt_source *source)
 {
     if (component->decoded_length != arrival->terms.decoded_length)
-        return failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
-                              "the bytes of that digest are not as many as shape and type require");
+        return failure_refuse(
+            &arrival->failure, PROBLEM_SIZE_MISMATCH,
+            "the bytes with that digest are not as many as shape and type require");
     if (!arrival_pull(arrival, component, source)) {
         /* A component that does not decode does not count as held. */
         if (arrival->failure.error.status != ZT_CORRUPT)
             return false;
         arrival->failure.is_set = false;
         return failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
-                              "no component with these bytes is here");
+                              "the server has no component with these bytes");
     }
     return true;
 }
@@ -236,8 +237,9 @@ static bool wants_nothing(const struct arrival *arrival)
 static bool pull_nothing(struct arrival *arrival)
 {
     if (arrival->terms.decoded_length > 0)
-        return failure_refuse(&arrival->failure, PROBLEM_SIZE_MISMATCH,
-                              "the bytes of that digest are not as many as shape and type require");
+        return failure_refuse(
+            &arrival->failure, PROBLEM_SIZE_MISMATCH,
+            "the bytes with that digest are not as many as shape and type require");
     return arrival->terms.compress || arrival_take_place(arrival, 0);
 }
 
@@ -254,7 +256,7 @@ bool arrival_pull_held(struct arrival *arrival)
         return pull_checked(arrival, &own, source);
     if (!find_held(arrival->session->kept.server, arrival->terms.wanted_sha256, &held))
         return failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
-                              "no component with these bytes is here");
+                              "the server has no component with these bytes");
     pulled = pull_checked(arrival, held.component, held.source);
     generation_release(held.generation);
     return pulled;

@@ -249,14 +249,13 @@ static bool check_once(struct request *request)
 
 static bool check_level(struct request *request, const struct arrival_terms *terms, bool says_raw)
 {
-    return !says_raw || terms->level == 0 ||
-           invalid(request, "level is for encoding=zstd, and this is encoding=raw");
+    return !says_raw || terms->level == 0 || invalid(request, "level is for encoding=zstd only");
 }
 
 static bool read_terms(struct request *request, struct arrival_terms *terms, bool *out_says_raw)
 {
     if (request_header(request, "Content-Range") != NULL)
-        return invalid(request, "a component is put as a whole: no Content-Range");
+        return invalid(request, "a component is sent as a whole: Content-Range is not supported");
     return check_once(request) && read_shape(request, terms) &&
            read_encoding(request, terms, out_says_raw) && read_level(request, terms) &&
            check_level(request, terms, *out_says_raw) && read_digest(request, terms) &&

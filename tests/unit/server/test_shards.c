@@ -132,7 +132,7 @@ static void a_missing_shard_leaves_an_error_and_nothing_open(void **state)
     generation = generation_open(world->server.store, "m.zt", NULL);
     assert_null(generation->model);
     assert_int_equal(generation->error.status, ZT_NOT_FOUND);
-    assert_string_equal(generation->error.message, "shard w is not there");
+    assert_string_equal(generation->error.message, "shard w is missing");
     assert_int_equal(generation_open_files(generation), 1);
     generation_release(generation);
 }

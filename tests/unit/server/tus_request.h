@@ -1,4 +1,5 @@
-/* Requests of tus 1.0.0 without a connection: creation of an upload for the model "m", and pieces. */
+/* Requests of tus 1.0.0 without a connection: creation of an upload for the model "m", and
+ * pieces. */
 #ifndef TUS_REQUEST_H
 #define TUS_REQUEST_H
 
