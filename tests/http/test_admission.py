@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from containers import dense, pattern, zt1
 from wire import connect, eventually, read_head, read_until_closed
 
 LIMIT = 40
@@ -61,6 +62,19 @@ def test_a_connection_over_the_limit_gets_503_and_is_closed(server, asks):
                 assert_overloaded(read_until_closed(surplus))
         assert [status_of(connection) for connection in connections] == [200] * LIMIT
     eventually(lambda: any("connections are in use" in line for line in server.log_lines))
+
+
+def test_a_request_over_the_limit_is_not_carried_out(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(zt1({"w": dense(pattern(16))}))
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_LIMITS_CONNECTIONS": "2"})
+    with contextlib.ExitStack() as stack:
+        connections = connect_many(stack, server, 2)
+        assert [status_of(connection) for connection in connections] == [200] * 2
+        with connect(server) as surplus:
+            surplus.sendall(b"DELETE /v1/models/m HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert_overloaded(read_until_closed(surplus))
+        assert [status_of(connection) for connection in connections] == [200] * 2
+    assert (tmp_path / "m.zt").exists()
 
 
 def is_served(server):

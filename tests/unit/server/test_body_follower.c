@@ -160,9 +160,11 @@ static void stopped_follower_reads_nothing(void **state)
     struct body *body = begin(world);
     struct zt_error error;
 
+    write_piece(world, body, 0, 2000);
     body_follower_advance(&body->follower, 2000);
     body_follower_stop(&body->follower);
     assert_int_equal(body_follower_finish(&body->follower, &error), ZT_IO);
+    assert_int_equal(body->taken, 0);
     end(world, body);
 }
 

@@ -130,6 +130,36 @@ static void only_what_has_expired_and_lets_itself_be_ended_goes(void **state)
         kept_upload_release(all[i]);
 }
 
+static struct plain *finish_one(struct world *world)
+{
+    struct plain *plain = new_plain(world);
+
+    assert_true(kept_uploads_add(&plain->kept));
+    kept_uploads_finish(&plain->kept);
+    return plain;
+}
+
+static void only_so_many_outcomes_keep_their_places(void **state)
+{
+    struct world *world = *state;
+    struct plain *kept[256];
+    struct plain *other;
+
+    for (size_t i = 0; i < 256; i++) {
+        kept[i] = finish_one(world);
+        assert_true(kept[i]->kept.is_outcome_kept);
+    }
+    other = finish_one(world);
+    assert_false(other->kept.is_outcome_kept);
+    kept_upload_release(other);
+    kept_uploads_drop(&kept[0]->kept);
+    other = finish_one(world);
+    assert_true(other->kept.is_outcome_kept);
+    kept_upload_release(other);
+    for (size_t i = 0; i < 256; i++)
+        kept_upload_release(kept[i]);
+}
+
 /* --- many at once, all in one list --- */
 
 /* One for each thread that adds, so that others can look for what it adds. */
@@ -232,6 +262,8 @@ int main(void)
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(only_what_has_expired_and_lets_itself_be_ended_goes,
                                         uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(only_so_many_outcomes_keep_their_places, uploads_set_up,
+                                        uploads_tear_down),
         cmocka_unit_test_setup_teardown(search_and_expiry_beside_removal_free_each_once,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(place_that_no_kind_can_continue_is_removed, uploads_set_up,

@@ -74,6 +74,45 @@ static void published_model_is_visible_at_once(void **state)
     generation_release(current);
 }
 
+static struct world *replaced_in;
+static enum zt_status (*real_publish)(struct stored_upload *upload, const char *path, bool replace,
+                                      struct zt_error *error);
+
+/* Another program writes another model over the one that was just published. */
+static enum zt_status publish_and_replace(struct stored_upload *upload, const char *path,
+                                          bool replace, struct zt_error *error)
+{
+    enum zt_status status = real_publish(upload, path, replace, error);
+
+    pause_ms(30);
+    world_model(replaced_in, path, false);
+    return status;
+}
+
+static void what_was_found_is_not_believed_of_another_file(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_model(world, true));
+    struct store *store = world->server.store;
+    const struct store_ops *ops = store->ops;
+    struct store_ops replacing = *ops;
+    struct failure failure = {.is_set = false};
+    struct generation *current;
+
+    replaced_in = world;
+    real_publish = ops->publish;
+    replacing.publish = publish_and_replace;
+    store->ops = &replacing;
+    assert_true(publication_run(&publication, &failure));
+    store->ops = ops;
+    current = model_find_current(&world->server, "m");
+    assert_non_null(current);
+    assert_false(atomic_load(&current->has_file_sha256));
+    for (uint32_t i = 0; i < current->model->component_count; i++)
+        assert_int_not_equal(atomic_load(&current->states[i]), COMPONENT_VERIFIED);
+    generation_release(current);
+}
+
 static void replacing_removes_the_file_of_another_format(void **state)
 {
     struct world *world = *state;
@@ -166,13 +205,14 @@ static void of_two_that_only_create_exactly_one_wins(void **state)
 }
 
 struct locked {
+    const char *name;
     atomic_bool is_taken;
 };
 
 static void *take_and_release(void *context)
 {
     struct locked *locked = context;
-    struct name_lock lock = {.name = "m"};
+    struct name_lock lock = {.name = locked->name};
 
     name_lock_take(&lock);
     atomic_store(&locked->is_taken, true);
@@ -184,7 +224,7 @@ static void lock_of_a_name_holds_back_that_name_only(void **state)
 {
     struct name_lock lock = {.name = "m"};
     struct name_lock other = {.name = "n"};
-    struct locked locked = {.is_taken = false};
+    struct locked locked = {.name = "m"};
     pthread_t thread;
 
     (void)state;
@@ -199,6 +239,29 @@ static void lock_of_a_name_holds_back_that_name_only(void **state)
     name_lock_release(&lock);
     pthread_join(thread, NULL);
     assert_true(atomic_load(&locked.is_taken));
+}
+
+static void waiting_for_another_name_misses_no_release(void **state)
+{
+    struct name_lock m = {.name = "m"};
+    struct name_lock n = {.name = "n"};
+    struct locked locked[] = {{.name = "m"}, {.name = "m"}, {.name = "m"}, {.name = "n"}};
+    pthread_t threads[4];
+
+    (void)state;
+    name_lock_take(&m);
+    name_lock_take(&n);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_release, &locked[i]), 0);
+        pause_ms(10);
+    }
+    name_lock_release(&n);
+    for (unsigned i = 0; i < 2000 && !atomic_load(&locked[3].is_taken); i++)
+        pause_ms(1);
+    assert_true(atomic_load(&locked[3].is_taken));
+    name_lock_release(&m);
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
 }
 
 /* --- failures --- */
@@ -228,6 +291,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(published_model_is_visible_at_once, uploads_set_up,
                                         uploads_tear_down),
+        cmocka_unit_test_setup_teardown(what_was_found_is_not_believed_of_another_file,
+                                        uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(replacing_removes_the_file_of_another_format,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(preconditions_that_fail_leave_everything_as_it_is,
@@ -239,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(of_two_that_only_create_exactly_one_wins, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test(lock_of_a_name_holds_back_that_name_only),
+        cmocka_unit_test(waiting_for_another_name_misses_no_release),
         cmocka_unit_test(first_failure_is_kept),
     };
 

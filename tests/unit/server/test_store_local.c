@@ -343,6 +343,23 @@ static void create_leaves_the_reserve_alone(void **state)
     store->ops->close(store);
 }
 
+/* A chunked body declares no length. */
+static void writes_stop_where_the_reserve_begins(void **state)
+{
+    const struct world *world = *state;
+    struct local_store *local = (struct local_store *)world->store;
+    const struct store_ops *ops = world->store->ops;
+    struct stored_upload *upload = NULL;
+    struct zt_error error;
+
+    assert_int_equal(ops->create(world->store, UINT64_MAX, &upload, &error), ZT_OK);
+    local->reserve_bytes = UINT64_MAX - 1;
+    assert_int_equal(ops->write_at(upload, 0, "a", 1, &error), ZT_OK);
+    atomic_store(&upload->next_look, 2);
+    assert_int_equal(ops->write_at(upload, 1, "b", 1, &error), ZT_LIMIT);
+    ops->abandon(upload);
+}
+
 #define LENGTH ((size_t)1 << 20)
 
 static void discarded_bytes_are_zeros_and_others_stay(void **state)
@@ -541,6 +558,7 @@ int main(void)
         TEST(abandoned_uploads_leave_nothing),
         TEST(create_refuses_what_the_disk_does_not_hold),
         TEST(create_leaves_the_reserve_alone),
+        TEST(writes_stop_where_the_reserve_begins),
         TEST(discarded_bytes_are_zeros_and_others_stay),
         TEST(leftovers_of_dead_processes_are_removed_and_others_kept),
         TEST(removed_files_stay_readable_while_they_are_open),

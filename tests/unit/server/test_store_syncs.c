@@ -17,6 +17,7 @@
 
 static char record[1024];
 static bool recording;
+static bool sync_fails;
 
 static void note(const char *what)
 {
@@ -45,12 +46,20 @@ static void note_sync(const char *call, int descriptor)
 int fsync(int descriptor)
 {
     note_sync("sync", descriptor);
+    if (sync_fails) {
+        errno = EIO;
+        return -1;
+    }
     return (int)syscall(SYS_fsync, descriptor);
 }
 
 int fdatasync(int descriptor)
 {
     note_sync("datasync", descriptor);
+    if (sync_fails) {
+        errno = EIO;
+        return -1;
+    }
     return (int)syscall(SYS_fdatasync, descriptor);
 }
 
@@ -192,6 +201,22 @@ static void the_first_sync_of_a_kept_file_makes_its_names_durable(void **state)
     assert_called("rename unlink sync:" STORE_KEPT_FOLDER " ");
 }
 
+/* The kernel reports a failure once, and then takes what it could not write for written. */
+static void after_a_failed_sync_no_other_is_believed(void **state)
+{
+    struct world *world = *state;
+    const struct store_ops *ops = world->store->ops;
+    struct stored_upload *upload = begin(world);
+
+    sync_fails = true;
+    assert_int_equal(ops->sync(upload, NULL), ZT_IO);
+    sync_fails = false;
+    assert_int_equal(ops->sync(upload, NULL), ZT_IO);
+    assert_int_equal(ops->publish(upload, "m.zt", false, NULL), ZT_IO);
+    assert_null(strstr(record, "link"));
+    ops->abandon(upload);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -201,6 +226,7 @@ int main(void)
         TEST(a_replacement_is_synced_before_and_after_it_is_renamed),
         TEST(new_folders_are_synced_from_the_root_down),
         TEST(removing_syncs_the_folder),
+        TEST(after_a_failed_sync_no_other_is_believed),
         TEST(the_first_sync_of_a_kept_file_makes_its_names_durable),
     };
 

@@ -196,6 +196,23 @@ static void conditions_of_the_beginning_and_of_the_commit_both_hold(void **state
     kept_upload_release(session);
 }
 
+static void conditions_of_one_kind_are_all_checked(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = writer_begin(world, ID, ZT_TARGET_ZT1);
+    const struct preconditions own = {.if_match = "*", .if_none_match = "\"other\""};
+
+    assert_true(writer_session_set_preconditions(session, &own));
+    put(session, "a", 10);
+    world_model(world, "m.zt", true);
+    assert_fails(session, (struct preconditions){.if_match = "\"nothing\""},
+                 PROBLEM_PRECONDITION_FAILED);
+    assert_fails(session, (struct preconditions){.if_none_match = "*"},
+                 PROBLEM_PRECONDITION_FAILED);
+    assert_commits(world, session, 1);
+    kept_upload_release(session);
+}
+
 static void outcome_survives_a_restart(void **state)
 {
     struct world *world = *state;
@@ -247,6 +264,8 @@ int main(void)
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(conditions_of_the_beginning_and_of_the_commit_both_hold,
                                         uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(conditions_of_one_kind_are_all_checked, uploads_set_up,
+                                        uploads_tear_down),
         cmocka_unit_test_setup_teardown(outcome_survives_a_restart, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(outcome_expires, uploads_set_up, uploads_tear_down),

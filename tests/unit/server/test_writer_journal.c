@@ -113,6 +113,20 @@ static void full_journal_refuses_changes(void **state)
     kept_upload_release(session);
 }
 
+static void full_contents_refuse_changes(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    struct failure failure = {.is_set = false};
+
+    session->contents.held_bytes = ((size_t)512 << 20) - 1;
+    assert_true(declare(session, "{\"shape\": [5]}", &failure));
+    session->contents.held_bytes = (size_t)512 << 20;
+    assert_false(declare(session, "{\"shape\": [5]}", &failure));
+    assert_int_equal(failure.problem, PROBLEM_TOO_LARGE);
+    kept_upload_release(session);
+}
+
 static void record_that_is_too_long_changes_nothing(void **state)
 {
     struct world *world = *state;
@@ -332,6 +346,25 @@ static void flipped_bit_ends_the_journal(void **state)
     kept_upload_release(session);
 }
 
+static void record_of_another_checksum_is_not_believed(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    /* The name's only letter: behind the head, the kind and the name's length. */
+    const uint64_t letter = session->journal_end + JOURNAL_HEAD_BYTES + 1 + JOURNAL_UINT_BYTES;
+    struct zt_error error;
+
+    put(session, "a", 5);
+    assert_int_equal(world->server.store->ops->write_at(session->journal, letter, "b", 1, &error),
+                     ZT_OK);
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    assert_int_equal(session->contents.object_count, 0);
+    kept_upload_release(session);
+}
+
 static void rounds_end_what_was_begun_in_them(void **state)
 {
     struct world *world = *state;
@@ -368,6 +401,8 @@ int main(void)
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(full_journal_refuses_changes, uploads_set_up,
                                         uploads_tear_down),
+        cmocka_unit_test_setup_teardown(full_contents_refuse_changes, uploads_set_up,
+                                        uploads_tear_down),
         cmocka_unit_test_setup_teardown(record_that_is_too_long_changes_nothing, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(announced_file_that_is_there_was_not_published,
@@ -386,6 +421,8 @@ int main(void)
             journal_cut_anywhere_gives_a_prefix_of_what_was_acknowledged, uploads_set_up,
             uploads_tear_down),
         cmocka_unit_test_setup_teardown(flipped_bit_ends_the_journal, uploads_set_up,
+                                        uploads_tear_down),
+        cmocka_unit_test_setup_teardown(record_of_another_checksum_is_not_believed, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(rounds_end_what_was_begun_in_them, uploads_set_up,
                                         uploads_tear_down),
