@@ -2,9 +2,9 @@
  * that meet. */
 #include "tus_request.h"
 
-/* SHA-1 of "abc" (FIPS 180-4), and of something else, in base64. */
+/* SHA-1 and SHA-256 of "abc" (FIPS 180-4), and a SHA-1 of the empty text, in base64. */
 #define ABC_SHA1   "sha1 qZk+NkcGgWq6PiVxeFDCbJzQ2J0="
-#define OTHER_SHA1 "sha1 2jmj7l5rSw0yVb/vlWAYkK/YBwk="
+#define EMPTY_SHA1 "sha1 2jmj7l5rSw0yVb/vlWAYkK/YBwk="
 #define ABC_SHA256 "sha256 ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
 
 static char target[64];
@@ -207,7 +207,7 @@ static void wrong_checksum_is_460_and_adds_nothing(void **state)
     struct world *world = *state;
 
     begin(world);
-    assert_fails_after_body(world, abc_with("Upload-Checksum", OTHER_SHA1), 460,
+    assert_fails_after_body(world, abc_with("Upload-Checksum", EMPTY_SHA1), 460,
                             "checksum-mismatch");
     assert_offset(world, target, "0");
     assert_status(world, tus_patch(target, "0", tus_length), 204);

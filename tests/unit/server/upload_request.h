@@ -26,7 +26,8 @@ struct asked {
     size_t piece_bytes;
     uint64_t declared; /* Content-Length, where it is not length; the body may be NULL then */
     bool chunked;      /* instead of a Content-Length */
-    bool on_workers;   /* pieces after the first go to store and digest, as those of long bodies */
+    struct connection *connection; /* whose client is counted; NULL: none */
+    bool on_workers; /* pieces after the first go to store and digest, as those of long bodies */
 };
 
 static inline struct asked to_ask(const char *method, const char *target)
@@ -88,6 +89,7 @@ static inline void sending_begin(struct world *world, struct sending_request *se
     sending->request = request_new(&world->server, NULL, asked.target);
     assert_non_null(sending->request);
     sending->request->method = method_parse(asked.method);
+    sending->request->connection = asked.connection;
     sending_add(sending, "Host", "x");
     for (size_t i = 0; asked.fields[i] != NULL; i += 2)
         sending_add(sending, asked.fields[i], asked.fields[i + 1]);
