@@ -1,5 +1,5 @@
-/* Assembling: an outline grown entry by entry, its components placed from the start, its manifest
- * encoded as the writers of both zTensors do. */
+/* Assembling: a model that grows object by object and component by component. The caller has placed
+ * its components, and the manifest is encoded by the code that also writes whole files. */
 #include "zt/assemble.h"
 
 #include <assert.h>
@@ -16,12 +16,12 @@
 
 struct zt_assembly {
     const struct zt_container *container;
-    struct zt_model model; /* the arrays below, and their counts */
+    struct zt_model model; /* points to the arrays below and holds their counts */
     struct zt_object *objects;
     size_t object_capacity;
     struct zt_component *components;
     size_t component_capacity;
-    struct zt_digest *digests; /* of components */
+    struct zt_digest *digests; /* one for each component */
     size_t digest_capacity;
     uint64_t *dimensions;
     size_t dimension_count;
@@ -41,7 +41,7 @@ struct zt_places zt_target_places(enum zt_target target)
     return places;
 }
 
-/* After an array has moved. */
+/* Called after an array has moved. */
 static void update_model(struct zt_assembly *assembly)
 {
     assembly->model.objects = assembly->objects;
@@ -89,7 +89,7 @@ static struct zt_object *last_object(const struct zt_assembly *assembly)
     return count > 0 ? &assembly->objects[count - 1] : NULL;
 }
 
-/* Of the last object. */
+/* The last component of the last object; NULL if it has none. */
 static struct zt_component *last_component(const struct zt_assembly *assembly)
 {
     uint32_t count = assembly->model.component_count;
@@ -125,8 +125,8 @@ static enum zt_status reserve_component(struct zt_assembly *assembly)
     return status;
 }
 
-/* Also room for a component and a dimension that the object may not have: no array of the model is
- * NULL. */
+/* Also reserves room for a component and a dimension, even if the object has none, so that no array
+ * of the model is NULL. */
 static enum zt_status reserve_object(struct zt_assembly *assembly, unsigned rank)
 {
     enum zt_status status = zt_array_reserve(&assembly->objects, &assembly->object_capacity,
@@ -231,7 +231,7 @@ enum zt_status zt_assembly_component(struct zt_assembly *assembly,
     return ZT_OK;
 }
 
-/* zTensor 1.2 writes indices as u64; other types are only read, from older files. */
+/* In zTensor 1.2 indices are written as u64; other types are only read, from older files. */
 static enum zt_status check_index(const struct zt_assembly *assembly,
                                   const struct zt_object *object,
                                   const struct zt_component *component, struct zt_error *error)

@@ -1,11 +1,11 @@
-/* Component views: cut by a source of slices that lives for one read, integers widened a block at a
- * time. */
+/* Component views. A cut is read through a slice source that is made for each read; integers are
+ * widened in blocks. */
 #include "zt/component_view.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Of the source's words, on the stack. */
+/* Size of a block of the source's words on the stack. */
 #define BLOCK_BYTES 4096
 #define WIDTH_MAX   8
 
@@ -52,14 +52,14 @@ static enum zt_status read_cut(const struct zt_component_view *view, uint64_t of
 
 /* --- wider integers --- */
 
-/* The bytes still to be copied, from byte skip of the next word on. */
+/* The output still to be written, which starts at byte `skip` of the next word. */
 struct wanted {
     uint8_t *at;
     size_t left;
     size_t skip;
 };
 
-/* False if the word is negative. */
+/* Copies the wanted bytes of one widened word. False if the word is negative. */
 static bool copy_word(const struct zt_widening *widening, const uint8_t *word,
                       struct wanted *wanted)
 {

@@ -1,12 +1,12 @@
-/* zTensor files: giving the components of an outline their places and digests, and planning a whole
- * file of either version. */
+/* zTensor files: setting the places and digests of components, and planning a whole file of either
+ * version. */
 #include "write/container.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "sha256:" and 64 digits; "xxh3:" and 16. */
+/* Room for "sha256:" and 64 digits, or "xxh3:" and 16. */
 #define DIGEST_TEXT_MAX 72
 /* zTensor 1.2 section 5, zTensor 2 section 1. */
 #define MANIFEST_MAX_BYTES (UINT64_C(1) << 30)

@@ -1,5 +1,5 @@
-/* zTensor written as its data arrives: a component's bytes are hashed, compressed if the options
- * say so, and passed on at once. */
+/* Writing zTensor as a stream: each component's bytes are hashed, compressed if required by the
+ * options, and passed on at once. */
 #include "write/container_stream.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "model/layout.h"
 #include "zt/encode.h"
 
-/* The widest alignment less one byte. */
+/* The largest alignment minus one byte. */
 #define PADDING_MAX 65535
 
 struct zt_container_stream {
@@ -17,11 +17,11 @@ struct zt_container_stream {
     const struct zt_sink *out;
     struct zt_placed placed;
     bool with_digests;
-    bool found_lengths; /* some were unknown at the start */
+    bool found_lengths; /* some lengths were unknown at the start */
     uint64_t offset;
     uint32_t current;
     struct zt_hasher *hasher;
-    struct zt_sink packed; /* what the encoder writes to */
+    struct zt_sink packed; /* receives the encoder's output */
     struct zt_encoder *encoder;
 };
 
@@ -47,7 +47,7 @@ static enum zt_status pad(struct zt_container_stream *stream, uint64_t alignment
                error);
 }
 
-/* Takes bytes as they will be stored. */
+/* Receives bytes as they will be stored. */
 static enum zt_status put_stored(void *context, const void *bytes, size_t length,
                                  struct zt_error *error)
 {
@@ -72,7 +72,7 @@ enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
     stream->container = zt_container_of(projection->target);
     stream->out = out;
     stream->packed = (struct zt_sink){put_stored, stream};
-    /* zTensor 2 is written with all digests. */
+    /* zTensor 2 is always written with digests. */
     stream->with_digests = !options->without_digests || projection->target != ZT_TARGET_ZT1;
     status = zt_placed_init(&stream->placed, projection->model, error);
     if (status == ZT_OK && options->zstd)
@@ -145,7 +145,7 @@ enum zt_status zt_container_stream_end(struct zt_container_stream *stream, struc
     return ZT_OK;
 }
 
-/* Lengths that were unknown at the start may break the rules of their layout. */
+/* Lengths that were unknown at the start may turn out to break the rules of their layout. */
 static enum zt_status check_layouts(const struct zt_container_stream *stream,
                                     struct zt_error *error)
 {

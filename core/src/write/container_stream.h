@@ -1,5 +1,5 @@
-/* zTensor written as its data arrives: places and digests are found on the way and stand in the
- * manifest at the end. */
+/* Writing zTensor as a stream: places and digests become known as the data arrives, and are written
+ * into the manifest at the end. */
 #ifndef ZT_WRITE_CONTAINER_STREAM_H
 #define ZT_WRITE_CONTAINER_STREAM_H
 
@@ -8,13 +8,13 @@
 
 struct zt_container_stream;
 
-/* out is borrowed; options are those of zt/writer.h. */
+/* Writes the head. out is borrowed; options are those of zt/writer.h. */
 enum zt_status zt_container_stream_begin(const struct zt_projection *projection,
                                          const struct zt_writer_options *options,
                                          const struct zt_sink *out,
                                          struct zt_container_stream **out_stream,
                                          struct zt_error *error);
-/* Each component at most once. */
+/* Begins a component. Each component may be written only once. */
 enum zt_status zt_container_stream_component(struct zt_container_stream *stream, uint32_t component,
                                              struct zt_error *error);
 enum zt_status zt_container_stream_append(struct zt_container_stream *stream, const void *bytes,

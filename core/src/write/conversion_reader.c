@@ -9,22 +9,22 @@
 #include "zt/component_view.h"
 
 #define BLOCK_BYTES ((size_t)256 << 10)
-/* Integers become at most eight times as wide. */
+/* Widening makes integers at most eight times as wide. */
 #define GROWTH_MAX 8
 #define WORD_MAX   8
 
 struct zt_conversion_reader {
     const struct zt_conversion *conversion;
-    const struct zt_component *from; /* the source's */
-    struct zt_component here;        /* the same, as if it lay in the model's own file */
+    const struct zt_component *from; /* of the source */
+    struct zt_component here;        /* a copy of it, placed in the model's own file */
     struct zt_decoder *decoder;
-    struct zt_hasher *hasher; /* NULL where nothing is compared on the way */
+    struct zt_hasher *hasher; /* NULL if nothing is compared while reading */
     struct zt_digest stated;
     uint8_t *block;
     size_t block_size;
     struct zt_widening widening;
-    uint8_t *widened; /* NULL where integers stay as they are */
-    size_t kept;      /* bytes at the block's start: of a word whose rest is still to come */
+    uint8_t *widened; /* NULL if nothing is widened */
+    size_t kept;      /* bytes of an incomplete word at the block's start */
 };
 
 static enum zt_status name_failure(const struct zt_conversion_reader *reader, enum zt_status status,
@@ -69,7 +69,7 @@ static enum zt_status check_ahead(const struct zt_conversion_reader *reader, str
         return wrong_digest(reader, check.actual, check.expected, error);
     if (error != NULL)
         *error = found;
-    return found.status; /* of bytes that do not decode */
+    return found.status; /* the bytes do not decode */
 }
 
 static enum zt_status start_digest(struct zt_conversion_reader *reader, struct zt_source *file,
@@ -83,7 +83,7 @@ static enum zt_status start_digest(struct zt_conversion_reader *reader, struct z
     status = zt_component_digest(source, reader->from, &reader->stated, NULL);
     if (status == ZT_UNSUPPORTED)
         return ZT_OK;
-    /* A malformed digest fails there too. */
+    /* A malformed digest fails here too. */
     if (status != ZT_OK || !zt_digest_is_of_decoded(source, reader->from))
         return check_ahead(reader, file, error);
     if (zt_hasher_new(reader->stated.algorithm, &reader->hasher) != ZT_OK)
@@ -116,7 +116,7 @@ static bool widens(const struct zt_conversion_reader *reader)
     return reader->widening.to_width > 0;
 }
 
-/* The block holds length bytes, of which the last may be part of a word. */
+/* The block holds length bytes; the last of them may be an incomplete word. */
 static enum zt_status widen_block(struct zt_conversion_reader *reader, size_t length,
                                   size_t *out_length, struct zt_error *error)
 {
@@ -137,7 +137,7 @@ static enum zt_status widen_block(struct zt_conversion_reader *reader, size_t le
 
 /* --- opening and reading --- */
 
-/* The smallest block that serves: models of a million small components are converted too. */
+/* Chooses the smallest block that suffices, because models may have a million small components. */
 static enum zt_status make_blocks(struct zt_conversion_reader *reader, struct zt_error *error)
 {
     uint64_t length = reader->from->decoded_length;
@@ -243,7 +243,7 @@ enum zt_status zt_conversion_reader_read(struct zt_conversion_reader *reader,
             break;
         if (widens(reader))
             status = widen_block(reader, length, &length, error);
-        /* Less than a word: read on before returning anything. */
+        /* With less than one word there is nothing to return yet. */
     } while (status == ZT_OK && length == 0);
     if (status != ZT_OK)
         return name_failure(reader, status, error);

@@ -1,5 +1,5 @@
-/* Converting: fingerprints first, if the target states them ahead of the data, then every component
- * from the source to the writer. */
+/* Converting: computes fingerprints first if the target states them ahead of the data, then copies
+ * every component from the source to the writer. */
 #include "zt/convert.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 #include "model/locate.h"
 #include "write/conversion_reader.h"
 
-/* Whether something must be known about components before they are written. */
+/* Whether the target needs lengths or digests of components before they are written. */
 static bool needs_fingerprints(enum zt_target target)
 {
     return target == ZT_TARGET_ZT2_CANONICAL || target == ZT_TARGET_NPZ;
@@ -51,7 +51,7 @@ static enum zt_status fail_changed(const struct copying *copying, uint32_t compo
     return ZT_CORRUPT;
 }
 
-/* hasher is NULL where there is no fingerprint to compare with. */
+/* hasher is NULL if there is no fingerprint to compare with. */
 static enum zt_status copy_bytes(const struct copying *copying, struct zt_conversion_reader *reader,
                                  struct zt_hasher *hasher)
 {
@@ -94,8 +94,8 @@ static enum zt_status copy_component(const struct copying *copying, uint32_t com
 
 /* --- the whole --- */
 
-/* A component of no bytes may be damaged too. The writer does not ask for it if there is a plan, so
- * it is read here. */
+/* An empty component may be damaged too. A writer with a plan does not ask for it, so it is read
+ * here. */
 static enum zt_status check_empty(struct copying *copying)
 {
     const struct zt_model *outline = copying->conversion->projection->model;

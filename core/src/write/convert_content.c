@@ -1,13 +1,14 @@
-/* Content rules before a conversion. Where the target's layout promises more than the source's
- * (zTensor 2's columns increase, its coordinates differ), the object is checked a second time: the
- * source's bytes under the target's names. */
+/* Checking content rules before a conversion. If the target's layout requires more than the
+ * source's (zTensor 2 requires increasing columns and distinct coordinates), the object is checked
+ * a second time: the source's bytes by the target's rules. */
 #include "zt/convert.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether there are content rules beyond "it decodes", which a trusted source does. */
+/* Whether an object has content rules other than that it decodes, which a trusted source is known
+ * to do. */
 static bool has_rules(const struct zt_model *model, const struct zt_object *object)
 {
     const struct zt_component *components = zt_object_components(model, object);
@@ -39,7 +40,7 @@ static enum zt_status check_source(const struct zt_model *source, const struct z
 
 /* --- by the target's rules --- */
 
-/* Whether the target has rules that the source's check did not cover. */
+/* Whether the target has rules that checking the source does not cover. */
 static bool promises_more(const struct zt_conversion *conversion, const struct zt_object *object,
                           const struct zt_object *from)
 {
@@ -52,8 +53,8 @@ static bool promises_more(const struct zt_conversion *conversion, const struct z
     return is_sparse && target == ZT_FORMAT_ZT2 && conversion->source->format != ZT_FORMAT_ZT2;
 }
 
-/* A component where the source keeps it, with the target's name and type. Indices are read as they
- * are stored: they are widened later. */
+/* A component at its place in the source, with the target's name and type. Indices keep the
+ * source's type, because they are widened only later. */
 static struct zt_component view_component(const struct zt_conversion *conversion,
                                           const struct zt_component *part)
 {
@@ -132,7 +133,7 @@ static enum zt_status check_target(const struct zt_conversion *conversion,
 
 /* --- both --- */
 
-/* The object of each of the source's components: the projection's objects may be in another
+/* For each component of the source, its object. The projection's objects may be in a different
  * order. */
 static uint32_t *find_owners(const struct zt_model *source)
 {

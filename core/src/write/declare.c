@@ -1,4 +1,4 @@
-/* Declarations read from JSON, by the reader of the formats with JSON headers. */
+/* Reading declarations from JSON, with the reader that formats with JSON headers use. */
 #include "zt/declare.h"
 
 #include <assert.h>
@@ -12,9 +12,9 @@
 
 struct declaring {
     struct zt_json_reader reader;
-    struct zt_arena arena; /* the declaration's own */
+    struct zt_arena arena; /* of the declaration */
     struct zt_declaration declaration;
-    struct zt_text attributes; /* as they were sent, in CBOR */
+    struct zt_text attributes; /* in CBOR, in the order in which they were sent */
     bool has_format;
     struct zt_error *error;
 };
@@ -105,7 +105,7 @@ static enum zt_status take_shape(struct declaring *declaring)
     return status == ZT_OK ? check_shape(&declaring->declaration.shape, declaring->error) : status;
 }
 
-/* Kept as they are until the version, which may follow them, is known. */
+/* Keeps the attributes as they are until the version is known, which may follow them. */
 static enum zt_status take_attributes(struct declaring *declaring)
 {
     struct zt_json_reader ahead = declaring->reader;
@@ -181,7 +181,7 @@ static enum zt_status encode_attributes(struct declaring *declaring, unsigned le
                                 levels, buffer, declaring->error);
 }
 
-/* One block: the attributes, then the format. */
+/* Stores the attributes and then the format in one block. */
 static enum zt_status hold(struct declaring *declaring, const struct zt_buffer *attributes)
 {
     struct zt_declaration *declaration = &declaring->declaration;
@@ -198,7 +198,7 @@ static enum zt_status hold(struct declaring *declaring, const struct zt_buffer *
     return ZT_OK;
 }
 
-/* Once all members are read. */
+/* Completes the declaration. Called when all members have been read. */
 static enum zt_status complete(struct declaring *declaring, unsigned level)
 {
     struct zt_buffer attributes = {0};
@@ -214,7 +214,8 @@ static enum zt_status complete(struct declaring *declaring, unsigned level)
     return status;
 }
 
-/* A fault of the text is a fault of the request: no rule of a format is broken yet. */
+/* Turns a fault of the text into ZT_ARGUMENT: the request is wrong, but no rule of a format is
+ * broken. */
 static enum zt_status as_argument(enum zt_status status, struct zt_error *error)
 {
     if (status != ZT_INVALID && status != ZT_UNSUPPORTED && status != ZT_LIMIT)
@@ -225,7 +226,7 @@ static enum zt_status as_argument(enum zt_status status, struct zt_error *error)
     return ZT_ARGUMENT;
 }
 
-/* The reader is made for headers, which are padded with blanks only. */
+/* Strips white space, because the reader, made for headers, skips only spaces after the value. */
 static struct zt_text without_space(struct zt_text json)
 {
     while (json.length > 0 && memchr(" \t\r\n", json.bytes[json.length - 1], 4) != NULL)
@@ -233,7 +234,7 @@ static struct zt_text without_space(struct zt_text json)
     return json;
 }
 
-/* Reads a copy: the reader decodes escapes in place. */
+/* Reads a copy, because the reader decodes escapes in place. */
 static enum zt_status declare(struct declaring *declaring, struct zt_text text,
                               const struct member *members, unsigned level)
 {

@@ -1,4 +1,4 @@
-/* File plans: the list of pieces that each target's planner fills, finding a position in it, and
+/* File plans: the list of pieces that each target's planner fills, looking up a position in it, and
  * the planned file as a source. */
 #include "zt/file_plan.h"
 

@@ -1,13 +1,14 @@
-/* Fingerprints of components that a file states ahead of their data: one pass over all, and for
- * canonical zTensor 2 a comparison of those that may be the same bytes. */
+/* Fingerprints of components, for formats that state them ahead of the data: one pass over all
+ * components and, for zTensor 2, a comparison of components that may have the same bytes. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "write/conversion_reader.h"
 
-/* How many different runs of bytes with one length and digest are told apart; the rest count as
- * different. Files with more are made on purpose, and comparing all pairs takes quadratic time. */
+/* With how many different runs of bytes of the same length and digest a component is compared;
+ * beyond that it counts as different. Only files made on purpose have more, and comparing all pairs
+ * would take quadratic time. */
 #define CANDIDATES_MAX 8
 
 struct gathering {
@@ -16,7 +17,7 @@ struct gathering {
     struct zt_error *error;
 };
 
-/* The target's; if it states none, the cheapest. */
+/* The target's algorithm; the cheapest one if the target states no digests. */
 static enum zt_digest_algorithm algorithm_of(const struct zt_conversion *conversion)
 {
     enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
@@ -46,7 +47,8 @@ static enum zt_status hash_bytes(struct zt_conversion_reader *reader, struct zt_
     return ZT_OK;
 }
 
-/* Uses the source's own digest if it was compared before and is what the target states. */
+/* Uses the source's own digest if it has already been checked and is the one that the target
+ * states. */
 static bool take_stated(const struct zt_conversion *conversion, uint32_t component,
                         struct zt_fingerprint *out_fingerprint)
 {
@@ -91,7 +93,7 @@ enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint3
 
 /* --- which are the same --- */
 
-/* One side of a comparison. */
+/* One of two components that are compared. */
 struct side {
     struct zt_conversion_reader *reader;
     const uint8_t *bytes;
@@ -180,7 +182,7 @@ static int compare_ranked(const void *a, const void *b, void *fingerprints)
     return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* run: components of one length and digest. Finds the first of them with the bytes of
+/* run holds components with the same length and digest. Finds the first one with the same bytes as
  * run[number]. */
 static enum zt_status match(const struct gathering *gathering, const struct ranked *run,
                             size_t number)

@@ -1,9 +1,9 @@
 /* .mag as its specification lays it out: header, metadata, tensor records, data at multiples of 64.
  *
- * Where the specification leaves a choice: version 1; the checksum is CRC-32C from the field after
- * it to the last record; unused dimensions are 1; padding is zero. Every aux is 0, except that a
- * tensor whose shape ends in 1 has its rank in the second byte, as in magnetron's own code: nothing
- * else would tell it from a shorter shape. */
+ * Where the specification leaves a choice: the version is 1; the checksum is a CRC-32C from the
+ * field after it to the last record; unused dimensions are 1; padding is zero. Every aux is 0,
+ * except that a tensor whose shape ends in 1 has its rank in the second byte, as in magnetron's own
+ * code, because it could not be told from a shorter shape otherwise. */
 #include <assert.h>
 
 #include "base/little_endian.h"
@@ -15,7 +15,7 @@
 #define ALIGNMENT    64
 #define CHECKSUM_AT  8
 #define COVERED_FROM 12
-/* A tensor record without its key. */
+/* Length of a tensor record without the bytes of its key. */
 #define RECORD_LENGTH 73
 
 int mag_type(const struct zt_component *component)
@@ -42,7 +42,7 @@ static void put_key(struct zt_buffer *buffer, struct zt_text key)
     zt_buffer_append(buffer, key.bytes, key.length);
 }
 
-/* The projection made the model's attributes a map of numbers. */
+/* The projection has made the model's attributes a map of numbers. */
 static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes,
                                    struct zt_error *error)
 {
@@ -77,7 +77,7 @@ static void put_record(struct zt_buffer *buffer, const struct zt_model *model,
     const uint64_t *shape = zt_object_shape(model, object);
     bool ends_in_one = object->rank > 1 && shape[object->rank - 1] == 1;
 
-    assert(object->rank <= DIMENSIONS && mag_type(data) >= 0); /* the projection checked them */
+    assert(object->rank <= DIMENSIONS && mag_type(data) >= 0); /* checked by the projection */
     put_key(buffer, zt_object_name(object));
     for (unsigned i = 0; i < DIMENSIONS; i++)
         zt_buffer_append_le64(buffer, i < object->rank ? shape[i] : 1);

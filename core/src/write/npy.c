@@ -1,5 +1,5 @@
-/* NPY version 1: a Python dictionary of type, order and shape, padded to 64 bytes, and the data row
- * by row. */
+/* NPY version 1: a Python dictionary of type, order and shape, padded to a multiple of 64 bytes,
+ * and the data in row-major order. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 /* Magic, version 1.0, and the two bytes of the dictionary's length. */
 #define PREFIX_LENGTH 10
 
-/* NumPy's own types. */
+/* The types that NumPy itself has; NULL for all others. */
 static const char *exact_type(enum zt_dtype dtype, enum zt_logical logical)
 {
     static const char *const names[ZT_DTYPE_COUNT] = {
@@ -29,8 +29,8 @@ static const char *exact_type(enum zt_dtype dtype, enum zt_logical logical)
     return logical == ZT_LOGICAL_NONE ? names[dtype] : NULL;
 }
 
-/* Also, for types that NumPy lacks, the unsigned integer of the same width, so that the bits can be
- * read. */
+/* Like exact_type, but for types that NumPy lacks the unsigned integer of the same width, so that
+ * the bits can be read. */
 static const char *readable_type(enum zt_dtype dtype, enum zt_logical logical)
 {
     const char *exact = exact_type(dtype, logical);
@@ -54,7 +54,7 @@ static void put(struct zt_buffer *buffer, const char *text)
     zt_buffer_append(buffer, text, strlen(text));
 }
 
-/* A Python tuple: a single element is followed by a comma, the last of several is not. */
+/* Writes a Python tuple: a single element is followed by a comma, the last of several is not. */
 static void put_shape(struct zt_buffer *buffer, const uint64_t *shape, unsigned rank)
 {
     char digits[24];

@@ -1,9 +1,9 @@
-/* NPZ: a ZIP archive (APPNOTE 6.3) of NPY files that are stored uncompressed, so that each can be
- * read in place.
+/* NPZ: a ZIP archive (APPNOTE 6.3) of NPY files, stored uncompressed so that they can be read in
+ * place.
  *
- * An extra field before each puts its data at a multiple of 64. CRCs are known ahead, so that no
- * descriptor follows the data. Times are the earliest possible: the same model gives the same
- * archive. */
+ * An extra field in front of each file aligns its data to a multiple of 64. CRCs are known in
+ * advance, so no descriptor follows the data. Times are the earliest possible, so that equal models
+ * give equal archives. */
 #include <assert.h>
 
 #include "write/planning.h"
@@ -15,14 +15,14 @@
 #define LOCATOR_SIGNATURE 0x07064b50
 
 #define LOCAL_LENGTH 30
-/* Section 4.4.3: stored files, and files of more than 4 GiB. */
+/* Section 4.4.3: versions needed for stored files, and for files of more than 4 GiB. */
 #define VERSION_STORED 20
 #define VERSION_ZIP64  45
 /* Names are UTF-8. */
 #define FLAG_UTF8 0x0800
 /* 1980-01-01 */
 #define DOS_DATE 0x0021
-/* An extra field of its alignment and padding, as zipalign writes it. */
+/* The extra field for alignment and padding that zipalign writes. */
 #define PADDING_FIELD 0xD935
 /* The field's head and the alignment. */
 #define PADDING_MIN    6
@@ -57,8 +57,9 @@ static bool must_encode(struct zt_text name, size_t at)
     return byte < 0x20 || byte == 0x7F || byte == '/' || byte == '\\' || byte == ':';
 }
 
-/* Writes as %XX characters that an archive's names cannot have or that could lead out of a folder,
- * and percent signs that would be read as the start of one: reading restores the name. */
+/* Writes a name with %XX for characters that a name in an archive cannot have or that could lead
+ * out of a folder, and for percent signs that would be read as the start of a %XX. Reading the
+ * archive restores the name. */
 static void put_name(struct zt_buffer *buffer, struct zt_text name)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -82,7 +83,8 @@ static bool is_large(const struct entry *entry)
     return entry->length >= LIMIT32;
 }
 
-/* What both headers of an entry share: from the version needed to the length of the name. */
+/* Writes the fields that both headers of an entry share, from the version needed to the length of
+ * the name. */
 static void put_shared_fields(struct zt_buffer *buffer, const struct entry *entry, bool zip64)
 {
     uint32_t length = is_large(entry) ? LIMIT32 : (uint32_t)entry->length;
@@ -191,7 +193,7 @@ static void put_end(struct zt_buffer *buffer, uint64_t count, uint64_t offset)
 
 /* --- the whole --- */
 
-/* A CRC-32 as a number. */
+/* The value of a CRC-32 digest. */
 static uint32_t crc_of(const struct zt_digest *digest)
 {
     assert(digest->algorithm == ZT_DIGEST_CRC32);

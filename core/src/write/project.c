@@ -1,5 +1,5 @@
-/* Projecting a model: what all targets share. Objects are copied one by one, made the target's, and
- * sorted again, since composing names may have changed their order. */
+/* Projecting a model: the part common to all targets. Objects are copied, adapted to the target,
+ * and sorted again, because normalising names to NFC may change their order. */
 #include "zt/project.h"
 
 #include <assert.h>
@@ -152,8 +152,8 @@ static enum zt_status copy_components(struct zt_projecting *projecting)
     return status;
 }
 
-/* Composed names may sort in another order. Meanwhile offset, which is not in use yet, carries each
- * component's origin along. */
+/* Sorts components again, because names normalised to NFC may sort differently. The field offset,
+ * not otherwise in use yet, carries each component's origin along. */
 static enum zt_status sort_components(const struct zt_projecting *projecting)
 {
     struct zt_component *parts = zt_projecting_parts(projecting);

@@ -1,6 +1,6 @@
-/* Projecting to the formats that hold dense tensors only: safetensors, NPZ, NPY and .mag.
+/* Projecting to the formats that hold only dense tensors: safetensors, NPZ, NPY and .mag.
  *
- * Attributes that they have no place for are left out and counted. */
+ * Attributes for which the format has no place are left out and counted. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "write/projecting.h"
 
 #define MAG_RANK_MAX 6
-/* .mag's keys, and names in a ZIP archive including ".npy". */
+/* Bound on .mag's keys, and on names in a ZIP archive including ".npy". */
 #define NAME_MAX_BYTES 65535
-/* A name is at most this many times as long once percent-encoded. */
+/* Percent-encoding makes a name at most this many times as long. */
 #define ZIP_NAME_FACTOR 3
 
 /* --- the model's attributes --- */
@@ -30,7 +30,7 @@ static bool is_mag_key(const struct zt_cbor_item *key)
            memchr(key->bytes, 0, (size_t)key->value) == NULL;
 }
 
-/* Encodes a pair that the target can hold; counts any other. */
+/* Encodes a pair if the target can hold it, otherwise counts it as left out. */
 static enum zt_status project_pair(struct zt_projecting *projecting, struct zt_cbor_reader *reader,
                                    const struct zt_cbor_item *key, struct zt_buffer *pairs,
                                    uint64_t *count)
@@ -76,7 +76,7 @@ static enum zt_status project_pairs(struct zt_projecting *projecting, struct zt_
     return status;
 }
 
-/* Keeps the pairs that the target can hold, as a map whose keys ascend bytewise. */
+/* Keeps the attributes that the target can hold, as a map sorted bytewise by key. */
 enum zt_status zt_project_dense_model(struct zt_projecting *projecting)
 {
     struct zt_buffer pairs = {0};
@@ -171,8 +171,8 @@ static enum zt_status check_name(const struct zt_projecting *projecting)
     return ZT_OK;
 }
 
-/* safetensors counts bits, which must fill whole bytes. The library does not know the six-bit
- * types, so their size was not compared with the shape when the model was opened. */
+/* Checks that an object's bits fill whole bytes, as safetensors requires. The library does not know
+ * six-bit types, so their size was not checked against the shape when the model was opened. */
 static enum zt_status check_bits(const struct zt_projecting *projecting,
                                  const struct zt_component *part)
 {

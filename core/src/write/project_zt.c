@@ -1,7 +1,7 @@
-/* Projecting to zTensor 1.2 and 2: names of layouts, types of indices, booleans.
+/* Projecting to zTensor 1.2 and 2: adapting names of layouts, types of indices, and booleans.
  *
- * The result is checked by the target's own layout rules, so that no file is written that its
- * reader rejects. */
+ * The result is checked by the target's layout rules, so that no file is written that its reader
+ * would reject. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +127,7 @@ static enum zt_status project_type(const struct zt_projecting *projecting,
 
 /* --- indices --- */
 
-/* Turns integers of any kind into unsigned ones of that dtype, which must be as wide or wider. */
+/* Converts integers of any kind to an unsigned dtype that is at least as wide. */
 static void set_index_type(const struct zt_projecting *projecting, struct zt_component *part,
                            enum zt_dtype dtype)
 {
@@ -148,7 +148,8 @@ static bool is_wide(const struct zt_component *part)
     return part != NULL && zt_dtype_width((enum zt_dtype)part->dtype) == 8;
 }
 
-/* zTensor 1.2 has only u64; zTensor 2 also u32, the same for all index parts of an object. */
+/* zTensor 1.2 has only u64 indices; zTensor 2 also has u32, the same for all index parts of an
+ * object. */
 static enum zt_status project_indices(const struct zt_projecting *projecting)
 {
     static const char *const names[] = {"coords", "indices", "indptr"};
@@ -189,7 +190,7 @@ static bool fits_layout(const struct zt_projecting *projecting)
                            &ignored) == ZT_OK;
 }
 
-/* quantized_group states less than zt.quant_group/1 requires: it becomes that only if attributes
+/* quantized_group requires less than zt.quant_group/1, so it is converted only if the attributes
  * supply the rest. */
 static void project_quantized(const struct zt_projecting *projecting)
 {

@@ -1,6 +1,6 @@
-/* A projection being made, in three files: what all targets share (project.c), the zTensor targets
- * with all their layouts (project_zt.c), and the targets of dense tensors only
- * (project_dense.c). */
+/* Declarations shared by the three files that make projections: the part common to all targets
+ * (project.c), the zTensor targets with all their layouts (project_zt.c), and the targets that hold
+ * only dense tensors (project_dense.c). */
 #ifndef ZT_WRITE_PROJECTING_H
 #define ZT_WRITE_PROJECTING_H
 
@@ -13,7 +13,7 @@
 struct zt_projecting {
     const struct zt_model *source;
     struct zt_projection *projection;
-    /* Of the projection, which counts them; the arrays are as large as the source's. */
+    /* The projection's model, which holds the counts; the arrays are as large as the source's. */
     struct zt_model *model;
     struct zt_object *objects;
     struct zt_component *components;
@@ -25,19 +25,19 @@ struct zt_projecting {
     struct zt_error *error;
 };
 
-/* ZT_UNSUPPORTED: the target cannot hold the current object, or one component of it (NULL: the
- * object itself). */
+/* Fails with ZT_UNSUPPORTED because the target cannot hold a component of the current object, or
+ * the object itself (component is NULL). */
 enum zt_status zt_project_fail(const struct zt_projecting *projecting,
                                const struct zt_component *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets the object's format: static text, or the source's. */
+/* Sets the object's format. text is static or belongs to the source. */
 void zt_project_set_format(struct zt_object *object, const char *text, size_t length);
 
 void zt_project_set_type(struct zt_component *component, enum zt_dtype dtype,
                          enum zt_logical logical);
 
-/* Encodes attributes for a zTensor target into the arena. levels: zt_attributes_encode. */
+/* Encodes attributes for a zTensor target in the arena. levels is that of zt_attributes_encode. */
 enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt_text map,
                                      unsigned levels, struct zt_text *out_map);
 
@@ -45,11 +45,11 @@ enum zt_status zt_project_attributes(struct zt_projecting *projecting, struct zt
 enum zt_status zt_project_keep(struct zt_projecting *projecting, struct zt_text text,
                                struct zt_text *out_text);
 
-/* The current object and its components are copies of the source's, raw, with decoded lengths;
- * these make them the target's. */
+/* The current object and its components start as copies of the source's, raw and with decoded
+ * lengths. These functions adapt them to the target. */
 enum zt_status zt_project_zt(struct zt_projecting *projecting);
 enum zt_status zt_project_dense(struct zt_projecting *projecting);
-/* The same for the model's own attributes. */
+/* These functions adapt the attributes of the model itself. */
 enum zt_status zt_project_zt_model(struct zt_projecting *projecting);
 enum zt_status zt_project_dense_model(struct zt_projecting *projecting);
 

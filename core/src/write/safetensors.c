@@ -1,7 +1,7 @@
 /* safetensors: the length of a JSON header, the header, and the data without gaps.
  *
- * The order is the reference writer's: types from wide to narrow as it lists them, then names. The
- * header is padded with spaces to a multiple of eight bytes. */
+ * Tensors are in the reference writer's order: by type, from wide to narrow as that writer lists
+ * them, and then by name. The header is padded with spaces to a multiple of eight bytes. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,13 +15,13 @@
 #define HEADER_MAX_BYTES 100000000
 #define LENGTH_BYTES     8
 
-/* In the order in which data lies in a file. */
+/* In the order of the data in a file. */
 static const struct {
     const char *name;
     enum zt_dtype dtype;
     enum zt_logical logical;
-    /* For ZT_LOGICAL_UNKNOWN the type's text, as this library's safetensors reader sets it: zTensor
-     * has no such type. */
+    /* For types that zTensor lacks (ZT_LOGICAL_UNKNOWN), the type's text as this library's
+     * safetensors reader sets it. */
     const char *text;
 } types[] = {
     {"U64", ZT_U64, ZT_LOGICAL_NONE, NULL},
@@ -60,7 +60,7 @@ static bool is_type(size_t rank, const struct zt_component *component)
            zt_text_is((struct zt_text){component->type, component->type_length}, text);
 }
 
-/* TYPE_COUNT if there is none. */
+/* The position of a component's type in the order; TYPE_COUNT if safetensors has no such type. */
 static size_t type_rank(const struct zt_component *component)
 {
     size_t rank = 0;
@@ -153,7 +153,7 @@ static void put_text(struct zt_buffer *buffer, struct zt_text text)
     put(buffer, "\"");
 }
 
-/* The projection made the model's attributes a map of texts. */
+/* The projection has made the model's attributes a map of texts. */
 static enum zt_status put_metadata(struct zt_buffer *buffer, struct zt_text attributes,
                                    struct zt_error *error)
 {
@@ -187,7 +187,7 @@ static void put_entry(struct zt_buffer *buffer, const struct zt_model *model,
     put(buffer, buffer->length > LENGTH_BYTES + 1 ? "," : "");
     put_text(buffer, zt_object_name(object));
     put(buffer, ":{\"dtype\":\"");
-    assert(safetensors_type(data) != NULL); /* the projection checked it */
+    assert(safetensors_type(data) != NULL); /* checked by the projection */
     put(buffer, safetensors_type(data));
     put(buffer, "\",\"shape\":[");
     for (unsigned i = 0; i < object->rank; i++) {

@@ -1,4 +1,4 @@
-/* Selecting: objects and components are copied in their order, so they stay sorted. A cut object
+/* Selecting: objects and components are copied in order, so they stay sorted. An object that is cut
  * gets the shape, length and place of its part. */
 #include "zt/select.h"
 
@@ -83,7 +83,8 @@ static struct zt_slice_tensor tensor_of(const struct zt_model *model,
                                     (enum zt_dtype)data->dtype, (enum zt_logical)data->logical};
 }
 
-/* As in the formats of dense tensors: all data in one component, as much as the shape says. */
+/* Whether an object can be cut: it must be dense, with a single component of exactly the size that
+ * the shape requires. */
 static bool is_cuttable(const struct zt_model *model, const struct zt_object *object)
 {
     const struct zt_component *data = zt_object_components(model, object);

@@ -1,5 +1,6 @@
-/* One writer for all targets: it knows which component is next and how many bytes it takes. A file
- * plan is written piece by piece; zTensor 1.2 and 2 (not canonical) are streams. */
+/* The writer for all targets: it tracks which component is next and how many bytes that component
+ * takes. zTensor 1.2 and 2 (not canonical) are written as streams, all other targets from a file
+ * plan, piece by piece. */
 #include "zt/writer.h"
 
 #include <assert.h>
@@ -16,20 +17,20 @@
 struct zt_writer {
     const struct zt_projection *projection;
     struct zt_sink sink;
-    struct zt_sink counted; /* counts, then passes on to sink; the stream writes to it */
+    struct zt_sink counted; /* counts bytes and passes them to sink; the stream's output */
     uint64_t length;
     /* Components in the order in which they are to be written. */
     uint32_t *order;
     uint32_t order_count;
     uint32_t next;
-    uint8_t *written; /* a flag for each component of the outline */
-    uint32_t current; /* NOTHING between components */
+    uint8_t *written; /* a flag for each component */
+    uint32_t current; /* NOTHING if no component has been begun */
     uint64_t declared;
     uint64_t appended;
     /* Exactly one of plan and stream. */
     struct zt_file_plan *plan;
     struct zt_container_stream *stream;
-    size_t piece; /* of the plan, to be written next */
+    size_t piece; /* next piece of the plan to be written */
     enum zt_status failure;
 };
 
@@ -46,7 +47,7 @@ static enum zt_status take_counted(void *context, const void *bytes, size_t leng
     return status;
 }
 
-/* Remembers a failure: what the sink got cannot be continued. */
+/* Remembers a failure, after which nothing more may be written. */
 static enum zt_status remember(struct zt_writer *writer, enum zt_status status)
 {
     if (status != ZT_OK)
@@ -295,7 +296,7 @@ enum zt_status zt_writer_finish(struct zt_writer *writer, struct zt_error *error
         status = zt_container_stream_finish(writer->stream, error);
     assert(status != ZT_OK || writer->plan == NULL || writer->length == writer->plan->length);
     remember(writer, status);
-    /* Finishing again, or appending, would damage the file. */
+    /* Any further call would damage the finished file. */
     if (status == ZT_OK)
         writer->failure = ZT_ARGUMENT;
     return status;

@@ -1,5 +1,5 @@
-/* zTensor 1.2: data at multiples of 64, the manifest right after it, its size, and the magic again
- * (sections 1, 4, 5).
+/* zTensor 1.2: data at multiples of 64, followed directly by the manifest, the manifest's size, and
+ * the magic again (sections 1, 4, 5).
  *
  * Keys are in the reference writer's order; names ascend bytewise. */
 #include <string.h>

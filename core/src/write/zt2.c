@@ -1,8 +1,8 @@
-/* zTensor 2: data at multiples of 64 KiB, the manifest at the next one, the footer right after it
+/* zTensor 2: data and then the manifest at multiples of 64 KiB, followed directly by the footer
  * (sections 1, 7).
  *
- * In canonical form, parts with the same bytes share one blob, and parts of no bytes take no space:
- * they state the place of the next blob. */
+ * In canonical form, parts with the same bytes share one blob, and empty parts take no space: they
+ * state the place of the next blob. */
 #include <assert.h>
 
 #include "model/zt2_encode.h"
