@@ -108,7 +108,7 @@ static enum zt_status sort_entries(const struct encoder *encoder, struct entries
     free(sorted);
     for (size_t i = 1; i < entries->count; i++)
         if (compare_entries(&entries->list[i - 1], &entries->list[i], &sorting) == 0)
-            return fail_unsupported(encoder, "two keys that become the same");
+            return fail_unsupported(encoder, "two keys that become equal");
     return ZT_OK;
 }
 

@@ -175,7 +175,7 @@ static enum zt_status check_float(const struct zt_cbor_reader *reader,
     const uint8_t *head = reader->bytes + (item->offset - reader->base_offset);
 
     if (isnan(item->number) && !(width_bytes == 2 && head[1] == 0x7E && head[2] == 0x00))
-        return fail_determinism(reader, item, "a NaN is not the canonical one", error);
+        return fail_determinism(reader, item, "a NaN that is not F9 7E00", error);
     if (width_bytes > zt_cbor_float_width(item->number))
         return fail_determinism(reader, item, "a float is wider than its value needs", error);
     return ZT_OK;
@@ -193,7 +193,7 @@ static enum zt_status check_deterministic(const struct zt_cbor_reader *reader,
     if (item->kind == ZT_CBOR_UNDEFINED)
         return fail_syntax(reader, item->offset, "the value undefined", error);
     if (item->kind == ZT_CBOR_SIMPLE)
-        return fail_syntax(reader, item->offset, "a simple value without a meaning", error);
+        return fail_syntax(reader, item->offset, "an unassigned simple value", error);
     if (item->kind == ZT_CBOR_FLOAT)
         return check_float(reader, item, read - 1, error);
     if (is_widened(first & 31, item->value))
@@ -302,7 +302,7 @@ static enum zt_status read_chunks(struct zt_cbor_reader *reader, enum zt_cbor_ki
         if (status != ZT_OK)
             return status;
         if (chunk.kind != kind || chunk.indefinite) {
-            return fail_syntax(reader, chunk.offset, "a chunk of another kind than its string",
+            return fail_syntax(reader, chunk.offset, "a chunk of a different kind than its string",
                                error);
         }
         if (target != NULL && chunk.value > 0)
@@ -333,7 +333,7 @@ static enum zt_status join_chunks(struct zt_cbor_reader *reader, struct zt_cbor_
         return status;
     if (reader->arena == NULL) {
         return zt_fail(error, ZT_UNSUPPORTED, NULL, item->offset,
-                       "CBOR: a string in pieces where none is read");
+                       "CBOR: a string of indefinite length, which is not read here");
     }
     status = zt_arena_take(reader->arena, length, &joined, error);
     if (status != ZT_OK)

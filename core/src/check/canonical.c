@@ -86,13 +86,13 @@ static enum zt_status check_part(const struct zt_canonical *check, const struct 
 
     if (part->encoding != ZT_ENCODING_RAW)
         return zt_canonical_fail(check, part, "zt2 §7 Encoding",
-                                 "an encoded part: all are raw in canonical form");
+                                 "an encoded part: canonical form requires raw parts");
     if (part->digest == NULL)
         return zt_canonical_fail(check, part, "zt2 §7 Digest",
-                                 "a part without digest: all have one by xxh3");
+                                 "a part without a digest: canonical form requires xxh3");
     if (part->digest_length != ZT_CANONICAL_DIGEST_LENGTH ||
         memcmp(part->digest, algorithm, sizeof(algorithm) - 1) != 0)
-        return zt_canonical_fail(check, part, "zt2 §7 Digest", "a digest that is not by xxh3");
+        return zt_canonical_fail(check, part, "zt2 §7 Digest", "a digest other than xxh3");
     return check_name(check, zt_component_name(part));
 }
 
@@ -152,7 +152,8 @@ static enum zt_status check_empty(const struct zt_canonical *check, const struct
 {
     if (memcmp(part->digest, EMPTY_DIGEST, ZT_CANONICAL_DIGEST_LENGTH) == 0)
         return ZT_OK;
-    return zt_canonical_fail(check, part, "zt2 §7 Digest", "the digest is not that of no bytes");
+    return zt_canonical_fail(check, part, "zt2 §7 Digest",
+                             "the digest is not that of an empty part");
 }
 
 static enum zt_status place_part(struct zt_canonical *check, const struct zt_component *part,
@@ -274,7 +275,8 @@ enum zt_status zt_canonical_check(const struct zt_model *model, struct zt_source
     enum zt_status status;
 
     if (model->format != ZT_FORMAT_ZT2)
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "canonical form is zTensor 2's");
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "only zTensor 2 has a canonical form");
     check.blobs = calloc(model->component_count + (size_t)1, sizeof(*check.blobs));
     check.chunk = malloc(2 * ZT_CANONICAL_CHUNK_LENGTH);
     if (check.blobs == NULL || check.chunk == NULL) {

@@ -54,10 +54,11 @@ enum zt_status zt_content_digest(const struct zt_model *model, enum zt_digest_al
     enum zt_status status;
 
     if (model->format != ZT_FORMAT_ZT2)
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "content digests are zTensor 2's");
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                       "only zTensor 2 has content digests");
     if (algorithm != ZT_DIGEST_SHA256 && algorithm != ZT_DIGEST_XXH3)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "a content digest is made by sha256 or xxh3");
+                       "a content digest uses sha256 or xxh3");
     if (check_digests(model, error) != ZT_OK)
         return ZT_ARGUMENT;
     status = zt_hasher_new(algorithm, &hasher);

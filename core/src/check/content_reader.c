@@ -67,7 +67,7 @@ static enum zt_status open_decoder(struct zt_content_reader *reader)
 
     if (source == NULL)
         return zt_fail(error, ZT_UNSUPPORTED, NULL, component->offset,
-                       "the shard that it lies in is missing");
+                       "the shard that holds the component is missing");
     reader->buffer = malloc(BUFFER_SIZE);
     if (reader->buffer == NULL)
         return zt_fail_memory(error, "reading");

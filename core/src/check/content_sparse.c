@@ -59,7 +59,7 @@ static enum zt_status check_values(const struct zt_content *content, uint64_t co
     status = zt_content_reader_drain(&reader, &bytes);
     zt_content_reader_close(&reader);
     if (status == ZT_OK && bytes != wanted)
-        return zt_content_fail(content, values, "there are not as many values as indices");
+        return zt_content_fail(content, values, "the numbers of values and indices differ");
     return status;
 }
 
@@ -81,7 +81,7 @@ static enum zt_status check_row(const struct zt_content *content, struct zt_cont
                                    "a column index lies outside the shape");
         if (is_strict(content) && i > 0 && index <= previous)
             return zt_content_fail(content, indices->component,
-                                   "column indices of a row do not increase");
+                                   "the column indices of a row do not increase");
         previous = index;
     }
     return ZT_OK;
@@ -98,7 +98,7 @@ static enum zt_status check_rows(const struct zt_content *content, struct zt_con
     for (uint64_t row = 0; status == ZT_OK && row < content->shape[0]; row++) {
         status = require_index(indptr, &end);
         if (status == ZT_OK && end < begin)
-            return zt_content_fail(content, indptr->component, "row pointers fall");
+            return zt_content_fail(content, indptr->component, "row pointers decrease");
         assert(status != ZT_OK || begin <= end);
         if (status == ZT_OK)
             status = check_row(content, indices, end - begin);
@@ -211,7 +211,7 @@ static enum zt_status reserve_key(struct keys *keys, uint64_t index, struct zt_e
     if (index < keys->capacity || zt_array_reserve(&keys->at, &keys->capacity, (size_t)index + 1,
                                                    sizeof(*keys->at), UNIQUE_MAX) == ZT_OK)
         return ZT_OK;
-    return zt_fail_memory(error, "telling coordinates apart");
+    return zt_fail_memory(error, "comparing coordinates");
 }
 
 /* Reads the coordinates of one dimension; keys is NULL if they need not differ. */
@@ -255,7 +255,7 @@ static enum zt_status check_points(const struct zt_content *content,
         status = require_end(coords);
     if (status == ZT_OK && unique && !fits) {
         status = zt_fail(content->error, ZT_UNSUPPORTED, NULL, coords->component->offset,
-                         "too many coordinates to tell whether they differ");
+                         "too many coordinates to check that they differ");
         zt_error_at(content->error, zt_object_name(content->object),
                     zt_component_name(coords->component));
     }
@@ -284,7 +284,8 @@ static enum zt_status count_points(const struct zt_content *content,
         zt_content_reader_close(&coords);
     }
     if (status == ZT_OK && bytes % point_bytes != 0)
-        return zt_content_fail(content, part, "coordinates are not as many for every dimension");
+        return zt_content_fail(content, part,
+                               "the dimensions have different numbers of coordinates");
     *out_count = bytes / point_bytes;
     return status;
 }

@@ -84,7 +84,7 @@ static enum zt_status check_row_pointers(struct zt_content_reader *reader, uint6
     for (uint64_t row = 0; status == ZT_OK && row < reader->content->shape[0]; row++) {
         status = require_bytes(reader, bytes, INDEX_BYTES);
         if (status == ZT_OK && zt_load_le64(bytes) < previous)
-            return zt_content_fail(reader->content, reader->component, "row pointers fall");
+            return zt_content_fail(reader->content, reader->component, "row pointers decrease");
         if (status == ZT_OK)
             previous = zt_load_le64(bytes);
     }

@@ -154,7 +154,7 @@ static enum zt_status fail_decoding(const struct zt_zstd_stream *stream, size_t 
         return zt_fail_memory(error, "a zstd window");
     case ZSTD_error_frameParameter_windowTooLarge:
         return zt_fail(error, ZT_CORRUPT, stream->rules->window, stream->frame_offset,
-                       "the zstd frame wants a window above 128 MiB");
+                       "the zstd frame needs a window above 128 MiB");
     default:
         return zt_fail(error, ZT_CORRUPT, stream->rules->frame, stream->frame_offset, "zstd: %s",
                        ZSTD_getErrorName(result));

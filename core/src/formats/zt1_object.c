@@ -114,7 +114,7 @@ static enum zt_status set_dtype_1_1(struct component_fields *fields, struct zt_e
             continue;
         if (fields->type.text.bytes != NULL) {
             return zt_fail(error, ZT_INVALID, "zt1 §2 LogicalType", fields->type.offset,
-                           "a type beside the dtype %s, which is a type itself", known[i].dtype);
+                           "a type combined with the dtype %s, which is a logical type itself", known[i].dtype);
         }
         name = zt_logical_name(known[i].logical);
         fields->component->dtype = (uint8_t)zt_logical_storage(known[i].logical);
@@ -165,7 +165,7 @@ static enum zt_status set_encoding(struct component_fields *fields, struct zt_er
     if (component->encoding == ZT_ENCODING_RAW &&
         fields->uncompressed_length != component->length) {
         return zt_fail(error, ZT_INVALID, "zt1 §1 UncompressedLength", fields->uncompressed_offset,
-                       "uncompressed_length is not length, and the encoding is raw");
+                       "uncompressed_length differs from length although the encoding is raw");
     }
     component->decoded_length = fields->uncompressed_length;
     return ZT_OK;

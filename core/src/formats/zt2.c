@@ -80,7 +80,7 @@ static enum zt_status check_footer(const struct footer *footer, uint64_t size,
         if (footer->manifest_offset != 0 || footer->manifest_hash != 0)
             return zt_fail(error, ZT_INVALID, "zt2 §1 ManifestBounds",
                            footer->manifest_offset != 0 ? at : at + 16,
-                           "an offset or a hash of a manifest that is not there");
+                           "the footer has an offset or a hash but no manifest");
         return zt_fail(error, ZT_DATA_SHARD, NULL, ZT_NO_OFFSET,
                        "a data shard: it has no manifest");
     }

@@ -95,7 +95,7 @@ enum zt_status zt_layout_expect_bytes(const struct zt_layout_case *check,
 
     if (component->decoded_length == ZT_LENGTH_UNKNOWN || component->decoded_length == wanted_bytes)
         return ZT_OK;
-    snprintf(message, sizeof(message), "%" PRIu64 " bytes where shape and type want %" PRIu64,
+    snprintf(message, sizeof(message), "%" PRIu64 " bytes where shape and type require %" PRIu64,
              component->decoded_length, wanted_bytes);
     return refuse_by(check, component, size_rule(check), message);
 }
@@ -177,7 +177,7 @@ static enum zt_status expect_index(const struct zt_layout_case *check,
 
     if (is_index && component->logical == ZT_LOGICAL_NONE)
         return ZT_OK;
-    return zt_layout_refuse(check, component, "a type that cannot index");
+    return zt_layout_refuse(check, component, "the type cannot hold indices");
 }
 
 static enum zt_status check_row_pointers(const struct zt_layout_case *check,

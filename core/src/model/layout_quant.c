@@ -125,7 +125,7 @@ static enum zt_status check_packed(const struct zt_layout_case *check,
     if (packed->logical != ZT_LOGICAL_NONE || bits == 0 || bits > word_bits)
         return ZT_OK;
     if (__builtin_mul_overflow(check->elements, bits, &total_bits))
-        return zt_layout_refuse(check, packed, "more codes than 64 bits can count");
+        return zt_layout_refuse(check, packed, "the number of codes does not fit in 64 bits");
     return expect_at_least(check, packed, total_bits / 8 + (total_bits % 8 != 0),
                            word_bits % bits == 0 && divides_all(check, word_bits / bits));
 }
@@ -150,7 +150,7 @@ enum zt_status zt_layout_check_quantized_group(const struct zt_layout_case *chec
         return status;
     if (__builtin_mul_overflow(check->elements / group_size, (uint64_t)width_of(parts[1]),
                                &scale_bytes))
-        return zt_layout_refuse(check, parts[1], "more scales than 64 bits can count");
+        return zt_layout_refuse(check, parts[1], "the number of scales does not fit in 64 bits");
     return expect_at_least(check, parts[1], scale_bytes, divides_all(check, group_size));
 }
 

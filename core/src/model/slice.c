@@ -118,7 +118,7 @@ static enum zt_slice_verdict fail_rest(const struct reading *reading, const stru
 {
     if (!has_more(reading))
         return fail_slice(reading->error, ZT_SLICE_MALFORMED,
-                          "nothing stands at its end, after character %zu", reading->at);
+                          "an item is missing at the end, after character %zu", reading->at);
     if (item->kind == ITEM_SPAN && reading->text.bytes[reading->at] == ':')
         return fail_slice(reading->error, ZT_SLICE_MALFORMED,
                           "steps are not supported (the second colon, character %zu)",
@@ -339,7 +339,7 @@ static enum zt_slice_verdict lay_out_runs(const struct zt_slice_tensor *tensor,
     if (!is_aligned(slice, run, elements, pack))
         return fail_slice(
             error, ZT_SLICE_NOT_ALIGNED,
-            "%u elements share a byte, and a run of the slice's begins or ends inside one", pack);
+            "%u elements share a byte, and a run of the slice begins or ends inside one", pack);
     reverse_loops(slice);
     count_bytes(slice, run, pack, bits < 8 ? 1 : bits / 8);
     return ZT_SLICE_FITS;

@@ -133,7 +133,7 @@ enum zt_status zt_file_plan_make(const struct zt_projection *projection,
 
     if (fingerprints == NULL && zt_target_fingerprint(projection->target, &algorithm))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
-                       "%s states digests, and none were given",
+                       "%s states digests, but no fingerprints were given",
                        zt_target_name(projection->target));
     planning.plan = calloc(1, sizeof(*planning.plan));
     if (planning.plan == NULL)

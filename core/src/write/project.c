@@ -178,7 +178,7 @@ static enum zt_status sort_components(const struct zt_projecting *projecting)
     second = zt_names_duplicate(&array);
     if (second > 0)
         return zt_project_fail(projecting, &parts[second],
-                               "two components whose names become the same");
+                               "two components whose names become equal");
     return ZT_OK;
 }
 
@@ -213,7 +213,7 @@ static enum zt_status sort_objects(struct zt_projecting *projecting)
     if (second == 0)
         return status;
     zt_fail(projecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
-            "%s cannot hold two names that become the same",
+            "%s cannot hold two names that become equal",
             zt_target_name(projecting->projection->target));
     zt_error_at(projecting->error, zt_names_at(&array, second), (struct zt_text){"", 0});
     return ZT_UNSUPPORTED;
@@ -297,7 +297,7 @@ static enum zt_status project_model(struct zt_projecting *projecting)
     set_kind(projecting->model, target);
     if (target == ZT_TARGET_NPY && source->object_count != 1)
         return zt_fail(projecting->error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
-                       "NPY holds one object, and there are %u", source->object_count);
+                       "NPY holds one object, not %u", source->object_count);
     status = is_zt(target) ? zt_project_zt_model(projecting) : zt_project_dense_model(projecting);
     for (uint32_t i = 0; i < source->object_count && status == ZT_OK; i++) {
         status = project_object(projecting, i);

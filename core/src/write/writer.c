@@ -235,10 +235,11 @@ static enum zt_status begin_component(struct zt_writer *writer, uint32_t compone
     if (component >= writer->projection->model->component_count)
         return fail_component(writer, component, error, "there is no such component");
     if (writer->written[component])
-        return fail_component(writer, component, error, "the component was written already");
+        return fail_component(writer, component, error, "the component has already been written");
     if (writer->plan != NULL &&
         (writer->next == writer->order_count || writer->order[writer->next] != component))
-        return fail_component(writer, component, error, "another component comes first");
+        return fail_component(writer, component, error,
+                              "a different component must be written first");
     assert(writer->current == NOTHING);
     writer->written[component] = 1;
     step_past_written(writer);
@@ -272,7 +273,8 @@ enum zt_status zt_writer_append(struct zt_writer *writer, const void *bytes, siz
     if (status != ZT_OK || length == 0)
         return status;
     if (writer->current == NOTHING)
-        return remember(writer, fail_component(writer, NOTHING, error, "no component was begun"));
+        return remember(writer,
+                        fail_component(writer, NOTHING, error, "no component has been begun"));
     if (writer->declared != ZT_LENGTH_UNKNOWN && length > writer->declared - writer->appended)
         return remember(writer, fail_component(writer, writer->current, error,
                                                "more bytes than were declared"));
