@@ -15,8 +15,8 @@ static inline int zt_hex_value(char digit)
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* Reads exactly 2 * length digits in lower case; false for any other text, which may leave some of
- * the bytes written. */
+/* Reads exactly 2 * length lower-case digits. False for any other text; some of the bytes may have
+ * been written then. */
 static inline bool zt_hex_read_lower(struct zt_text text, uint8_t *out_bytes, size_t length)
 {
     if (text.length != 2 * length)

@@ -1,15 +1,15 @@
-/* A merge sort of ascending runs as they are found.
+/* A merge sort that uses the ascending runs already present.
  *
- * Models of a million objects are ordinary. Writers leave names either sorted or (zTensor 2) as a
- * few dozen ascending runs, one for each length of name, which makes merging runs cheap; any other
- * order costs n log n. */
+ * Models of a million objects are common. Writers leave names either sorted or (zTensor 2) in a few
+ * dozen ascending runs, one for each length of name, which are cheap to merge. Any other order
+ * takes n log n. */
 #include "base/index_sort.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* On the stack a run is at least twice as long as the one above it: 2^32 entries never need
+/* Each run on the stack is at least twice as long as the one above it, so 2^32 entries never need
  * more. */
 #define RUNS_MAX 64
 
@@ -21,7 +21,7 @@ struct run {
 struct sorter {
     const struct zt_index_order *order;
     uint32_t *index;
-    uint32_t *spare; /* as long as the index */
+    uint32_t *spare; /* has the length of the index */
     struct run runs[RUNS_MAX];
     unsigned run_count;
 };
@@ -31,8 +31,7 @@ static bool is_after(const struct sorter *sorter, uint32_t a, uint32_t b)
     return sorter->order->is_after(sorter->order->context, a, b);
 }
 
-/* Merges the two topmost runs, which lie side by side. Of equal entries the one that came first
- * stays first. */
+/* Merges the two topmost runs, which are adjacent. Equal entries keep their order. */
 static void merge_top(struct sorter *sorter)
 {
     struct run *left = &sorter->runs[sorter->run_count - 2];

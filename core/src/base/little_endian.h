@@ -1,5 +1,5 @@
-/* Little-endian numbers at any address, as containers hold them. Compilers make one load or store
- * of each. */
+/* Loading and storing little-endian numbers at any address. Compilers turn each function into one
+ * load or store. */
 #ifndef ZT_BASE_LITTLE_ENDIAN_H
 #define ZT_BASE_LITTLE_ENDIAN_H
 

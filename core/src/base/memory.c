@@ -1,5 +1,5 @@
-/* Memory that grows: arrays; runs of bytes, which are arrays of bytes; and arenas, which are chains
- * of blocks, each filled from its front. */
+/* Memory that grows: arrays, runs of bytes (arrays of bytes), and arenas (chains of blocks that are
+ * filled from the front). */
 #include "base/memory.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 
 /* --- arenas --- */
 
-/* Blocks grow with what the arena holds: a small manifest takes little memory, a large one few
+/* Blocks grow with the arena, so that a small manifest takes little memory and a large one few
  * blocks. */
 #define SMALLEST_BLOCK_BYTES 512
 #define LARGEST_BLOCK_BYTES  65536
@@ -106,8 +106,8 @@ void zt_arena_free(struct zt_arena *arena)
 
 /* --- arrays --- */
 
-/* Small arrays double; from this many bytes on they grow by an eighth, which realloc does
- * by remapping pages, so that a large array wastes little. */
+/* Arrays double up to this size. From there on they grow by an eighth, so that a large array wastes
+ * little; realloc then remaps pages. */
 #define DOUBLING_LIMIT_BYTES ((size_t)256 << 10)
 #define SMALLEST_CAPACITY    8
 
@@ -120,7 +120,8 @@ static void *pointer_at(const void *array_at)
     return array;
 }
 
-/* At least count and at most count_max, where count_max elements have no overflowing size. */
+/* The result is at least count and at most count_max. The size of count_max elements must not
+ * overflow. */
 static size_t next_capacity(size_t capacity, size_t count, size_t element_bytes, size_t count_max)
 {
     size_t step = capacity < DOUBLING_LIMIT_BYTES / element_bytes ? capacity : capacity / 8;

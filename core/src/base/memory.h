@@ -20,14 +20,15 @@
  * free(list->items) frees it. */
 
 /* Makes room for count elements of element_bytes each; array_at is the address of the array's
- * pointer. Nothing happens if the capacity is enough. It grows geometrically, so that adding one by
- * one takes linear time, but never past count_max. New elements are not cleared. ZT_LIMIT if count
- * exceeds count_max or the address space, ZT_NO_MEMORY; then nothing has changed. */
+ * pointer. Does nothing if the capacity suffices. The capacity grows geometrically, so that adding
+ * elements one at a time takes linear time, but never past count_max. New elements are not zeroed.
+ * ZT_LIMIT if count exceeds count_max or the address space; ZT_NO_MEMORY. On failure nothing
+ * changes. */
 enum zt_status zt_array_reserve(void *array_at, size_t *capacity, size_t count,
                                 size_t element_bytes, size_t count_max);
 
-/* Frees the capacity beyond count elements, and the array if count is 0. If memory cannot be given
- * back, the array stays as it is. */
+/* Releases the capacity beyond count elements, and the whole array if count is 0. If that fails,
+ * the array stays as it is. */
 void zt_array_trim(void *array_at, size_t *capacity, size_t count, size_t element_bytes);
 
 /* --- runs of bytes ---
@@ -47,11 +48,11 @@ void zt_buffer_append_le16(struct zt_buffer *buffer, uint16_t value);
 void zt_buffer_append_le32(struct zt_buffer *buffer, uint32_t value);
 void zt_buffer_append_le64(struct zt_buffer *buffer, uint64_t value);
 
-/* Makes room for length more bytes and returns where they go, to be filled and then counted by
- * adding to buffer->length; NULL if that fails. */
+/* Makes room for length more bytes and returns their address; NULL on failure. The caller fills
+ * them and then adds their number to buffer->length. */
 uint8_t *zt_buffer_reserve(struct zt_buffer *buffer, size_t length);
 
-/* Frees the bytes and clears the buffer. */
+/* Frees the bytes and zeroes the buffer. */
 void zt_buffer_free(struct zt_buffer *buffer);
 
 /* --- arenas: what a parsed manifest needs beyond the manifest's own bytes ---
@@ -68,8 +69,8 @@ struct zt_arena {
 };
 
 void zt_arena_init(struct zt_arena *arena, size_t budget_bytes);
-/* Takes length bytes, aligned for any type and not cleared; they live until zt_arena_free. ZT_LIMIT
- * past the budget, ZT_NO_MEMORY. */
+/* Allocates length bytes, aligned for any type and not zeroed, which are valid until zt_arena_free.
+ * ZT_LIMIT if the budget would be exceeded; ZT_NO_MEMORY. */
 enum zt_status zt_arena_take(struct zt_arena *arena, size_t length, void **out_bytes,
                              struct zt_error *error);
 void zt_arena_free(struct zt_arena *arena);

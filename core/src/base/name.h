@@ -9,8 +9,8 @@
 /* Whether name is in normalisation form C. ZT_NO_MEMORY. */
 enum zt_status zt_name_is_nfc(struct zt_text name, bool *out_is_nfc);
 
-/* Composes name to form C. ASCII is returned as it is, with *out_owned NULL; otherwise the composed
- * bytes are *out_owned, which the caller frees. ZT_NO_MEMORY. */
+/* Normalises name to form C. An ASCII name is returned unchanged, with *out_owned NULL; otherwise
+ * *out_owned holds the normalised bytes, which the caller frees. ZT_NO_MEMORY. */
 enum zt_status zt_name_compose(struct zt_text name, char **out_owned, struct zt_text *out_composed);
 
 #endif

@@ -20,7 +20,7 @@ void zt_error_clear(struct zt_error *error)
     error->has_object = false;
 }
 
-/* The longest length up to limit that does not cut a character in two. */
+/* The longest length up to limit that does not split a character. */
 static size_t cut_length(const char *bytes, size_t length, size_t limit)
 {
     if (length <= limit)
@@ -43,7 +43,7 @@ enum zt_status zt_fail(struct zt_error *error, enum zt_status status, const char
     if (error == NULL)
         return status;
     va_start(arguments, format);
-    /* Formatted before the error is cleared: an argument may be one of its own texts. */
+    /* Format before clearing the error, because an argument may be one of the error's own texts. */
     length = vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     zt_error_clear(error);

@@ -21,13 +21,13 @@
 
 /* --- text --- */
 
-/* The algorithms of digests in files. SHA-512 and SHA-1 are for requests, CRC-32 for the entries of
- * ZIP archives: in any other file they are unknown. */
+/* The algorithms of digests in files. SHA-512 and SHA-1 occur only in requests and CRC-32 only in
+ * ZIP archives; in other files they are unknown. */
 struct spelling {
     const char *prefix;
     enum zt_digest_algorithm algorithm;
     uint8_t length_bytes;
-    /* A number: it may begin with 0x, and leading zeros may be missing. */
+    /* Whether the hex is a number, which may begin with 0x and lack leading zeros. */
     bool is_number;
 };
 
@@ -51,7 +51,7 @@ static const struct spelling *find_spelling(struct zt_text text)
 }
 
 /* Fills bytes from the right, so that a number with fewer digits keeps its value. False for
- * anything but hex digits. */
+ * anything except hex digits. */
 static bool read_hex(const char *hex, size_t digits, uint8_t *bytes, size_t length_bytes)
 {
     assert(digits <= 2 * length_bytes);
@@ -66,7 +66,7 @@ static bool read_hex(const char *hex, size_t digits, uint8_t *bytes, size_t leng
     return true;
 }
 
-/* The text begins with the spelling's prefix. */
+/* Parses the hex of a text that begins with the spelling's prefix. */
 static enum zt_status parse_hex(struct zt_text text, const struct spelling *spelling,
                                 struct zt_digest *out_digest, struct zt_error *error)
 {
@@ -172,7 +172,7 @@ struct zt_hasher {
     bool is_finished;
 };
 
-/* ISA-L counts in int; a power of two keeps its inner loop aligned. */
+/* ISA-L takes lengths as int; a power of two keeps its inner loop aligned. */
 #define CRC_CHUNK_MAX ((size_t)1 << 30)
 
 /* ISA-L's wide kernels leave the upper halves of the vector registers in use, which slows down
@@ -199,8 +199,8 @@ uint32_t zt_crc32c(uint32_t crc, const void *bytes, size_t length)
 {
     uintptr_t at = (uintptr_t)bytes;
 
-    /* ISA-L leaves the two inversions to the caller, and takes bytes that it only reads as
-     * non-const. */
+    /* ISA-L leaves both inversions to the caller, and takes a non-const pointer to bytes that it
+     * only reads. */
     crc = ~crc;
     while (length > 0) {
         size_t part = length < CRC_CHUNK_MAX ? length : CRC_CHUNK_MAX;
@@ -299,7 +299,7 @@ void zt_hasher_update(struct zt_hasher *hasher, const void *bytes, size_t length
         hasher->crc = zt_crc32(hasher->crc, bytes, length);
         break;
     }
-    /* Once started, neither library can fail here. */
+    /* Neither library can fail after a successful start. */
     assert(updated == 1);
 }
 

@@ -1,8 +1,8 @@
 /* Sources: the calls through a source's functions, the bounds check that all kinds of source share,
- * and the two kinds that stand on nothing else: memory and regular files.
+ * and the two basic kinds, memory and regular files.
  *
- * A file's size is taken when it is opened. If the file is cut short later, reads past its end give
- * ZT_IO; if it grows, the added bytes are not visible. */
+ * A file's size is read when it is opened. If the file is truncated later, reads past its end fail
+ * with ZT_IO; if it grows, the added bytes are not visible. */
 #include "zt/source.h"
 
 #include <assert.h>
@@ -129,7 +129,7 @@ static enum zt_status fail_errno(struct zt_error *error, int os_error, uint64_t 
     return ZT_IO;
 }
 
-/* No system call failed, so there is no errno; callers that look at os_error see EINVAL. */
+/* No system call failed, so there is no errno: os_error is set to EINVAL. */
 static enum zt_status fail_kind(struct zt_error *error)
 {
     zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "not a regular file");
@@ -183,7 +183,7 @@ static const uint8_t *file_map(struct zt_source *source)
         return NULL;
     if (atomic_compare_exchange_strong(&file->mapping, &mapping, mine))
         return mine;
-    /* Another thread was first: close will unmap that one's mapping. */
+    /* Another thread was first; close will unmap its mapping. */
     assert(mapping != NULL);
     munmap(mine, (size_t)file->size_bytes);
     return mapping;
@@ -231,7 +231,7 @@ enum zt_status zt_source_open_file(const char *path, struct zt_source **out_sour
     enum zt_status status;
     int descriptor;
 
-    /* With O_NONBLOCK, opening a FIFO does not wait for a writer; regular files are not
+    /* With O_NONBLOCK, opening a FIFO does not wait for a writer. Regular files are not
      * affected. */
     do {
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

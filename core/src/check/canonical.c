@@ -1,9 +1,10 @@
-/* zTensor 2's canonical form: one model, one sequence of bytes.
+/* zTensor 2's canonical form, in which each model has exactly one file.
  *
- * First the model is checked (encodings, digests, names, places), then its manifest against a fresh
- * encoding, then every byte of the file: each blob has its digest, everything between blobs is
- * zero, and no two blobs are the same bytes. Parts of no bytes take no space: they are exempt from
- * the rules on places and sharing. Rules "zt2 §7 …", listed in docs/rules/zt2.md. */
+ * The checks cover the model (encodings, digests, names, places), then the manifest, which must
+ * equal a fresh encoding of the model, then every byte of the file: each blob must have its digest,
+ * bytes between blobs must be zero, and no two blobs may be identical. Empty parts take no space
+ * and are exempt from the rules on places and sharing. Rules "zt2 §7 …", listed in
+ * docs/rules/zt2.md. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,9 +17,9 @@
 #include "model/model_build.h"
 #include "model/zt2_encode.h"
 
-/* Blobs and manifest stand at successive multiples of this, starting at one. */
+/* Blobs and manifest are at successive multiples of this, from the first one on. */
 #define PACKING UINT64_C(65536)
-/* XXH3-64 of nothing. */
+/* The XXH3-64 of no bytes. */
 #define EMPTY_DIGEST "xxh3:2d06800538d394c2"
 
 #define MEMORY_PURPOSE "the canonical check"
@@ -53,8 +54,8 @@ static enum zt_status check_name(const struct zt_canonical *check, struct zt_tex
                    "a name is not in Unicode normalization form C");
 }
 
-/* Keys at the top of an attributes map are names too. The map was validated when the model was
- * opened. */
+/* Checks the top-level keys of an attributes map, which are names too. The map was validated when
+ * the model was opened. */
 static enum zt_status check_keys(const struct zt_canonical *check, const void *map, size_t length)
 {
     struct zt_cbor_reader reader;
@@ -125,7 +126,7 @@ static enum zt_status check_model(const struct zt_canonical *check)
 
 /* --- places --- */
 
-/* The first part whose blob is also this part's; NULL if this part is the first. */
+/* The first part that shares this part's blob; NULL if this part is the first. */
 static const struct zt_component *find_blob(const struct zt_canonical *check,
                                             const struct zt_component *part)
 {
@@ -143,7 +144,7 @@ static const struct zt_component *find_blob(const struct zt_canonical *check,
     }
     if (low == check->blob_count || components[check->blobs[low]].offset != part->offset)
         return NULL;
-    /* Blobs are identical or disjoint: a rule of opening. */
+    /* Blobs are identical or disjoint, as checked when the model was opened. */
     assert(components[check->blobs[low]].length == part->length);
     return &components[check->blobs[low]];
 }
@@ -264,7 +265,7 @@ static enum zt_status check_manifest(const struct zt_canonical *check)
         status = compare_buffer(&comparison, &buffer);
     }
     zt_buffer_free(&buffer);
-    /* Bytes left over could only be an unknown key, and then the count of keys differs. */
+    /* Surplus bytes could only be an unknown key, which would have changed the count of keys. */
     return status == ZT_NO_MEMORY ? zt_fail_memory(check->error, MEMORY_PURPOSE) : status;
 }
 

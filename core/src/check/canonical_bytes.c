@@ -1,6 +1,6 @@
-/* zTensor 2's canonical form, the part that needs the file's bytes: padding, digests, sharing.
+/* zTensor 2's canonical form: the rules that need the file's bytes (padding, digests, sharing).
  *
- * Holds three chunks, whatever the size of the file. */
+ * Memory is three chunks, whatever the size of the file. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "check/hashing.h"
 
 #define MAGIC_LENGTH 8
-/* The reserved word, from the footer's start. */
+/* Position of the reserved word in the footer. */
 #define RESERVED_AT     28
 #define RESERVED_LENGTH 4
 
 /* --- the bytes --- */
 
-/* Bytes [offset, end) are zero. */
+/* Checks that the bytes [offset, end) are zero. */
 static enum zt_status check_zero(const struct zt_canonical *check, uint64_t offset, uint64_t end,
                                  const char *rule)
 {
@@ -136,8 +136,8 @@ static enum zt_status compare_blobs(const struct zt_canonical *check,
     return status;
 }
 
-/* Compares each blob with the first of its length and digest, so that the work stays linear in the
- * file whatever it holds. Different blobs whose digests collide are allowed. */
+/* Compares each blob only with the first one of the same length and digest, so that the work stays
+ * linear in the size of the file. Different blobs whose digests collide are allowed. */
 enum zt_status zt_canonical_check_sharing(const struct zt_canonical *check)
 {
     const struct zt_component *components = check->model->components;

@@ -1,4 +1,4 @@
-/* The content rules of types and layouts, and reading components word by word for them. */
+/* The content rules of types and layouts, and reading components word by word to check them. */
 #ifndef ZT_CHECK_CONTENT_H
 #define ZT_CHECK_CONTENT_H
 
@@ -31,22 +31,22 @@ struct zt_content_reader {
     bool is_signed;
 };
 
-/* ZT_INVALID with the format's rule "LayoutData", the names and the component's offset. */
+/* Fails with ZT_INVALID and the format's rule "LayoutData", naming object and component, at the
+ * component's offset. */
 enum zt_status zt_content_fail(const struct zt_content *content,
                                const struct zt_component *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* NULL if the object has no component of that name. */
+/* Finds a component of the object; NULL if no component has that name. */
 const struct zt_component *zt_content_find(const struct zt_content *content, const char *name);
 
-/* Words are of the component's dtype. ZT_UNSUPPORTED if the component lies in a missing shard or
- * its encoding is unknown. Errors name object and component. */
+/* Opens a reader of words of the component's dtype. ZT_UNSUPPORTED if the component lies in a
+ * missing shard or its encoding is unknown. Errors name object and component. */
 enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
                                       const struct zt_content *content,
                                       const struct zt_component *component);
 
-/* Reads length (at most ZT_CONTENT_RECORD_MAX) bytes; *out_got is false if the component ends
- * before them. */
+/* Reads length (at most ZT_CONTENT_RECORD_MAX) bytes; *out_got is false if fewer bytes are left. */
 enum zt_status zt_content_reader_bytes(struct zt_content_reader *reader, void *bytes, size_t length,
                                        bool *out_got);
 
@@ -58,7 +58,7 @@ enum zt_status zt_content_reader_index(struct zt_content_reader *reader, uint64_
 enum zt_status zt_content_reader_run(struct zt_content_reader *reader, const uint8_t **out_bytes,
                                      size_t *out_length);
 
-/* Reads to the end; *out_bytes (out_bytes may be NULL) is how many bytes were left. */
+/* Reads to the end. *out_bytes is the number of bytes that were left; out_bytes may be NULL. */
 enum zt_status zt_content_reader_drain(struct zt_content_reader *reader, uint64_t *out_bytes);
 
 void zt_content_reader_close(struct zt_content_reader *reader);
@@ -71,7 +71,7 @@ enum zt_status zt_content_coo(const struct zt_content *content);
 enum zt_status zt_content_zt01_coo(const struct zt_content *content);
 enum zt_status zt_content_zt01_csr(const struct zt_content *content);
 
-/* Whether all keys differ. Sorts them. */
+/* Whether all keys differ. Reorders the keys. */
 bool zt_keys_unique(uint64_t *keys, size_t count);
 
 #endif

@@ -1,7 +1,8 @@
-/* zTensor 2's content digest ("zt.content/1"): of what a model says, whatever its file looks like.
+/* zTensor 2's content digest ("zt.content/1"), which does not depend on the layout of a model's
+ * file.
  *
- * The digest of a CBOR array: the scheme's name, then the objects without the places of their
- * bytes. */
+ * It is the digest of a CBOR array of the scheme's name and the objects, without the places of
+ * their bytes. */
 #include <string.h>
 
 #include "model/zt2_encode.h"

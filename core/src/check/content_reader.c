@@ -91,7 +91,7 @@ enum zt_status zt_content_reader_open(struct zt_content_reader *reader,
     return with_names(content, component, status);
 }
 
-/* Fills the buffer until wanted bytes are in it or the component ends. */
+/* Fills the buffer until it holds `wanted` bytes or the component ends. */
 static enum zt_status fill(struct zt_content_reader *reader, size_t wanted)
 {
     size_t held = reader->length - reader->position;

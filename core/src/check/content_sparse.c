@@ -6,12 +6,12 @@
 #include "base/memory.h"
 #include "check/content.h"
 
-/* Coordinates are told apart with a word for each: at most 512 MiB. */
+/* Checking that coordinates differ takes a word for each: at most 512 MiB. */
 #define UNIQUE_MAX ((uint64_t)64 << 20)
-/* Below this an insertion sort is quicker than another pass. */
+/* Up to this count an insertion sort is faster than another pass. */
 #define SMALL_COUNT 24
 
-/* Only zTensor 2 promises that indices increase and coordinates differ. */
+/* Only zTensor 2 requires that indices increase and coordinates differ. */
 static bool is_strict(const struct zt_content *content)
 {
     return content->model->format == ZT_FORMAT_ZT2;
@@ -28,7 +28,7 @@ static enum zt_status require_index(struct zt_content_reader *reader, uint64_t *
     return status;
 }
 
-/* Nothing may follow, and an encoded component must decode to its end. */
+/* Checks that the component ends here, which also decodes an encoded one to its end. */
 static enum zt_status require_end(struct zt_content_reader *reader)
 {
     uint64_t surplus = 0;
@@ -40,7 +40,7 @@ static enum zt_status require_end(struct zt_content_reader *reader)
     return status;
 }
 
-/* Counts values whose number the manifest does not state (zstd before 1.2). */
+/* Checks the number of values if the manifest does not state it (zstd before 1.2). */
 static enum zt_status check_values(const struct zt_content *content, uint64_t count)
 {
     const struct zt_component *values = zt_content_find(content, "values");
@@ -118,7 +118,7 @@ enum zt_status zt_content_csr(const struct zt_content *content)
     struct zt_content_reader indptr, indices;
     enum zt_status status;
 
-    /* Opening the model ensured both, and two dimensions. */
+    /* Opening the model has ensured that these exist. */
     if (indptr_part == NULL || indices_part == NULL || content->object->rank != 2)
         return ZT_OK;
     status = zt_content_reader_open(&indptr, content, indptr_part);
@@ -155,7 +155,7 @@ static void insert_sort(uint64_t *keys, size_t count)
     }
 }
 
-/* Moves the keys without the bit before those with it; returns how many lack it. */
+/* Moves keys without the bit before keys with it; returns the number of keys without it. */
 static size_t partition(uint64_t *keys, size_t count, uint64_t bit)
 {
     size_t low = 0, high = count;
@@ -174,7 +174,7 @@ static size_t partition(uint64_t *keys, size_t count, uint64_t bit)
     return low;
 }
 
-/* In place, in at most 64 levels, whatever the input. */
+/* Sorts in place, recursing at most 64 levels deep. */
 static void sort_by_bits(uint64_t *keys, size_t count, uint64_t bit)
 {
     while (bit != 0 && count > SMALL_COUNT) {
@@ -199,13 +199,13 @@ bool zt_keys_unique(uint64_t *keys, size_t count)
 
 /* --- coordinate lists --- */
 
-/* The place of each coordinate in row-major order, built dimension by dimension. */
+/* The row-major position of each coordinate, computed dimension by dimension. */
 struct keys {
     uint64_t *at;
     size_t capacity;
 };
 
-/* Grows as coordinates arrive, never by a declared number. */
+/* Makes room as coordinates are read, never for a declared number. */
 static enum zt_status reserve_key(struct keys *keys, uint64_t index, struct zt_error *error)
 {
     if (index < keys->capacity || zt_array_reserve(&keys->at, &keys->capacity, (size_t)index + 1,
@@ -265,7 +265,8 @@ static enum zt_status check_points(const struct zt_content *content,
     return status == ZT_OK ? check_values(content, count) : status;
 }
 
-/* How many coordinates there are; decodes the component once if the manifest does not state it. */
+/* Finds the number of coordinates; decodes the component once if the manifest does not state its
+ * length. */
 static enum zt_status count_points(const struct zt_content *content,
                                    const struct zt_component *part, uint64_t *out_count)
 {
@@ -297,7 +298,7 @@ enum zt_status zt_content_coo(const struct zt_content *content)
     uint64_t count = 0;
     enum zt_status status;
 
-    /* Opening the model ensured both. */
+    /* Opening the model has ensured that these exist. */
     if (part == NULL || content->object->rank == 0)
         return ZT_OK;
     status = zt_content_reader_open(&coords, content, part);

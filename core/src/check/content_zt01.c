@@ -1,7 +1,8 @@
 /* Content rules of zTensor 0.1's sparse blobs, which hold indices and values in one component.
  *
- * A coordinate list is a run of records: 64-bit indices, then the value. Compressed rows are 64-bit
- * row pointers, 64-bit column indices, then values. Bytes after the last value mean nothing. */
+ * A coordinate list is a run of records, each of 64-bit indices and a value. Compressed rows
+ * consist of 64-bit row pointers, 64-bit column indices, and values. Bytes after the last value are
+ * ignored. */
 #include <assert.h>
 
 #include "base/little_endian.h"

@@ -16,7 +16,7 @@ struct zt_hashing {
     uint64_t reported_bytes; /* reported to progress so far */
 };
 
-/* ZT_NO_MEMORY; zt_hashing_free must follow either way. */
+/* Starts a digest. ZT_NO_MEMORY. zt_hashing_free must be called even after a failure. */
 enum zt_status zt_hashing_start(struct zt_hashing *hashing, enum zt_digest_algorithm algorithm,
                                 size_t chunk_size, struct zt_error *error);
 

@@ -1,4 +1,5 @@
-/* Shards of a zTensor 2 model (section 9): checking that a file is the one that the model means. */
+/* Shards of a zTensor 2 model (section 9): checking that a file is the shard that the model refers
+ * to. */
 #include "zt/shards.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     const char *slash = strrchr(model_path, '/');
     const char *base = slash != NULL ? slash + 1 : model_path;
     const char *dot = strrchr(base, '.');
-    /* A leading dot hides a file; it does not begin an extension. */
+    /* A leading dot hides a file and does not begin an extension. */
     size_t stem = dot != NULL && dot > base ? (size_t)(dot - model_path) : strlen(model_path);
     size_t size = stem + 1 + shard->name_length + sizeof(EXTENSION);
     char *path = malloc(size);
@@ -29,8 +30,8 @@ char *zt_shard_sibling(const char *model_path, const struct zt_shard *shard)
     return path;
 }
 
-/* Puts the shard's name before its reader's message. Objects of the shard's own manifest are not
- * the model's: their names are dropped. */
+/* Puts the shard's name in front of the message. Drops the names of objects, which belong to the
+ * shard's own manifest and not to the model. */
 static enum zt_status name_shard(const struct zt_shard *shard, enum zt_status status,
                                  struct zt_error *error)
 {

@@ -1,10 +1,10 @@
-/* Verification: the digest of a component and the content rules of an object, both over bytes that
- * are read once; and the loop that hashes in chunks, which shards and the canonical check share.
+/* Verification: checking the digest of a component and the content rules of an object, and the loop
+ * that hashes in chunks, which shards and the canonical check also use.
  *
- * zTensor up to 1.2 states the digest of the stored bytes, zTensor 2 that of the decoded ones, a
- * ZIP archive that of its inflated entries. Content rules (zTensor 2 types and layouts; 1.2 section
- * 3) of sparse layouts are in content_sparse.c and content_zt01.c. Every encoded component that no
- * layout's rule reads is decoded once, so that an object that passes can be read. */
+ * zTensor up to 1.2 states digests of stored bytes, zTensor 2 of decoded bytes, a ZIP archive of
+ * its inflated entries. The content rules of sparse layouts (zTensor 2 types and layouts; 1.2
+ * section 3) are in content_sparse.c and content_zt01.c. Encoded components that no layout's rule
+ * reads are decoded once, so that an object that passes can be read. */
 #include "zt/verify.h"
 
 #include <assert.h>
@@ -15,14 +15,14 @@
 #include "check/hashing.h"
 #include "coding/inflate_stream.h"
 
-/* Fits the second-level cache, so that hashing reads what was just copied from it. */
+/* Fits into the second-level cache, so that hashing finds the bytes just copied there. */
 #define CHUNK_SIZE ((size_t)256 << 10)
-/* An NPY header and a small array. */
+/* Room for an NPY header and a small array. */
 #define CHUNK_MIN ((size_t)256)
 
 /* --- hashing what the digest covers --- */
 
-/* The smallest buffer that serves: models of a million small components are verified too. */
+/* Chooses the smallest buffer that suffices, because models may have a million small components. */
 static size_t chunk_size(const struct zt_component *component)
 {
     if (zt_component_is_plain(component) && component->length < CHUNK_SIZE)
@@ -56,7 +56,7 @@ static enum zt_status hash_decoded(struct zt_hashing *hashing, const struct zt_c
 
 /* --- entries of ZIP archives --- */
 
-/* Bytes before the tensor's own that the entry's digest covers. */
+/* Number of bytes before the tensor that the entry's digest also covers. */
 static uint64_t lead_bytes(const struct zt_component *component)
 {
     return component->arrangement != NULL ? component->arrangement->lead_bytes : 0;
@@ -84,8 +84,8 @@ static enum zt_status hash_inflated(struct zt_hashing *hashing,
     return status;
 }
 
-/* In a stored entry the lead stands right before the component. It is not counted as stored bytes
- * of the component. */
+/* Hashes the lead, which in a stored entry is right before the component. Its bytes do not count as
+ * stored bytes of the component. */
 static enum zt_status hash_lead(const struct zt_hashing *hashing,
                                 const struct zt_component *component, struct zt_error *error)
 {
@@ -120,7 +120,7 @@ static enum zt_status hash_covered(struct zt_hashing *hashing, const struct zt_m
 
 /* --- the verdict --- */
 
-/* The file's own text, cut where it does not fit; never inside a character. */
+/* Copies the file's own text, truncated to fit, but never inside a character. */
 static void copy_expected(const struct zt_component *component, char out_text[ZT_DIGEST_TEXT_SIZE])
 {
     size_t length = component->digest_length;
@@ -136,11 +136,11 @@ static void copy_expected(const struct zt_component *component, char out_text[ZT
 
 struct stated_digest {
     enum zt_digest_algorithm algorithm;
-    bool is_possible; /* else no bytes have it */
+    bool is_possible; /* false: malformed, so no bytes have it */
     struct zt_digest digest;
 };
 
-/* Whether the stated digest can be judged at all; reads nothing. */
+/* Whether the stated digest can be checked at all; reads nothing. */
 static bool is_judgeable(const struct zt_model *model, const struct zt_component *component,
                          struct stated_digest *out_stated)
 {
@@ -198,7 +198,7 @@ enum zt_status zt_component_check(const struct zt_model *model,
             status = compare(&hashing, model, component, &stated, &check, error);
     }
     zt_hashing_free(&hashing);
-    /* Bytes that do not decode are an answer; a failure to read them is not. */
+    /* Bytes that do not decode give a verdict; bytes that cannot be read do not. */
     if (status != ZT_OK && status != ZT_CORRUPT)
         return status;
     assert(check.verdict != ZT_VERDICT_VERIFIED || check.actual[0] != '\0');
@@ -267,7 +267,7 @@ static bool is_bool(const struct zt_component *component)
     return component->dtype == ZT_BOOL || component->logical == ZT_LOGICAL_BOOL;
 }
 
-/* Whether the last byte holds only one element, so that the other nibble must be 0. */
+/* Whether the last byte holds only one element, so that its other nibble must be 0. */
 static bool has_spare_nibble(const struct zt_content *content, const struct zt_component *component)
 {
     return content->object->layout == ZT_LAYOUT_DENSE && component->logical == ZT_LOGICAL_F4_E2M1 &&
@@ -297,7 +297,7 @@ static enum zt_status check_nibble(const struct zt_content *content,
                            last_byte >> 4);
 }
 
-/* The last byte of plain data can be read without the bytes before it. */
+/* Checks the last byte of plain data without reading the bytes before it. */
 static enum zt_status check_plain_nibble(const struct zt_content *content,
                                          const struct zt_component *component)
 {
@@ -337,11 +337,11 @@ static enum zt_status check_whole(const struct zt_content *content,
     return status;
 }
 
-/* The rules of a component's type, and that it decodes. */
+/* Checks the rules of a component's type, and that the component decodes. */
 static enum zt_status check_component(const struct zt_content *content,
                                       const struct zt_component *component)
 {
-    /* What an unknown layout keeps in its components cannot be judged. */
+    /* The components of an unknown layout may have any content. */
     bool has_bools = is_bool(component) && content->object->layout != ZT_LAYOUT_OTHER;
     bool has_nibble = has_spare_nibble(content, component);
 
@@ -376,7 +376,7 @@ static bool is_named(const struct zt_component *component, const char *name)
     return zt_text_is(zt_component_name(component), name);
 }
 
-/* Components that the layout's rule reads to their end. */
+/* Whether the layout's rule reads a component to its end. */
 static bool is_read_by_layout(const struct zt_object *object, const struct zt_component *component)
 {
     switch ((enum zt_layout)object->layout) {

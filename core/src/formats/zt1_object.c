@@ -114,7 +114,8 @@ static enum zt_status set_dtype_1_1(struct component_fields *fields, struct zt_e
             continue;
         if (fields->type.text.bytes != NULL) {
             return zt_fail(error, ZT_INVALID, "zt1 §2 LogicalType", fields->type.offset,
-                           "a type combined with the dtype %s, which is a logical type itself", known[i].dtype);
+                           "a type combined with the dtype %s, which is a logical type itself",
+                           known[i].dtype);
         }
         name = zt_logical_name(known[i].logical);
         fields->component->dtype = (uint8_t)zt_logical_storage(known[i].logical);

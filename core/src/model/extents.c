@@ -1,8 +1,8 @@
-/* Overlap of byte ranges (zTensor 2: identical or disjoint, per file; zTensor 0.1 and 1.x: the
- * same, by decision).
+/* Overlap of byte ranges. In each file they must be identical or disjoint: zTensor 2 requires it,
+ * and this library applies the same rule to zTensor 0.1 and 1.x.
  *
- * Components in file order are compared neighbour by neighbour, which takes no memory. For any
- * other order an index of them is sorted first. */
+ * Components in file order are compared with their neighbours, which takes no memory. For any other
+ * order an index is sorted first. */
 #include "model/extents.h"
 
 #include <assert.h>
@@ -19,8 +19,8 @@ static bool comes_before(const struct zt_component *a, const struct zt_component
     return a->offset < b->offset;
 }
 
-/* Compares differences, not sums: the end of a range may not fit in 64 bits. Both lengths are above
- * 0. */
+/* Compares differences instead of sums, because the end of a range may not fit in 64 bits. Both
+ * lengths are above 0. */
 static bool overlaps(uint64_t offset_a, uint64_t length_a, uint64_t offset_b, uint64_t length_b)
 {
     if (offset_a == offset_b)
@@ -28,7 +28,7 @@ static bool overlaps(uint64_t offset_a, uint64_t length_a, uint64_t offset_b, ui
     return offset_a < offset_b ? offset_b - offset_a < length_a : offset_a - offset_b < length_b;
 }
 
-/* Called after zt_fail: names the object and component whose range it is. */
+/* Adds the names of the range's object and component to the error. Called after zt_fail. */
 static enum zt_status name_component(const struct zt_model *model,
                                      const struct zt_component *component, struct zt_error *error)
 {
@@ -75,8 +75,8 @@ static enum zt_status check_manifest(const struct zt_model *model, const char *r
     return ZT_OK;
 }
 
-/* Checks neighbours as they stand. If they are not in file order, *out_ordered is false and nothing
- * is checked. */
+/* Checks neighbouring components in their present order. If that is not file order, sets
+ * *out_ordered to false and checks nothing. */
 static enum zt_status check_in_place(const struct zt_model *model, const char *rule,
                                      bool *out_ordered, struct zt_error *error)
 {

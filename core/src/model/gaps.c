@@ -1,7 +1,7 @@
 /* The spaces between head, manifest, tail and components of a file, in file order.
  *
- * Three ranges at most belong to the container itself (the header of an NPY file is its manifest).
- * They are merged with the sorted components, so that no list of ranges is made. */
+ * At most three ranges belong to the container itself (the header of an NPY file is its manifest).
+ * They are merged with the sorted components on the way, without a list of all ranges. */
 #include "zt/gaps.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 #define ZT_MAGIC_BYTES           8
 #define ZT2_FOOTER_BYTES         40
 #define SAFETENSORS_LENGTH_BYTES 8
-/* Of the .mag layout whose manifest does not begin at the start of the file. */
+/* Header of the .mag variant whose manifest is not at the start of the file. */
 #define MAG_HEADER_BYTES 44
 
 struct range {

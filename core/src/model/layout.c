@@ -1,7 +1,7 @@
-/* Layout profiles: the check for each layout, and those of dense and sparse objects (zTensor 1.2
- * section 3; zTensor 2 layouts).
+/* Layout profiles: choosing the check for a layout, and the checks of dense and sparse objects
+ * (zTensor 1.2 section 3; zTensor 2 layouts).
  *
- * Sizes are decoded sizes, as the manifest states them. Quantized layouts are in layout_quant.c. */
+ * Sizes are the decoded sizes that the manifest states. Quantized layouts are in layout_quant.c. */
 #include "model/layout.h"
 
 #include <assert.h>
@@ -166,8 +166,8 @@ static enum zt_status check_dense(const struct zt_layout_case *check)
     return zt_layout_expect_elements(check, parts[0], check->elements);
 }
 
-/* Refuses indices, row pointers or coordinates whose type cannot index: u32 or u64 in zTensor 2;
- * any integer in older files. */
+/* Rejects indices, row pointers or coordinates of a wrong type: they must be u32 or u64 in zTensor
+ * 2, any integer in older files. */
 static enum zt_status expect_index(const struct zt_layout_case *check,
                                    const struct zt_component *component)
 {
@@ -193,8 +193,8 @@ static enum zt_status check_row_pointers(const struct zt_layout_case *check,
     return zt_layout_expect_elements(check, indptr, check->shape[0] + 1);
 }
 
-/* Refuses index parts that do not hold whole entries of entry_bytes, and values that are not as
- * many. Without a decoded length nothing can be compared. */
+/* Rejects an index part that does not hold whole entries of entry_bytes, or whose number of entries
+ * differs from the number of values. A part of unknown decoded length passes. */
 static enum zt_status check_values(const struct zt_layout_case *check,
                                    const struct zt_component *values,
                                    const struct zt_component *index, uint64_t entry_bytes)
@@ -253,7 +253,8 @@ static enum zt_status check_coo(const struct zt_layout_case *check)
                             check->object->rank);
 }
 
-/* Quantized layouts can only be checked whole: the sizes of their parts depend on one another. */
+/* Quantized layouts can only be checked as a whole, because the sizes of their parts depend on each
+ * other. */
 static enum zt_status check_quantized(const struct zt_layout_case *check)
 {
     if (check->only != NULL)
@@ -266,7 +267,8 @@ static enum zt_status check_quantized(const struct zt_layout_case *check)
         return zt_layout_check_mx(check);
     case ZT_LAYOUT_GGUF:
         return zt_layout_check_gguf(check);
-    /* Structural, or zTensor 0.1's sparse blobs, whose size does not follow from their shape. */
+    /* Unknown layouts, and sparse blobs of zTensor 0.1, whose size does not follow from their
+     * shape. */
     default:
         return ZT_OK;
     }

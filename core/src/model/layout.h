@@ -1,6 +1,6 @@
 /* Layout profiles: which components an object must have and how large they must be.
  *
- * These rules need the manifest only; the rules on content are in check/content.h. */
+ * These rules need only the manifest; the rules on content are in check/content.h. */
 #ifndef ZT_MODEL_LAYOUT_H
 #define ZT_MODEL_LAYOUT_H
 
@@ -9,7 +9,7 @@
 /* The names of layouts in zTensor 1.x (sparse_csr, quantized_group) or 2 (zt.sparse_csr/1, …). */
 enum zt_layout_family { ZT_LAYOUTS_ZT1, ZT_LAYOUTS_ZT2 };
 
-/* ZT_LAYOUT_OTHER for any other name. */
+/* The layout of that name; ZT_LAYOUT_OTHER for an unknown name. */
 enum zt_layout zt_layout_from_name(enum zt_layout_family family, struct zt_text name);
 
 /* The product of a shape; 1 for rank 0. False if the product of its first dimensions does not fit
@@ -22,8 +22,9 @@ bool zt_shape_product(const uint64_t *shape, unsigned rank, uint64_t *out_elemen
 enum zt_status zt_layout_check(const struct zt_model *model, const struct zt_object *object,
                                enum zt_layout_family family, struct zt_error *error);
 
-/* Checks one part of an object as far as possible without the others: it need not be among the
- * object's components. Its decoded length is known. Rules as of zt_layout_check. */
+/* Checks one part of an object as far as possible without the other parts. The part need not be
+ * among the object's components; its decoded length must be known. Fails as zt_layout_check
+ * does. */
 enum zt_status zt_layout_check_part(const struct zt_model *model, const struct zt_object *object,
                                     const struct zt_component *part, enum zt_layout_family family,
                                     struct zt_error *error);

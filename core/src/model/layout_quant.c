@@ -80,7 +80,7 @@ static bool is_exponent_scale(const struct zt_component *component)
     return component->dtype == ZT_U8 && component->logical == ZT_LOGICAL_F8_E8M0;
 }
 
-/* Compares the part's size with a · b · c; a product that does not fit in 64 bits is refused. */
+/* Checks that the part's size is a · b · c; rejects a product that does not fit in 64 bits. */
 static enum zt_status expect_product(const struct zt_layout_case *check,
                                      const struct zt_component *component,
                                      const uint64_t factors[3])
@@ -105,8 +105,8 @@ static bool divides_all(const struct zt_layout_case *check, uint64_t unit)
     return true;
 }
 
-/* The specification leaves open along which axis codes are packed and how remainders are padded:
- * too few bytes are always wrong, too many only if there is no remainder. */
+/* The specification does not state along which axis codes are packed or how remainders are padded.
+ * So too few bytes are always wrong, and too many only if there is no remainder. */
 static enum zt_status expect_at_least(const struct zt_layout_case *check,
                                       const struct zt_component *component, uint64_t least_bytes,
                                       bool exact)
@@ -165,7 +165,7 @@ struct quantization {
     enum zero_form zero;
 };
 
-/* The word that codes are packed into must be the data's type, or the unsigned type of its
+/* The word into which codes are packed must be the data's type, or the unsigned type of the same
  * width. */
 static bool word_matches(struct zt_text packing, const struct zt_component *data)
 {
@@ -264,7 +264,8 @@ static enum zt_status check_scale_form(const struct zt_layout_case *check,
     return ZT_OK;
 }
 
-/* Compares the part's size with codes packed into words of width bytes, without a remainder. */
+/* Checks that the part's size is that of the codes, packed into words of width bytes without a
+ * remainder. */
 static enum zt_status expect_words(const struct zt_layout_case *check,
                                    const struct zt_component *component, uint64_t codes,
                                    uint64_t per_word, uint64_t width)

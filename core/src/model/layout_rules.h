@@ -1,5 +1,5 @@
-/* What the checks of the layouts share: the object under check, how to find its parts and compare
- * their sizes, and how to refuse it. */
+/* Declarations that the checks of layouts share: the object under check, finding its parts,
+ * comparing their sizes, and rejecting it. */
 #ifndef ZT_MODEL_LAYOUT_RULES_H
 #define ZT_MODEL_LAYOUT_RULES_H
 
@@ -9,7 +9,7 @@
 struct zt_layout_case {
     const struct zt_model *model;
     const struct zt_object *object;
-    /* The one part to check, which need not be in the model yet; NULL: check the whole object. */
+    /* The only part to check, which need not be in the model yet; NULL: check the whole object. */
     const struct zt_component *only;
     const uint64_t *shape;
     uint64_t elements;
@@ -17,23 +17,24 @@ struct zt_layout_case {
     struct zt_error *error;
 };
 
-/* Refuses by the family's LayoutRule. component is NULL if the object as a whole is at fault. The
- * offset is that of the component's or the object's name in the manifest. */
+/* Fails with the family's LayoutRule, at the offset of the component's or the object's name in the
+ * manifest. component is NULL if the object as a whole is at fault. */
 enum zt_status zt_layout_refuse(const struct zt_layout_case *check,
                                 const struct zt_component *component, const char *message);
 
-/* Refuses by the family's LayoutRule (DenseSize for dense) unless the component has wanted_bytes
- * when decoded. A component of unknown decoded length passes. */
+/* Fails with the family's LayoutRule (DenseSize for dense) unless the component's decoded length is
+ * wanted_bytes. A component of unknown decoded length passes. */
 enum zt_status zt_layout_expect_bytes(const struct zt_layout_case *check,
                                       const struct zt_component *component, uint64_t wanted_bytes);
 
-/* The same for a count of elements of the component's own type. An unknown type has no size, so it
- * passes. */
+/* Like zt_layout_expect_bytes, for a number of elements of the component's type. A component of
+ * unknown type passes. */
 enum zt_status zt_layout_expect_elements(const struct zt_layout_case *check,
                                          const struct zt_component *component, uint64_t elements);
 
-/* Finds the parts that a layout names, in the order of names. Refuses an object that lacks one and,
- * in zTensor 2, one that has others. If one part is checked alone, the others are NULL. */
+/* Finds the parts that a layout requires, in the order of `names`. Rejects an object that lacks one
+ * of them or, in zTensor 2, has additional parts. If only one part is checked, the others are
+ * NULL. */
 enum zt_status zt_layout_parts(const struct zt_layout_case *check, const char *const names[],
                                unsigned count, const struct zt_component *out_parts[]);
 

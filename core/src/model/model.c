@@ -1,5 +1,5 @@
-/* A finished model: its entries in the order of their names, what follows from a component's fields
- * alone, places in the file; freeing. */
+/* A finished model: sorting and finding entries by name, properties of a single component,
+ * positions in the file, and freeing. */
 #include "zt/model.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@ void zt_model_free(struct zt_model *model)
 {
     if (model == NULL)
         return;
-    /* The builder allocated these; to everybody else they are constant. */
+    /* The builder allocated these arrays; they are const for everyone else. */
     free((void *)(uintptr_t)model->objects);
     free((void *)(uintptr_t)model->components);
     free((void *)(uintptr_t)model->dimensions);
@@ -169,8 +169,8 @@ static bool is_sorted(const struct zt_named_array *array)
     return true;
 }
 
-/* Moves every entry to its place, cycle by cycle; index[place] is the entry that belongs there.
- * Held has room for one entry. */
+/* Moves every entry to its place, one cycle at a time. index[place] is the entry that belongs
+ * there; held has room for one entry. */
 static void permute(const struct zt_named_array *array, uint32_t *index, void *held)
 {
     char *entries = array->entries;

@@ -1,5 +1,5 @@
-/* Building a model: arrays that grow within a budget, the entries that several readers add in the
- * same way, then sorting. */
+/* Building a model: arrays that grow within a budget, functions for entries that several readers
+ * add, and sorting at the end. */
 #include "model/model_build.h"
 
 #include <assert.h>
@@ -31,8 +31,8 @@ static enum zt_status no_memory(struct zt_error *error)
     return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "out of memory");
 }
 
-/* Makes room for one entry after count in the array whose pointer is at array_at. The budget caps
- * all arrays together. */
+/* Makes room for one more entry in the array whose pointer is at array_at. The budget bounds all
+ * arrays together. */
 static enum zt_status grow(struct zt_builder *builder, void *array_at, size_t *capacity,
                            size_t count, size_t entry_bytes, struct zt_error *error)
 {
@@ -79,8 +79,8 @@ static enum zt_status read_manifest(struct zt_builder *builder, struct zt_source
     return ZT_OK;
 }
 
-/* The model points into these two arrays even if it has no component or dimension: adding to NULL
- * is undefined. */
+/* Objects point into these two arrays even without components or dimensions, and adding to NULL
+ * would be undefined. */
 static enum zt_status reserve_arrays(struct zt_builder *builder, struct zt_error *error)
 {
     enum zt_status status = grow(builder, &builder->components, &builder->component_capacity, 0,
@@ -209,8 +209,8 @@ enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **ou
 
 /* --- finishing --- */
 
-/* Sorts one array and refuses a name that occurs twice, at the second of them in the file: then
- * *out_name is that name, which the caller adds to the error. */
+/* Sorts one array and rejects a name that occurs twice, at its second occurrence in the file.
+ * *out_name is then the name, which the caller adds to the error. */
 static enum zt_status sort_by_name(const struct zt_builder *builder,
                                    const struct zt_named_array *array, const char *rule,
                                    struct zt_text *out_name, struct zt_error *error)

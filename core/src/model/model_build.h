@@ -1,7 +1,7 @@
-/* Building a model: every reader adds objects, components, dimensions and shards here, and
- * finishing sorts them and checks names for duplicates.
+/* Building a model: readers add objects, components, dimensions and shards; finishing sorts them
+ * and rejects duplicate names.
  *
- * The memory held is counted against a budget made from the manifest's length (docs/rules/,
+ * Memory is bounded by a budget that is derived from the manifest's length (docs/rules/,
  * Memory). */
 #ifndef ZT_MODEL_MODEL_BUILD_H
 #define ZT_MODEL_MODEL_BUILD_H
@@ -11,7 +11,7 @@
 #include "zt/dtype.h"
 #include "zt/model.h"
 
-/* zTensor 2's bound on the number of dimensions; for older formats this library's. */
+/* zTensor 2's bound on the number of dimensions; this library applies it to older formats too. */
 #define ZT_RANK_MAX 64
 
 struct zt_model_storage {
@@ -34,16 +34,16 @@ struct zt_builder {
     uint64_t budget_bytes;
 };
 
-/* Starts a model: reads the manifest's bytes and computes manifest_hash. The caller has checked
- * that the length is at most 1 GiB; it may be 0 for formats whose index is built otherwise. Ended
- * by zt_builder_finish or zt_builder_abandon; on failure nothing is left to free. ZT_NO_MEMORY,
- * ZT_IO. */
+/* Starts a model: reads the manifest's bytes and computes manifest_hash. The length must be at most
+ * 1 GiB; it may be 0. Ended by zt_builder_finish or zt_builder_abandon. ZT_NO_MEMORY, ZT_IO; on
+ * failure there is nothing to free. */
 enum zt_status zt_builder_init(struct zt_builder *builder, struct zt_source *source,
                                uint64_t manifest_offset, uint64_t manifest_length,
                                struct zt_error *error);
 
-/* Each adds a cleared entry, which is valid until the next call of the same function. Components
- * and dimensions belong to the object added last. ZT_LIMIT past the budget, ZT_NO_MEMORY. */
+/* Each function adds a zeroed entry, which is valid until the next call of the same function.
+ * Components and dimensions belong to the object added last. ZT_LIMIT if the budget would be
+ * exceeded; ZT_NO_MEMORY. */
 enum zt_status zt_builder_object(struct zt_builder *builder, struct zt_object **out_object,
                                  struct zt_error *error);
 enum zt_status zt_builder_component(struct zt_builder *builder, struct zt_component **out_component,
@@ -53,13 +53,13 @@ enum zt_status zt_builder_dimension(struct zt_builder *builder, uint64_t extent,
 enum zt_status zt_builder_shard(struct zt_builder *builder, struct zt_shard **out_shard,
                                 struct zt_error *error);
 
-/* The object and the component added last, valid until the next one is added. There must be one. */
+/* The object and the component added last, valid until the next one is added. One must exist. */
 struct zt_object *zt_last_object(const struct zt_builder *builder);
 struct zt_component *zt_last_component(const struct zt_builder *builder);
 
-/* Sorts objects, components and shards by name, refuses a name that occurs twice (by
- * duplicate_rule, at the offset of the second), frees unused capacity and hands the model out. On
- * failure the builder still owns everything. */
+/* Sorts objects, components and shards by name, rejects a name that occurs twice (with
+ * duplicate_rule, at its second occurrence), releases unused capacity and returns the model, which
+ * the caller then owns. On failure the builder still owns everything. */
 enum zt_status zt_builder_finish(struct zt_builder *builder, const char *duplicate_rule,
                                  struct zt_model **out_model, struct zt_error *error);
 
@@ -68,9 +68,9 @@ void zt_builder_abandon(struct zt_builder *builder);
 
 /* --- what several readers add in the same way --- */
 
-/* A dense tensor stored raw, as most formats describe one. */
+/* A dense tensor stored raw, as most formats describe it. */
 struct zt_tensor {
-    struct zt_text name; /* lives as long as the model: in its manifest or its arena */
+    struct zt_text name; /* valid as long as the model: in its manifest or arena */
     uint64_t shape[ZT_RANK_MAX];
     uint64_t offset; /* absolute */
     uint64_t length;
@@ -83,11 +83,11 @@ struct zt_tensor {
 enum zt_status zt_tensor_add(struct zt_builder *builder, const struct zt_tensor *tensor,
                              struct zt_error *error);
 
-/* Sets the encoding of a zTensor 0.1 or 1.x component from its text; no text means raw. The decoded
- * length is known for raw alone. */
+/* Sets the encoding of a zTensor 0.1 or 1.x component from its text; no text means raw. Sets the
+ * decoded length of a raw component; for others it is unknown. */
 void zt_component_set_encoding(struct zt_component *component, struct zt_text encoding);
 
-/* Names object and component (which may be empty) in an error that names none yet. */
+/* Names object and component (which may be empty) in an error that does not name any yet. */
 void zt_error_within(struct zt_error *error, struct zt_text object, struct zt_text component);
 
 #endif

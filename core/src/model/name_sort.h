@@ -1,4 +1,4 @@
-/* Arrays of named entries: sorted by name, bytewise, and searched. */
+/* Arrays of named entries: sorting them by name, bytewise, and searching them. */
 #ifndef ZT_MODEL_NAME_SORT_H
 #define ZT_MODEL_NAME_SORT_H
 
@@ -7,8 +7,8 @@
 
 #include "zt/model.h"
 
-/* Entries that begin with a pointer to their name (const char *) and hold its length as uint32_t at
- * length_at. */
+/* An array of entries, each of which begins with a pointer to its name (const char *) and has the
+ * name's length as uint32_t at offset length_at. */
 struct zt_named_array {
     void *entries;
     size_t count; /* fits in 32 bits */
@@ -16,20 +16,20 @@ struct zt_named_array {
     size_t length_at;
 };
 
-/* Sorts in place. Takes no memory if the names are in order, else 8 bytes an entry during the sort.
- * ZT_NO_MEMORY. */
+/* Sorts in place. Takes no memory if the names are already sorted, otherwise 8 bytes for each entry
+ * during the sort. ZT_NO_MEMORY. */
 enum zt_status zt_names_sort(const struct zt_named_array *array, struct zt_error *error);
 
-/* The first place of a sorted array whose name is that of the entry before it; 0 if all names
- * differ. */
+/* The first index in a sorted array whose entry has the same name as the previous entry; 0 if all
+ * names differ. */
 size_t zt_names_duplicate(const struct zt_named_array *array);
 
-/* The entry of that name in a sorted array, or NULL. */
+/* The entry with that name in a sorted array; NULL if there is none. */
 void *zt_names_find(const struct zt_named_array *array, struct zt_text name);
 
 struct zt_text zt_names_at(const struct zt_named_array *array, size_t place);
 
-/* Entries of a model as arrays by name. */
+/* The entries of a model as arrays of named entries. */
 static inline struct zt_named_array zt_objects_named(const struct zt_object *objects,
                                                      uint32_t count)
 {

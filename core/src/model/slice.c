@@ -1,9 +1,9 @@
-/* Slices: from text to a cut of each dimension, and from cuts to runs of bytes.
+/* Slices: parsing a text into a cut of each dimension, and turning cuts into runs of bytes.
  *
- * The text is read twice, first for its syntax alone, so that MALFORMED comes before OUT_OF_RANGE.
- * The cuts then become one run of bytes or loops over runs, which are merged where they are
- * contiguous. Everything is counted in elements until the end, because elements of a sub-byte type
- * are no whole number of bytes. */
+ * The text is read twice, first only for its syntax, so that MALFORMED takes precedence over
+ * OUT_OF_RANGE. The cuts then become one run of bytes or loops over runs, merged where runs are
+ * contiguous. Everything is counted in elements until the end, because an element of a sub-byte
+ * type does not fill a whole number of bytes. */
 #include "zt/slice.h"
 
 #include <assert.h>
@@ -80,7 +80,7 @@ static bool take_digit(struct reading *reading, unsigned *out_digit)
     return true;
 }
 
-/* A missing bound is well formed; a minus without digits is not. */
+/* Reads a bound. It may be absent, but a minus without digits is malformed. */
 static enum zt_slice_verdict read_bound(struct reading *reading, struct bound *out_bound)
 {
     struct bound bound = {.is_negative = take(reading, '-')};
@@ -113,7 +113,7 @@ static bool take_ellipsis(struct reading *reading)
     return true;
 }
 
-/* Called where an item should have ended and has not. */
+/* Reports text where an item should have ended. */
 static enum zt_slice_verdict fail_rest(const struct reading *reading, const struct item *item)
 {
     if (!has_more(reading))
@@ -129,7 +129,7 @@ static enum zt_slice_verdict fail_rest(const struct reading *reading, const stru
         reading->at + 1);
 }
 
-/* Reads one item and the comma after it, if any: *out_more. */
+/* Reads one item and the comma after it; *out_more is whether there was a comma. */
 static enum zt_slice_verdict read_item(struct reading *reading, struct item *item, bool *out_more)
 {
     enum zt_slice_verdict verdict;
@@ -153,8 +153,8 @@ static enum zt_slice_verdict read_item(struct reading *reading, struct item *ite
     return *out_more || !has_more(reading) ? ZT_SLICE_FITS : fail_rest(reading, item);
 }
 
-/* Checks the syntax of the whole text. *out_spread is the number of dimensions without an item:
- * those that "..." stands for. */
+/* Checks the syntax of the whole text. *out_spread is the number of dimensions without an item of
+ * their own, for which "..." stands. */
 static enum zt_slice_verdict scan(const struct zt_slice_tensor *tensor, struct zt_text text,
                                   unsigned *out_spread, struct zt_error *error)
 {
@@ -196,7 +196,8 @@ static bool index_cut(const struct bound *index, uint64_t extent, struct cut *cu
     return true;
 }
 
-/* As in NumPy: negative bounds count from the end, and all are clipped to the dimension. */
+/* Resolves a bound as NumPy does: negative bounds count from the end, and all are clipped to the
+ * dimension. */
 static uint64_t clip(const struct bound *bound, uint64_t extent, uint64_t otherwise)
 {
     uint64_t inside = bound->magnitude < extent ? bound->magnitude : extent;
@@ -220,7 +221,7 @@ static void take_whole(const struct zt_slice_tensor *tensor, struct cut *cuts)
         cuts[i] = (struct cut){.count = tensor->shape[i]};
 }
 
-/* scan has checked the syntax, and that there are no more items than dimensions. */
+/* scan() has checked the syntax and that there are no more items than dimensions. */
 static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor,
                                             struct zt_text text, unsigned spread, struct cut *cuts,
                                             struct zt_error *error)
@@ -256,8 +257,8 @@ static enum zt_slice_verdict cut_dimensions(const struct zt_slice_tensor *tensor
 
 /* --- the bytes --- */
 
-/* Adds the next dimension outwards: it makes the run or the outermost loop longer, or is a loop of
- * its own. Loops are innermost first here. */
+/* Adds the next outer dimension: it extends the run or the outermost loop, or becomes a new loop.
+ * Loops are innermost first here. */
 static void add_dimension(struct zt_slice *slice, uint64_t *run, uint64_t count, uint64_t stride)
 {
     unsigned last = slice->loop_count - 1;
@@ -291,8 +292,8 @@ static void reverse_loops(struct zt_slice *slice)
     }
 }
 
-/* Whether every run begins and ends at a byte boundary; the last one may end with the data
- * instead. */
+/* Whether every run begins and ends at a byte boundary, except that the last one may end with the
+ * data. */
 static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elements, unsigned pack)
 {
     uint64_t end = slice->offset + run;
@@ -307,7 +308,7 @@ static bool is_aligned(const struct zt_slice *slice, uint64_t run, uint64_t elem
     return run % pack == 0;
 }
 
-/* Converts elements to bytes: pack of them share a byte, or each has width_bytes. */
+/* Converts elements to bytes: either `pack` elements share a byte, or each has width_bytes. */
 static void count_bytes(struct zt_slice *slice, uint64_t run, unsigned pack, unsigned width_bytes)
 {
     slice->offset = slice->offset / pack * width_bytes;

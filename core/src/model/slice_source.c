@@ -1,9 +1,9 @@
 /* Slices as sources: reading gathers the runs of a slice.
  *
- * Runs that are close together are read with the gaps between them, a window at a time, and copied
- * out of it. Long runs, and runs that are far apart, are read one by one into the caller's buffer.
- * A mapping is not used: if the file were cut short, that would end the process. The window is on
- * the stack, so reading allocates nothing and threads share nothing. */
+ * Runs that are close together are read with the gaps between them into a window, and copied from
+ * there. Long runs, and runs that are far apart, are read one at a time into the caller's buffer.
+ * The file is not mapped, because truncating it would then end the process. The window is on the
+ * stack, so reading allocates nothing and threads share nothing. */
 #include "zt/slice.h"
 
 #include <assert.h>
@@ -12,11 +12,12 @@
 
 #include "bytes/source_range.h"
 
-/* Fits in the second-level cache; reading so much costs far more than the system call itself. */
+/* Fits into the second-level cache; reading this much takes far longer than the system call
+ * itself. */
 #define WINDOW_BYTES ((size_t)64 << 10)
 /* Reading this many unneeded bytes costs about as much as another system call. */
 #define BRIDGED_BYTES 8192
-/* Copying a byte once more costs half as much as reading it. */
+/* Copying a byte again costs half as much as reading it. */
 #define EXTRA_COPY_DIVISOR 2
 
 struct slice_source {
@@ -27,11 +28,12 @@ struct slice_source {
     /* The outermost of the inner loops whose gaps are cheaper to read than to skip; loop_count if
      * there are none. */
     unsigned first_dense_loop;
-    /* Bytes from the first to the last of one pass over those loops. */
+    /* Bytes from the first to the last byte of one pass over those loops. */
     uint64_t dense_extent;
 };
 
-/* The state of one read: its run, as a position in each loop, and the bytes in the window. */
+/* The state of one read: the current run, as a position in each loop, and the bytes in the
+ * window. */
 struct gathering {
     const struct slice_source *source;
     uint8_t *out;
@@ -48,7 +50,7 @@ struct gathering {
 
 /* --- copying out of the window --- */
 
-/* With a constant length each copy is one or two instructions. */
+/* With a constant length each copy takes one or two instructions. */
 #define COPY_RUNS(length_)                                             \
     do {                                                               \
         for (uint64_t i = 0; i < count; i++)                           \
@@ -102,8 +104,8 @@ static void seek(struct gathering *gathering, uint64_t offset)
     }
 }
 
-/* Moves forward by runs of the innermost loop, at most to its end. After the last run of all it is
- * at the first again. */
+/* Moves forward by `runs` runs of the innermost loop, at most to the loop's end. After the very
+ * last run the position is that of the first run again. */
 static void advance(struct gathering *gathering, uint64_t runs)
 {
     const struct zt_slice *slice = &gathering->source->slice;
@@ -148,8 +150,8 @@ static enum zt_status take_directly(struct gathering *gathering)
     return ZT_OK;
 }
 
-/* How many bytes from the current run on the window takes: none past this pass over the dense
- * loops, and none past what is wanted. */
+/* The number of bytes, from the current run on, to read into the window: at most to the end of this
+ * pass over the dense loops and of the requested bytes. */
 static uint64_t reach(const struct gathering *gathering)
 {
     const struct slice_source *source = gathering->source;
@@ -183,7 +185,7 @@ static enum zt_status fill_window(struct gathering *gathering)
     return ZT_OK;
 }
 
-/* Copies as many whole runs of the innermost loop as are wanted and are in the window. */
+/* Copies whole runs of the innermost loop, as many as are requested and in the window. */
 static enum zt_status take_from_window(struct gathering *gathering)
 {
     const struct zt_slice *slice = &gathering->source->slice;
@@ -198,7 +200,7 @@ static enum zt_status take_from_window(struct gathering *gathering)
         return status;
     room = gathering->window_at + gathering->window_length - gathering->at - slice->run_bytes;
     runs = wanted < runs ? wanted : runs;
-    /* Most rows of small tensors are whole in the window: they need no division. */
+    /* Rows of small tensors usually fit whole into the window, which saves a division. */
     if ((runs - 1) * stride > room) {
         in_window = room / stride + 1;
         runs = in_window < runs ? in_window : runs;

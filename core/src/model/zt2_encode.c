@@ -1,7 +1,8 @@
 /* Encoding a zTensor 2 model's objects in deterministic CBOR: keys ascend by their encoded bytes,
- * so shorter ones come first.
+ * so shorter keys come first.
  *
- * Attributes are copied as they are: the reader has checked that they are deterministic CBOR. */
+ * Attributes are copied unchanged, because the reader has checked that they are deterministic
+ * CBOR. */
 #include "model/zt2_encode.h"
 
 #include <assert.h>
@@ -117,7 +118,7 @@ static enum zt_status put_object(struct encoding *encoding, const struct zt_obje
     return buffer->failed ? ZT_NO_MEMORY : ZT_OK;
 }
 
-/* Hands the buffer's bytes to the sink and empties it. */
+/* Writes the buffer's bytes to the sink and empties the buffer. */
 static enum zt_status flush(struct encoding *encoding, const struct zt_sink *sink,
                             struct zt_error *error)
 {
