@@ -74,6 +74,7 @@ def test_a_request_over_the_limit_is_not_carried_out(start_server, tmp_path):
             surplus.sendall(b"DELETE /v1/models/m HTTP/1.1\r\nHost: x\r\n\r\n")
             assert_overloaded(read_until_closed(surplus))
         assert [status_of(connection) for connection in connections] == [200] * 2
+    server.stop()
     assert (tmp_path / "m.zt").exists()
 
 
