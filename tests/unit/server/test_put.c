@@ -44,7 +44,7 @@ static void assert_nothing_left(struct world *world, unsigned descriptors)
 {
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
                         "{\"uploads\":[]}");
-    assert_int_equal(open_descriptors(), descriptors);
+    assert_descriptors(descriptors);
     assert_exists(world, "m.zt", false);
 }
 
@@ -187,7 +187,7 @@ static void chunked_body_past_the_limit_is_refused(void **state)
     assert_status(world, asked, 201);
 }
 
-/* A full disk should not wait for a slow client. While a worker hashes, the next piece is what tries
+/* A full disk should not wait for a slow client. While a worker hashes, the next piece tries
  * again. */
 static void what_was_stored_goes_while_the_rest_of_a_refused_body_arrives(void **state)
 {

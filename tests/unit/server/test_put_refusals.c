@@ -221,7 +221,7 @@ static void refused_requests_leave_nothing_registered(void **state)
 
     world->config.upload.max_bytes = INT64_MAX;
     assert_refused(world, put_beyond_the_disk(), 507, "insufficient-storage");
-    assert_int_equal(open_descriptors(), before);
+    assert_descriptors(before);
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
                         "{\"uploads\":[]}");
 }

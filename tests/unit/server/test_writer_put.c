@@ -112,7 +112,7 @@ static void cut_body_leaves_no_component(void **state)
         sending_until(&sending, end);
         sending_cut(&sending);
         assert_status_holds(world, target, "\"objects\":{}");
-        assert_int_equal(open_descriptors(), before);
+        assert_descriptors(before);
     }
 }
 

@@ -305,6 +305,15 @@ static inline void assert_nothing_kept(const struct world *world)
     }
 }
 
+/* So many descriptors are open, once workers have let go of what they were hashing. */
+static inline void assert_descriptors(unsigned expected)
+{
+    for (unsigned waited = 0; open_descriptors() != expected; waited++) {
+        assert_true(waited < WAIT_LIMIT_MS);
+        pause_ms(1);
+    }
+}
+
 /* Repr-Digest of some bytes. */
 static inline const char *digest_of(const void *bytes, size_t length, char out_text[80])
 {
