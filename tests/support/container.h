@@ -27,7 +27,7 @@ struct container {
  * file is freed. */
 void container_make(struct container *container, enum container_version version, size_t data_length,
                     const char *manifest);
-/* The same from the manifest's bytes. */
+/* Like container_make, from the manifest's bytes. */
 void container_make_bytes(struct container *container, enum container_version version,
                           size_t data_length, const struct zt_buffer *manifest);
 void container_free(struct container *container);

@@ -17,7 +17,7 @@ void gguf_put(struct gguf_file *file, uint64_t value, unsigned length_bytes);
 void gguf_put_string(struct gguf_file *file, const char *text);
 /* Puts a key and the type of its value; the value comes next. */
 void gguf_put_key(struct gguf_file *file, const char *key, uint32_t type);
-/* Puts a tensor's entry but for its offset; dims are in the file's order, fastest first. */
+/* Puts a tensor's entry without its offset; dims are in the file's order, fastest first. */
 void gguf_put_tensor(struct gguf_file *file, const char *name, unsigned rank, const uint64_t *dims,
                      uint32_t type);
 /* Puts the offset, after gguf_put_tensor. */

@@ -9,7 +9,7 @@
  * its previous file is freed. */
 void safetensors_make(struct container *container, const char *header, size_t data_length);
 
-/* Fails the running test unless a file of that header is refused by that rule, at the marked
+/* Fails the running test unless a file with that header is rejected with that rule, at the marked
  * position. */
 void safetensors_refused(const char *header, size_t data_length, const char *rule);
 

@@ -28,11 +28,11 @@ void written_free(struct written *written);
 enum zt_status written_convert(const struct written *from, enum zt_target target,
                                const struct zt_writer_options *options, struct zt_buffer *out_bytes,
                                struct zt_error *error);
-/* The same, and opens the result; fails the running test if anything fails. */
+/* Converts and opens the result; fails the running test if anything fails. */
 void written_make(struct written *written, const struct written *from, enum zt_target target,
                   const struct zt_writer_options *options);
 
-/* A sink that fails at its n-th call (1: the first); never for 0. */
+/* A sink that fails at its n-th call, counted from 1; 0 means never. */
 struct failing_sink {
     struct zt_buffer bytes;
     unsigned calls;
@@ -40,7 +40,7 @@ struct failing_sink {
 };
 struct zt_sink failing_sink(struct failing_sink *state);
 
-/* Reads the decoded bytes of a component of a one-file model; returns how many there are. */
+/* Reads the decoded bytes of a component of a one-file model; returns their number. */
 size_t written_decode(const struct written *written, const char *object, const char *component,
                       void *buffer, size_t capacity);
 

@@ -43,7 +43,8 @@ enum zt_status bytes_open(const struct bytes *bytes, size_t length, struct zt_mo
 /* Fails the running test unless the bytes are refused by that rule at that offset, with
  * ZT_INVALID. */
 void bytes_assert_refused(const struct bytes *bytes, const char *rule, uint64_t offset);
-/* The same with ZT_UNSUPPORTED, and a message that contains the text. */
+/* Fails the running test unless the bytes are ZT_UNSUPPORTED with a message that contains the
+ * text. */
 void bytes_assert_unsupported(const struct bytes *bytes, const char *part_of_message);
 
 void bytes_put_le(uint8_t *at, uint64_t value, unsigned width);

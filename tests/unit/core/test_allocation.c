@@ -1,4 +1,4 @@
-/* Memory that runs out: every n-th allocation of decoding and checking fails once, and nothing is
+/* Running out of memory: each allocation of decoding and checking fails once, and nothing is
  * leaked.
  *
  * The C library's allocator is replaced in this program, so it tests nothing under sanitizers,
@@ -14,7 +14,7 @@
 #include "zt/slice.h"
 #include "zt/verify.h"
 
-/* More allocations than any of the calls makes. */
+/* More allocations than any call makes. */
 #define CALLS_MAX 200
 
 static enum zt_status check_digest(struct handmade *made)
@@ -47,7 +47,7 @@ static enum zt_status read_frames(struct handmade *made)
     return status;
 }
 
-/* The whole frame and a part of it: the latter is kept. */
+/* Reads a whole frame and then a part of one, which is kept. */
 static enum zt_status read_frames_source(struct handmade *made)
 {
     struct zt_source *source;
@@ -89,7 +89,7 @@ static enum zt_status read_slice(struct handmade *made)
     return status;
 }
 
-/* *out_met: the call came as far as its n-th allocation, which failed. */
+/* *out_met is whether the call reached its n-th allocation, which failed. */
 static enum zt_status call_failing(enum zt_status (*call)(struct handmade *made),
                                    struct handmade *made, long n, bool *out_met)
 {
@@ -101,11 +101,11 @@ static enum zt_status call_failing(enum zt_status (*call)(struct handmade *made)
     return status;
 }
 
-/* Fails allocation after allocation until the call gets through without meeting the failure. */
+/* Fails each allocation in turn until the call succeeds without reaching the failing one. */
 static void assert_survives(enum zt_status (*call)(struct handmade *made), struct handmade *made)
 {
-    /* Once unhindered, and each failure twice: libraries keep what they allocate on first use, for
-     * errors too. */
+    /* Call once without failures, and repeat each failure, because libraries keep memory that they
+     * allocate on first use, even for errors. */
     assert_int_equal(call(made), ZT_OK);
     for (long n = 0; n < CALLS_MAX; n++) {
         enum zt_status status;
@@ -121,7 +121,7 @@ static void assert_survives(enum zt_status (*call)(struct handmade *made), struc
             assert_true(n > 1);
             return;
         }
-        /* A library may do without what it asked for; the answer is then the right one. */
+        /* A library may manage without the memory; the result must then be right. */
         assert_true(status == ZT_NO_MEMORY || status == ZT_OK);
     }
     fail_msg("the call makes more than %d allocations", CALLS_MAX);

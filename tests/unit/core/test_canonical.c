@@ -1,4 +1,4 @@
-/* zTensor 2's canonical form: what it is, and each way not to be it. */
+/* zTensor 2's canonical form: files that have it, and each way to violate it. */
 #include "support.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Files that are changed while they are opened: a header is measured in one reading and read in the
- * next, which must not rely on what the first one found. */
+/* Files that change while they are opened: a header is measured in one pass and read in a second
+ * one, which must not rely on the results of the first. */
 #include <string.h>
 
 #include "base/little_endian.h"

@@ -1,4 +1,4 @@
-/* Compressed texts, and which zstd frames every decoder takes. */
+/* Compressed texts, and which zstd frames every decoder accepts. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -282,7 +282,7 @@ static void frames_that_state_another_length_do_not_fit(void **state)
         assert_false(fits_as(made, sum - 1));
         assert_false(fits_as(made, sum + 1));
     }
-    /* Of a frame that states nothing, that it adds nothing below zero is all that is known. */
+    /* A frame that states no size may decode to any size, including 0. */
     add_frame(made, 3000, 0, false, false);
     assert_true(fits_as(made, sum + 3000));
     assert_true(fits_as(made, sum + 9000));

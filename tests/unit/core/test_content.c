@@ -1,4 +1,4 @@
-/* Content rules: each broken once, in each format that has it, raw and encoded. */
+/* Content rules: each rule is broken once, in each format that has it, raw and encoded. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -460,7 +460,7 @@ static void zt01_coo_records_lie_inside_the_shape(void **state)
     (void)state;
     make_zt01_coo(&made, 0, "", 0);
     assert_passes(&made);
-    /* A record that is not whole is no record, whatever it says. */
+    /* An incomplete record does not count, whatever it contains. */
     make_zt01_coo(&made, 0,
                   "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF",
                   19);

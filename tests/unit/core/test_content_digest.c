@@ -1,4 +1,4 @@
-/* zTensor 2's content digest: of what a model says, not of the file that says it. */
+/* zTensor 2's content digest depends on the model, not on its file. */
 #include "support.h"
 
 #include <stdio.h>

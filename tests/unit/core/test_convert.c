@@ -1,4 +1,5 @@
-/* Converting: what is written reads equal, twice the same, and damaged or lying sources fail. */
+/* Converting: results read back equal, conversions are deterministic, and damaged or false sources
+ * fail. */
 #include "support.h"
 
 #include <stdio.h>
@@ -212,7 +213,7 @@ static void an_unknown_length_is_found_and_checked(void **state)
     }
 }
 
-/* A writer of safetensors never asks for a component of no bytes; it is decoded all the same. */
+/* The safetensors writer never asks for an empty component, but it must still be decoded. */
 static void a_damaged_component_of_no_bytes_fails(void **state)
 {
     static const char manifest[] =

@@ -1,5 +1,4 @@
-/* Decoding from first byte to last: exact lengths, hostile streams, and no more memory than the
- * stream earns. */
+/* Decoding from first byte to last: exact lengths, hostile streams, and bounded memory. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -94,7 +93,7 @@ static void assert_fails(const struct bytes *stored, enum zt_encoding encoding, 
 
     assert_int_equal(decode_all(&component, stored, 4096, out, &got, &error), ZT_CORRUPT);
     assert_failure(&error, ZT_CORRUPT, rule, offset);
-    /* The last of the declared bytes never come before a failure. */
+    /* A failure is reported before the last declared bytes are returned. */
     assert_true(got < limit || limit == 0);
     free(out);
 }
@@ -189,7 +188,7 @@ static void wrong_lengths_are_corrupt(void **state)
     assert_fails(&stored, ZT_ENCODING_ZSTD, 0, "zt1 §5 ZstdLength", 0);
     assert_fails(&stored, ZT_ENCODING_ZSTD, 1, "zt1 §5 ZstdLength", 0);
     bytes_free(&stored);
-    /* One byte too many, which is gone when somebody asks again. */
+    /* One byte too many. The failure must be reported again by a second read. */
     bytes_append_zstd(&stored, plain, 1, false);
     assert_fails(&stored, ZT_ENCODING_ZSTD, 0, "zt1 §5 ZstdLength", 0);
     bytes_free(&stored);
@@ -267,8 +266,8 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Small hostile inputs: an error at once, at most 1 MiB more than before (what sanitizers add
- * aside). */
+/* Small hostile inputs fail at once and take at most 1 MiB of memory, apart from what sanitizers
+ * add. */
 static void assert_cheap_failure(const struct bytes *stored, uint64_t declared, const char *rule)
 {
     long before = resident_peak_kib();

@@ -1,4 +1,4 @@
-/* Telling formats by content. */
+/* Detecting formats by content. */
 #include <string.h>
 
 #include "support.h"

@@ -1,4 +1,4 @@
-/* File plans, and files read through them: every range is what the written file has there. */
+/* File plans, and files read through them: every range equals that of the written file. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -227,7 +227,7 @@ static void a_plan_has_a_bound(void **state)
     written_free(&written);
 }
 
-/* What a conversion streams is what the plan of the same fingerprints says. */
+/* A streamed conversion equals the plan made from the same fingerprints. */
 static void a_stream_and_a_plan_of_zt1_are_the_same(void **state)
 {
     struct written from = {0};

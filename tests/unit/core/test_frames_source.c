@@ -1,4 +1,4 @@
-/* Seekable frames as a source: every place to begin and end, what is decoded how often, and several
+/* Seekable frames as a source: every start and end, how often each frame is decoded, and several
  * threads. */
 #include "support.h"
 
@@ -223,7 +223,7 @@ static void broken_table_makes_no_source(void **state)
     drop(&stream);
 }
 
-/* A frame that does not decode is not kept, and the others are as good as before. */
+/* A frame that does not decode is not kept, and the other frames remain readable. */
 static void broken_frame_fails_every_time_and_alone(void **state)
 {
     struct stream stream;

@@ -1,4 +1,4 @@
-/* Sorting indices: orders, stability, and what it costs. */
+/* Sorting indices: orders, stability, and cost. */
 #include "support.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Deflated streams that end where they must, and others. */
+/* Deflated streams that end where they must, and streams that do not. */
 #include "support.h"
 
 #include <string.h>
