@@ -211,8 +211,9 @@ void tus_patch_begin(struct request *request)
         return;
     }
     resumable_touch(resumable);
-    if (!refuse_offset(request, resumable))
-        tus_body_refuse_start(request, body);
+    /* Before the answer, after which the client may try again. */
+    if (refuse_offset(request, resumable) || tus_body_refuse_start(request, body))
+        resumable_end_claim(resumable, &body->claim);
 }
 
 void tus_patch_receive(struct request *request, const void *bytes, size_t length)

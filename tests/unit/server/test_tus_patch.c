@@ -284,6 +284,23 @@ static void refused_patch_gives_its_claim_back(void **state)
     assert_status(world, tus_patch(target, "0", tus_length), 204);
 }
 
+/* The client may try again as soon as it has the answer, which is before the server has forgotten
+ * the request. */
+static void patch_after_a_refusal_need_not_wait(void **state)
+{
+    struct world *world = *state;
+    struct sending_request refused;
+    struct answered answered;
+
+    begin(world);
+    sending_begin(world, &refused, tus_patch(target, "0", tus_length + 1));
+    assert_true(refused.is_early);
+    answered = ask(world, tus_patch(target, "0", tus_length));
+    assert_int_equal(answered.status, 204);
+    answered = sending_end(&refused);
+    assert_problem(&answered, 413, "too-large");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +321,7 @@ int main(void)
         TUS_TEST(second_patch_at_once_is_423),
         TUS_TEST(patch_that_lost_its_claim_is_409),
         TUS_TEST(refused_patch_gives_its_claim_back),
+        TUS_TEST(patch_after_a_refusal_need_not_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
