@@ -96,7 +96,7 @@ uint64_t digest_block_count(uint64_t length_bytes, uint64_t piece_bytes)
     return length_bytes <= piece_bytes ? 1 : 2 + (length_bytes - 1) / piece_bytes;
 }
 
-/* The slots, made if need be; NULL when out of memory. */
+/* The slots, created if necessary; NULL if out of memory. */
 static digest_slot *slots_of(struct generation *generation)
 {
     struct digest_table *table = digest_table_of(generation);

@@ -213,7 +213,7 @@ def test_verify_finds_a_flipped_bit(ztserve, write):
     assert f"offset {good.offsets['w', 'data']}" in result.errors
 
 
-def test_verify_goes_on_after_a_bad_file(ztserve, write):
+def test_verify_continues_after_a_bad_file(ztserve, write):
     good = zt1({"w": dense(WEIGHTS, "f32", [2, 3])})
     bad = write("bad.zt", good.flipped("w"))
     fine = write("fine.zt", good)
@@ -408,7 +408,7 @@ def test_verify_takes_a_whole_model_as_a_shard(ztserve, write):
     assert "1 verified" in result.output
 
 
-def test_verify_judges_content_that_lies_in_a_shard(ztserve, write):
+def test_verify_judges_content_in_a_shard(ztserve, write):
     shard = zt2_data_shard(b"\0\1\2")
     made = dense_in_shard("rest", shard.offsets[0], b"\0\1\2", type="bool")
     write("m-rest.zt", shard)

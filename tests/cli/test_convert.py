@@ -202,7 +202,7 @@ def test_a_model_over_several_files_becomes_one(convert, tmp_path):
     convert(sharded(tmp_path), "one.zt", "--to", "zt2")
 
 
-def test_a_shard_that_is_missing_or_damaged_makes_nothing(fails, tmp_path):
+def test_a_missing_or_damaged_shard_leaves_no_output(fails, tmp_path):
     fails(sharded(tmp_path, flip=True), "--to", "zt")
     (tmp_path / "model-part.zt").unlink()
     assert "part" in fails(tmp_path / "model.zt", "--to", "zt")
@@ -302,7 +302,7 @@ def test_a_damaged_file_makes_nothing(fails, write, target):
 
 
 @pytest.mark.parametrize("target", ["zt", "zt2", "safetensors", "npz"])
-def test_compressed_data_that_is_damaged_makes_nothing(fails, write, target):
+def test_damaged_compressed_data_leaves_no_output(fails, write, target):
     objects = {"hurt": zstd_dense(pattern(5000), digest=None)}
     assert '"hurt"' in fails(write("hurt.zt", zt1(objects).flipped("hurt", at=1)), "--to", target)
 
@@ -355,18 +355,18 @@ def test_content_against_the_layout_it_gets_makes_nothing(fails, write, made, co
 
 
 @pytest.mark.parametrize("made", [csr([2, 1, 0, 1]), csr([0, 0, 2, 2]), coo([1, 1, 2, 2])])
-def test_content_that_zt1_allows_goes_to_zt1(convert, write, made):
+def test_content_that_zt1_allows_converts_to_it(convert, write, made):
     convert(write("a.zt", zt1({"rows": made})), "out.zt")
 
 
-def test_content_that_zt1_forbids_is_refused_where_zt2_did_not_know_the_layout(fails, write):
+def test_content_that_zt1_forbids_is_refused_if_zt2_does_not_know_the_layout(fails, write):
     line = fails(write("a.zt", zt2({"rows": csr([0, 3, 0, 1])})), "--to", "zt")
     assert 'object "rows", component "indices"' in line
     assert "zt1 §3 LayoutData" in line
 
 
 @pytest.mark.parametrize("made", [csr([0, 2, 1, 2]), csr([0, 2, 1, 2], dtype="i32", code="i"), coo([1, 1, 2, 0])])
-def test_content_that_keeps_the_rules_of_zt2_goes_there(convert, write, made):
+def test_content_that_obeys_zt2_converts_to_it(convert, write, made):
     source = write("a.zt", zt1({"rows": made}))
     convert(source, "out.zt", "--to", "zt2")
     convert(source, "packed.zt", "--to", "zt2", "--zstd")
@@ -395,11 +395,11 @@ def test_npy_reports_the_name_that_it_drops(ztserve, write, tmp_path):
     assert (result.status, result.output, result.errors) == (0, line, "")
 
 
-def test_a_file_that_is_no_container_makes_nothing(fails, write):
+def test_a_file_that_is_not_a_container_leaves_no_output(fails, write):
     assert "nonsense.zt" in fails(write("nonsense.zt", b"nonsense" * 100), "--to", "zt")
 
 
-def test_a_file_that_is_not_there(fails, tmp_path):
+def test_a_missing_file(fails, tmp_path):
     assert "missing.zt" in fails(tmp_path / "missing.zt", "--to", "zt")
 
 
@@ -469,7 +469,7 @@ def test_a_file_that_is_not_regular_is_not_replaced(ztserve, write, tmp_path):
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-def test_a_folder_that_is_not_there(ztserve, write, tmp_path):
+def test_a_missing_folder(ztserve, write, tmp_path):
     result = ztserve("convert", write("a.zt", zt1(PLAIN)), tmp_path / "missing" / "out.zt")
     assert result.status == 1
     assert "out.zt" in result.errors

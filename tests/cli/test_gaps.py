@@ -40,7 +40,7 @@ def test_clean_ztensor_files_get_no_note(noted, make):
 
 
 @pytest.mark.parametrize("make", [zt01, zt1, zt2])
-def test_padding_that_is_not_zero_is_reported(noted, make):
+def test_nonzero_padding_is_reported(noted, make):
     assert noted(with_byte(make({"a": dense(DATA)}), 9, 0xAB)) == "; padding: not zero at 9"
 
 

@@ -62,7 +62,7 @@ def test_serve_refuses_nonsense(refused, tmp_path, arguments, words):
     assert words in refused("serve", "--root", tmp_path, *arguments)
 
 
-def test_a_root_that_is_not_there_is_named(ztserve, tmp_path):
+def test_a_missing_root_is_named(ztserve, tmp_path):
     result = ztserve("serve", "--root", tmp_path / "absent", "--listen", "127.0.0.1:0")
     assert result.status == 1
     assert len(result.error_lines) == 1

@@ -133,7 +133,7 @@ def test_all_hostile_files_are_listed_with_their_errors(server):
     assert "error" not in models["good"]
 
 
-def test_memory_stays_where_it_was(server):
+def test_memory_does_not_grow(server):
     before = memory_bytes(server)
     for name in HOSTILE:
         get(server, model_path(name))
@@ -156,7 +156,7 @@ def test_verification_of_a_bomb_ends(server):
     assert verify(server, "bomb")["state"] in ("verified", "failed")
 
 
-def test_server_goes_on(server):
+def test_server_keeps_running(server):
     assert get(server, component_path("good", "w")).body == pattern(1000)
     assert get(server, "/healthz").status == 200
 

@@ -157,7 +157,7 @@ def test_removed_folder_takes_its_models_along(server, tmp_path):
     eventually(lambda: is_gone(server, "dir/m"))
 
 
-def test_shadowed_file_takes_over_when_the_other_goes(server, tmp_path):
+def test_shadowed_file_takes_over_when_the_other_is_removed(server, tmp_path):
     publish(tmp_path / "old.safetensors", version_of("by another extension"))
     publish(tmp_path / "old.zt", version_of("still"))
     eventually(lambda: is_served(server, "old", b"still"))
@@ -237,7 +237,7 @@ def test_component_of_a_cut_file_is_an_error(server, tmp_path):
     assert is_served(server, "old", b"old")
 
 
-def test_reader_that_goes_away_leaves_the_server_well(server, tmp_path):
+def test_reader_that_leaves_does_not_harm_the_server(server, tmp_path):
     publish(tmp_path / "big.zt", zt1({"w": dense(BIG[1])}))
     eventually(lambda: get(server, component_path("big", "w"), Range="bytes=0-0").status == 206)
     for _ in range(20):

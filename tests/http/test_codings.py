@@ -187,7 +187,7 @@ def ask_component(server, name, model="packed", query="", **fields):
 
 
 @pytest.mark.parametrize("name", ["plain", "several", "widest", "undigested", "tensor"])
-def test_stored_zstd_goes_out_as_it_is(server, name):
+def test_stored_zstd_is_sent_as_it_is(server, name):
     plain = ask_component(server, name)
     coded = ask_component(server, name, Accept_Encoding="zstd")
     stored = ask_component(server, name, query="?representation=stored", Accept_Encoding="zstd")

@@ -124,7 +124,7 @@ def test_logical_types_are_served_as_stored(server, dtype, logical, factor):
     assert (answer["ZT-Dtype"], answer["ZT-Type"]) == (dtype, logical)
 
 
-def test_fields_are_those_of_the_contract(server):
+def test_fields_are_those_documented(server):
     answer = component(server, "types", "f32")
     assert answer["Content-Type"] == "application/octet-stream"
     assert answer["Content-Length"] == "24"

@@ -61,7 +61,7 @@ def assert_stops_soon(server):
 
 
 @pytest.mark.parametrize("pairs", [100, 1000, 3000])
-def test_header_too_long_for_the_library_leaves_nothing_behind(server, pairs):
+def test_header_too_long_for_the_library_leaks_nothing(server, pairs):
     """Its parts take more of the library's memory than the field, and the library then does not report the end."""
     cookie = "; ".join(["a=b"] * pairs)
     for target in ("/healthz", "/nowhere"):

@@ -117,7 +117,7 @@ def test_unreadable_model_can_be_deleted(server, folder, name):
     assert mine(folder, name) == []
 
 
-def test_download_goes_on(server, name):
+def test_download_continues(server, name):
     data = pattern(BIG)
     put(server, name, zt2({"w": dense(data)}))
     with connect(server, receive_buffer=4096) as connection:

@@ -163,7 +163,7 @@ def test_made_request_ids_differ(server):
     assert len({get(server, "/healthz")["X-Request-Id"] for _ in range(20)}) == 20
 
 
-def test_request_id_stands_in_the_log(server):
+def test_request_id_is_in_the_log(server):
     get(server, "/nowhere", X_Request_Id="find-me-again")
     eventually(lambda: any("find-me-again" in line for line in server.log_lines))
 

@@ -235,7 +235,7 @@ def test_every_question_has_a_tag_of_its_own(server):
     assert len(tags) == len(FORMATS) * len(options) + 4
 
 
-def test_a_tag_is_kept_over_a_restart_and_goes_with_the_file(start_server, tmp_path):
+def test_a_tag_survives_a_restart_and_changes_with_the_file(start_server, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     (root / "m.zt").write_bytes(SOURCES["plain.zt"])
@@ -517,7 +517,7 @@ def cpu_seconds(server):
 
 
 @pytest.mark.parametrize("reset,soon_s", [(True, 2), (False, 7)], ids=["reset", "closed"])
-def test_clients_that_leave_end_the_hashing_and_others_are_served_meanwhile(start_server, tmp_path, reset, soon_s):
+def test_clients_that_leave_end_the_hashing_and_others_are_served(start_server, tmp_path, reset, soon_s):
     """Sparse files of 64 GiB take minutes to hash; no other request waits. A client that closed its socket looks
     for a while as if it waited."""
     header = b'{"w":{"dtype":"U8","shape":[68719476736],"data_offsets":[0,68719476736]}}'

@@ -1,4 +1,4 @@
-"""GET /v1/models/{model} and …/objects/{object}: section 3 of the contract, field by field."""
+"""GET /v1/models/{model} and …/objects/{object}: the manifest as JSON, field by field."""
 
 import json
 import math
@@ -148,7 +148,7 @@ def test_dense_object_is_shown_in_full(server, built):
     }
 
 
-def test_logical_type_stands_beside_the_storage_type(server):
+def test_logical_type_is_shown_beside_the_storage_type(server):
     component = manifest(server, "v12")["objects"]["fp8"]["components"]["data"]
     assert (component["dtype"], component["type"]) == ("u8", "f8_e4m3fn")
 
@@ -161,7 +161,7 @@ def test_a_compressed_component_shows_both_lengths(server, built):
     assert component["digest"].startswith("crc32c:0x")
 
 
-def test_digest_and_attributes_where_the_file_has_none(server):
+def test_digest_and_attributes_if_the_file_has_none(server):
     shown = manifest(server, "v12")["objects"]["plain"]
     assert "digest" not in shown["components"]["data"]
     assert shown["attributes"] == {}

@@ -42,7 +42,7 @@ def test_every_format_is_served_from_one_folder(start_server, tmp_path):
     assert [served(server, f"of-{extension}") for extension in EXTENSIONS] == list(EXTENSIONS)
 
 
-def test_the_first_extension_is_served_and_the_next_takes_over_when_it_goes(start_server, tmp_path):
+def test_the_first_extension_is_served_and_the_next_takes_over_when_it_is_removed(start_server, tmp_path):
     for extension, file in FILES.items():
         (tmp_path / f"m.{extension}").write_bytes(file)
     server = start_server(tmp_path)

@@ -119,7 +119,7 @@ def test_missing_root_is_a_clear_line(tmp_path):
     assert_one_clear_line(serve("--root", tmp_path / "nothing"), 1, "nothing")
 
 
-def test_root_that_is_a_file_is_a_clear_line(tmp_path):
+def test_root_that_is_a_file_gives_a_clear_message(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     assert_one_clear_line(serve("--root", tmp_path / "file"), 1, "file")
 
@@ -139,7 +139,7 @@ def test_empty_root_is_served_and_filled_later(start_server, tmp_path):
     eventually(lambda: get(server, "/v1/models/m").status == 200)
 
 
-def test_root_that_goes_away_stops_nothing(start_server, tmp_path):
+def test_root_that_disappears_stops_nothing(start_server, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     (root / "m.zt").write_bytes(zt1({}))

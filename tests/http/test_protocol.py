@@ -154,7 +154,7 @@ def test_ambiguous_framing_is_refused_and_closed(server, writable, case, method)
 
 
 @pytest.mark.parametrize("method", TARGETS)
-def test_blank_behind_the_coding_hides_no_request(server, writable, method):
+def test_blank_after_the_coding_hides_no_request(server, writable, method):
     """It is not part of the value. libmicrohttpd 0.9.75 leaves it there, and the server refuses; 1.0 drops it."""
     head = request(method, TARGETS[method], "Transfer-Encoding: chunked ")
     for target_server in (server, writable) if method == "PUT" else (server,):
@@ -228,7 +228,7 @@ def test_other_protocols_are_refused(server, line):
 
 
 @pytest.mark.parametrize("trailer", ["", ": x\r\n", "X-Nul: a\x00b\r\n", "X: y\n", "\x00\r\n", "X: y\r\n\r\n"])
-def test_nothing_behind_a_chunked_body_is_obeyed(server, writable, trailer):
+def test_nothing_after_a_chunked_body_is_obeyed(server, writable, trailer):
     """The library ends the trailers at one with an empty name, and does not report it."""
     for target_server, method, target in ((writable, "PUT", "/v1/models/x"), (server, "GET", "/healthz")):
         head = request(method, target, "Transfer-Encoding: chunked")

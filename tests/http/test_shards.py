@@ -142,7 +142,7 @@ def test_parts_of_one_object_may_lie_in_several_files(start_server, tmp_path):
     assert verify(server, "m")["state"] == "verified"
 
 
-def test_content_that_lies_in_a_shard_is_judged(start_server, tmp_path):
+def test_content_in_a_shard_is_judged(start_server, tmp_path):
     shard = zt2_data_shard(b"\0\1\2")
     model = model_of({"w": shard}, {"flags": dense_in_shard("w", shard.offsets[0], b"\0\1\2", type="bool")})
     server = serve(start_server, tmp_path, m=model, m__w=shard)
@@ -258,7 +258,7 @@ def test_put_of_a_model_says_no_tag_that_lasts_past_its_shards(writable):
     assert get(writable, model_path("m"))["ETag"] != tag
 
 
-def test_shard_that_goes_makes_the_model_unreadable(start_server, tmp_path):
+def test_removed_shard_makes_the_model_unreadable(start_server, tmp_path):
     shard, model = pair()
     server = serve(start_server, tmp_path, m=model, m__w=shard)
     assert content(server, "m") == DATA
@@ -312,7 +312,7 @@ def test_the_error_for_a_missing_shard_follows_the_files_that_arrive(server, tmp
     eventually(lambda: is_missing(server, "m"))
 
 
-def test_shard_that_is_no_container_is_refused(start_server, tmp_path):
+def test_shard_that_is_not_a_container_is_refused(start_server, tmp_path):
     shard, model = pair()
     server = serve(start_server, tmp_path, m=model, m__w=shard[:-1] + b"x")
     problem = assert_problem(get(server, model_path("m")), 422, "invalid-model")
@@ -366,7 +366,7 @@ def test_part_without_a_digest_in_a_wrong_shard_fails_before_anybody_asks_for_it
     assert_problem(get(server, component_path("m", "in")), 500, "corrupt-component")
 
 
-def test_part_without_a_digest_is_served_unseen_where_nothing_is_verified(start_server, tmp_path):
+def test_part_without_a_digest_is_served_unchecked_if_nothing_is_verified(start_server, tmp_path):
     shard, model = pair(digest=None)
     (tmp_path / "m.zt").write_bytes(model)
     (tmp_path / "m-w.zt").write_bytes(shard.with_bit_flipped(shard.offsets[0]))

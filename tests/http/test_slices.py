@@ -209,7 +209,7 @@ def assert_slice(server, model, key, text, expected):
 
 
 @pytest.mark.parametrize("model", list(MODELS))
-def test_random_slices_are_those_of_numpy(server, model):
+def test_random_slices_equal_those_of_numpy(server, model):
     random_ = random.Random(f"slices of {model}")
     for key, (name, array) in MODELS[model].items():
         for _ in range(6):

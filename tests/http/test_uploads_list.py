@@ -43,7 +43,7 @@ def begin_put(server, name, length=1000):
     return connection
 
 
-def test_list_is_empty_when_nothing_goes_on(server):
+def test_list_is_empty_without_uploads(server):
     assert listed(server) == []
 
 

@@ -298,7 +298,7 @@ def test_change_with_the_old_mtime_is_found_while_serving(start_server, tmp_path
     eventually(lambda: refused_and_never_changed(server))
 
 
-def test_state_that_is_garbage_is_not_believed(start_server, tmp_path):
+def test_garbage_state_is_not_believed(start_server, tmp_path):
     (tmp_path / "m.zt").write_bytes(MAKERS["v12-sha256"]().flipped("w"))
     (tmp_path / "good.zt").write_bytes(MAKERS["v12-sha256"]())
     first = start_server(tmp_path)

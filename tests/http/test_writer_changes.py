@@ -161,7 +161,7 @@ def test_deleted_upload_leaves_nothing(server, folder, name):
     assert_problem(upload.delete(), 404, "upload-not-found")
 
 
-def test_body_that_goes_on_after_a_delete_is_refused(server, name):
+def test_body_that_continues_after_a_delete_is_refused(server, name):
     upload = begin(server, name)
     with connect(server) as connection:
         target = upload.component_path("x", dtype="u8", shape=1000)
@@ -244,7 +244,7 @@ def test_commit_after_a_failed_one_with_more_components(server, folder, name, ve
     assert whole.count(b"SECRET") == 1
 
 
-def test_empty_commit_that_fails_leaves_no_byte_behind(server, folder, name, version):
+def test_failed_empty_commit_leaves_no_bytes(server, folder, name, version):
     upload = begin(server, name, version)
     assert_problem(upload.commit(If_Match='"nothing"'), 412, "precondition-failed")
     upload.put("w", b"one")

@@ -138,7 +138,7 @@ def test_unknown_types(server, upload, query):
 
 
 @pytest.mark.parametrize("shape", ["4", "6", "", "0", "5,5"])
-def test_length_that_is_not_shape_times_type(server, upload, shape):
+def test_length_other_than_shape_times_type(server, upload, shape):
     assert_problem(upload.put("w", b"12345", shape=shape), 422, "size-mismatch")
     fields = {"Content-Length": "5"}
     assert refused_before_body(server, upload.component_path("w", dtype="u8", shape=shape), fields) == 422

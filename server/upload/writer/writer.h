@@ -1,4 +1,4 @@
-/* The streaming writer's requests (http-api, section 6.2). */
+/* The streaming writer's requests. */
 #ifndef UPLOAD_WRITER_WRITER_H
 #define UPLOAD_WRITER_WRITER_H
 
@@ -39,11 +39,11 @@ struct writer_session;
 /* zTensor 2's bound on names. */
 #define WRITER_ZT2_NAME_MAX_BYTES 1024
 
-/* The session that the path's first name means, held by the request. NULL: replied with 403 (a
- * write, and the server is read-only) or 404. */
+/* Finds the session of the path's first name, which the request then holds. NULL: replied with 403
+ * (a write to a read-only server) or 404. */
 struct writer_session *writer_resolve(struct request *request, bool is_write);
 
-/* The session as JSON: what has arrived, in the words of the manifest's JSON. */
+/* Writes the session as JSON: what has arrived, in the form of the manifest's JSON. */
 void writer_status_write(struct writer_session *session, struct json *json);
 
 #endif

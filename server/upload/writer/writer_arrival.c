@@ -1,4 +1,4 @@
-/* The loop's part in an arrival: its files, its place, its bytes. */
+/* The loop's part in an arrival: files, place and bytes. */
 #include "upload/writer/writer_arrival.h"
 
 #include <assert.h>
@@ -168,7 +168,7 @@ static bool make_file(struct arrival *arrival, uint64_t expected_bytes,
            failure_of_store(&arrival->failure, &error);
 }
 
-/* "data" exists already, so a file is made only to ask. */
+/* "data" already exists, so this makes a file only to find out. */
 static bool check_space(struct arrival *arrival, uint64_t expected_bytes)
 {
     struct stored_upload *probe;
@@ -253,7 +253,7 @@ static uint64_t most_of_body(const struct arrival *arrival)
     return arrival->terms.body_is_zstd ? most_bytes(arrival) : arrival->terms.decoded_length;
 }
 
-/* After the end of the round a commit may be reading the file already. */
+/* After the end of the round a commit may already be reading the file. */
 bool arrival_write_in_place(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
 {
     struct zt_error error;

@@ -1,10 +1,10 @@
-/* One component on its way into a streaming writer's upload: its body is written as it arrives,
- * workers follow, and a worker finishes and acknowledges it.
+/* One arriving component of a streaming writer's upload: its body is written as it arrives, workers
+ * follow and hash it, and a worker finishes and acknowledges it.
  *
  *   RECEIVING --last byte--> FINISHING --acknowledged, or failed--> DONE
  *
- * A body that is stored as it is sent, with a known length, goes to its place in "data" at once;
- * any other to an unnamed file first, from where it is decoded, compressed, or copied. */
+ * A body that is stored as it is sent, with a known length, goes to its place in "data" at once.
+ * Any other body first goes to an unnamed file, from which it is decoded, compressed or copied. */
 #ifndef UPLOAD_WRITER_WRITER_ARRIVAL_H
 #define UPLOAD_WRITER_WRITER_ARRIVAL_H
 
@@ -12,7 +12,7 @@
 #include "upload/writer/writer_session.h"
 #include "zt/encode.h"
 
-/* What the request says. */
+/* What the request states. */
 struct arrival_terms {
     struct zt_text object; /* held by the arrival */
     struct zt_text component;
@@ -44,35 +44,36 @@ struct arrival {
     struct stored_upload *data; /* a descriptor of its own */
     bool has_place;
     struct writer_place place;
-    struct stored_upload *spool;  /* the body, unless it goes to its place */
-    struct stored_upload *packed; /* what the encoder makes */
+    struct stored_upload *spool;  /* the body, unless it goes to its place at once */
+    struct stored_upload *packed; /* the encoder's output */
     uint64_t packed_length;
     struct zt_encoder *encoder;
 
     struct byte_digests decoded;
     struct byte_digests body;   /* of a zstd body */
-    struct byte_digests stored; /* of what the encoder makes */
+    struct byte_digests stored; /* of the encoder's output */
 
     /* Set by the loop while it receives, by the worker while it finishes. */
     enum arrival_state state;
     struct failure failure;
 };
 
-/* Takes a reference to the session, copies the names, opens the files, and takes a place where that
- * can be done at once. NULL with failure filled. */
+/* Takes a reference to the session, copies the names, opens the files, and takes a place if the
+ * length is known. NULL with failure set. */
 struct arrival *arrival_begin(struct writer_session *session, uint64_t round,
                               const struct arrival_terms *terms, struct failure *failure);
 
-/* On the loop. A failure stays, and the rest of the body is thrown away. */
+/* On the loop. After a failure the rest of the body is discarded. */
 void arrival_receive(struct arrival *arrival, const void *bytes, size_t length);
 
-/* The same on a worker, while another gives the bytes to the follower (body_follower_take). */
+/* The same on a worker, while another worker gives the bytes to the follower
+ * (body_follower_take). */
 void arrival_store(struct arrival *arrival, const void *bytes, size_t length);
 
-/* On the loop: the last byte is there, and arrival_finish will be called. */
+/* On the loop, after the last byte: arrival_finish will be called. */
 void arrival_end_body(struct arrival *arrival);
-/* On a worker: everything from the last byte to the acknowledgement. Failure may be set afterwards;
- * then nothing is left of it. */
+/* On a worker: does everything from the last byte to the acknowledgement. If failure is set
+ * afterwards, nothing is left of the component. */
 void arrival_finish(struct arrival *arrival);
 
 /* On the loop: the request is over. */
@@ -88,7 +89,7 @@ bool arrival_write_in_place(struct arrival *arrival, uint64_t at, const void *by
 /* writer_pull.c: decodes a stored component into place or encoder. */
 bool arrival_pull(struct arrival *arrival, const struct zt_component *component,
                   struct zt_source *source);
-/* The bytes that the request names by their digest, from wherever the server holds them. */
+/* Finds the bytes that the request names by their digest, wherever the server has them. */
 bool arrival_pull_held(struct arrival *arrival);
 
 #endif

@@ -1,8 +1,8 @@
 /* Commit: the first step that fails ends it, and the upload stays open.
  *
- * "data" itself becomes the file if components lie tightly in it. If bodies that failed or were
- * replaced have left holes, the components are copied into another file: only what was acknowledged
- * is ever published. */
+ * "data" itself becomes the file if its components are contiguous. If failed or replaced bodies
+ * have left holes, the components are copied into another file: only what was acknowledged is ever
+ * published. */
 #include "upload/writer/writer_commit.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ static bool write_at(struct commit *commit, uint64_t offset, const void *bytes, 
            fail_store(commit, &error);
 }
 
-/* Whatever lies behind the components goes: the rest of bodies, or of a commit, that failed. */
+/* Removes whatever follows the components: remains of failed bodies or of a failed commit. */
 static bool cut(struct commit *commit, struct stored_upload *data)
 {
     struct zt_error error;
@@ -65,7 +65,7 @@ static bool open_data(struct commit *commit)
            fail_store(commit, &error);
 }
 
-/* The file of a commit that failed may be removed, or made again, only after this. */
+/* The file of a failed commit may be removed, or made again, only after this. */
 static bool withdraw(struct commit *commit, struct zt_error *error)
 {
     bool withdrawn;
@@ -154,7 +154,7 @@ static bool announce(struct commit *commit)
     return announced || fail_store(commit, &error);
 }
 
-/* Hashed when they arrived. */
+/* The components were hashed when they arrived. */
 static const uint8_t *decoded_sha256(void *context, struct zt_text object, struct zt_text component,
                                      bool *out_compressed)
 {
@@ -183,7 +183,7 @@ static void note_outcome(struct commit *commit)
 
 /* --- preconditions --- */
 
-/* If-None-Match of both: neither list may match, so the joined one may not. */
+/* Joins the If-None-Match of both requests: neither list may match, so the joined one may not. */
 static const char *join_lists(const char *a, const char *b, char **out_joined)
 {
     size_t size;
@@ -203,8 +203,8 @@ static const char *join_lists(const char *a, const char *b, char **out_joined)
     return *out_joined;
 }
 
-/* Where both have a condition of a kind that cannot be joined, the request's is checked here; all
- * others are checked at the moment of publication. */
+/* If both requests have a condition of a kind that cannot be joined, that of the commit is checked
+ * here; all others are checked at the moment of publication. */
 static bool check_own(struct commit *commit, const struct preconditions *asked)
 {
     const struct preconditions *own = &commit->session->preconditions;
@@ -237,8 +237,8 @@ static bool set_preconditions(struct commit *commit, const struct preconditions 
 
 /* --- the whole --- */
 
-/* If the upload stays open it keeps "data", without manifest and footer; if it is published it
- * keeps neither file. */
+/* An upload that stays open keeps "data", without manifest and footer; a published upload keeps
+ * neither file. */
 static void tidy_files(struct commit *commit, bool done)
 {
     struct writer_session *session = commit->session;

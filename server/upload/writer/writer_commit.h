@@ -4,9 +4,9 @@
 
 #include "upload/writer/writer_session.h"
 
-/* Of a session that the caller has made COMMITTING; it is COMMITTED or open again afterwards. The
- * committing request's own preconditions are checked as well as those that the upload began with.
- * False with failure set: the upload is as it was. On a worker. */
+/* Commits a session that the caller has made COMMITTING; it is COMMITTED or open again afterwards.
+ * Checks the preconditions of the committing request and those that the upload began with. False
+ * with failure set: the upload is as it was. On a worker. */
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
                    struct failure *failure);
 

@@ -128,7 +128,7 @@ static uint64_t size_of(const struct writer_component *component)
     return sizeof(*component) + component->rank * sizeof(uint64_t) + component->name_length;
 }
 
-/* Where a component of that name is, or would be. */
+/* The link to the component of that name, or to where it would be. */
 static struct writer_component **find_link(struct writer_object *object, struct zt_text name,
                                            bool *out_found)
 {

@@ -1,12 +1,11 @@
-/* What a streaming writer's upload holds: objects as they were declared, components as they
- * arrived. Kept by name, compact, because there may be a million of them. Locks are the
- * caller's. */
+/* The contents of a streaming writer's upload: declared objects and received components, by name.
+ * Compact, because there may be a million of them. The caller locks. */
 #ifndef UPLOAD_WRITER_WRITER_CONTENTS_H
 #define UPLOAD_WRITER_WRITER_CONTENTS_H
 
 #include "zt/assemble.h"
 
-/* One allocation: extents and name lie behind it. */
+/* One allocation; extents and name follow the structure. */
 struct writer_component {
     struct writer_component *next; /* of its object, by name, bytewise */
     uint64_t offset;
@@ -14,7 +13,7 @@ struct writer_component {
     uint64_t length;
     uint64_t decoded_length;
     uint8_t sha256[32]; /* of the decoded bytes */
-    uint8_t stated[32]; /* what the manifest will state: as long as its algorithm's digests are */
+    uint8_t stated[32]; /* what the manifest will state; the algorithm determines the length */
     uint8_t dtype;      /* enum zt_dtype */
     uint8_t logical;    /* enum zt_logical */
     uint8_t rank;
@@ -36,27 +35,27 @@ struct writer_contents {
     uint64_t held_bytes;
 };
 
-/* A component with name and shape, in no list yet. NULL when memory is out. Freed with free() until
- * it was put. */
+/* A component with name and shape, not in any list yet. NULL if out of memory. To be freed with
+ * free() until it is put into the contents. */
 struct writer_component *writer_component_new(struct zt_text name, const struct zt_shape *shape);
 struct zt_text writer_component_name(const struct writer_component *component);
 struct zt_shape writer_component_shape(const struct writer_component *component);
 
 void writer_contents_free(struct writer_contents *contents);
 
-/* NULL when there is none of that name. Borrowed. */
+/* Borrowed; NULL if there is none of that name. */
 struct writer_object *writer_contents_find(const struct writer_contents *contents,
                                            struct zt_text object);
 struct writer_component *writer_object_find(const struct writer_object *object,
                                             struct zt_text component);
 
-/* Takes a declaration over, instead of the one before. False, and nothing happened, when
- * memory is out. */
+/* Takes over a declaration, which replaces an earlier one. False, without effect, if out of
+ * memory. */
 bool writer_contents_declare(struct writer_contents *contents, struct zt_text object,
                              struct zt_declaration *declaration);
 
-/* Takes a component over; *out_replaced is the one of that name before it, for the caller to free,
- * or NULL. False, and nothing happened, when memory is out. */
+/* Takes over a component; *out_replaced is the earlier one of that name, which the caller frees, or
+ * NULL. False, without effect, if out of memory. */
 bool writer_contents_put(struct writer_contents *contents, struct zt_text object,
                          struct writer_component *component,
                          struct writer_component **out_replaced);

@@ -1,4 +1,4 @@
-/* POST /v1/models/{model}/uploads: another upload, with a place of its own in the store. */
+/* POST /v1/models/{model}/uploads: a new upload, with a place of its own in the store. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static bool make_files(struct writer_session *session, struct zt_error *error)
     struct stored_upload *data;
     enum zt_status status;
 
-    /* The journal last: a place without one is not an upload. */
+    /* The journal comes last: a place without one is not an upload. */
     if (store->ops->kept_create(store, id, WRITER_DATA, 0, &data, error) != ZT_OK)
         return false;
     status = store->ops->sync(data, error);
@@ -105,7 +105,7 @@ static bool describe(struct creation *creation, struct writer_session *session)
     return copied || failure_no_memory(&creation->failure, "an upload");
 }
 
-/* From here on others find it. */
+/* From here on other requests can find it. */
 static bool show(struct creation *creation, struct writer_session *session)
 {
     struct store *store = session->kept.server->store;

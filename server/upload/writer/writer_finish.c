@@ -33,8 +33,8 @@ static bool follow_to_end(struct arrival *arrival)
            failure_of_store(&arrival->failure, &error);
 }
 
-/* RFC 9659 bounds the window of the content coding zstd; a larger one would let clients claim
- * memory, many at once. */
+/* RFC 9659 bounds the window of the content coding zstd; with larger windows, many clients at once
+ * could occupy too much memory. */
 static bool check_windows(struct arrival *arrival, const struct zt_component *body,
                           struct zt_source *source)
 {
@@ -47,7 +47,7 @@ static bool check_windows(struct arrival *arrival, const struct zt_component *bo
                                  "Content-Encoding zstd: a frame has a window above 8 MiB");
 }
 
-/* Only now, because zstd shows at its end whether it was right. */
+/* Done only now, because only the end of a zstd stream shows whether it is valid. */
 static bool decode_body(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;
@@ -99,8 +99,8 @@ static bool check_stated(struct arrival *arrival)
     if (!terms->without_body && !byte_digests_agree(sent, &terms->content_digest))
         return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
                               "the body does not have the digest of Content-Digest");
-    /* By RFC 9530 it is that of the coded bytes; our answers state that of the decoded ones. Either
-     * proves that they are right. */
+    /* According to RFC 9530 it is the digest of the coded bytes; our answers state that of the
+     * decoded bytes. Either proves that they are right. */
     if (!byte_digests_agree(sent, &terms->repr_digest) &&
         !byte_digests_agree(&arrival->decoded, &terms->repr_digest))
         return failure_refuse(&arrival->failure, PROBLEM_DIGEST_MISMATCH,
@@ -108,7 +108,7 @@ static bool check_stated(struct arrival *arrival)
     return true;
 }
 
-/* What the server found under a digest may have changed since. */
+/* The bytes that the server found by a digest may have changed since. */
 static bool check_wanted(struct arrival *arrival)
 {
     const struct arrival_terms *terms = &arrival->terms;
@@ -207,7 +207,7 @@ static bool acknowledge(struct arrival *arrival)
         free(exchange.component);
         return false;
     }
-    /* The place is the component's from now on. */
+    /* The place belongs to the component from now on. */
     arrival->has_place = false;
     return_replaced(arrival, exchange.replaced);
     return true;
@@ -227,7 +227,7 @@ void arrival_finish(struct arrival *arrival)
     assert(arrival->state == ARRIVAL_FINISHING);
     done = run_steps(arrival);
     assert(done == !arrival->failure.is_set);
-    /* Once its round is over a commit has the file, cut and completed: whatever was read back says
+    /* Once its round is over, a commit may have cut and completed the file: what was read back says
      * nothing about the body. */
     if (!done && writer_round_is_over(arrival->session, arrival->round)) {
         arrival->failure.is_set = false;

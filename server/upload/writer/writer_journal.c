@@ -1,4 +1,4 @@
-/* Writing the journal. A record overwrites the end mark of the one before. */
+/* Writes the journal. A record overwrites the end mark of the previous one. */
 #include "upload/writer/writer_journal.h"
 
 #include <assert.h>
@@ -146,7 +146,7 @@ bool writer_journal_announce(struct writer_session *session, const char *file,
     begin_record(&record, JOURNAL_ANNOUNCED);
     put_uint(&record, strcmp(file, WRITER_COMPACT) == 0);
     record_write_bytes(&record, sha256, JOURNAL_SHA256_BYTES);
-    /* Even if this fails: the record may be on disk all the same. */
+    /* Set even if this fails: the record may be on disk anyway. */
     session->is_publication_announced = true;
     return append(session, &record, error);
 }

@@ -1,8 +1,8 @@
-/* The journal of a streaming writer's upload: one record for each thing that was acknowledged.
+/* The journal of a streaming writer's upload: one record for each acknowledged step.
  *
  * A record is a length (4 bytes, of kind and fields), a CRC-32C of what follows, a kind (1 byte)
- * and fields: numbers of 8 bytes little-endian, texts behind their length, digests. The end of the
- * journal is a length of 0, or a record that is not whole: it was never acknowledged. */
+ * and fields: little-endian numbers of 8 bytes, texts preceded by their length, digests. The
+ * journal ends at a length of 0, or at a damaged record, which was never acknowledged. */
 #ifndef UPLOAD_WRITER_WRITER_JOURNAL_H
 #define UPLOAD_WRITER_WRITER_JOURNAL_H
 
@@ -10,13 +10,13 @@
 
 /* --- the format, for writing and reading it --- */
 
-/* Of the fields of all records: a journal of another revision is not read. */
+/* The revision of the fields of all records: a journal of another revision is not read. */
 #define JOURNAL_REVISION 1
-/* Length and CRC before a record; a length of 0 behind the last. */
+/* Length and CRC before a record, and a length of 0 after the last. */
 #define JOURNAL_HEAD_BYTES 8
 #define JOURNAL_END_BYTES  4
 #define JOURNAL_UINT_BYTES 8
-/* Longer records are not written: they hold names and attributes of one request. */
+/* Longer records are not written: a record holds names and attributes of one request. */
 #define JOURNAL_RECORD_MAX_BYTES ((size_t)64 << 20)
 #define JOURNAL_SHA256_BYTES     32
 
@@ -31,7 +31,7 @@ enum journal_kind {
 
 /* --- writing (writer_journal.c) --- */
 
-/* Creates the file and writes the first record: the session as it was begun. */
+/* Creates the file and writes the first record: the new session. */
 bool writer_journal_begin(struct writer_session *session, struct zt_error *error);
 
 /* Each appends one record and syncs it, with journal_lock held: what is recorded survives a
@@ -40,19 +40,20 @@ bool writer_journal_declare(struct writer_session *session, struct zt_text objec
                             const struct zt_declaration *declaration, struct zt_error *error);
 bool writer_journal_put(struct writer_session *session, struct zt_text object,
                         const struct writer_component *component, struct zt_error *error);
-/* The file of that name in the place is about to be published: if it is missing after a crash, it
- * was. */
+/* Records that the file of that name in the place is about to be published: if it is missing after
+ * a crash, it was published. */
 bool writer_journal_announce(struct writer_session *session, const char *file,
                              const uint8_t sha256[32], struct zt_error *error);
-/* That publication failed, and the upload stays open. Writes nothing if none was announced. Until
- * this is recorded the announced file must not be removed: its absence would mean success. */
+/* Records that the announced publication failed and the upload stays open. Writes nothing if none
+ * was announced. Until this is recorded the announced file must not be removed: its absence would
+ * mean success. */
 bool writer_journal_withdraw(struct writer_session *session, struct zt_error *error);
-/* What the session's commit is answered with. */
+/* Records the answer to the session's commit. */
 bool writer_journal_outcome(struct writer_session *session, struct zt_error *error);
 
 /* --- reading (writer_restore.c) --- */
 
-/* An upload as an earlier process left it (kept_kind.open). */
+/* Opens an upload as an earlier process left it (kept_kind.open). */
 enum kept_opened writer_journal_open(struct server *server, const char *id,
                                      struct kept_upload **out_upload);
 

@@ -111,7 +111,7 @@ static bool add_component(struct laying *laying, const struct writer_component *
            fail_laying(laying, &error);
 }
 
-/* An object that was not declared is dense, and has the shape of its data. */
+/* An undeclared object is dense and has the shape of its data. */
 static bool add_object(void *context, const struct writer_object *object)
 {
     static const struct zt_text dense = {"dense", 5};

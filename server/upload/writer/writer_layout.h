@@ -1,4 +1,5 @@
-/* The file that an upload's contents make: where its components lie, and what comes behind them. */
+/* The file that an upload's contents make: the positions of its components, and what follows
+ * them. */
 #ifndef UPLOAD_WRITER_WRITER_LAYOUT_H
 #define UPLOAD_WRITER_WRITER_LAYOUT_H
 
@@ -6,10 +7,10 @@
 
 struct writer_layout {
     struct writer_session *session;
-    struct writer_component **components; /* all, in order of "data"; final_offset is set */
+    struct writer_component **components; /* all, in the order of "data"; final_offset is set */
     size_t count;
     size_t capacity;
-    bool is_tight;     /* in "data" they are at their final offsets already */
+    bool is_tight;     /* in "data" they are already at their final offsets */
     uint64_t data_end; /* where the manifest begins */
     uint8_t *end;      /* manifest and footer */
     size_t end_length;

@@ -1,4 +1,4 @@
-/* Models have many tensors of one shape: a hole of exactly the right length is found often
+/* Models have many tensors of the same shape, so a hole of exactly the right length is found often
  * enough. */
 #include "upload/writer/writer_places.h"
 
@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* Holes beyond that are forgotten; a commit finds them all the same. */
+/* More holes than this are forgotten; a commit still finds them. */
 #define HOLES_MAX 4096
 
 static uint64_t aligned(const struct writer_places *places, uint64_t offset)

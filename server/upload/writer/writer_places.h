@@ -1,5 +1,4 @@
-/* Places for components in a streaming writer's "data": aligned, given out in any order, none
- * twice. */
+/* Places for components in a streaming writer's "data": aligned, and never given out twice. */
 #ifndef UPLOAD_WRITER_WRITER_PLACES_H
 #define UPLOAD_WRITER_WRITER_PLACES_H
 
@@ -14,9 +13,9 @@ struct writer_place {
 
 struct writer_places {
     uint64_t alignment;
-    uint64_t end; /* aligned: no place given out reaches beyond */
-    /* Places given back. They may still hold old bytes, so they are reused only by components of
-     * exactly their length. */
+    uint64_t end; /* aligned: the end of the last place given out */
+    /* Places given back. They may still hold old bytes, so only components of exactly their length
+     * reuse them. */
     struct writer_place *holes;
     size_t hole_count;
     size_t hole_capacity;
@@ -32,7 +31,7 @@ bool writer_place_take(struct writer_places *places, uint64_t length, uint64_t m
 /* Takes a place back, with whatever was written there. */
 void writer_place_give(struct writer_places *places, uint64_t offset, uint64_t length);
 
-/* Leaves out everything before offset, which an earlier process gave out. */
+/* Excludes everything before offset, which an earlier process gave out. */
 void writer_places_skip(struct writer_places *places, uint64_t offset);
 
 #endif

@@ -1,8 +1,8 @@
-/* Bytes decoded from a stored component: a zstd body that is not stored as it was sent, or a
- * component that the server holds already, in this upload or in some model.
+/* Decodes bytes from a stored component: a zstd body that is not stored as it was sent, or a
+ * component that the server already has, in this upload or in a model.
  *
- * The catalog's index of blobs is one of stored bytes, which for plain components are the tensor's.
- * A component that is stored compressed is found where the digest of its decoded bytes is kept. */
+ * The index of blobs covers stored bytes, which for plain components are those of the tensor. A
+ * compressed component is found through the kept digests of decoded bytes. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* Candidates of one digest that are tried: some may be of files that are gone, or compressed. */
+/* The most candidates of one digest that are tried: some may be compressed, or their file gone. */
 #define TRIES_MAX 16
 
 static bool put(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
@@ -30,7 +30,7 @@ static bool put(struct arrival *arrival, uint64_t at, const void *bytes, size_t 
            failure_of_store(&arrival->failure, &error);
 }
 
-/* Of a zstd body: too many bytes, or too few, are a size mismatch. */
+/* For a zstd body: too many or too few bytes are a size mismatch. */
 static bool fail_decoding(struct arrival *arrival, const struct zt_error *error)
 {
     bool is_size = error->rule != NULL && (strstr(error->rule, "ZstdLength") != NULL ||
@@ -121,7 +121,7 @@ static bool look_in_object(void *context, const struct writer_object *object)
     return true;
 }
 
-/* Another body may take the component's place while it is read: then the digest differs. */
+/* Another body may replace the component while it is read; the digest then differs. */
 static bool find_own(struct arrival *arrival, struct zt_component *out_component,
                      struct zt_source **out_source)
 {
@@ -147,8 +147,8 @@ struct held_component {
     struct zt_source *source; /* the file that has its bytes */
 };
 
-/* The index may be of a generation whose file is closed, or no longer what it was: it is opened,
- * and compared, again. */
+/* The index may refer to a generation whose file is closed or has changed, so the file is opened
+ * and compared again. */
 static bool open_found(struct server *server, const struct component_place *place, bool is_decoded,
                        struct held_component *out_held)
 {
@@ -212,7 +212,7 @@ static bool pull_checked(struct arrival *arrival, const struct zt_component *com
             &arrival->failure, PROBLEM_SIZE_MISMATCH,
             "the bytes with that digest are not as many as shape and type require");
     if (!arrival_pull(arrival, component, source)) {
-        /* A component that does not decode does not count as held. */
+        /* A component that does not decode counts as missing. */
         if (arrival->failure.error.status != ZT_CORRUPT)
             return false;
         arrival->failure.is_set = false;
@@ -222,7 +222,7 @@ static bool pull_checked(struct arrival *arrival, const struct zt_component *com
     return true;
 }
 
-/* The digest of no bytes, which need not be held anywhere. */
+/* The digest of zero bytes, which need not be stored anywhere. */
 static bool wants_nothing(const struct arrival *arrival)
 {
     static const uint8_t nothing[32] = {

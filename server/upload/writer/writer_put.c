@@ -1,5 +1,4 @@
-/* PUT of a component: the request is read, and refused, before the body, in the order of the
- * contract. */
+/* PUT of a component: reads the request, and refuses it before the body if possible. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_arrival.h"
 
-/* Higher ones take hundreds of megabytes for each component on its way. */
+/* Higher levels take hundreds of megabytes for each arriving component. */
 #define LEVEL_MAX 19
 
 /* --- reading the request; each false when it replied --- */
@@ -89,7 +88,7 @@ static bool check_names(struct request *request, const struct writer_session *se
     return false;
 }
 
-/* The declared shape of a dense object is also that of its data. */
+/* The declared shape of a dense object must be that of its data. */
 static bool resolve_shape(struct request *request, struct writer_session *session,
                           struct arrival_terms *terms)
 {
@@ -114,7 +113,7 @@ static bool resolve_shape(struct request *request, struct writer_session *sessio
     return false;
 }
 
-/* As far as it can be checked before the other components are there. */
+/* Checks what can be checked before the other components have arrived. */
 static bool check_layout(struct request *request, struct writer_session *session,
                          const struct arrival_terms *terms)
 {
@@ -210,7 +209,7 @@ static bool resolve_body(struct request *request, struct arrival_terms *terms)
     return terms->without_body || !write_refuse_absent_body(request);
 }
 
-/* The round is that of this moment. */
+/* The body belongs to the current round. */
 static bool check_open(struct request *request, struct writer_session *session, uint64_t *out_round)
 {
     enum writer_state state = writer_session_state(session, out_round);
@@ -232,7 +231,7 @@ static bool resolve_terms(struct request *request, struct writer_session *sessio
            check_limits(request, terms);
 }
 
-/* Of a parameter that occurs twice it is unclear which one counts. */
+/* Refuses a parameter that occurs twice, since it is unclear which one counts. */
 static bool check_once(struct request *request)
 {
     static const char *const names[] = {"dtype", "shape", "type", "encoding", "level", "digest"};

@@ -1,5 +1,5 @@
-/* The streaming writer's requests except creation, status and the bodies of components: each is
- * read on the loop and done by a worker. */
+/* The streaming writer's requests, except creation, status and the bodies of components. Each is
+ * read on the loop and executed by a worker. */
 #include "upload/writer/writer.h"
 
 #include <assert.h>
@@ -10,11 +10,11 @@
 #include "upload/writer/writer_commit.h"
 #include "upload/writer/writer_session.h"
 
-/* A request on its way, apart from the bodies of components. */
+/* A request in progress. */
 struct writing {
     struct writer_session *session; /* held by the request */
     struct json_body body;
-    bool is_begun; /* a worker has it, or had */
+    bool is_begun; /* it was handed to a worker */
     bool is_new;
     struct failure failure;
 };
@@ -64,7 +64,7 @@ static void begin_on_session(struct request *request)
         begin(request, session);
 }
 
-/* Lets a worker run work, once. True while the request waits for it. */
+/* Has a worker run work, once. True while the request waits for it. */
 static bool begin_work(struct request *request, void (*work)(struct request *request),
                        enum outcome *out_outcome)
 {

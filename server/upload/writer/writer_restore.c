@@ -11,7 +11,7 @@
 #include "zt/digest.h"
 #include "zt/shards.h"
 
-/* Of the journal in memory at a time; more only for a record that is longer. */
+/* How much of the journal is in memory at a time; more only for a longer record. */
 #define WINDOW_BYTES ((size_t)1 << 20)
 
 static const struct store_ops *ops_of(const struct writer_session *session)
@@ -72,11 +72,11 @@ static bool get_digest(struct record_reader *reader, uint8_t out_digest[JOURNAL_
     return bytes != NULL;
 }
 
-/* --- reading records: each false where its fields are not what they have to be --- */
+/* --- reading records; false if the fields are not valid --- */
 
 struct restoring {
     struct writer_session *session;
-    struct record_reader reader; /* behind the record's kind */
+    struct record_reader reader; /* after the record's kind */
     bool has_session;
     const char *announced; /* the file that was about to be published, or NULL */
 };
@@ -224,7 +224,7 @@ static bool read_record(struct restoring *restoring, uint8_t kind)
            (kind == JOURNAL_COMPONENT && read_component(restoring));
 }
 
-/* How many of the bytes are whole records that could be read. */
+/* The length of the whole, valid records at the start of the bytes. */
 static size_t read_records(struct restoring *restoring, const uint8_t *bytes, size_t length)
 {
     size_t at = 0;
@@ -272,7 +272,7 @@ static enum zt_status fill(struct window *window, size_t wanted, struct zt_error
     return zt_source_read_at(window->source, window->offset, window->bytes, window->length, error);
 }
 
-/* Reads again where the window ends inside its first record. */
+/* Reads more if the window ends inside its first record. */
 static enum zt_status fill_for_record(struct window *window, struct zt_error *error)
 {
     enum zt_status status = fill(window, WINDOW_BYTES, error);
@@ -339,9 +339,9 @@ static bool is_model(const struct writer_session *session)
     return is_same;
 }
 
-/* Whether the announced file became the model and the server ended before it recorded that. Without
- * "data" that is certain; but where "compact" is missing and "data" is still there, the file may
- * also have been removed after a failure, as release 0.1 did. */
+/* Whether the announced file became the model and the server ended before it recorded that. If
+ * "data" is missing, that is certain. If "compact" is missing but "data" exists, the file may also
+ * have been removed after a failure, as release 0.1 did. */
 static bool was_published(const struct restoring *restoring)
 {
     const struct writer_session *session = restoring->session;
@@ -363,7 +363,7 @@ static bool find_end(void *context, const struct writer_object *object)
     return true;
 }
 
-/* Bytes behind the components were never acknowledged. */
+/* Bytes after the components were never acknowledged. */
 static enum kept_opened cut_data(struct writer_session *session)
 {
     struct stored_upload *data;
@@ -385,7 +385,7 @@ static enum kept_opened cut_data(struct writer_session *session)
     return opened;
 }
 
-/* Removes the file that the state does not need. */
+/* Removes the file that the session's state does not need. */
 static enum kept_opened tidy_files(const struct restoring *restoring)
 {
     struct writer_session *session = restoring->session;

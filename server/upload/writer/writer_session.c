@@ -1,4 +1,4 @@
-/* A session's life, its states and rounds, and what makes an acknowledgement durable. */
+/* A session's lifetime, states and rounds, and durable acknowledgement. */
 #include "upload/writer/writer_session.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 
 /* Names, shapes and attributes of one upload; a million plain tensors take less. */
 #define CONTENTS_MAX_BYTES ((uint64_t)512 << 20)
-/* A journal that is longer takes no more declarations and components; commits still fit. */
+/* A longer journal accepts no more declarations and components; commits still fit. */
 #define JOURNAL_MAX_BYTES ((uint64_t)1 << 30)
 
 /* The states that may follow each, bit by bit. */
@@ -161,7 +161,7 @@ enum writer_state writer_session_state(struct writer_session *session, uint64_t 
     return state;
 }
 
-/* Bodies that are being written come out, and none of the old round gets in again. */
+/* Waits for bodies that are being written; afterwards none of the old round can write again. */
 static void wait_for_writers(struct writer_session *session)
 {
     pthread_rwlock_wrlock(&session->writing);
@@ -284,7 +284,7 @@ out:
     return done;
 }
 
-/* Only in its round: a commit may have the file by now, and takes care of holes itself. */
+/* Only during its round: later a commit may be using the file, and handles holes itself. */
 void writer_place_return(struct writer_session *session, uint64_t round, struct stored_upload *data,
                          const struct writer_place *place)
 {
@@ -297,7 +297,7 @@ void writer_place_return(struct writer_session *session, uint64_t round, struct 
     writer_write_end(session);
 }
 
-/* The bytes received are those of the components that are held. */
+/* Counts as received the bytes of the components that the session has. */
 static void count_received(struct writer_session *session, const struct writer_exchange *exchange)
 {
     atomic_uint_fast64_t *received = &session->kept.entry.received;

@@ -1,5 +1,5 @@
-/* GET of an upload: what has arrived, in the words of the manifest's JSON (http-api, section 3), as
- * far as it is known before a commit. */
+/* GET of an upload: what has arrived, in the form of the manifest's JSON, as far as it is known
+ * before a commit. */
 #include "upload/writer/writer.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static void put_time(struct json *json, const char *key, time_t when)
     manifest_write_time(json, (int64_t)when * 1000000000);
 }
 
-/* --- attributes: gathered as a text first, because a raw value is put as a whole --- */
+/* --- attributes: collected as a text first, because a raw value is written as a whole --- */
 
 static void emit(void *context, const char *text, size_t length)
 {

@@ -42,7 +42,7 @@ static unsigned allowed(const struct text_file *files, unsigned mask_count)
         mask_count);
 }
 
-static void processors_are_those_of_the_mask_without_groups(void **state)
+static void without_groups_the_mask_decides(void **state)
 {
     static const struct text_file none[] = {{NULL, NULL}};
     static const struct text_file unlimited[] = {{"/proc/self/cgroup", "0::/a\n"},
@@ -373,7 +373,7 @@ static void clocks_agree_on_their_units(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processors_are_those_of_the_mask_without_groups),
+        cmocka_unit_test(without_groups_the_mask_decides),
         cmocka_unit_test(a_quota_of_version_2_is_rounded_up),
         cmocka_unit_test(the_least_quota_on_the_way_up_counts),
         cmocka_unit_test(a_quota_of_version_1_is_found_by_its_controller),

@@ -150,7 +150,7 @@ static void a_whole_body_has_its_own_limit(void **state)
     assert_answered_408();
 }
 
-static void time_stands_still_while_a_body_is_paused(void **state)
+static void the_clock_stops_while_a_body_is_paused(void **state)
 {
     (void)state;
     begin_body();
@@ -275,7 +275,7 @@ int main(void)
         CONNECTED(a_cut_body_is_answered_once),
         CONNECTED(a_body_that_stops_gets_408_before_the_library_closes_it),
         CONNECTED(a_whole_body_has_its_own_limit),
-        CONNECTED(time_stands_still_while_a_body_is_paused),
+        CONNECTED(the_clock_stops_while_a_body_is_paused),
         CONNECTED(what_a_client_sent_is_unread),
         CONNECTED(a_connection_is_gone_when_its_client_is),
         CONNECTED(a_deserted_connection_counts_as_gone),

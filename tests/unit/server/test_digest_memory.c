@@ -48,7 +48,7 @@ static void what_is_kept_is_found(void **state)
     digest_memory_free(memory);
 }
 
-static void the_least_recently_used_goes_first(void **state)
+static void the_least_recently_used_is_evicted_first(void **state)
 {
     struct digest_memory *memory = digest_memory_new();
     char target[32];
@@ -88,7 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_kept_is_found),
-        cmocka_unit_test(the_least_recently_used_goes_first),
+        cmocka_unit_test(the_least_recently_used_is_evicted_first),
         cmocka_unit_test(very_long_targets_are_not_kept),
     };
 

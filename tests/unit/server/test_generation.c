@@ -105,7 +105,7 @@ static struct side_table *counted_new(unsigned *freed)
     return &table->base;
 }
 
-static void the_first_side_table_stays_and_goes_with_the_generation(void **state)
+static void the_first_side_table_is_kept_and_freed_with_the_generation(void **state)
 {
     struct world *world = *state;
     struct generation *generation;
@@ -188,7 +188,7 @@ int main(void)
         WORLD_TEST(generation_of_a_model_has_name_format_and_tag),
         WORLD_TEST(tags_follow_the_version_of_the_file),
         WORLD_TEST(renamed_files_are_unwritten_but_not_the_same),
-        WORLD_TEST(the_first_side_table_stays_and_goes_with_the_generation),
+        WORLD_TEST(the_first_side_table_is_kept_and_freed_with_the_generation),
         WORLD_TEST(times_of_the_future_are_now),
         WORLD_TEST(unreadable_files_are_generations_with_an_error),
         WORLD_TEST(missing_files_have_no_generation),

@@ -99,7 +99,7 @@ static void what_is_not_a_glob_is_rejected(void **state)
     assert_true(glob_is_valid(text(long_glob + 1)));
 }
 
-static void a_byte_that_is_not_part_of_a_character_counts_as_one(void **state)
+static void a_byte_that_is_not_utf8_counts_as_a_character(void **state)
 {
     (void)state;
     assert_true(matches("?", "\xFF"));
@@ -318,7 +318,7 @@ int main(void)
         cmocka_unit_test(a_question_mark_matches_one_character_of_any_length),
         cmocka_unit_test(a_class_matches_its_characters),
         cmocka_unit_test(what_is_not_a_glob_is_rejected),
-        cmocka_unit_test(a_byte_that_is_not_part_of_a_character_counts_as_one),
+        cmocka_unit_test(a_byte_that_is_not_utf8_counts_as_a_character),
         cmocka_unit_test(a_set_matches_what_any_of_its_globs_matches),
         cmocka_unit_test(a_glob_matches_across_words),
         cmocka_unit_test(sets_of_any_size_agree_with_a_simple_matcher),

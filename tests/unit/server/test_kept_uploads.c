@@ -109,7 +109,7 @@ static void a_client_has_only_so_many(void **state)
     kept_upload_release(other);
 }
 
-static void only_what_has_expired_and_lets_itself_be_ended_goes(void **state)
+static void only_expired_uploads_that_can_be_ended_are_removed(void **state)
 {
     struct world *world = *state;
     struct plain *young = new_plain(world);
@@ -260,7 +260,7 @@ int main(void)
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(a_client_has_only_so_many, uploads_set_up,
                                         uploads_tear_down),
-        cmocka_unit_test_setup_teardown(only_what_has_expired_and_lets_itself_be_ended_goes,
+        cmocka_unit_test_setup_teardown(only_expired_uploads_that_can_be_ended_are_removed,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(only_so_many_outcomes_keep_their_places, uploads_set_up,
                                         uploads_tear_down),

@@ -97,7 +97,7 @@ static void long_lines_are_cut_and_still_end(void **state)
     assert_string_equal(written + strlen(written) - 6, "...\"}\n");
 }
 
-static void requests_are_told_with_their_members(void **state)
+static void requests_are_logged_with_their_members(void **state)
 {
     (void)state;
     log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
@@ -109,7 +109,7 @@ static void requests_are_told_with_their_members(void **state)
                "\"bytes\":7,\"duration_ms\":1.234}\n"));
 }
 
-static void cut_requests_are_told_with_how_far_they_came(void **state)
+static void cut_requests_are_logged_with_their_progress(void **state)
 {
     (void)state;
     log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
@@ -141,8 +141,8 @@ int main(void)
         cmocka_unit_test(control_characters_are_escaped),
         cmocka_unit_test(json_escapes_quotes_and_bytes_that_are_no_text),
         cmocka_unit_test(long_lines_are_cut_and_still_end),
-        cmocka_unit_test(requests_are_told_with_their_members),
-        cmocka_unit_test(cut_requests_are_told_with_how_far_they_came),
+        cmocka_unit_test(requests_are_logged_with_their_members),
+        cmocka_unit_test(cut_requests_are_logged_with_their_progress),
         cmocka_unit_test(levels_below_the_configured_are_silent),
     };
 

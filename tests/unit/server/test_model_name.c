@@ -70,7 +70,7 @@ static void paths_that_are_no_models_do_not_split(void **state)
     assert_int_equal(rank, 77);
 }
 
-static void files_meant_to_be_models_are_told_from_others(void **state)
+static void files_meant_to_be_models_are_recognised(void **state)
 {
     (void)state;
     assert_true(model_path_is_misfit("my model.zt"));
@@ -87,7 +87,7 @@ static void files_meant_to_be_models_are_told_from_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_meant_to_be_models_are_told_from_others),
+        cmocka_unit_test(files_meant_to_be_models_are_recognised),
         cmocka_unit_test(names_of_parts_are_valid),
         cmocka_unit_test(names_that_could_leave_the_root_are_refused),
         cmocka_unit_test(names_longer_than_255_bytes_are_refused),

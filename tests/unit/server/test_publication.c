@@ -125,7 +125,7 @@ static void replacing_removes_the_file_of_another_format(void **state)
     world_command(world, "test -f m.zt && test ! -e m.safetensors");
 }
 
-static void preconditions_that_fail_leave_everything_as_it_is(void **state)
+static void failed_preconditions_change_nothing(void **state)
 {
     struct world *world = *state;
     struct publication publication = publication_of(world, store_model(world, true));
@@ -295,8 +295,8 @@ int main(void)
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(replacing_removes_the_file_of_another_format,
                                         uploads_set_up, uploads_tear_down),
-        cmocka_unit_test_setup_teardown(preconditions_that_fail_leave_everything_as_it_is,
-                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(failed_preconditions_change_nothing, uploads_set_up,
+                                        uploads_tear_down),
         cmocka_unit_test_setup_teardown(wrong_digest_and_broken_file_are_refused, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(folder_of_the_files_name_is_a_conflict, uploads_set_up,

@@ -189,7 +189,7 @@ static void chunked_body_past_the_limit_is_refused(void **state)
 
 /* A full disk should not wait for a slow client. While a worker hashes, the next piece tries
  * again. */
-static void what_was_stored_goes_while_the_rest_of_a_refused_body_arrives(void **state)
+static void stored_bytes_of_a_refused_body_are_removed_while_the_rest_arrives(void **state)
 {
     struct world *world = *state;
     unsigned before = open_descriptors();
@@ -289,7 +289,7 @@ static void invalid_model_leaves_the_earlier_one(void **state)
 
 /* --- preconditions at publication --- */
 
-static void model_that_appears_meanwhile_fails_if_none_match(void **state)
+static void model_that_appears_during_the_upload_fails_if_none_match(void **state)
 {
     struct world *world = *state;
     struct sending_request sending;
@@ -305,7 +305,7 @@ static void model_that_appears_meanwhile_fails_if_none_match(void **state)
     assert_exists(world, "m.zt", false);
 }
 
-static void model_that_changes_meanwhile_fails_if_match(void **state)
+static void model_that_changes_during_the_upload_fails_if_match(void **state)
 {
     struct world *world = *state;
     struct sending_request sending;
@@ -353,15 +353,15 @@ int main(void)
         PUT_TEST(cut_body_leaves_nothing),
         PUT_TEST(cut_body_on_workers_leaves_nothing),
         PUT_TEST(chunked_body_past_the_limit_is_refused),
-        PUT_TEST(what_was_stored_goes_while_the_rest_of_a_refused_body_arrives),
+        PUT_TEST(stored_bytes_of_a_refused_body_are_removed_while_the_rest_arrives),
         PUT_TEST(right_digests_are_accepted),
         PUT_TEST(wrong_digest_of_either_field_is_refused),
         PUT_TEST(one_wrong_digest_among_right_ones_is_refused),
         PUT_TEST(digest_stated_in_the_file_is_checked),
         PUT_TEST(every_shortened_model_is_invalid_and_leaves_nothing),
         PUT_TEST(invalid_model_leaves_the_earlier_one),
-        PUT_TEST(model_that_appears_meanwhile_fails_if_none_match),
-        PUT_TEST(model_that_changes_meanwhile_fails_if_match),
+        PUT_TEST(model_that_appears_during_the_upload_fails_if_none_match),
+        PUT_TEST(model_that_changes_during_the_upload_fails_if_match),
         PUT_TEST(of_two_that_only_create_one_wins),
     };
 

@@ -187,7 +187,7 @@ static void an_older_file_is_replaced_and_stays_readable_while_it_is_open(void *
     assert_int_equal(world->store->ops->kept_remove(world->store, ID, "data", NULL), ZT_NOT_FOUND);
 }
 
-static void another_server_neither_takes_nor_removes_a_live_upload(void **state)
+static void another_server_leaves_a_live_upload_alone(void **state)
 {
     struct world *world = *state;
     struct stored_upload *upload;
@@ -331,7 +331,7 @@ int main(void)
         TEST(taking_uploads_over_leaks_no_descriptor),
         TEST(a_kept_file_is_published_out_of_its_place),
         TEST(an_older_file_is_replaced_and_stays_readable_while_it_is_open),
-        TEST(another_server_neither_takes_nor_removes_a_live_upload),
+        TEST(another_server_leaves_a_live_upload_alone),
         TEST(a_killed_server_frees_its_uploads),
         TEST(strays_among_the_places_are_removed_at_start),
         TEST(invalid_ids_and_names_are_refused),

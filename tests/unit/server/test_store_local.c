@@ -496,7 +496,7 @@ static void the_timer_asks_for_a_scan_within_three_seconds(void **state)
     assert_false(told(world, descriptor, 0));
 }
 
-static void a_root_that_vanishes_and_comes_back_is_found_again(void **state)
+static void a_root_that_disappears_and_returns_is_found_again(void **state)
 {
     struct world *world = *state;
     int descriptor = world->store->ops->watch(world->store);
@@ -568,7 +568,7 @@ int main(void)
         TEST(changes_are_reported_at_once),
         TEST(changes_of_hidden_files_are_not_reported),
         TEST(the_timer_asks_for_a_scan_within_three_seconds),
-        TEST(a_root_that_vanishes_and_comes_back_is_found_again),
+        TEST(a_root_that_disappears_and_returns_is_found_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

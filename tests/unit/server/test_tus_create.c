@@ -181,7 +181,7 @@ static void creation_whose_bytes_fail_their_digest_is_gone(void **state)
 }
 
 /* No client can know it. */
-static void creation_that_is_cut_is_gone(void **state)
+static void interrupted_creation_leaves_nothing(void **state)
 {
     struct world *world = *state;
     struct sending_request sending;
@@ -255,7 +255,7 @@ int main(void)
         TUS_TEST(creation_with_all_bytes_publishes),
         TUS_TEST(creation_whose_bytes_are_no_model_is_gone),
         TUS_TEST(creation_whose_bytes_fail_their_digest_is_gone),
-        TUS_TEST(creation_that_is_cut_is_gone),
+        TUS_TEST(interrupted_creation_leaves_nothing),
         TUS_TEST(digest_of_creation_is_that_of_the_whole_file),
         TUS_TEST(wrong_digest_of_creation_ends_the_upload_at_the_last_byte),
         TUS_TEST(precondition_of_creation_holds_at_publication),

@@ -91,7 +91,7 @@ static void checksums_are_read(void **state)
     assert_int_equal(digest.algorithm, ZT_DIGEST_SHA256);
 }
 
-static void checksums_that_are_none_are_told_apart(void **state)
+static void malformed_and_unknown_checksums_differ(void **state)
 {
     static const char *const malformed[] = {"",
                                             "sha1",
@@ -119,7 +119,7 @@ int main(void)
         cmocka_unit_test(metadata_without_the_key_is_absent),
         cmocka_unit_test(metadata_that_breaks_a_rule_is_malformed),
         cmocka_unit_test(checksums_are_read),
-        cmocka_unit_test(checksums_that_are_none_are_told_apart),
+        cmocka_unit_test(malformed_and_unknown_checksums_differ),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,7 @@ static uint8_t *stored_bytes(struct world *world, const struct writer_component 
     return stored;
 }
 
-static void raw_component_lies_at_its_place(void **state)
+static void raw_component_is_at_its_place(void **state)
 {
     struct world *world = *state;
     struct writer_session *session = begin(world, ZT_TARGET_ZT1);
@@ -332,7 +332,7 @@ static void zstd_body_is_bounded_to_the_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(raw_component_lies_at_its_place, uploads_set_up,
+        cmocka_unit_test_setup_teardown(raw_component_is_at_its_place, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(empty_component_takes_no_place, uploads_set_up,
                                         uploads_tear_down),

@@ -186,7 +186,7 @@ static enum writer_state announce_and_restart(struct world *world, bool exists, 
     return found;
 }
 
-static void announced_file_that_is_there_was_not_published(void **state)
+static void announced_file_that_still_exists_was_not_published(void **state)
 {
     assert_int_equal(announce_and_restart(*state, true, false, digest), WRITER_OPEN);
 }
@@ -405,7 +405,7 @@ int main(void)
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(record_that_is_too_long_changes_nothing, uploads_set_up,
                                         uploads_tear_down),
-        cmocka_unit_test_setup_teardown(announced_file_that_is_there_was_not_published,
+        cmocka_unit_test_setup_teardown(announced_file_that_still_exists_was_not_published,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(missing_file_that_is_the_model_was_published,
                                         uploads_set_up, uploads_tear_down),

@@ -205,7 +205,7 @@ static void right_digests_are_accepted(void **state)
 }
 
 /* Bytes that are here already need not be sent. */
-static void empty_body_with_a_digest_is_404_where_the_bytes_are_unknown(void **state)
+static void empty_body_with_an_unknown_digest_is_404(void **state)
 {
     struct world *world = *state;
 
@@ -292,7 +292,7 @@ int main(void)
         ZT1_TEST(replacement_of_another_type_counts_at_the_next_status),
         ZT1_TEST(wrong_digests_add_nothing),
         ZT1_TEST(right_digests_are_accepted),
-        ZT1_TEST(empty_body_with_a_digest_is_404_where_the_bytes_are_unknown),
+        ZT1_TEST(empty_body_with_an_unknown_digest_is_404),
         ZT1_TEST(compressed_body_is_stored_as_it_is_in_zt1),
         ZT2_TEST(compressed_body_is_recoded_in_zt2),
         ZT1_TEST(compressed_body_is_stored_raw_if_asked),
