@@ -36,8 +36,8 @@ struct writer_session {
     bool is_dirty; /* a failed commit left bytes after the components */
     struct published published;
     time_t committed;
-    /* Bodies belong to the round in which they began. A commit, or ending the upload, begins another
-     * round, after which no body of an older round is written or acknowledged. */
+    /* Bodies belong to the round in which they began. A commit, or ending the upload, begins
+     * another round, after which no body of an older round is written or acknowledged. */
     atomic_uint_fast64_t round;
     pthread_rwlock_t writing; /* read-held while a body is written into "data" */
 
