@@ -13,6 +13,7 @@
 
 /* How much of the journal is in memory at a time; more only for a longer record. */
 #define WINDOW_BYTES ((size_t)1 << 20)
+#define NANOSECONDS  1000000000 /* in a second */
 
 static const struct store_ops *ops_of(const struct writer_session *session)
 {
@@ -63,6 +64,16 @@ static bool get_shape(struct record_reader *reader, struct zt_shape *out_shape)
     return !reader->failed;
 }
 
+/* Fails on a time of which the nanoseconds do not fit 64 bits. */
+static time_t get_time(struct record_reader *reader)
+{
+    uint64_t seconds = get_uint(reader);
+
+    if (seconds > INT64_MAX / NANOSECONDS)
+        reader->failed = true;
+    return reader->failed ? 0 : (time_t)seconds;
+}
+
 static bool get_digest(struct record_reader *reader, uint8_t out_digest[JOURNAL_SHA256_BYTES])
 {
     const uint8_t *bytes = record_read_bytes(reader, JOURNAL_SHA256_BYTES);
@@ -93,7 +104,7 @@ static bool read_session(struct restoring *restoring)
     if (get_uint(reader) != JOURNAL_REVISION || restoring->has_session)
         return false;
     session->target = get_uint(reader) == ZT_TARGET_ZT1 ? ZT_TARGET_ZT1 : ZT_TARGET_ZT2;
-    session->kept.entry.created = (time_t)get_uint(reader);
+    session->kept.entry.created = get_time(reader);
     model = get_string(reader);
     preconditions->if_match = get_string(reader);
     preconditions->if_none_match = get_string(reader);
@@ -199,9 +210,11 @@ static bool read_outcome(struct restoring *restoring)
     if (etag != NULL && strlen(etag) < sizeof(session->published.etag))
         strcpy(session->published.etag, etag);
     free(etag);
-    session->committed = (time_t)get_uint(reader);
+    session->committed = get_time(reader);
+    if (!whole || reader->failed)
+        return false;
     session->state = WRITER_COMMITTED;
-    return whole && !reader->failed;
+    return true;
 }
 
 static bool read_record(struct restoring *restoring, uint8_t kind)
@@ -340,15 +353,16 @@ static bool is_model(const struct writer_session *session)
 }
 
 /* Whether the announced file became the model and the server ended before it recorded that. If
- * "data" is missing, that is certain. If "compact" is missing but "data" exists, the file may also
- * have been removed after a failure, as release 0.1 did. */
+ * neither it nor "data" exists, that is certain. Otherwise the digest decides: where publication is a
+ * link, the file has both names for a moment, and release 0.1 removed "compact" after a failure. */
 static bool was_published(const struct restoring *restoring)
 {
     const struct writer_session *session = restoring->session;
 
-    if (restoring->announced == NULL || has_file(session, restoring->announced))
+    if (restoring->announced == NULL)
         return false;
-    return !has_file(session, WRITER_DATA) || is_model(session);
+    return (!has_file(session, restoring->announced) && !has_file(session, WRITER_DATA)) ||
+           is_model(session);
 }
 
 static bool find_end(void *context, const struct writer_object *object)

@@ -216,6 +216,16 @@ static void missing_file_that_is_the_model_was_published(void **state)
     assert_int_equal(announce_and_restart(world, false, false, sha256), WRITER_COMMITTED);
 }
 
+/* As a file system that publishes by linking leaves it when the server ends between the two names. */
+static void file_that_is_also_the_model_was_published(void **state)
+{
+    struct world *world = *state;
+    uint8_t sha256[32];
+
+    write_model(world, sha256);
+    assert_int_equal(announce_and_restart(world, true, false, sha256), WRITER_COMMITTED);
+}
+
 /* Another client may have written the same model. */
 static void withdrawn_file_was_not_published_even_if_it_is_the_model(void **state)
 {
@@ -248,6 +258,25 @@ static void missing_data_was_published(void **state)
     assert_non_null(session);
     assert_int_equal(session->state, WRITER_COMMITTED);
     assert_memory_equal(session->published.sha256, digest, sizeof(digest));
+    kept_upload_release(session);
+}
+
+static void outcome_at_an_impossible_time_is_not_believed(void **state)
+{
+    struct world *world = *state;
+    struct writer_session *session = begin(world);
+    struct zt_error error;
+
+    put(session, "w", 5);
+    session->state = WRITER_COMMITTED;
+    session->committed = INT64_MAX / 1000;
+    assert_true(writer_journal_outcome(session, &error));
+    kept_upload_release(session);
+    uploads_restart(world);
+    session = writer_find(world, ID);
+    assert_non_null(session);
+    assert_int_equal(session->state, WRITER_OPEN);
+    assert_int_equal(atomic_load(&session->kept.entry.received), 5);
     kept_upload_release(session);
 }
 
@@ -409,12 +438,16 @@ int main(void)
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(missing_file_that_is_the_model_was_published,
                                         uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(file_that_is_also_the_model_was_published, uploads_set_up,
+                                        uploads_tear_down),
         cmocka_unit_test_setup_teardown(withdrawn_file_was_not_published_even_if_it_is_the_model,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(missing_file_beside_data_counts_only_if_it_is_the_model,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(missing_data_was_published, uploads_set_up,
                                         uploads_tear_down),
+        cmocka_unit_test_setup_teardown(outcome_at_an_impossible_time_is_not_believed,
+                                        uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(nothing_is_acknowledged_without_a_synced_journal,
                                         uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(
