@@ -216,7 +216,7 @@ static void missing_file_that_is_the_model_was_published(void **state)
     assert_int_equal(announce_and_restart(world, false, false, sha256), WRITER_COMMITTED);
 }
 
-/* As a file system that publishes by linking leaves it when the server ends between the two names. */
+/* The state if publication is a link and the server ends before it removes the other name. */
 static void file_that_is_also_the_model_was_published(void **state)
 {
     struct world *world = *state;
