@@ -354,7 +354,8 @@ static bool is_model(const struct writer_session *session)
 
 /* Whether the announced file became the model and the server ended before it recorded that. If
  * neither it nor "data" exists, that is certain. Otherwise the digest decides: where publication is
- * a link, the file has both names for a moment, and release 0.1 removed "compact" after a failure. */
+ * a link, the file has both names for a moment, and release 0.1 removed "compact" after a
+ * failure. */
 static bool was_published(const struct restoring *restoring)
 {
     const struct writer_session *session = restoring->session;
