@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/opened_file.h"
 #include "commands/output_file.h"
@@ -122,29 +123,36 @@ static int take_path(struct conversion_request *request, const char *path)
     return EXIT_DONE;
 }
 
+static int take_option(struct conversion_request *request, struct arguments *arguments,
+                       const char *option)
+{
+    if (strcmp(option, "--to") == 0) {
+        if (arguments->taken + 1 == arguments->argc)
+            return command_usage("--to needs a format");
+        request->to = arguments->argv[++arguments->taken];
+    } else if (strncmp(option, "--to=", 5) == 0) {
+        request->to = option + 5;
+    } else if (strcmp(option, "--zstd") == 0) {
+        request->zstd = true;
+    } else if (strncmp(option, "--zstd=", 7) == 0) {
+        request->zstd = true;
+        if (!read_level(request, option + 7))
+            return command_usage("%s: the level must be 1 to 22", option);
+    } else {
+        return command_usage("%s: unknown argument", option);
+    }
+    return EXIT_DONE;
+}
+
 static int read_arguments(int argc, char **argv, struct conversion_request *request)
 {
+    struct arguments arguments = {.argc = argc, .argv = argv};
     int status = EXIT_DONE;
+    bool is_option;
+    const char *text;
 
-    for (int i = 1; i < argc && status == EXIT_DONE; i++) {
-        if (strcmp(argv[i], "--to") == 0) {
-            if (++i == argc)
-                return command_usage("--to needs a format");
-            request->to = argv[i];
-        } else if (strncmp(argv[i], "--to=", 5) == 0) {
-            request->to = argv[i] + 5;
-        } else if (strcmp(argv[i], "--zstd") == 0) {
-            request->zstd = true;
-        } else if (strncmp(argv[i], "--zstd=", 7) == 0) {
-            request->zstd = true;
-            if (!read_level(request, argv[i] + 7))
-                return command_usage("%s: the level must be 1 to 22", argv[i]);
-        } else if (argv[i][0] == '-') {
-            return command_usage("%s: unknown argument", argv[i]);
-        } else {
-            status = take_path(request, argv[i]);
-        }
-    }
+    while (status == EXIT_DONE && (text = arguments_next(&arguments, &is_option)) != NULL)
+        status = is_option ? take_option(request, &arguments, text) : take_path(request, text);
     return status == EXIT_DONE ? choose_target(request) : status;
 }
 

@@ -77,6 +77,7 @@ def test_two_dashes_end_the_options(ztserve, write, refused):
     write("--json", b"{}")
     assert json.loads(ztserve("check-config", "--", "--json", folder=path.parent).output)["verify"] == "lazy"
     assert "--json" in ztserve("verify", "--", "--json", folder=path.parent).errors
+    assert ztserve("convert", "--to", "npz", "--", "-h", "-o.npz", folder=path.parent).status == 0
     refused("ls", "--")
     assert "-h" in refused("serve", "--root", path.parent, "--", "-h")
 
