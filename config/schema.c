@@ -162,7 +162,8 @@ const struct config_key config_keys[] = {
      .minimum = 1,
      .maximum = CONNECTIONS_MAX,
      .number = 10000,
-     .meaning = "Maximum number of connections; less if there are not enough descriptors."},
+     .meaning = "Maximum number of connections; less if there are not enough descriptors. Up to 64 "
+                "more get a 503 and are closed within seconds; all others are closed at once."},
     {.name = "limits.connections_per_address",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(limits.connections_per_address),

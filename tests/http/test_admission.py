@@ -10,6 +10,7 @@ from containers import dense, pattern, zt1
 from wire import connect, eventually, read_head, read_until_closed
 
 LIMIT = 40
+SURPLUS = 64
 LOOPS = 16
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -89,6 +90,34 @@ def test_connections_are_admitted_again_when_others_close(server):
             for connection in connect_many(stack, server, LIMIT + 10):
                 connection.sendall(HEALTH)
         eventually(lambda: is_served(server))
+
+
+def test_silent_connections_over_the_limit_take_no_places(server):
+    with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as admitted:
+            connections = connect_many(admitted, server, LIMIT)
+            assert [status_of(connection) for connection in connections] == [200] * LIMIT
+            for surplus in connect_many(stack, server, SURPLUS):
+                assert read_head(surplus)[0] == 503
+        eventually(lambda: is_served(server), within_s=10)
+
+
+def test_silent_connections_over_the_limit_end_soon(server):
+    """So that others can be answered too."""
+    with contextlib.ExitStack() as stack:
+        connections = connect_many(stack, server, LIMIT)
+        assert [status_of(connection) for connection in connections] == [200] * LIMIT
+        for surplus in connect_many(stack, server, SURPLUS):
+            assert read_head(surplus)[0] == 503
+        eventually(lambda: is_overloaded(server), within_s=10)
+
+
+def is_overloaded(server):
+    with connect(server) as connection:
+        try:
+            return read_head(connection)[0] == 503
+        except (ConnectionError, ValueError, IndexError, AssertionError):
+            return False
 
 
 def test_far_too_many_connections_are_closed(server):

@@ -1,4 +1,4 @@
-/* One counter for the process, and a hash table of addresses under one lock, which is enough:
+/* Two counters for the process, and a hash table of addresses under one lock, which is enough:
  * connections are opened far less often than requests are made. */
 #include "http/wire/admission.h"
 
@@ -18,7 +18,9 @@
 
 /* --- the process --- */
 
+/* Counted apart: a client that is being turned away takes no place. */
 static atomic_uint admitted;
+static atomic_uint surplus;
 
 /* A connection needs one descriptor. Sending a file may take a second one from the reserve; if
  * there is none, the file is sent from its mapping. */
@@ -40,17 +42,26 @@ unsigned admission_limit(const struct config *config)
 
 bool admission_is_open(unsigned limit)
 {
-    return atomic_load_explicit(&admitted, memory_order_relaxed) < limit + ADMISSION_SURPLUS;
+    return atomic_load_explicit(&admitted, memory_order_relaxed) < limit ||
+           atomic_load_explicit(&surplus, memory_order_relaxed) < ADMISSION_SURPLUS;
 }
 
 bool admission_enter(unsigned limit)
 {
-    return atomic_fetch_add_explicit(&admitted, 1, memory_order_relaxed) < limit;
+    unsigned count = atomic_load_explicit(&admitted, memory_order_relaxed);
+
+    while (count < limit)
+        if (atomic_compare_exchange_weak_explicit(&admitted, &count, count + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return true;
+    atomic_fetch_add_explicit(&surplus, 1, memory_order_relaxed);
+    return false;
 }
 
-void admission_leave(void)
+void admission_leave(bool was_admitted)
 {
-    const unsigned before = atomic_fetch_sub_explicit(&admitted, 1, memory_order_relaxed);
+    const unsigned before =
+        atomic_fetch_sub_explicit(was_admitted ? &admitted : &surplus, 1, memory_order_relaxed);
 
     assert(before > 0);
     (void)before;

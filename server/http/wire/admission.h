@@ -19,11 +19,11 @@ unsigned admission_limit(const struct config *config);
  * many. */
 bool admission_is_open(unsigned limit);
 
-/* Counts a connection that was opened. False: it exceeds the limit. */
+/* Counts a connection that was opened. False: it exceeds the limit, and counts as surplus. */
 bool admission_enter(unsigned limit);
 
-/* Uncounts a connection. */
-void admission_leave(void);
+/* Uncounts a connection, as what admission_enter counted it. */
+void admission_leave(bool was_admitted);
 
 /* Counts a connection from an address. False, and not counted, if it has limit of them already, or
  * out of memory. */

@@ -1,4 +1,4 @@
-/* A list of all connections, and three lists of deadlines. */
+/* A list of all connections, and four lists of deadlines. */
 #include "http/wire/connections.h"
 
 #include <arpa/inet.h>
@@ -23,6 +23,8 @@
 
 /* The library closes an idle connection without an answer; the server answers this much earlier. */
 #define AHEAD_MS 250
+/* How long a client that was turned away may take to send its request or to hang up. */
+#define TURNED_AWAY_MS 2000
 /* The time between two warnings of a loop that there are too many connections. */
 #define WARNING_MS 10000
 
@@ -34,6 +36,7 @@ void connections_init(struct connections *connections, const struct config *conf
     connections->first_header.time_ms = header_ms;
     connections->next_header.time_ms = idle_ms + header_ms;
     connections->body.time_ms = idle_ms - AHEAD_MS;
+    connections->turned_away.time_ms = TURNED_AWAY_MS;
     connections->body_time_ms = (uint64_t)config->upload.body_timeout_s * 1000;
     connections->rate_grace_ms = (uint64_t)config->limits.rate_grace_s * 1000;
     connections->body_bytes_per_s = (uint64_t)config->limits.body_min_bytes_per_s;
@@ -106,12 +109,15 @@ struct connection *connection_open(struct mhd *mhd, int descriptor)
     const bool is_admitted = admission_enter(mhd->connection_limit);
     struct connection *connection = connections_add(&mhd->connections, descriptor, mhd->now_ms);
 
-    if (connection == NULL)
+    if (connection == NULL) {
+        admission_leave(is_admitted);
+        shutdown(descriptor, SHUT_RDWR);
         return NULL;
+    }
     connection->mhd = mhd;
     hangups_add(&mhd->hangups, connection);
     if (!is_admitted) {
-        connection_turn_away(connection);
+        connections_turn_away(&mhd->connections, connection, mhd->now_ms);
         warn_of_limit(mhd);
     }
     return connection;
@@ -119,9 +125,9 @@ struct connection *connection_open(struct mhd *mhd, int descriptor)
 
 void connection_close(struct mhd *mhd, struct connection *connection)
 {
-    admission_leave();
     if (connection == NULL)
         return;
+    admission_leave(!connection->surplus);
     assert(connection->mhd == mhd);
     connection_forget_request(connection);
     hangups_remove(&mhd->hangups, connection);
@@ -130,14 +136,17 @@ void connection_close(struct mhd *mhd, struct connection *connection)
     connections_remove(&mhd->connections, connection);
 }
 
-void connection_turn_away(struct connection *connection)
+void connections_turn_away(struct connections *connections, struct connection *connection,
+                           uint64_t now_ms)
 {
     static const struct bypass_problem problem = {PROBLEM_OVERLOADED, "Service Unavailable",
                                                   "Retry-After: 1\r\n",
                                                   "all connections are in use"};
     char id[REQUEST_ID_SIZE];
 
+    assert(!connection->surplus && connection->request == NULL);
     connection->surplus = true;
+    deadline_set(&connection->deadline, &connections->turned_away, now_ms);
     trace_make_id(id);
     bypass_send_problem(connection->descriptor, &problem, id);
     shutdown(connection->descriptor, SHUT_WR);
@@ -360,6 +369,7 @@ void connections_cut_due(struct connections *connections, uint64_t now_ms)
 {
     cut_due(&connections->first_header, now_ms);
     cut_due(&connections->next_header, now_ms);
+    cut_due(&connections->turned_away, now_ms);
     cut_due_bodies(&connections->body, now_ms);
 }
 
@@ -370,7 +380,9 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 uint64_t connections_due_ms(const struct connections *connections)
 {
-    return sooner(
-        deadlines_due_ms(&connections->first_header),
-        sooner(deadlines_due_ms(&connections->next_header), deadlines_due_ms(&connections->body)));
+    const uint64_t headers_ms = sooner(deadlines_due_ms(&connections->first_header),
+                                       deadlines_due_ms(&connections->next_header));
+
+    return sooner(headers_ms, sooner(deadlines_due_ms(&connections->body),
+                                     deadlines_due_ms(&connections->turned_away)));
 }

@@ -49,6 +49,7 @@ struct connections {
     struct deadlines first_header; /* from accept to the end of the header */
     struct deadlines next_header;  /* from the end of a request to the end of the next header */
     struct deadlines body;         /* between two pieces of a body */
+    struct deadlines turned_away;  /* from a 503 to the end of the connection */
     uint64_t body_time_ms;         /* for a whole body */
     uint64_t rate_grace_ms;
     uint64_t body_bytes_per_s; /* minimum rate after the grace period; 0: none */
@@ -61,7 +62,7 @@ struct connection *connections_add(struct connections *connections, int descript
                                    uint64_t now_ms);
 
 /* Opens a connection that the library has accepted: counts it, watches it for hangups, and turns it
- * away if it exceeds the limit. NULL, though counted, if out of memory. */
+ * away if it exceeds the limit. NULL, shut down and not counted, if out of memory. */
 struct connection *connection_open(struct mhd *mhd, int descriptor);
 
 /* Ends a connection before its descriptor is closed; what still arrives may be read for a while.
@@ -72,9 +73,10 @@ void connection_close(struct mhd *mhd, struct connection *connection);
 void connections_remove(struct connections *connections, struct connection *connection);
 
 /* Answers a client that there are too many connections. The connection then stays open until the
- * client has sent a request or hung up, or its time for a header is over: closing it with unread
- * bytes would destroy the answer. */
-void connection_turn_away(struct connection *connection);
+ * client has sent a request or hung up, but not for long: closing it with unread bytes would
+ * destroy the answer. */
+void connections_turn_away(struct connections *connections, struct connection *connection,
+                           uint64_t now_ms);
 
 /* Begin a request when its first line is in (NULL if out of memory); end the current one and log
  * it. */

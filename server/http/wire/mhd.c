@@ -41,7 +41,7 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct connection *connection = connection_open(mhd, info != NULL ? info->connect_fd : -1);
 
-    /* If there was no memory, the connection ends with its first request. */
+    /* If there was no memory, the connection ends. */
     if (connection != NULL)
         connection->handle = handle;
     *socket_context = connection;

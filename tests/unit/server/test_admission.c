@@ -51,7 +51,7 @@ static void there_is_room_for_one(void **state)
     assert_int_equal(limit_of(0), 1);
 }
 
-static void connections_over_the_limit_are_counted_too(void **state)
+static void connections_over_the_limit_take_no_places(void **state)
 {
     (void)state;
     assert_true(admission_enter(2));
@@ -59,12 +59,15 @@ static void connections_over_the_limit_are_counted_too(void **state)
     assert_false(admission_enter(2));
     assert_true(admission_is_open(2));
     /* The third is still there when one of the others has left. */
-    admission_leave();
+    admission_leave(true);
+    assert_true(admission_enter(2));
     assert_false(admission_enter(2));
-    for (unsigned i = 0; i < 3; i++)
-        admission_leave();
+    for (unsigned i = 0; i < 2; i++) {
+        admission_leave(true);
+        admission_leave(false);
+    }
     assert_true(admission_enter(1));
-    admission_leave();
+    admission_leave(true);
 }
 
 static void the_surplus_is_bounded(void **state)
@@ -75,10 +78,16 @@ static void the_surplus_is_bounded(void **state)
     for (; admission_is_open(2); count++)
         admission_enter(2);
     assert_int_equal(count, 2 + ADMISSION_SURPLUS);
-    admission_leave();
+    admission_leave(false);
     assert_true(admission_is_open(2));
-    while (--count > 0)
-        admission_leave();
+    assert_false(admission_enter(2));
+    assert_false(admission_is_open(2));
+    /* A place may be free although the surplus is full. */
+    admission_leave(true);
+    assert_true(admission_is_open(2));
+    admission_leave(true);
+    while (count-- > 2)
+        admission_leave(false);
 }
 
 static struct sockaddr_storage address_of(const char *text)
@@ -169,7 +178,7 @@ int main(void)
         cmocka_unit_test(a_connection_takes_one_descriptor),
         cmocka_unit_test(few_descriptors_leave_half_to_connections),
         cmocka_unit_test(there_is_room_for_one),
-        cmocka_unit_test(connections_over_the_limit_are_counted_too),
+        cmocka_unit_test(connections_over_the_limit_take_no_places),
         cmocka_unit_test(the_surplus_is_bounded),
         cmocka_unit_test(each_address_has_its_own_count),
         cmocka_unit_test(an_address_that_left_begins_again),

@@ -208,7 +208,7 @@ static void one_connection_too_many_gets_503_and_no_more(void **state)
     const char *text;
 
     (void)state;
-    connection_turn_away(connection);
+    connections_turn_away(&connections, connection, START_MS);
     assert_true(connection->surplus);
     text = received();
     assert_non_null(text);
@@ -218,6 +218,18 @@ static void one_connection_too_many_gets_503_and_no_more(void **state)
     assert_string_equal(received(), "");
     /* Its request can still be sent, so that no reset destroys the answer. */
     assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
+}
+
+static void a_silent_client_that_was_turned_away_is_cut_soon(void **state)
+{
+    (void)state;
+    connections_turn_away(&connections, connection, START_MS);
+    assert_true(connections_due_ms(&connections) == START_MS + 2000);
+    connections_cut_due(&connections, START_MS + 1999);
+    assert_false(connection_is_gone(connection));
+    connections_cut_due(&connections, START_MS + 2000);
+    assert_true(connection_is_gone(connection));
+    assert_true(connections_due_ms(&connections) == UINT64_MAX);
 }
 
 static void connections_leave_the_list_in_any_order(void **state)
@@ -281,6 +293,7 @@ int main(void)
         CONNECTED(a_deserted_connection_counts_as_gone),
         CONNECTED(sockets_that_are_not_tcp_have_no_counts),
         CONNECTED(one_connection_too_many_gets_503_and_no_more),
+        CONNECTED(a_silent_client_that_was_turned_away_is_cut_soon),
         CONNECTED(connections_leave_the_list_in_any_order),
         cmocka_unit_test(deadlines_are_taken_in_order_and_can_move),
     };
