@@ -120,6 +120,16 @@ def is_overloaded(server):
             return False
 
 
+def test_the_log_warns_once_however_many_loops_there_are(server):
+    with contextlib.ExitStack() as stack:
+        connections = connect_many(stack, server, LIMIT)
+        assert [status_of(connection) for connection in connections] == [200] * LIMIT
+        for surplus in connect_many(stack, server, SURPLUS):
+            assert read_head(surplus)[0] == 503
+    server.stop()
+    assert sum("connections are in use" in line for line in server.log_lines) == 1
+
+
 def test_far_too_many_connections_are_closed(server):
     """The number of clients that are being refused is limited too."""
     with contextlib.ExitStack() as stack:

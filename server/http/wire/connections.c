@@ -25,7 +25,7 @@
 #define AHEAD_MS 250
 /* How long a client that was turned away may take to send its request or to hang up. */
 #define TURNED_AWAY_MS 2000
-/* The time between two warnings of a loop that there are too many connections. */
+/* The time between two warnings of the process that there are too many connections. */
 #define WARNING_MS 10000
 
 void connections_init(struct connections *connections, const struct config *config)
@@ -92,12 +92,17 @@ void request_client(const struct request *request, char out_text[CLIENT_SIZE])
         out_text[0] = '\0';
 }
 
-/* Warns only once in a while, since clients may keep trying. */
-static void warn_of_limit(struct mhd *mhd)
+/* Warns only once in a while, since clients may keep trying. The clocks of the loops differ a
+ * little. */
+static void warn_of_limit(const struct mhd *mhd)
 {
-    if (mhd->warned_ms != 0 && mhd->now_ms - mhd->warned_ms < WARNING_MS)
+    static _Atomic uint64_t next_ms;
+    uint64_t due_ms = atomic_load_explicit(&next_ms, memory_order_relaxed);
+
+    if (mhd->now_ms < due_ms ||
+        !atomic_compare_exchange_strong_explicit(&next_ms, &due_ms, mhd->now_ms + WARNING_MS,
+                                                 memory_order_relaxed, memory_order_relaxed))
         return;
-    mhd->warned_ms = mhd->now_ms;
     log_write(LOG_LEVEL_WARN,
               "all %u connections are in use (limits.connections, or as many as "
               "descriptors allow): further clients get 503",

@@ -23,8 +23,7 @@ struct mhd {
     struct hangups hangups;
     struct linger_set linger;
     struct intake_set *intakes;
-    uint64_t now_ms;    /* as of the last mhd_update_clock */
-    uint64_t warned_ms; /* of the last warning that there are too many connections */
+    uint64_t now_ms; /* as of the last mhd_update_clock */
     unsigned connection_limit;
     unsigned address_limit; /* 0: none */
     unsigned waiting;       /* suspended connections, and work that outlives its request */
