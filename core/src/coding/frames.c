@@ -21,15 +21,19 @@
 static enum zt_status collect(struct zt_seek_table *table, struct zt_frame *frames,
                               struct zt_error *error)
 {
-    for (uint32_t i = 0; i < table->count; i++) {
-        bool more;
+    uint32_t count = 0;
+    bool more = true;
+
+    while (more) {
         enum zt_status status = zt_seek_table_next(table, &more, error);
 
         if (status != ZT_OK)
             return status;
-        assert(more);
-        frames[i] = table->frame;
+        assert(count < table->count || !more);
+        if (more)
+            frames[count++] = table->frame;
     }
+    assert(count == table->count);
     return ZT_OK;
 }
 
@@ -125,6 +129,7 @@ static enum zt_status keep(struct frames_source *source, uint32_t index, struct 
 
     if (source->kept_index == index)
         return ZT_OK;
+    assert(source->frames.frames[index].decoded_length <= source->frames.frames[0].decoded_length);
     if (source->kept == NULL)
         source->kept = malloc(source->frames.frames[0].decoded_length);
     if (source->kept == NULL)

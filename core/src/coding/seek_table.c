@@ -73,44 +73,12 @@ static void rewind_to(struct zt_seek_table *table, uint64_t stored_offset)
     table->frame = (struct zt_frame){.stored_offset = stored_offset};
 }
 
-enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more,
-                                  struct zt_error *error)
-{
-    struct zt_frame *frame = &table->frame;
-    uint32_t in_batch = table->index % ZT_SEEK_TABLE_BATCH;
-    const uint8_t *entry = table->batch + in_batch * table->entry_bytes;
-
-    if (table->index == table->count) {
-        *out_more = false;
-        return ZT_OK;
-    }
-    if (in_batch == 0) {
-        uint32_t left = table->count - table->index;
-        uint32_t part = left < ZT_SEEK_TABLE_BATCH ? left : ZT_SEEK_TABLE_BATCH;
-        uint64_t at = table->entries_offset + (uint64_t)table->index * table->entry_bytes;
-        enum zt_status status = zt_source_read_at(table->source, at, table->batch,
-                                                  (size_t)part * table->entry_bytes, error);
-
-        if (status != ZT_OK)
-            return status;
-    }
-    assert(table->index < table->count);
-    frame->stored_offset += frame->stored_length;
-    frame->decoded_offset += frame->decoded_length;
-    frame->stored_length = zt_load_le32(entry);
-    frame->decoded_length = zt_load_le32(entry + 4);
-    table->index++;
-    *out_more = true;
-    return ZT_OK;
-}
-
-/* Checks the rules of one entry. first_length is the decoded length of the first frame, which all
- * frames except the last must have. */
-static enum zt_status check_entry(const struct zt_seek_table *table, uint32_t first_length,
-                                  struct zt_error *error)
+/* Checks the rules of the entry just read. */
+static enum zt_status check_entry(const struct zt_seek_table *table, struct zt_error *error)
 {
     const struct zt_frame *frame = &table->frame;
     uint64_t at = table->entries_offset + (uint64_t)(table->index - 1) * table->entry_bytes;
+    uint32_t first_length = table->first_length;
     bool is_last = table->index == table->count;
 
     if (frame->decoded_length > FRAME_DECODED_MAX)
@@ -129,54 +97,77 @@ static enum zt_status check_entry(const struct zt_seek_table *table, uint32_t fi
     if (frame->stored_length > table->entries_offset - HEAD_BYTES - frame->stored_offset)
         return zt_fail(error, ZT_CORRUPT, rule, at,
                        "the frames of the seek table run into the table");
+    if (frame->decoded_length > table->decoded_length - frame->decoded_offset)
+        return zt_fail(error, ZT_CORRUPT, rule, table->entries_offset - HEAD_BYTES,
+                       "the frames of the seek table give more than the %" PRIu64 " bytes declared",
+                       table->decoded_length);
     return ZT_OK;
 }
 
-static enum zt_status check_entries(const struct zt_component *component,
-                                    struct zt_seek_table *table, struct zt_error *error)
+/* Checks the sums after the last entry. */
+static enum zt_status check_sums(const struct zt_seek_table *table, struct zt_error *error)
 {
-    uint32_t first_length = 0;
     const struct zt_frame *frame = &table->frame;
     uint64_t table_at = table->entries_offset - HEAD_BYTES;
-    bool more;
 
-    for (;;) {
-        enum zt_status status = zt_seek_table_next(table, &more, error);
-
-        if (status != ZT_OK)
-            return status;
-        if (!more)
-            break;
-        if (table->index == 1)
-            first_length = frame->decoded_length;
-        status = check_entry(table, first_length, error);
-        if (status != ZT_OK)
-            return status;
-    }
     if (frame->stored_offset + frame->stored_length != table_at)
         return zt_fail(error, ZT_CORRUPT, rule, table_at,
                        "the frames of the seek table end before the table");
-    if (frame->decoded_offset + frame->decoded_length != component->decoded_length)
+    if (frame->decoded_offset + frame->decoded_length != table->decoded_length)
         return zt_fail(error, ZT_CORRUPT, rule, table_at,
                        "the frames of the seek table give %" PRIu64 " bytes, %" PRIu64
                        " are declared",
-                       frame->decoded_offset + frame->decoded_length, component->decoded_length);
+                       frame->decoded_offset + frame->decoded_length, table->decoded_length);
     return ZT_OK;
+}
+
+enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more,
+                                  struct zt_error *error)
+{
+    struct zt_frame *frame = &table->frame;
+    uint32_t in_batch = table->index % ZT_SEEK_TABLE_BATCH;
+    const uint8_t *entry = table->batch + in_batch * table->entry_bytes;
+
+    if (table->index == table->count) {
+        *out_more = false;
+        return check_sums(table, error);
+    }
+    if (in_batch == 0) {
+        uint32_t left = table->count - table->index;
+        uint32_t part = left < ZT_SEEK_TABLE_BATCH ? left : ZT_SEEK_TABLE_BATCH;
+        uint64_t at = table->entries_offset + (uint64_t)table->index * table->entry_bytes;
+        enum zt_status status = zt_source_read_at(table->source, at, table->batch,
+                                                  (size_t)part * table->entry_bytes, error);
+
+        if (status != ZT_OK)
+            return status;
+    }
+    assert(table->index < table->count);
+    frame->stored_offset += frame->stored_length;
+    frame->decoded_offset += frame->decoded_length;
+    frame->stored_length = zt_load_le32(entry);
+    frame->decoded_length = zt_load_le32(entry + 4);
+    if (table->index == 0)
+        table->first_length = frame->decoded_length;
+    table->index++;
+    *out_more = true;
+    return check_entry(table, error);
 }
 
 enum zt_status zt_seek_table_open(const struct zt_component *component, struct zt_source *source,
                                   struct zt_seek_table *out_table, struct zt_error *error)
 {
+    bool more = true;
     enum zt_status status;
 
     out_table->source = source;
+    out_table->decoded_length = component->decoded_length;
     status = read_bounds(component, out_table, error);
     if (status != ZT_OK)
         return status;
     rewind_to(out_table, component->offset);
-    status = check_entries(component, out_table, error);
-    if (status != ZT_OK)
-        return status;
+    while (status == ZT_OK && more)
+        status = zt_seek_table_next(out_table, &more, error);
     rewind_to(out_table, component->offset);
-    return ZT_OK;
+    return status;
 }

@@ -1,10 +1,12 @@
-/* Files that change while they are opened: a header is measured in one pass and read in a second
- * one, which must not rely on the results of the first. */
+/* Files that change while they are read: a header is measured, or a seek table checked, in one pass
+ * and read in a second one, which must not rely on the results of the first. */
 #include <string.h>
 
 #include "base/little_endian.h"
+#include "handmade.h"
 #include "support.h"
 #include "zip_file.h"
+#include "zt/decode.h"
 #include "zt/digest.h"
 #include "zt/model.h"
 
@@ -159,6 +161,121 @@ static void open_refuses_a_snapshot_whose_records_grow(void **state)
     bytes_free(&snapshot);
 }
 
+/* --- seek tables --- */
+
+#define FRAME_BYTES 16
+#define LONG_FRAME  4096
+/* The readings of a table: its footer, its head, its entries, and the entries again. */
+#define LAST_TABLE_READING  4
+#define LAST_ENTRY_FROM_END (9 + 8)
+
+/* Two frames. The table says that both decode to FRAME_BYTES, but the second decodes to LONG_FRAME. */
+static struct zt_component make_frames(struct bytes *bytes)
+{
+    static const uint8_t plain[LONG_FRAME] = {0};
+    uint32_t lengths[2];
+
+    bytes_append_zstd(bytes, plain, FRAME_BYTES, true);
+    lengths[0] = (uint32_t)bytes->length;
+    bytes_append_zstd(bytes, plain, LONG_FRAME, true);
+    lengths[1] = (uint32_t)bytes->length - lengths[0];
+    append_words(bytes, (const uint32_t[]){0x184D2A5E, 2 * 8 + 9}, 2);
+    for (size_t i = 0; i < 2; i++)
+        append_words(bytes, (const uint32_t[]){lengths[i], FRAME_BYTES}, 2);
+    bytes_append_u32(bytes, 2);
+    bytes_append(bytes, "", 1);
+    bytes_append_u32(bytes, 0x8F92EAB1);
+    return (struct zt_component){.encoding = ZT_ENCODING_ZSTD_SEEKABLE,
+                                 .dtype = ZT_U8,
+                                 .length = bytes->length,
+                                 .decoded_length = (uint64_t)2 * FRAME_BYTES};
+}
+
+static enum zt_status read_a_part(const struct zt_component *component, struct zt_source *file,
+                                  struct zt_error *error)
+{
+    struct zt_source *source = NULL;
+    uint8_t part[4];
+    enum zt_status status = zt_frames_source(component, file, &source, error);
+
+    if (status == ZT_OK)
+        status = zt_source_read_at(source, FRAME_BYTES + 1, part, sizeof(part), error);
+    zt_source_close(source);
+    return status;
+}
+
+static enum zt_status decode_all(const struct zt_component *component, struct zt_source *file,
+                                 struct zt_error *error)
+{
+    struct zt_decoder *decoder = NULL;
+    uint8_t bytes[LONG_FRAME];
+    size_t length = 1;
+    enum zt_status status = zt_decoder_open(component, file, &decoder, error);
+
+    while (status == ZT_OK && length > 0)
+        status = zt_decoder_read(decoder, bytes, sizeof(bytes), &length, error);
+    zt_decoder_close(decoder);
+    return status;
+}
+
+/* The second walk over the table finds other lengths for the second frame. */
+static void assert_table_refused(uint32_t stored_change, uint32_t decoded_length, size_t from_end)
+{
+    struct bytes frames = {NULL, 0};
+    struct zt_component component = make_frames(&frames);
+    struct changing_file file;
+    struct zt_error error;
+    uint8_t *entry;
+
+    begin(&file, &frames);
+    entry = file.after.at + frames.length - LAST_ENTRY_FROM_END;
+    zt_store_le32(entry, zt_load_le32(entry) + stored_change);
+    zt_store_le32(entry + 4, decoded_length);
+    file.last_reading = LAST_TABLE_READING;
+    zt_error_clear(&error);
+    assert_int_equal(read_a_part(&component, &file.source, &error), ZT_CORRUPT);
+    assert_failure(&error, ZT_CORRUPT, "zt2 §6 SeekTable", frames.length - from_end);
+    file.readings = 0;
+    zt_error_clear(&error);
+    assert_int_equal(decode_all(&component, &file.source, &error), ZT_CORRUPT);
+    assert_failure(&error, ZT_CORRUPT, "zt2 §6 SeekTable", frames.length - from_end);
+    bytes_free(&file.before);
+    bytes_free(&file.after);
+    bytes_free(&frames);
+}
+
+static void a_second_walk_refuses_a_frame_that_outgrows_the_first(void **state)
+{
+    (void)state;
+    assert_table_refused(0, LONG_FRAME, LAST_ENTRY_FROM_END);
+}
+
+static void a_second_walk_refuses_a_frame_that_runs_into_the_table(void **state)
+{
+    (void)state;
+    assert_table_refused(1, FRAME_BYTES, LAST_ENTRY_FROM_END);
+}
+
+/* Only the sums show that it is gone. */
+static void a_second_walk_refuses_a_frame_that_is_gone(void **state)
+{
+    struct bytes frames = {NULL, 0};
+    struct zt_component component = make_frames(&frames);
+    struct changing_file file;
+    struct zt_error error;
+
+    (void)state;
+    begin(&file, &frames);
+    zt_store_le32(file.after.at + frames.length - LAST_ENTRY_FROM_END + 4, 0);
+    file.last_reading = LAST_TABLE_READING;
+    zt_error_clear(&error);
+    assert_int_equal(read_a_part(&component, &file.source, &error), ZT_CORRUPT);
+    assert_failure(&error, ZT_CORRUPT, "zt2 §6 SeekTable", frames.length - (9 + 2 * 8 + 8));
+    bytes_free(&file.before);
+    bytes_free(&file.after);
+    bytes_free(&frames);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +283,9 @@ int main(void)
         cmocka_unit_test(open_reads_the_snapshot_unless_it_changes),
         cmocka_unit_test(open_refuses_a_snapshot_whose_strings_grow),
         cmocka_unit_test(open_refuses_a_snapshot_whose_records_grow),
+        cmocka_unit_test(a_second_walk_refuses_a_frame_that_outgrows_the_first),
+        cmocka_unit_test(a_second_walk_refuses_a_frame_that_runs_into_the_table),
+        cmocka_unit_test(a_second_walk_refuses_a_frame_that_is_gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
