@@ -159,13 +159,23 @@ static const char *check_field(const struct header_field *field)
     return NULL;
 }
 
+/* RFC 9112 section 5: blanks after a value do not belong to it. The library keeps them. */
+static size_t trimmed_length(const struct header_field *field)
+{
+    size_t length = field->value_length;
+
+    while (length > 0 && (field->value[length - 1] == ' ' || field->value[length - 1] == '\t'))
+        length--;
+    return length;
+}
+
 static const char *check_host(const struct seen *seen, bool http_1_0)
 {
     if (seen->hosts > 1)
         return "Host is repeated";
     if (seen->hosts == 0)
         return http_1_0 ? NULL : "Host is missing";
-    if (!host_is_valid(seen->host->value, seen->host->value_length))
+    if (!host_is_valid(seen->host->value, trimmed_length(seen->host)))
         return "Host is not a host and an optional port";
     return NULL;
 }
@@ -224,6 +234,8 @@ static void check_length(const struct seen *seen, struct framing *framing)
         framing->why = "Content-Length is larger than any file can be";
 }
 
+/* Exactly, as the library compares it: with a blank after the value it would send no 100, and the
+ * client would wait. */
 static bool expects_other(const struct seen *seen)
 {
     return seen->expect != NULL && strcasecmp(seen->expect->value, "100-continue") != 0;

@@ -172,6 +172,25 @@ static void other_hosts_are_refused(void **state)
     }
 }
 
+static void blanks_after_a_host_do_not_count(void **state)
+{
+    (void)state;
+    assert_int_equal(CHECK({"Host", "x \t"}).verdict, FRAMING_SOUND);
+    assert_int_equal(CHECK({"Host", "[::1]:80\t"}).verdict, FRAMING_SOUND);
+    assert_int_equal(CHECK({"Host", " \t "}).verdict, FRAMING_SOUND);
+    assert_int_equal(CHECK({"Host", "x y "}).verdict, FRAMING_BROKEN);
+}
+
+static void blanks_after_other_values_count(void **state)
+{
+    (void)state;
+    assert_int_equal(CHECK({"Host", "x"}, {"Expect", "100-continue "}).verdict,
+                     FRAMING_EXPECTATION);
+    assert_int_equal(CHECK({"Host", "x"}, {"Transfer-Encoding", "chunked\t"}).verdict,
+                     FRAMING_BROKEN);
+    assert_int_equal(CHECK({"Host", "x"}, {"Content-Length", "5\t"}).verdict, FRAMING_BROKEN);
+}
+
 static void a_host_is_not_read_past_its_end(void **state)
 {
     (void)state;
@@ -300,6 +319,8 @@ int main(void)
         cmocka_unit_test(other_expectations_fail),
         cmocka_unit_test(missing_hosts_are_refused),
         cmocka_unit_test(codings_in_http_1_0_are_refused),
+        cmocka_unit_test(blanks_after_a_host_do_not_count),
+        cmocka_unit_test(blanks_after_other_values_count),
         cmocka_unit_test(a_host_is_not_read_past_its_end),
         cmocka_unit_test(other_hosts_are_refused),
         cmocka_unit_test(hosts_of_the_grammar_are_sound),
