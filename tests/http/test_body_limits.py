@@ -24,6 +24,29 @@ def test_length_that_no_body_may_have_is_413(server, length, target):
     assert head.startswith(b"HTTP/1.1 413 ") and b'"code":"too-large"' in body, received
 
 
+@pytest.mark.parametrize("length", [LIMIT + 1, 1 << 63, (1 << 64) - 2])
+@pytest.mark.parametrize(
+    "request_line, field, status",
+    [
+        ("GET /v1/nothing", "", 404),
+        ("PUT /v1/models", "", 405),
+        ("PUT /v1/models/%00", "", 400),
+        ("PUT /v1/models/m", "If-Match: \"none\"\r\n", 412),
+    ],
+)
+def test_a_refusal_for_another_reason_comes_before_the_length(server, length, request_line, field, status):
+    with connect(server) as connection:
+        connection.sendall(f"{request_line} HTTP/1.1\r\nHost: x\r\n{field}Content-Length: {length}\r\n\r\n".encode())
+        assert read_until_closed(connection).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+@pytest.mark.parametrize("length", [LIMIT + 1, 1 << 63, (1 << 64) - 2])
+def test_a_server_without_writes_refuses_any_length_with_403(share_server, folder, length):
+    with connect(share_server(folder)) as connection:
+        connection.sendall(f"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        assert read_until_closed(connection).startswith(b"HTTP/1.1 403 ")
+
+
 @pytest.mark.parametrize("length", [(1 << 64) - 1, 1 << 64, 10**30])
 def test_length_that_64_bits_do_not_hold_is_413(server, length):
     """The HTTP library answers these by itself."""

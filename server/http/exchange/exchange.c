@@ -31,8 +31,6 @@ static enum problem problem_of_framing(enum framing_verdict verdict)
     case FRAMING_SOUND:
     case FRAMING_BROKEN:
         break;
-    case FRAMING_TOO_LARGE:
-        return PROBLEM_TOO_LARGE;
     case FRAMING_EXPECTATION:
         return PROBLEM_EXPECTATION_FAILED;
     }

@@ -198,40 +198,32 @@ static const char *check_body(const struct seen *seen, bool http_1_0)
     return http_1_0 ? "HTTP/1.0 has no Transfer-Encoding" : NULL;
 }
 
-/* 1*DIGIT. A length of 2^63 or more, which no file reaches, is too large; *out_length is then the
- * largest value other than FRAMING_CHUNKED. */
-static enum framing_verdict parse_length(const struct header_field *field, uint64_t *out_length)
+/* 1*DIGIT. A length of 2^63 or more, which no file reaches, becomes FRAMING_LENGTH_MAX. */
+static bool parse_length(const struct header_field *field, uint64_t *out_length)
 {
     uint64_t length = 0;
 
-    if (field->value_length == 0)
-        return FRAMING_BROKEN;
     for (uint32_t i = 0; i < field->value_length; i++) {
         const char digit = field->value[i];
 
         if (!is_digit(digit))
-            return FRAMING_BROKEN;
-        if (length <= INT64_MAX)
-            length =
-                length > INT64_MAX / 10 ? UINT64_MAX - 1 : length * 10 + (uint64_t)(digit - '0');
+            return false;
+        if (length <= INT64_MAX / 10)
+            length = length * 10 + (uint64_t)(digit - '0');
+        else
+            length = FRAMING_LENGTH_MAX;
     }
-    *out_length = length <= INT64_MAX ? length : UINT64_MAX - 1;
-    return length <= INT64_MAX ? FRAMING_SOUND : FRAMING_TOO_LARGE;
+    *out_length = length <= INT64_MAX ? length : FRAMING_LENGTH_MAX;
+    return field->value_length > 0;
 }
 
-static void check_length(const struct seen *seen, struct framing *framing)
+static const char *check_length(const struct seen *seen, uint64_t *out_length)
 {
-    if (seen->codings > 0) {
-        framing->body_length = FRAMING_CHUNKED;
-        return;
-    }
-    if (seen->lengths == 0)
-        return;
-    framing->verdict = parse_length(seen->length, &framing->body_length);
-    if (framing->verdict == FRAMING_BROKEN)
-        framing->why = "Content-Length is not a length";
-    else if (framing->verdict == FRAMING_TOO_LARGE)
-        framing->why = "Content-Length is larger than any file can be";
+    if (seen->codings > 0)
+        *out_length = FRAMING_CHUNKED;
+    else if (seen->lengths > 0 && !parse_length(seen->length, out_length))
+        return "Content-Length is not a length";
+    return NULL;
 }
 
 /* Exactly, as the library compares it: with a blank after the value it would send no 100, and the
@@ -255,14 +247,13 @@ void framing_check(const struct header_field *fields, unsigned count, bool http_
         framing.why = check_body(&seen, http_1_0);
     if (framing.why == NULL)
         framing.why = check_host(&seen, http_1_0);
+    if (framing.why == NULL)
+        framing.why = check_length(&seen, &framing.body_length);
     if (framing.why != NULL) {
         framing.verdict = FRAMING_BROKEN;
-    } else {
-        check_length(&seen, &framing);
-        if (framing.verdict == FRAMING_SOUND && expects_other(&seen)) {
-            framing.verdict = FRAMING_EXPECTATION;
-            framing.why = "only 100-continue can be expected";
-        }
+    } else if (expects_other(&seen)) {
+        framing.verdict = FRAMING_EXPECTATION;
+        framing.why = "only 100-continue can be expected";
     }
     assert((framing.verdict == FRAMING_SOUND) == (framing.why == NULL));
     *out_framing = framing;

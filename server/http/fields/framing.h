@@ -14,12 +14,13 @@
 enum framing_verdict {
     FRAMING_SOUND,
     FRAMING_BROKEN,      /* 400, and the connection must be closed */
-    FRAMING_TOO_LARGE,   /* 413: the length is a number, but no file is that long */
     FRAMING_EXPECTATION, /* 417: an Expect other than 100-continue */
 };
 
 /* The body_length of a chunked body. */
 #define FRAMING_CHUNKED UINT64_MAX
+/* The body_length of a body longer than any file can be. */
+#define FRAMING_LENGTH_MAX (UINT64_MAX - 1)
 
 struct framing {
     enum framing_verdict verdict;
