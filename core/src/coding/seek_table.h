@@ -34,8 +34,8 @@ struct zt_seek_table {
 enum zt_status zt_seek_table_open(const struct zt_component *component, struct zt_source *source,
                                   struct zt_seek_table *out_table, struct zt_error *error);
 
-/* Reads the next frame into table->frame and checks it. *out_more is false after the last frame; the
- * sums are then checked too. ZT_CORRUPT with "zt2 §6 SeekTable", ZT_IO. */
+/* Reads the next frame into table->frame and checks it. *out_more is false after the last frame;
+ * then the sums are checked too. ZT_CORRUPT with "zt2 §6 SeekTable", ZT_IO. */
 enum zt_status zt_seek_table_next(struct zt_seek_table *table, bool *out_more,
                                   struct zt_error *error);
 

@@ -33,6 +33,11 @@ bool zt_target_fingerprint(enum zt_target target, enum zt_digest_algorithm *out_
 
 /* --- pieces --- */
 
+static enum zt_status fail_length(const struct zt_planning *planning)
+{
+    return zt_fail(planning->error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a file of 2^63 bytes or more");
+}
+
 static enum zt_status add_piece(struct zt_planning *planning, const struct zt_piece *piece)
 {
     struct zt_file_plan *plan = planning->plan;
@@ -40,7 +45,8 @@ static enum zt_status add_piece(struct zt_planning *planning, const struct zt_pi
     if (piece->length == 0)
         return ZT_OK;
     assert(piece->offset >= plan->length);
-    assert(piece->length <= (uint64_t)INT64_MAX - piece->offset);
+    if (piece->offset > INT64_MAX || piece->length > (uint64_t)INT64_MAX - piece->offset)
+        return fail_length(planning);
     if (zt_array_reserve(&plan->pieces, &planning->piece_capacity, plan->piece_count + 1,
                          sizeof(*plan->pieces), SIZE_MAX) != ZT_OK)
         return zt_fail_memory(planning->error, MEMORY_PURPOSE);
@@ -69,35 +75,44 @@ static uint64_t length_of(const struct zt_planning *planning, uint32_t component
     return planning->projection->model->components[component].decoded_length;
 }
 
+static enum zt_status name_component(const struct zt_planning *planning, uint32_t component,
+                                     enum zt_status status)
+{
+    const struct zt_model *outline = planning->projection->model;
+    const struct zt_component *part = &outline->components[component];
+
+    if (status != ZT_OK)
+        zt_error_at(planning->error, zt_object_name(zt_component_owner(outline, part)),
+                    zt_component_name(part));
+    return status;
+}
+
 enum zt_status zt_planning_component(struct zt_planning *planning, uint64_t offset,
                                      uint32_t component)
 {
-    return add_piece(planning, &(struct zt_piece){.offset = offset,
-                                                  .length = length_of(planning, component),
-                                                  .component = component,
-                                                  .is_component = true});
+    struct zt_piece piece = {.offset = offset,
+                             .length = length_of(planning, component),
+                             .component = component,
+                             .is_component = true};
+
+    return name_component(planning, component, add_piece(planning, &piece));
 }
 
 enum zt_status zt_planning_place(struct zt_planning *planning, uint64_t *offset, uint32_t component,
                                  uint64_t alignment)
 {
-    const struct zt_model *outline = planning->projection->model;
-    const struct zt_component *part = &outline->components[component];
     uint64_t length = length_of(planning, component);
     enum zt_status status = ZT_OK;
 
+    assert(*offset <= INT64_MAX);
     if (length == ZT_LENGTH_UNKNOWN)
         status = zt_fail(planning->error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                          "the decoded length is unknown before decoding");
-    else if (length > INT64_MAX || *offset > (uint64_t)INT64_MAX - length - alignment)
-        status = zt_fail(planning->error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                         "a file of more than 2^63 bytes");
+    else if (length > INT64_MAX || zt_align(*offset, alignment) > (uint64_t)INT64_MAX - length)
+        status = fail_length(planning);
     if (status == ZT_OK)
         *offset = zt_align(*offset, alignment);
-    else
-        zt_error_at(planning->error, zt_object_name(zt_component_owner(outline, part)),
-                    zt_component_name(part));
-    return status;
+    return name_component(planning, component, status);
 }
 
 /* --- the whole --- */

@@ -26,10 +26,12 @@ struct zt_planning {
 };
 
 /* Adds bytes of the format itself at offset, which is at or after the end of the plan so far.
- * ZT_NO_MEMORY, also if building the bytes failed earlier. */
+ * ZT_NO_MEMORY, also if building the bytes failed earlier; ZT_LIMIT for a file of 2^63 bytes or
+ * more. */
 enum zt_status zt_planning_add(struct zt_planning *planning, uint64_t offset,
                                const struct zt_buffer *bytes);
-/* Adds a whole component at offset. */
+/* Adds a whole component at offset. ZT_NO_MEMORY; ZT_LIMIT for a file of 2^63 bytes or more. Both
+ * name the component. */
 enum zt_status zt_planning_component(struct zt_planning *planning, uint64_t offset,
                                      uint32_t component);
 /* Aligns *offset for a component and checks that the component fits there. ZT_ARGUMENT for an

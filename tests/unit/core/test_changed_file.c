@@ -169,7 +169,7 @@ static void open_refuses_a_snapshot_whose_records_grow(void **state)
 #define LAST_TABLE_READING  4
 #define LAST_ENTRY_FROM_END (9 + 8)
 
-/* Two frames. The table says that both decode to FRAME_BYTES, but the second decodes to LONG_FRAME. */
+/* Two frames of FRAME_BYTES by the table, but the second one decodes to LONG_FRAME. */
 static struct zt_component make_frames(struct bytes *bytes)
 {
     static const uint8_t plain[LONG_FRAME] = {0};

@@ -1,6 +1,8 @@
 /* File plans, and files read through them: every range equals that of the written file. */
 #include "support.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,6 +229,57 @@ static void a_plan_has_a_bound(void **state)
     written_free(&written);
 }
 
+/* Plans a file of one component of INT64_MAX - missing bytes, of a type that every target has. */
+static enum zt_status plan_almost_all(enum zt_target target, uint64_t missing)
+{
+    uint64_t length = (uint64_t)INT64_MAX - missing;
+    struct zt_fingerprint fingerprint = {.length = length};
+    struct written written = {0};
+    struct zt_projection *made = NULL;
+    struct zt_file_plan *plan = NULL;
+    char manifest[512];
+    enum zt_status status;
+
+    snprintf(manifest, sizeof(manifest),
+             "{\"version\":\"1.2.0\",\"objects\":{\"x\":{\"shape\":[%" PRIu64
+             "],\"format\":\"dense\",\"components\":{\"data\":{\"dtype\":\"bool\",\"offset\":64,"
+             "\"length\":9,\"encoding\":\"zstd\",\"uncompressed_length\":%" PRIu64 "}}}}}",
+             length, length);
+    written_from_text(&written, 64, manifest);
+    assert_int_equal(zt_model_project(written.model, target, &made, &error), ZT_OK);
+    zt_target_fingerprint(target, &fingerprint.digest.algorithm);
+    zt_error_clear(&error);
+    status = zt_file_plan_make(made, &fingerprint, &plan, &error);
+    assert_true(status == ZT_OK || status == ZT_LIMIT);
+    assert_true(status != ZT_OK || plan->length <= INT64_MAX);
+    zt_file_plan_free(plan);
+    zt_projection_free(made);
+    written_free(&written);
+    return status;
+}
+
+/* The component fits alone, but not with its padding and the format's own bytes. */
+static void a_plan_of_almost_the_bound_is_refused(void **state)
+{
+    static const enum zt_target all[] = {ZT_TARGET_ZT1, ZT_TARGET_ZT2_CANONICAL,
+                                         ZT_TARGET_MAG, ZT_TARGET_SAFETENSORS,
+                                         ZT_TARGET_NPZ, ZT_TARGET_NPY};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        bool fits = false;
+
+        for (uint64_t missing = 0; missing < 300000; missing += missing < 300 ? 1 : 997) {
+            enum zt_status status = plan_almost_all(all[i], missing);
+
+            assert_true(missing >= 8 || status == ZT_LIMIT);
+            assert_true(!fits || status == ZT_OK);
+            fits = status == ZT_OK;
+        }
+        assert_true(fits);
+    }
+}
+
 /* A streamed conversion equals the plan made from the same fingerprints. */
 static void a_stream_and_a_plan_of_zt1_are_the_same(void **state)
 {
@@ -262,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_finds_every_position),
         cmocka_unit_test(a_plan_has_a_bound),
+        cmocka_unit_test(a_plan_of_almost_the_bound_is_refused),
         cmocka_unit_test(a_stream_and_a_plan_of_zt1_are_the_same),
         cmocka_unit_test(every_range_is_the_written_files),
         cmocka_unit_test(ranges_outside_are_refused),
