@@ -72,7 +72,8 @@ static void release_from_loop(void *thing)
 {
     struct put *put = thing;
 
-    if (put->publication.stored != NULL &&
+    /* A worker may be dropping what was stored, and then the pointer is that worker's. */
+    if (!put->is_dropped && put->publication.stored != NULL &&
         body_follower_received(&put->follower) > SLOW_TO_FREE_BYTES)
         body_follower_release_on_worker(&put->follower);
     else
