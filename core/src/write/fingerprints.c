@@ -121,8 +121,9 @@ static enum zt_status compare_sides(struct side sides[2], bool *out_equal, struc
             sides[i].length -= part;
         }
     }
-    /* Both have the same length, so they end together. */
-    *out_equal = equal;
+    /* Equal data ends together. A component of unknown length may have changed since it was hashed,
+     * and then be the start of the other. */
+    *out_equal = equal && sides[0].length == sides[1].length;
     return status;
 }
 

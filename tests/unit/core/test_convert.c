@@ -257,6 +257,34 @@ static void a_file_that_changes_between_two_readings_fails(void **state)
     }
 }
 
+/* The fingerprints are of equal data; since then one component has become the start of the other. */
+static void a_component_that_got_shorter_is_not_shared(void **state)
+{
+    struct zt_fingerprint fingerprints[] = {{.length = 24, .same_as = 0},
+                                            {.length = 24, .same_as = 1}};
+    struct written written = {0};
+    struct zt_projection *made = NULL;
+    struct zt_conversion conversion;
+
+    (void)state;
+    written_from_text(&written, 512,
+                      "{\"version\":\"1.2.0\",\"objects\":{"
+                      "\"x\":{\"shape\":[24],\"format\":\"dense\",\"components\":{\"data\":"
+                      "{\"dtype\":\"u8\",\"offset\":64,\"length\":24}}},"
+                      "\"y\":{\"shape\":[8],\"format\":\"dense\",\"components\":{\"data\":"
+                      "{\"dtype\":\"u8\",\"offset\":320,\"length\":8}}}}}");
+    memcpy(written.bytes.bytes + 320, written.bytes.bytes + 64, 8);
+    assert_int_equal(zt_model_project(written.model, ZT_TARGET_ZT2_CANONICAL, &made, &error),
+                     ZT_OK);
+    conversion = (struct zt_conversion){
+        .projection = made, .source = written.model, .files = &written.source};
+    assert_int_equal(zt_fingerprints_match(&conversion, fingerprints, &error), ZT_OK);
+    assert_int_equal(fingerprints[0].same_as, 0);
+    assert_int_equal(fingerprints[1].same_as, 1);
+    zt_projection_free(made);
+    written_free(&written);
+}
+
 static void a_negative_index_is_not_widened(void **state)
 {
     struct written written = {0};
@@ -369,6 +397,7 @@ int main(void)
         cmocka_unit_test(an_unknown_length_is_found_and_checked),
         cmocka_unit_test(a_damaged_component_of_no_bytes_fails),
         cmocka_unit_test(a_file_that_changes_between_two_readings_fails),
+        cmocka_unit_test(a_component_that_got_shorter_is_not_shared),
         cmocka_unit_test(a_negative_index_is_not_widened),
         cmocka_unit_test(content_that_only_the_target_forbids_is_not_written),
         cmocka_unit_test(a_wrong_digest_ends_the_conversion),
