@@ -257,7 +257,7 @@ static void a_file_that_changes_between_two_readings_fails(void **state)
     }
 }
 
-/* The fingerprints are of equal data; since then one component has become the start of the other. */
+/* The fingerprints are of equal data; since then one component became the start of the other. */
 static void a_component_that_got_shorter_is_not_shared(void **state)
 {
     struct zt_fingerprint fingerprints[] = {{.length = 24, .same_as = 0},
