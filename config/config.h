@@ -34,6 +34,24 @@ struct config {
     int verify;      /* enum config_verify */
     int64_t drain_s;
     bool writable;
+    bool sandbox;
+    char hosts[CONFIG_TEXT_SIZE];
+    char trusted_proxies[CONFIG_TEXT_SIZE];
+    struct {
+        char origins[CONFIG_TEXT_SIZE];
+    } cors;
+    struct {
+        char tokens[CONFIG_TEXT_SIZE]; /* empty: everybody may do everything */
+        char jwks[CONFIG_TEXT_SIZE];   /* empty: no JSON Web Tokens */
+        char issuer[CONFIG_TEXT_SIZE];
+        char audience[CONFIG_TEXT_SIZE];
+        int64_t skew_s;
+    } auth;
+    struct {
+        char cert[CONFIG_TEXT_SIZE]; /* empty: no TLS */
+        char key[CONFIG_TEXT_SIZE];
+        char client_ca[CONFIG_TEXT_SIZE]; /* empty: no client certificates */
+    } tls;
     struct {
         int64_t max_bytes;
         int64_t reserve_bytes;       /* or CONFIG_RESERVE_AUTOMATIC */
@@ -49,7 +67,8 @@ struct config {
     struct {
         int64_t header_timeout_s;
         int64_t idle_timeout_s;
-        int64_t body_min_bytes_per_s; /* 0: none */
+        int64_t body_min_bytes_per_s;   /* 0: none */
+        int64_t reader_min_bytes_per_s; /* 0: none */
         int64_t rate_grace_s;
         int64_t connections;
         int64_t connections_per_address; /* 0: no limit */
@@ -61,6 +80,9 @@ struct config {
     struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: .ztserve in the root */
     } state;
+    struct {
+        bool public;
+    } metrics;
 };
 
 struct config_message {
@@ -103,6 +125,10 @@ bool config_set_argument(struct config *config, const char *name, const char *va
 /* Checks the rules between keys, once all sources have been read. Only `serve` needs root, so it
  * checks that itself. */
 bool config_validate(const struct config *config, struct config_message *message);
+
+/* The word at *position in the value of a key that is a list, and moves on to the next. NULL at the
+ * end; the word is not terminated. Begin with the key's text in *position. */
+const char *config_list_next(const char **position, size_t *out_length);
 
 /* Prints the configuration as JSON that config_load_file reads. False if writing failed. */
 bool config_print(const struct config *config, FILE *stream);

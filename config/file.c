@@ -105,6 +105,24 @@ static bool fail_unknown(const struct loading *loading, const char *path)
     return config_fail(loading->message, "%s: unknown key \"%s\"", loading->path, path);
 }
 
+static bool set_list(const struct loading *loading, const struct config_key *key,
+                     const json_t *words, const char *origin)
+{
+    size_t index;
+    json_t *word;
+
+    config_value_reset(loading->config, key);
+    json_array_foreach(words, index, word)
+    {
+        if (!json_is_string(word))
+            return config_fail_expected(key, origin, loading->message);
+        if (!config_value_add_word(loading->config, key, json_string_value(word), origin,
+                                   loading->message))
+            return false;
+    }
+    return true;
+}
+
 static bool set_from_json(const struct loading *loading, const struct config_key *key,
                           const json_t *value)
 {
@@ -120,7 +138,10 @@ static bool set_from_json(const struct loading *loading, const struct config_key
                                        loading->message);
     if (key->type == CONFIG_TYPE_BOOL && json_is_boolean(value))
         return config_value_set_bool(loading->config, key, json_is_true(value));
-    if (!config_type_is_number(key->type) && key->type != CONFIG_TYPE_BOOL && json_is_string(value))
+    if (key->type == CONFIG_TYPE_LIST && json_is_array(value))
+        return set_list(loading, key, value, origin);
+    if (!config_type_is_number(key->type) && key->type != CONFIG_TYPE_BOOL &&
+        key->type != CONFIG_TYPE_LIST && json_is_string(value))
         return config_value_set_text(loading->config, key, json_string_value(value), origin,
                                      loading->message);
     return config_fail_expected(key, origin, loading->message);
@@ -199,6 +220,20 @@ out:
 
 /* --- printing --- */
 
+static json_t *json_of_list(const char *list)
+{
+    json_t *words = json_array();
+    const char *word;
+    size_t length;
+
+    while ((word = config_list_next(&list, &length)) != NULL)
+        if (json_array_append_new(words, json_stringn(word, length)) != 0) {
+            json_decref(words);
+            return NULL;
+        }
+    return words;
+}
+
 static json_t *json_of_value(const struct config *config, const struct config_key *key)
 {
     const char *text;
@@ -211,6 +246,8 @@ static json_t *json_of_value(const struct config *config, const struct config_ke
     if (key->type == CONFIG_TYPE_BOOL)
         return json_boolean(config_value_bool(config, key));
     text = config_value_text(config, key);
+    if (key->type == CONFIG_TYPE_LIST)
+        return json_of_list(text != NULL ? text : "");
     return text != NULL ? json_string(text) : json_null();
 }
 

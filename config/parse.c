@@ -84,19 +84,58 @@ bool config_set_argument(struct config *config, const char *name, const char *va
     return config_value_read(config, key, value, name, message);
 }
 
+static bool allows_any_origin(const struct config *config)
+{
+    const char *position = config->cors.origins;
+    const char *word;
+    size_t length;
+
+    while ((word = config_list_next(&position, &length)) != NULL)
+        if (length == 1 && word[0] == '*')
+            return true;
+    return false;
+}
+
+/* Who may write, and keys that mean nothing without another one. */
+static bool validate_access(const struct config *config, const struct config_listen *listen,
+                            struct config_message *message)
+{
+    const bool has_tokens = config->auth.tokens[0] != '\0';
+
+    if (config->writable && !has_tokens && !config_listen_is_loopback(listen))
+        return config_fail(message,
+                           "writable is refused on %.300s without tokens: it is not a loopback "
+                           "address, so anybody could write; give --tokens FILE, or listen on "
+                           "127.0.0.1 behind a proxy that authenticates",
+                           config->listen);
+    if (has_tokens && allows_any_origin(config))
+        return config_fail(message, "cors.origins: * is refused together with auth.tokens; list "
+                                    "the origins of the pages that may use the API");
+    if (config->auth.jwks[0] != '\0' &&
+        (!has_tokens || config->auth.issuer[0] == '\0' || config->auth.audience[0] == '\0'))
+        return config_fail(message, "auth.jwks needs auth.tokens, auth.issuer and auth.audience");
+    return true;
+}
+
+static bool validate_tls(const struct config *config, struct config_message *message)
+{
+    const bool has_cert = config->tls.cert[0] != '\0';
+
+    if (has_cert != (config->tls.key[0] != '\0'))
+        return config_fail(message, "%s is set without %s", has_cert ? "tls.cert" : "tls.key",
+                           has_cert ? "tls.key" : "tls.cert");
+    if (config->tls.client_ca[0] != '\0' && !has_cert)
+        return config_fail(message, "tls.client_ca needs tls.cert and tls.key");
+    return true;
+}
+
 bool config_validate(const struct config *config, struct config_message *message)
 {
     struct config_listen listen;
 
-    if (!config_listen_parse(config->listen, &listen, message))
+    if (!config_listen_parse(config->listen, &listen, message) ||
+        !validate_access(config, &listen, message) || !validate_tls(config, message))
         return false;
-    /* Clients are not authenticated: anybody who can reach the port could write. */
-    if (config->writable && !config_listen_is_loopback(&listen))
-        return config_fail(
-            message,
-            "writable is refused on %.300s: it is not a loopback address, so anybody "
-            "could write",
-            config->listen);
     /* The digests of smaller pieces take more memory than the reading they save is worth. */
     if (config->limits.digest_piece_bytes != 0 &&
         config->limits.digest_piece_bytes < CONFIG_DIGEST_PIECE_MIN)

@@ -6,11 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a value is written and stored: text and address as char[CONFIG_TEXT_SIZE], bool as bool,
- * choice as int (the index of the word), the others as int64_t. */
+/* How a value is written and stored: text and address as char[CONFIG_TEXT_SIZE], a list of words as
+ * one text with commas between them (config_list_next), bool as bool, choice as int (the index of
+ * the word), the others as int64_t. */
 enum config_type {
     CONFIG_TYPE_TEXT,
     CONFIG_TYPE_ADDRESS,
+    CONFIG_TYPE_LIST,
     CONFIG_TYPE_BOOL,
     CONFIG_TYPE_COUNT,
     CONFIG_TYPE_BYTES,
@@ -24,6 +26,7 @@ struct config_key {
     enum config_type type;
     size_t offset;        /* in struct config */
     bool nullable;        /* null in the file sets the default */
+    bool reloads;         /* SIGHUP puts a change in force; others wait for a restart */
     int64_t minimum;      /* of numbers */
     int64_t maximum;      /* of numbers */
     int64_t number;       /* default of numbers, bool and choice */

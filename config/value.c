@@ -11,6 +11,7 @@
 
 /* Longer than the list of any choice's words. */
 #define WORDS_SIZE 128
+#define BLANKS     " \t\r\n"
 
 void config_say(struct config_message *message, const char *format, ...)
 {
@@ -52,7 +53,8 @@ static void store_number(struct config *config, const struct config_key *key, in
 
 void config_value_reset(struct config *config, const struct config_key *key)
 {
-    if (key->type == CONFIG_TYPE_TEXT || key->type == CONFIG_TYPE_ADDRESS)
+    if (key->type == CONFIG_TYPE_TEXT || key->type == CONFIG_TYPE_ADDRESS ||
+        key->type == CONFIG_TYPE_LIST)
         snprintf(place(config, key), CONFIG_TEXT_SIZE, "%s", key->text != NULL ? key->text : "");
     else
         store_number(config, key, key->number);
@@ -85,6 +87,9 @@ bool config_fail_expected(const struct config_key *key, const char *origin,
     case CONFIG_TYPE_TEXT:
     case CONFIG_TYPE_ADDRESS:
         return config_fail(message, "%s: must be a string", origin);
+    case CONFIG_TYPE_LIST:
+        return config_fail(message, "%s: must be a list of words without blanks and commas",
+                           origin);
     default:
         return config_fail(message, "%s: must be a whole number from %" PRId64 " to %" PRId64,
                            origin, key->minimum, key->maximum);
@@ -120,6 +125,56 @@ static bool set_choice(struct config *config, const struct config_key *key, cons
     return config_fail_expected(key, origin, message);
 }
 
+bool config_value_add_word(struct config *config, const struct config_key *key, const char *word,
+                           const char *origin, struct config_message *message)
+{
+    char *list = place(config, key);
+    const size_t length = strlen(list);
+    const size_t word_length = strlen(word);
+
+    assert(key->type == CONFIG_TYPE_LIST);
+    if (word_length == 0 || word[strcspn(word, BLANKS ",")] != '\0')
+        return config_fail_expected(key, origin, message);
+    if (length + 1 + word_length >= CONFIG_TEXT_SIZE)
+        return config_fail(message, "%s: is longer than %d bytes in all", origin,
+                           CONFIG_TEXT_SIZE - 1);
+    snprintf(list + length, CONFIG_TEXT_SIZE - length, "%s%s", length > 0 ? "," : "", word);
+    return true;
+}
+
+/* Words with commas between them, and blanks around them; an empty text is an empty list. */
+static bool set_list(struct config *config, const struct config_key *key, const char *text,
+                     const char *origin, struct config_message *message)
+{
+    char word[CONFIG_TEXT_SIZE];
+    const char *position = text;
+    const char *found;
+    size_t length;
+
+    config_value_reset(config, key);
+    while ((found = config_list_next(&position, &length)) != NULL) {
+        snprintf(word, sizeof(word), "%.*s", (int)length, found);
+        if (!config_value_add_word(config, key, word, origin, message))
+            return false;
+    }
+    return true;
+}
+
+const char *config_list_next(const char **position, size_t *out_length)
+{
+    const char *word = *position + strspn(*position, BLANKS);
+    const size_t whole = strcspn(word, ",");
+    size_t length = whole;
+
+    if (*word == '\0')
+        return NULL;
+    while (length > 0 && strchr(BLANKS, word[length - 1]) != NULL)
+        length--;
+    *out_length = length;
+    *position = word + whole + (word[whole] == ',');
+    return word;
+}
+
 bool config_value_set_text(struct config *config, const struct config_key *key, const char *text,
                            const char *origin, struct config_message *message)
 {
@@ -128,6 +183,8 @@ bool config_value_set_text(struct config *config, const struct config_key *key, 
 
     if (key->type == CONFIG_TYPE_CHOICE)
         return set_choice(config, key, text, origin, message);
+    if (key->type == CONFIG_TYPE_LIST)
+        return set_list(config, key, text, origin, message);
     if (text[0] == '\0')
         return config_fail(message, "%s: must not be empty", origin);
     if (strlen(text) >= CONFIG_TEXT_SIZE)

@@ -21,7 +21,10 @@ void config_value_reset(struct config *config, const struct config_key *key);
 bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number,
                              const char *origin, struct config_message *message);
 bool config_value_set_bool(struct config *config, const struct config_key *key, bool value);
-/* For text, address and choice. */
+/* Appends a word to a list. */
+bool config_value_add_word(struct config *config, const struct config_key *key, const char *word,
+                           const char *origin, struct config_message *message);
+/* For text, address, choice, and a list as words with commas between them. */
 bool config_value_set_text(struct config *config, const struct config_key *key, const char *text,
                            const char *origin, struct config_message *message);
 
@@ -36,7 +39,7 @@ bool config_fail_expected(const struct config_key *key, const char *origin,
 /* The current value. */
 int64_t config_value_number(const struct config *config, const struct config_key *key);
 bool config_value_bool(const struct config *config, const struct config_key *key);
-/* Text, address, or the word of a choice; NULL if it is not set. */
+/* Text, address, the word of a choice, or the words of a list; NULL if it is not set. */
 const char *config_value_text(const struct config *config, const struct config_key *key);
 
 #endif

@@ -72,7 +72,7 @@ static void warn_of_pending(const struct config *in_force, const struct config *
     for (size_t i = 0; i < config_keys_count; i++) {
         const struct config_key *key = &config_keys[i];
 
-        if (strncmp(key->name, "log.", 4) != 0 && values_differ(key, in_force, wanted)) {
+        if (!key->reloads && values_differ(key, in_force, wanted)) {
             log_write(LOG_LEVEL_WARN,
                       "%s was changed; the change takes effect when the server is restarted",
                       key->name);
@@ -86,7 +86,8 @@ static void reload(const struct serving *serving)
     struct config_message message;
 
     instance_refresh(serving->instance);
-    if (!settings_load(serving->argc, serving->argv, &config, &message)) {
+    if (!settings_load(serving->argc, serving->argv, &config, &message) ||
+        !instance_reload(serving->instance, &config, message.text, sizeof(message.text))) {
         log_write(LOG_LEVEL_ERROR, "the configuration is unchanged: %s", message.text);
         return;
     }

@@ -12,9 +12,6 @@
 /* Longer than the name of any argument. */
 #define NAME_SIZE 64
 
-/* Reserved names: they get a message of their own. */
-static const char *const later[] = {"--tokens", "--tls-cert", "--tls-key", "--tls-client-ca"};
-
 /* Iterates over the arguments. */
 struct walk {
     int argc;
@@ -26,14 +23,6 @@ struct argument {
     char name[NAME_SIZE];
     const char *value; /* NULL for a flag */
 };
-
-static bool is_later(const char *name)
-{
-    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
-        if (strcmp(name, later[i]) == 0)
-            return true;
-    return false;
-}
 
 static bool fail(struct config_message *message, const char *name, const char *reason)
 {
@@ -58,8 +47,6 @@ static bool walk_take(struct walk *walk, struct argument *argument, struct confi
     memcpy(argument->name, text, length);
     argument->name[length] = '\0';
     argument->value = text[length] == '=' ? text + length + 1 : NULL;
-    if (is_later(argument->name))
-        return fail(message, argument->name, "not available in this release");
     kind = kind_of(argument->name);
     if (kind == CONFIG_ARGUMENT_UNKNOWN)
         return fail(message, argument->name, "unknown argument");

@@ -29,6 +29,12 @@ size_t instance_misfits(const struct instance *instance);
 /* Looks for new, changed and removed files. */
 void instance_refresh(struct instance *instance);
 
+/* Puts in force what a changed configuration says of keys that reload (config_key.reloads), and
+ * what the files that it names contain now. If any of that is broken, returns false with one line
+ * in error, and everything old stays in force. */
+bool instance_reload(struct instance *instance, const struct config *wanted, char *error,
+                     size_t error_size);
+
 /* Closes the listening sockets; open requests continue. */
 void instance_drain(struct instance *instance);
 

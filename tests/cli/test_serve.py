@@ -51,10 +51,9 @@ def test_serve_needs_a_root(refused):
         (["--log-level", "loud"], "--log-level"),
         (["--writable=yes"], "--writable"),
         (["--config", "/nowhere/at/all.json"], "/nowhere/at/all.json"),
-        (["--tokens", "f"], "not available in this release"),
-        (["--tls-cert=f"], "not available in this release"),
-        (["--tls-key", "f"], "not available in this release"),
-        (["--tls-client-ca", "f"], "not available in this release"),
+        (["--tls-cert=f"], "tls.cert is set without tls.key"),
+        (["--tls-key", "f"], "tls.key is set without tls.cert"),
+        (["--tls-client-ca", "f"], "tls.client_ca needs tls.cert and tls.key"),
         (["--listen", "0.0.0.0:0", "--writable"], "0.0.0.0"),
     ],
 )

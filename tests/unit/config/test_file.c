@@ -110,7 +110,7 @@ static void an_unknown_key_is_named_and_a_near_one_suggested(void **state)
     assert_rejected("{\"upload\": {\"max_byte\": 1}}",
                     "unknown key \"upload.max_byte\"; did you mean \"upload.max_bytes\"?");
     assert_rejected("{\"zebra\": 1}", "unknown key \"zebra\"");
-    assert_rejected("{\"tls\": {\"cert\": \"x\"}}", "unknown key \"tls\"");
+    assert_rejected("{\"meta\": {\"cert\": \"x\"}}", "unknown key \"meta\"");
     assert_rejected("{\"upload.max_bytes\": 1}",
                     "unknown key \"upload.max_bytes\" at the top level; groups are nested objects");
     assert_rejected("{\"li\\nsten\": \"x\"}", "unknown key \"li?sten\"; did you mean \"listen\"?");
@@ -142,6 +142,12 @@ static void a_value_of_another_type_is_rejected(void **state)
     assert_rejected("{\"listen\": 8080}", "listen: must be a string");
     assert_rejected("{\"verify\": \"never\"}", "verify: must be lazy, eager or off");
     assert_rejected("{\"verify\": true}", "verify: must be lazy, eager or off");
+    assert_rejected("{\"hosts\": \"a\"}",
+                    "hosts: must be a list of words without blanks and commas");
+    assert_rejected("{\"hosts\": [\"a\", 5]}",
+                    "hosts: must be a list of words without blanks and commas");
+    assert_rejected("{\"hosts\": [\"a,b\"]}",
+                    "hosts: must be a list of words without blanks and commas");
     assert_rejected("{\"upload\": 5}", "\"upload\" must be an object of keys");
     assert_rejected("[]", "must be a JSON object of keys");
 }
@@ -228,6 +234,7 @@ static void what_is_printed_loads_as_the_same(void **state)
     config.writable = true;
     config.upload.reserve_bytes = 77;
     snprintf(config.state.dir, sizeof(config.state.dir), "/var/lib/\"zt\"");
+    snprintf(config.hosts, sizeof(config.hosts), "a.example,b.example");
     assert_true(config_print(&config, stream));
     fclose(stream);
     assert_true(load(text, &again, &message));

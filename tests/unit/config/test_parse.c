@@ -269,10 +269,83 @@ static void writable_is_rejected_off_loopback(void **state)
     assert_true(config_validate(&config, &message));
     snprintf(config.listen, sizeof(config.listen), "0.0.0.0:8080");
     assert_false(config_validate(&config, &message));
-    assert_string_equal(message.text, "writable is refused on 0.0.0.0:8080: it is not a loopback "
-                                      "address, so anybody could write");
+    assert_string_equal(message.text,
+                        "writable is refused on 0.0.0.0:8080 without tokens: it is not a loopback "
+                        "address, so anybody could write; give --tokens FILE, or listen on "
+                        "127.0.0.1 behind a proxy that authenticates");
+    snprintf(config.auth.tokens, sizeof(config.auth.tokens), "tokens");
+    assert_true(config_validate(&config, &message));
+    config.auth.tokens[0] = '\0';
     config.writable = false;
     assert_true(config_validate(&config, &message));
+}
+
+static void every_origin_is_rejected_with_tokens(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    snprintf(config.cors.origins, sizeof(config.cors.origins), "https://a.example,*");
+    assert_true(config_validate(&config, &message));
+    snprintf(config.auth.tokens, sizeof(config.auth.tokens), "tokens");
+    assert_false(config_validate(&config, &message));
+    assert_string_equal(message.text, "cors.origins: * is refused together with auth.tokens; list "
+                                      "the origins of the pages that may use the API");
+    snprintf(config.cors.origins, sizeof(config.cors.origins), "https://a.example");
+    assert_true(config_validate(&config, &message));
+}
+
+static void a_key_without_those_that_it_needs_is_rejected(void **state)
+{
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    snprintf(config.tls.cert, sizeof(config.tls.cert), "cert.pem");
+    assert_false(config_validate(&config, &message));
+    assert_string_equal(message.text, "tls.cert is set without tls.key");
+    snprintf(config.tls.key, sizeof(config.tls.key), "key.pem");
+    assert_true(config_validate(&config, &message));
+    snprintf(config.auth.jwks, sizeof(config.auth.jwks), "jwks.json");
+    snprintf(config.auth.tokens, sizeof(config.auth.tokens), "tokens");
+    snprintf(config.auth.issuer, sizeof(config.auth.issuer), "https://issuer.example");
+    assert_false(config_validate(&config, &message));
+    assert_string_equal(message.text, "auth.jwks needs auth.tokens, auth.issuer and auth.audience");
+    snprintf(config.auth.audience, sizeof(config.auth.audience), "ztserve");
+    assert_true(config_validate(&config, &message));
+}
+
+static void a_list_is_read_from_words_and_commas(void **state)
+{
+    char two[] = "ZTSERVE_HOSTS= a.example , b.example:80,";
+    char none[] = "ZTSERVE_HOSTS=";
+    char doubled[] = "ZTSERVE_HOSTS=a,,b";
+    char *environment[] = {two, NULL};
+    struct config config;
+    struct config_message message;
+    const char *position = config.hosts;
+    size_t length;
+
+    (void)state;
+    config_defaults(&config);
+    assert_true(config_load_environment(&config, environment, NULL, &message));
+    assert_string_equal(config.hosts, "a.example,b.example:80");
+    assert_memory_equal(config_list_next(&position, &length), "a.example", 9);
+    assert_int_equal(length, 9);
+    assert_memory_equal(config_list_next(&position, &length), "b.example:80", 12);
+    assert_int_equal(length, 12);
+    assert_null(config_list_next(&position, &length));
+    environment[0] = doubled;
+    assert_false(config_load_environment(&config, environment, NULL, &message));
+    assert_string_equal(message.text,
+                        "ZTSERVE_HOSTS: must be a list of words without blanks and commas");
+    assert_string_equal(config.hosts, "a.example,b.example:80");
+    environment[0] = none;
+    assert_true(config_load_environment(&config, environment, NULL, &message));
+    assert_string_equal(config.hosts, "");
 }
 
 static void small_digest_pieces_are_rejected(void **state)
@@ -304,6 +377,9 @@ int main(void)
         cmocka_unit_test(addresses_are_split_into_host_and_port),
         cmocka_unit_test(what_is_not_an_address_is_rejected),
         cmocka_unit_test(writable_is_rejected_off_loopback),
+        cmocka_unit_test(every_origin_is_rejected_with_tokens),
+        cmocka_unit_test(a_key_without_those_that_it_needs_is_rejected),
+        cmocka_unit_test(a_list_is_read_from_words_and_commas),
         cmocka_unit_test(small_digest_pieces_are_rejected),
     };
 

@@ -58,6 +58,8 @@ static json_t *expected_default(const struct config_key *key)
         return key->nullable ? json_null() : json_integer(key->number);
     if (key->type == CONFIG_TYPE_BOOL)
         return json_boolean(key->number != 0);
+    if (key->type == CONFIG_TYPE_LIST)
+        return json_array();
     if (key->type == CONFIG_TYPE_CHOICE)
         return json_string(key->choices[key->number]);
     return key->text != NULL ? json_string(key->text) : json_null();
@@ -67,6 +69,8 @@ static const char *expected_type(const struct config_key *key)
 {
     if (config_type_is_number(key->type))
         return "integer";
+    if (key->type == CONFIG_TYPE_LIST)
+        return "array";
     return key->type == CONFIG_TYPE_BOOL ? "boolean" : "string";
 }
 
