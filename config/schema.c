@@ -82,8 +82,10 @@ const struct config_key config_keys[] = {
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(hosts),
      .reloads = true,
-     .meaning = "Names that requests may give as Host; if empty, writes without tokens need a "
-                "loopback name or the listening address, and everything else may have any."},
+     .meaning =
+         "Names that requests may give as Host. If empty, writes without tokens to a loopback "
+         "address need a loopback name, a name without a dot (no public domain can be one) "
+         "or the listening address; all other requests may give any."},
     {.name = "trusted_proxies",
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(trusted_proxies),
