@@ -26,8 +26,8 @@ bench: ## Measure against nginx
 fuzz: ## Fuzz every reader and parser, each for a minute (FUZZ_SECONDS=60)
 	@tests/fuzz/run.sh
 
-image: ## Make a container image (comes later)
-	@echo "make image: comes in a later release"; exit 2
+image: ## Build a container image and its SBOM with docker, podman or buildah
+	@deploy/image.sh
 
 clean: ## Remove everything that was built
 	@rm -rf build build-* .venv

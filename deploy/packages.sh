@@ -2,7 +2,7 @@
 # The Debian packages that building, testing and linting need, and how to install missing ones. Sourced by the scripts
 # that need them. Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, try, test, bench, clang or lint, one per line.
+# package_names GROUP: the packages of build, image, try, test, bench, clang or lint, one per line.
 package_names()
 {
     case $1 in
@@ -11,6 +11,8 @@ package_names()
             libmicrohttpd-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
             libisal-dev libutf8proc-dev
         ;;
+    # For the SBOM of the image.
+    image) printf '%s\n' python3 ;;
     # For the lines of the README.
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' curl python3 nginx-light ;;
