@@ -1,5 +1,5 @@
 /* The parts of a running server, for code that needs more than one of them. The structure is filled
- * at start and constant from then on, except for draining. */
+ * at start and constant from then on, except for access and draining. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 
+struct access;
 struct catalog;
 struct decoded_cache;
 struct kept_uploads;
@@ -22,6 +23,9 @@ struct workers;
 
 struct server {
     const struct config *config;
+    /* The version in force, for the thread that starts and reloads the server. A request has the one
+     * under which it began (request->access). */
+    struct access *access;
     struct workers *workers;
     struct store *store;
     struct catalog *catalog;

@@ -9,6 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "access/access.h"
+#include "access/lease.h"
 #include "base/log.h"
 #include "base/processors.h"
 #include "base/server.h"
@@ -140,7 +142,8 @@ struct instance *instance_start(const struct config *config, char *error, size_t
     }
     instance->config = *config;
     instance->server.config = &instance->config;
-    if (!start_parts(instance, error, error_size) ||
+    instance->server.access = access_load(config, error, error_size);
+    if (instance->server.access == NULL || !start_parts(instance, error, error_size) ||
         !start_listening(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
@@ -190,14 +193,66 @@ void instance_refresh(struct instance *instance)
     catalog_refresh(instance->server.catalog);
 }
 
+/* What a reload has made before it is put in force. */
+struct reloaded {
+    struct access *access;
+    struct lease **leases; /* one for each loop */
+};
+
+static void discard(struct reloaded *reloaded, unsigned loop_count)
+{
+    for (unsigned i = 0; reloaded->leases != NULL && i < loop_count; i++)
+        if (reloaded->leases[i] != NULL)
+            lease_end(reloaded->leases[i]);
+    free(reloaded->leases);
+    access_release(reloaded->access);
+}
+
+/* Everything that can fail. False: nothing is left. */
+static bool prepare_reload(const struct instance *instance, const struct config *wanted,
+                           struct reloaded *out_reloaded, char *error, size_t error_size)
+{
+    const unsigned loop_count = instance->server.loop_count;
+    struct reloaded reloaded = {.access = access_load(wanted, error, error_size)};
+    bool made;
+
+    if (reloaded.access == NULL)
+        return false;
+    reloaded.leases = calloc(loop_count, sizeof(struct lease *));
+    made = reloaded.leases != NULL;
+    for (unsigned i = 0; made && i < loop_count; i++) {
+        reloaded.leases[i] = lease_new(reloaded.access);
+        made = reloaded.leases[i] != NULL;
+    }
+    if (!made) {
+        discard(&reloaded, loop_count);
+        snprintf(error, error_size, "out of memory");
+        return false;
+    }
+    *out_reloaded = reloaded;
+    return true;
+}
+
+/* Nothing here can fail. */
+static void put_in_force(struct instance *instance, struct reloaded *reloaded)
+{
+    struct server *server = &instance->server;
+
+    for (unsigned i = 0; i < server->loop_count; i++)
+        loop_set_lease(server->loops[i], reloaded->leases[i]);
+    free(reloaded->leases);
+    access_release(server->access);
+    server->access = reloaded->access;
+}
+
 bool instance_reload(struct instance *instance, const struct config *wanted, char *error,
                      size_t error_size)
 {
-    (void)instance;
-    (void)wanted;
-    (void)error;
-    (void)error_size;
-    /* First whatever can fail; then, once nothing can, all of it is put in force. */
+    struct reloaded reloaded;
+
+    if (!prepare_reload(instance, wanted, &reloaded, error, error_size))
+        return false;
+    put_in_force(instance, &reloaded);
     return true;
 }
 
@@ -258,6 +313,7 @@ void instance_stop(struct instance *instance)
         loop_stop(server->loops[--server->loop_count]);
     workers_stop(server->workers);
     free_parts(server);
+    access_release(server->access);
     free(server->loops);
     free(instance);
 }

@@ -72,6 +72,7 @@ struct request *request_new(struct server *server, struct mailbox *mailbox, cons
     memset(state, 0, offsetof(struct request_state, load_error));
     state->request.server = server;
     state->request.mailbox = mailbox;
+    state->request.access = &access_unrestricted;
     state->wake.done = on_woken;
     state->waiter.wake = wake_by_waiter;
     state->waiter.is_gone = waiter_is_gone;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "access/access.h"
 #include "base/server.h"
 #include "base/workers.h"
 #include "http/exchange/representation.h"
@@ -31,7 +32,7 @@ enum method {
 };
 
 #define REQUEST_NAMES   4
-#define REQUEST_HOLDS   6
+#define REQUEST_HOLDS   7
 #define REQUEST_ID_SIZE 129
 
 struct connection; /* see http/wire/connections.h */
@@ -42,6 +43,7 @@ struct request {
     struct server *server;
     struct mailbox *mailbox; /* of its loop; NULL in tests that have none */
     struct connection *connection;
+    const struct access *access; /* who may do what, as of the beginning of the request */
     enum method method;
     const struct route *route;
     /* The values of the {…} in the route's pattern, percent-decoded: valid UTF-8 without NUL.

@@ -243,6 +243,15 @@ static void on_wait_ended(struct request *request)
         mhd_resume(connection);
 }
 
+/* It is held first and so released last. */
+static void use_access(struct request *request, struct lease *lease)
+{
+    if (lease == NULL)
+        return;
+    request->access = lease->access;
+    request_hold(request, lease_use(lease), lease_end);
+}
+
 struct request *connection_begin_request(struct connection *connection, const char *target)
 {
     static const struct transport transport = {on_wait_ended, connection_is_gone,
@@ -255,6 +264,7 @@ struct request *connection_begin_request(struct connection *connection, const ch
     request = request_new(mhd->server, loop_mailbox(mhd->loop), target);
     if (request == NULL)
         return NULL;
+    use_access(request, loop_lease(mhd->loop));
     request->connection = connection;
     request_state(request)->transport = &transport;
     request_state(request)->started_ns = clock_ns();

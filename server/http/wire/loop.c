@@ -30,6 +30,7 @@ struct loop {
     struct mhd *mhd;
     int epoll;
     struct mailbox mailbox; /* jobs to be done on this thread */
+    struct lease *lease;    /* replaced by a job */
     _Atomic(struct watch *) watches;
     atomic_bool drain_asked;
     atomic_bool stop_asked;
@@ -140,8 +141,20 @@ struct mailbox *loop_mailbox(struct loop *loop)
     return &loop->mailbox;
 }
 
+void loop_set_lease(struct loop *loop, struct lease *lease)
+{
+    lease_send(lease, &loop->mailbox, &loop->lease);
+}
+
+struct lease *loop_lease(const struct loop *loop)
+{
+    return loop->lease;
+}
+
 static void free_loop(struct loop *loop)
 {
+    if (loop->lease != NULL)
+        lease_end(loop->lease);
     if (loop->epoll >= 0)
         close(loop->epoll);
     mailbox_close(&loop->mailbox);
@@ -149,14 +162,17 @@ static void free_loop(struct loop *loop)
     free(loop);
 }
 
-static struct loop *new_loop(void)
+static struct loop *new_loop(const struct server *server)
 {
     struct loop *loop = calloc(1, sizeof(*loop));
 
     if (loop == NULL)
         return NULL;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (server->access != NULL)
+        loop->lease = lease_new(server->access);
     if (!mailbox_open(&loop->mailbox) || loop->epoll < 0 ||
+        (loop->lease == NULL && server->access != NULL) ||
         loop_watch(loop, loop->mailbox.descriptor, on_mail, &loop->mailbox) != 0) {
         free_loop(loop);
         return NULL;
@@ -167,7 +183,7 @@ static struct loop *new_loop(void)
 struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    struct loop *loop = new_loop();
+    struct loop *loop = new_loop(server);
 
     if (loop == NULL) {
         snprintf(error, error_size, "cannot make an event loop: %s", strerrordesc_np(errno));

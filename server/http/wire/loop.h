@@ -5,15 +5,22 @@
 
 #include <stdint.h>
 
+#include "access/lease.h"
 #include "base/server.h"
 #include "base/workers.h"
 
-/* Starts the thread of a loop that takes over a listening socket of its own (listener.h). NULL with
- * a line in error if it cannot be started. */
+/* Starts the thread of a loop that takes over a listening socket of its own (listener.h). Its
+ * requests use server->access. NULL with a line in error if it cannot be started. */
 struct loop *loop_start(struct server *server, int listen_socket, char *error, size_t error_size);
 
 /* For jobs whose done is to be called on the loop's thread. */
 struct mailbox *loop_mailbox(struct loop *loop);
+
+/* Requests that begin from now on use the lease, which the loop takes over. From any thread. */
+void loop_set_lease(struct loop *loop, struct lease *lease);
+
+/* The current lease, for the loop's thread; NULL if the server has no access (tests). */
+struct lease *loop_lease(const struct loop *loop);
 
 /* Calls ready(context) on the loop's thread whenever a descriptor is readable. From any thread. */
 int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context);
