@@ -1,5 +1,5 @@
-/* The parts of a running server, for code that needs more than one of them. The structure is filled
- * at start and constant from then on, except for access and draining. */
+/* The parts of a running server, for code that needs more than one of them. Filled at start and
+ * constant from then on, except for access and draining. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -23,8 +23,8 @@ struct workers;
 
 struct server {
     const struct config *config;
-    /* The version in force, for the thread that starts and reloads the server. A request has the one
-     * under which it began (request->access). */
+    /* The version in force, for the thread that starts and reloads the server. A request has the
+     * one under which it began (request->access). */
     struct access *access;
     struct workers *workers;
     struct store *store;
