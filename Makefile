@@ -1,6 +1,6 @@
 # The verbs of daily work; `make` alone lists them. Each calls a script.
 .DEFAULT_GOAL := help
-.PHONY: help serve test build install lint bench fuzz image clean
+.PHONY: help serve test build install lint bench fuzz image package clean
 
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ fuzz: ## Fuzz every reader and parser, each for a minute (FUZZ_SECONDS=60)
 
 image: ## Build a container image and its SBOM with docker, podman or buildah
 	@deploy/image.sh
+
+package: ## Build a Debian package for this release of Debian
+	@deploy/package.sh
 
 clean: ## Remove everything that was built
 	@rm -rf build build-* .venv

@@ -2,7 +2,7 @@
 # The Debian packages that building, testing and linting need, and how to install missing ones. Sourced by the scripts
 # that need them. Debian 12 and later have them under these names.
 
-# package_names GROUP: the packages of build, image, try, test, bench, clang or lint, one per line.
+# package_names GROUP: the packages of build, image, package, try, test, bench, clang or lint, one per line.
 package_names()
 {
     case $1 in
@@ -13,6 +13,8 @@ package_names()
         ;;
     # For the SBOM of the image.
     image) printf '%s\n' python3 ;;
+    # For the libraries that the package depends on.
+    package) printf '%s\n' dpkg-dev gzip ;;
     # For the lines of the README.
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' curl python3 nginx-light ;;

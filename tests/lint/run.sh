@@ -24,7 +24,7 @@ check_layout()
 check_scripts()
 {
     local scripts
-    mapfile -t scripts < <(find deploy tests -name '*.sh' | sort)
+    mapfile -t scripts < <(find deploy tests -name '*.sh' -o -name postinst -o -name prerm -o -name postrm | sort)
     shellcheck -x "${scripts[@]}" .ci/run
 }
 
