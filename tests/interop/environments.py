@@ -28,6 +28,8 @@ CLIENTS = {
     "http": ("fsspec==2026.9.0 aiohttp==3.14.5 huggingface_hub==2.4.0", "client_http.py"),
     # It decodes zstd if that package is installed.
     "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
+    # Envoy's own messages, for its configurations; the program is not in Debian.
+    "envoy": ("xds-protos==1.85.0 PyYAML==6.0.3", "client_envoy.py"),
     # No package besides numpy itself.
     "numpy": (None, "client_numpy.py"),
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),

@@ -14,6 +14,7 @@ import pytest
 import requests
 
 import caching_proxy
+import proxies
 from environments import run_client
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
@@ -151,7 +152,7 @@ def test_aria2_fetches_with_eight_connections(what, request, tmp_path):
 def proxy(server, tmp_path):
     folder = tmp_path / "nginx"
     folder.mkdir()
-    proxy = caching_proxy.CachingProxy(folder, server.url)
+    proxy = caching_proxy.start_caching_proxy(folder, server)
     yield proxy
     proxy.stop()
 
@@ -160,7 +161,7 @@ def outlast_freshness():
     time.sleep(caching_proxy.FRESH_S + 1.1)
 
 
-@pytest.mark.skipif(caching_proxy.NGINX is None, reason="nginx is not installed")
+@pytest.mark.skipif(proxies.program("nginx") is None, reason="nginx is not installed")
 def test_a_caching_proxy_revalidates_by_etag(proxy, server):
     url = f"{proxy.url}/v1/models/m/objects/layers.0.weight/data"
     first = requests.get(url)
@@ -174,7 +175,7 @@ def test_a_caching_proxy_revalidates_by_etag(proxy, server):
     assert " 304 " in server.log
 
 
-@pytest.mark.skipif(caching_proxy.NGINX is None, reason="nginx is not installed")
+@pytest.mark.skipif(proxies.program("nginx") is None, reason="nginx is not installed")
 def test_a_caching_proxy_does_not_keep_replaced_models(start_server, tmp_path):
     root = tmp_path / "root"
     folder = tmp_path / "nginx"
@@ -182,7 +183,7 @@ def test_a_caching_proxy_does_not_keep_replaced_models(start_server, tmp_path):
         made.mkdir()
     path = root / "m.zt"
     path.write_bytes(containers.zt1({"a": containers.dense(b"old bytes")}))
-    proxy = caching_proxy.CachingProxy(folder, start_server(root).url)
+    proxy = caching_proxy.start_caching_proxy(folder, start_server(root))
     url = f"{proxy.url}/v1/models/m/objects/a/data"
     assert requests.get(url).content == b"old bytes"
     fresh = path.with_suffix(".new")
