@@ -9,7 +9,7 @@ package_names()
     build)
         printf '%s\n' gcc libc6-dev cmake ninja-build pkgconf \
             libmicrohttpd-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
-            libisal-dev libutf8proc-dev
+            libisal-dev libutf8proc-dev libseccomp-dev
         ;;
     # For the SBOM of the image.
     image) printf '%s\n' python3 ;;

@@ -115,6 +115,16 @@ bool settings_load(int argc, char **argv, struct config *out_config, struct conf
     return true;
 }
 
+const char *settings_file(int argc, char **argv)
+{
+    struct config config;
+    struct config_message message;
+    const char *file = NULL;
+
+    config_defaults(&config);
+    return apply_arguments(argc, argv, &config, &file, &message) ? file : NULL;
+}
+
 bool settings_load_file(const char *path, struct config *out_config, struct config_message *message)
 {
     struct config config;

@@ -10,7 +10,10 @@
 bool settings_load(int argc, char **argv, struct config *out_config,
                    struct config_message *message);
 
-/* The same without arguments. */
+/* The file of --config, borrowed from the arguments; NULL if there is none. */
+const char *settings_file(int argc, char **argv);
+
+/* The same as settings_load, without arguments. */
 bool settings_load_file(const char *path, struct config *out_config,
                         struct config_message *message);
 

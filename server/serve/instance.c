@@ -22,6 +22,7 @@
 #include "http/exchange/digest_queue.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
+#include "serve/confinement.h"
 #include "store/store.h"
 #include "upload/shared/kept_uploads.h"
 #include "upload/shared/registry.h"
@@ -39,7 +40,7 @@ static const struct kept_kind *const upload_kinds[] = {&writer_kind, &resumable_
 struct instance {
     struct config config;
     struct server server;
-    char address[LISTENER_ADDRESS_SIZE];
+    struct listener listener; /* sockets that a loop has taken over are -1 */
 };
 
 static unsigned worker_count(const struct config *config)
@@ -60,17 +61,41 @@ static uint64_t reserve_bytes(const struct config *config)
     return share < RESERVE_MAX_BYTES ? share : RESERVE_MAX_BYTES;
 }
 
+static bool open_sockets(struct instance *instance, char *error, size_t error_size)
+{
+    struct listener *listener = &instance->listener;
+    const unsigned count =
+        instance->config.threads > 0 ? (unsigned)instance->config.threads : processors_count();
+
+    instance->server.loops = calloc(count, sizeof(struct loop *));
+    listener->sockets = calloc(count, sizeof(int));
+    if (listener->sockets == NULL || instance->server.loops == NULL) {
+        snprintf(error, error_size, "cannot start: out of memory");
+        return false;
+    }
+    listener->count = count;
+    if (listener_open(listener, instance->config.listen, error, error_size) == 0)
+        return true;
+    listener->count = 0;
+    return false;
+}
+
+static bool open_store(struct instance *instance, char *error, size_t error_size)
+{
+    struct zt_error failure;
+
+    if (store_local_open(instance->config.root, reserve_bytes(&instance->config),
+                         &instance->server.store, &failure) == ZT_OK)
+        return true;
+    snprintf(error, error_size, "%s", failure.message);
+    return false;
+}
+
 static bool start_parts(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
     struct catalog_observer observer;
-    struct zt_error failure;
 
-    if (store_local_open(instance->config.root, reserve_bytes(&instance->config), &server->store,
-                         &failure) != ZT_OK) {
-        snprintf(error, error_size, "%s", failure.message);
-        return false;
-    }
     server->workers = workers_start((unsigned)instance->config.workers);
     server->decoded = decoded_cache_new(server);
     server->exports = export_cache_new(server);
@@ -92,47 +117,26 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     return true;
 }
 
-/* Each loop takes over its socket; sockets left over after a failure are closed. */
-static bool start_loops(struct server *server, const int *sockets, unsigned count, char *error,
-                        size_t error_size)
+static bool start_loops(struct instance *instance, char *error, size_t error_size)
 {
-    assert(server->loop_count == 0);
-    while (server->loop_count < count) {
-        struct loop *loop = loop_start(server, sockets[server->loop_count], error, error_size);
+    struct server *server = &instance->server;
+    struct listener *listener = &instance->listener;
 
-        if (loop == NULL) {
-            for (unsigned i = server->loop_count; i < count; i++)
-                close(sockets[i]);
+    assert(server->loop_count == 0);
+    while (server->loop_count < listener->count) {
+        int *socket = &listener->sockets[server->loop_count];
+        struct loop *loop = loop_start(server, *socket, error, error_size);
+
+        if (loop == NULL)
             return false;
-        }
+        *socket = -1;
         server->loops[server->loop_count++] = loop;
     }
     return true;
 }
 
-static bool start_listening(struct instance *instance, char *error, size_t error_size)
-{
-    struct server *server = &instance->server;
-    unsigned count =
-        instance->config.threads > 0 ? (unsigned)instance->config.threads : processors_count();
-    struct listener listener = {.count = count, .sockets = calloc(count, sizeof(int))};
-    bool started = false;
-
-    server->loops = calloc(count, sizeof(struct loop *));
-    if (listener.sockets == NULL || server->loops == NULL) {
-        snprintf(error, error_size, "cannot start: out of memory");
-        goto out;
-    }
-    if (listener_open(&listener, instance->config.listen, error, error_size) == 0) {
-        memcpy(instance->address, listener.address, sizeof(instance->address));
-        started = start_loops(server, listener.sockets, count, error, error_size);
-    }
-out:
-    free(listener.sockets);
-    return started;
-}
-
-struct instance *instance_start(const struct config *config, char *error, size_t error_size)
+struct instance *instance_start(const struct config *config, const char *config_file, char *error,
+                                size_t error_size)
 {
     struct instance *instance = calloc(1, sizeof(*instance));
 
@@ -143,8 +147,14 @@ struct instance *instance_start(const struct config *config, char *error, size_t
     instance->config = *config;
     instance->server.config = &instance->config;
     instance->server.access = access_load(config, error, error_size);
-    if (instance->server.access == NULL || !start_parts(instance, error, error_size) ||
-        !start_listening(instance, error, error_size)) {
+    if (instance->server.access == NULL || !open_sockets(instance, error, error_size) ||
+        !open_store(instance, error, error_size)) {
+        instance_stop(instance);
+        return NULL;
+    }
+    /* There is no thread yet, and nothing is left to be opened outside of its places. */
+    confinement_begin(&instance->config, config_file);
+    if (!start_parts(instance, error, error_size) || !start_loops(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
@@ -157,7 +167,7 @@ struct instance *instance_start(const struct config *config, char *error, size_t
 
 const char *instance_address(const struct instance *instance)
 {
-    return instance->address;
+    return instance->listener.address;
 }
 
 const struct config *instance_config(const struct instance *instance)
@@ -298,6 +308,14 @@ static void free_parts(struct server *server)
         server->store->ops->close(server->store);
 }
 
+static void close_sockets(struct listener *listener)
+{
+    for (unsigned i = 0; i < listener->count; i++)
+        if (listener->sockets[i] >= 0)
+            close(listener->sockets[i]);
+    free(listener->sockets);
+}
+
 void instance_stop(struct instance *instance)
 {
     struct server *server;
@@ -315,5 +333,6 @@ void instance_stop(struct instance *instance)
     free_parts(server);
     access_release(server->access);
     free(server->loops);
+    close_sockets(&instance->listener);
     free(instance);
 }

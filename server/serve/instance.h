@@ -9,9 +9,11 @@
 
 struct instance;
 
-/* Opens the root, binds the address, starts workers and loops, and begins the first scan. Copies
- * the configuration. On failure returns NULL with one line in error. */
-struct instance *instance_start(const struct config *config, char *error, size_t error_size);
+/* Binds the address, opens the root, confines the process, starts workers and loops, and begins the
+ * first scan. Copies the configuration; config_file is the file that it was read from, or NULL. On
+ * failure returns NULL with one line in error. */
+struct instance *instance_start(const struct config *config, const char *config_file, char *error,
+                                size_t error_size);
 
 /* The address it listens on, with the actual port: "127.0.0.1:8080". */
 const char *instance_address(const struct instance *instance);

@@ -29,16 +29,23 @@ static void name_of(const char *path, char out_name[NAME_SIZE])
     snprintf(out_name, NAME_SIZE, "%016" PRIx64 "%016" PRIx64, words[0], words[1]);
 }
 
+void state_folder_path(const struct config *config, char out_path[STATE_FOLDER_PATH_SIZE])
+{
+    static_assert(CONFIG_TEXT_SIZE + sizeof(DEFAULT_FOLDER) + 1 <= STATE_FOLDER_PATH_SIZE,
+                  "the path fits");
+    if (config->state.dir[0] != '\0')
+        snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%s", config->state.dir);
+    else
+        snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%s/%s", config->root, DEFAULT_FOLDER);
+}
+
 int state_folder_open(const struct config *config)
 {
-    char path[CONFIG_TEXT_SIZE + sizeof(DEFAULT_FOLDER) + 1];
+    char path[STATE_FOLDER_PATH_SIZE];
     int folder;
     int os_error;
 
-    if (config->state.dir[0] != '\0')
-        snprintf(path, sizeof(path), "%s", config->state.dir);
-    else
-        snprintf(path, sizeof(path), "%s/%s", config->root, DEFAULT_FOLDER);
+    state_folder_path(config, path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return -1;
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

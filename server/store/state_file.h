@@ -9,6 +9,12 @@
 #include "base/record.h"
 #include "config/config.h"
 
+/* state.dir, or the root and the name of the folder in it. */
+#define STATE_FOLDER_PATH_SIZE (CONFIG_TEXT_SIZE + 16)
+
+/* Where the state folder is. */
+void state_folder_path(const struct config *config, char out_path[STATE_FOLDER_PATH_SIZE]);
+
 /* Opens the state folder, and makes it if necessary, for its owner alone (0700). -1 with errno if
  * it cannot be written to. */
 int state_folder_open(const struct config *config);

@@ -226,18 +226,44 @@ static void walk_folder(struct walk *walk, size_t at)
     read_folder(walk, at, descriptor);
 }
 
-/* If another folder has the root's name now, opens it in place of the old one. False if no folder
- * has that name. */
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* A sandbox holds the folder that the server was started with: another one in its place cannot be
+ * opened. The server then keeps the folder that it has. */
+static bool is_out_of_reach(struct local_store *local, int os_error)
+{
+    struct stat opened;
+    struct stat named;
+
+    if (os_error != EACCES || stat(local->root_path, &named) != 0 || !S_ISDIR(named.st_mode) ||
+        fstat(local->root, &opened) != 0 || is_same_file(&named, &opened))
+        return false;
+    if (!atomic_exchange(&local->logged_replaced, true))
+        log_write(LOG_LEVEL_WARN,
+                  "another folder has taken the place of the folder of models, and the server may "
+                  "not read it (key sandbox): it serves the old one until it is restarted");
+    return true;
+}
+
+/* If another folder has the root's name now, opens it in place of the old one. False with errno if
+ * no folder has that name. */
 static bool follow_root(struct local_store *local)
 {
     struct stat opened;
     struct stat named;
     int root = open(local->root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int os_error = errno;
 
+    if (root < 0 && is_out_of_reach(local, os_error))
+        return true;
+    errno = os_error;
     if (root < 0)
         return false;
     if (fstat(root, &named) == 0 && fstat(local->root, &opened) == 0 &&
-        (named.st_ino != opened.st_ino || named.st_dev != opened.st_dev))
+        !is_same_file(&named, &opened))
         (void)dup3(root, local->root, O_CLOEXEC);
     close(root);
     return true;

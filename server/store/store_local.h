@@ -42,6 +42,7 @@ struct local_store {
     struct store_watch watch;
     /* Each is logged once, so that scans every other second do not fill the log. */
     atomic_bool logged_missing;
+    atomic_bool logged_replaced;
     atomic_bool logged_crowded;
     /* store_list.c's: how many files of the last list have unusable names, and a sum over those
      * logged last. */

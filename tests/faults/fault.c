@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *const kind_names[FAULT_KINDS] = {"write",  "sync", "link",
@@ -16,15 +17,20 @@ static unsigned long first_failing;
 static bool all_later_fail;
 static int failing_errno;
 static atomic_ulong calls;
+static int mark = -1;
 
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *text = getenv("ZT_FAULT");
+    const char *path = getenv("ZT_FAULT_MARK");
     char kind[16];
     char plus[2] = "";
 
     if (text == NULL)
         return;
+    /* Opened now: later the program may not open files outside of its folders. */
+    if (path != NULL)
+        mark = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (sscanf(text, "%15[a-z]:%lu:%d", kind, &first_failing, &failing_errno) != 3 &&
         sscanf(text, "%15[a-z]:%lu%1[+]:%d", kind, &first_failing, plus, &failing_errno) != 4)
         return;
@@ -34,13 +40,10 @@ __attribute__((constructor)) static void read_environment(void)
             failing = (enum fault_kind)i;
 }
 
-static void create_mark(void)
+/* Not by write, which may be what fails. */
+static void write_mark(void)
 {
-    const char *path = getenv("ZT_FAULT_MARK");
-    int descriptor = path != NULL ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
-
-    if (descriptor >= 0)
-        close(descriptor);
+    (void)syscall(SYS_write, mark, "x", (size_t)1);
 }
 
 bool fault_is_due(enum fault_kind kind)
@@ -52,7 +55,7 @@ bool fault_is_due(enum fault_kind kind)
     number = atomic_fetch_add(&calls, 1) + 1;
     if (number != first_failing && !(all_later_fail && number > first_failing))
         return false;
-    create_mark();
+    write_mark();
     errno = failing_errno;
     return true;
 }

@@ -54,7 +54,7 @@ def run_with_fault(kind, fault, root, mark):
             f"{fault}: {upload.refusal}"
         )
     server.kill()
-    return mark.exists(), upload
+    return mark.stat().st_size > 0, upload
 
 
 def check_after(root, upload, fault):

@@ -33,12 +33,12 @@ def test_a_shadowed_pair_is_logged_once(start_server, tmp_path):
     (tmp_path / "a.gguf").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    assert len(lines_with(server, "shadowed")) == 1, server.log
+    assert len(lines_with(server, "is shadowed by")) == 1, server.log
     (tmp_path / "a.safetensors").write_bytes(MODEL)
-    assert "a.safetensors is shadowed by a.zt" in logged(server, "shadowed", 2)[1]
+    assert "a.safetensors is shadowed by a.zt" in logged(server, "is shadowed by", 2)[1]
     os.utime(tmp_path / "a.zt", (1, 1))
     settle(server, tmp_path)
-    assert len(lines_with(server, "shadowed")) == 2, server.log
+    assert len(lines_with(server, "is shadowed by")) == 2, server.log
 
 
 @pytest.mark.parametrize("name", MISFITS)

@@ -1,0 +1,143 @@
+/* The places of a configuration: the root, the state folder, and the folders of the files that
+ * SIGHUP reads again. Folders rather than those files, since a new version of a file usually comes
+ * by renaming. */
+#include "serve/confinement.h"
+
+#include <assert.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/processors.h"
+#include "sandbox/sandbox.h"
+#include "store/state_file.h"
+#include "zt/digest.h"
+
+/* The root, the state folder, two for each of the files, two of the system's. */
+#define PLACES_MAX 20
+
+struct plan {
+    struct sandbox_place places[PLACES_MAX];
+    char paths[PLACES_MAX][PATH_MAX];
+    size_t count;
+};
+
+static bool has(const struct plan *plan, const char *path)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->paths[i], path) == 0)
+            return true;
+    return false;
+}
+
+static void add(struct plan *plan, const char *path, enum sandbox_access access, bool named)
+{
+    assert(plan->count < PLACES_MAX);
+    snprintf(plan->paths[plan->count], PATH_MAX, "%s", path);
+    plan->places[plan->count] = (struct sandbox_place){plan->paths[plan->count], access, named};
+    plan->count++;
+}
+
+/* The folder of a file, so that a file renamed to its name can be read. For a file at the top of
+ * the file system that would be everything: then the file alone. */
+static void add_folder_of(struct plan *plan, const char *file)
+{
+    char path[PATH_MAX];
+    char folder[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s", file);
+    if (realpath(dirname(path), folder) == NULL)
+        return;
+    if (strcmp(folder, "/") == 0)
+        snprintf(folder, sizeof(folder), "%s", file);
+    if (!has(plan, folder))
+        add(plan, folder, SANDBOX_FILES, true);
+}
+
+/* A file that is a symbolic link is read where the link leads. */
+static void add_file(struct plan *plan, const char *file)
+{
+    char target[PATH_MAX];
+
+    if (file == NULL || file[0] == '\0')
+        return;
+    add_folder_of(plan, file);
+    if (realpath(file, target) != NULL)
+        add_folder_of(plan, target);
+}
+
+/* Decoded components that are too large for memory are kept in the state folder, or in /var/tmp if
+ * it cannot be written to (derived/decoded_sink.c). */
+static void add_state(struct plan *plan, const struct config *config)
+{
+    char path[STATE_FOLDER_PATH_SIZE];
+    const int folder = state_folder_open(config);
+
+    if (folder < 0) {
+        add(plan, "/var/tmp", SANDBOX_UNNAMED, true);
+        return;
+    }
+    close(folder);
+    state_folder_path(config, path);
+    add(plan, path, SANDBOX_WRITE, !config->writable || config->state.dir[0] != '\0');
+}
+
+static void add_places(struct plan *plan, const struct config *config, const char *config_file)
+{
+    const char *const read_again[] = {config_file,      config->auth.tokens, config->auth.jwks,
+                                      config->tls.cert, config->tls.key,     config->tls.client_ca};
+
+    add(plan, config->root, config->writable ? SANDBOX_WRITE : SANDBOX_READ, true);
+    add_state(plan, config);
+    for (size_t i = 0; i < sizeof(read_again) / sizeof(read_again[0]); i++)
+        add_file(plan, read_again[i]);
+    /* The process's own figures, and the id by which it recognises a restart of the system. */
+    add(plan, "/proc/self", SANDBOX_READ, false);
+    add(plan, "/proc/sys/kernel/random", SANDBOX_FILES, false);
+}
+
+/* Libraries read files of their own once, when they are first used. */
+static void use_libraries(void)
+{
+    struct zt_hasher *hasher;
+
+    if (zt_hasher_new(ZT_DIGEST_SHA256, &hasher) == ZT_OK)
+        zt_hasher_free(hasher);
+    (void)processors_count();
+    tzset();
+}
+
+static bool has_secrets(const struct config *config)
+{
+    return config->auth.tokens[0] != '\0' || config->tls.key[0] != '\0';
+}
+
+void confinement_begin(const struct config *config, const char *config_file)
+{
+    struct plan *plan;
+    struct sandbox_report *report;
+
+    if (!config->sandbox) {
+        log_write(LOG_LEVEL_INFO, "not confined: the key sandbox is false");
+        return;
+    }
+    plan = calloc(1, sizeof(*plan));
+    report = calloc(1, sizeof(*report));
+    if (plan != NULL && report != NULL) {
+        use_libraries();
+        add_places(plan, config, config_file);
+        if (has_secrets(config))
+            sandbox_hide_memory();
+        sandbox_enter(plan->places, plan->count, report);
+        log_write(report->complete ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "confined: %s", report->text);
+    } else {
+        log_write(LOG_LEVEL_WARN, "not confined: out of memory");
+    }
+    free(plan);
+    free(report);
+}

@@ -1,0 +1,13 @@
+/* What a server may still do once it runs: the places that its configuration names, and nothing
+ * else (sandbox/sandbox.h). */
+#ifndef SERVE_CONFINEMENT_H
+#define SERVE_CONFINEMENT_H
+
+#include "config/config.h"
+
+/* Confines the process, unless the key sandbox is false, and says in the log what is in force. To
+ * be called when the sockets and the store are open, and before the first thread starts.
+ * config_file: the file that SIGHUP reads again; NULL if there is none. */
+void confinement_begin(const struct config *config, const char *config_file);
+
+#endif

@@ -1,0 +1,356 @@
+/* What a confined process can still do. Each test confines a child, since there is no way back; the
+ * child's exit status says at which of its steps it was surprised (0: at none). */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sandbox/sandbox.h"
+#include "sanitized.h"
+
+#define PATH_SIZE 128
+
+static char base[PATH_SIZE];
+
+static const char *in_base(const char *name)
+{
+    static char paths[4][PATH_SIZE];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, PATH_SIZE, "%.60s/%.60s", base, name);
+    return path;
+}
+
+static void make_file(const char *name)
+{
+    int file = open(in_base(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(file >= 0);
+    assert_int_equal(write(file, "x", 1), 1);
+    close(file);
+}
+
+/* base: read/file, write/a/, write/b/, unnamed/, files/file, outside/file */
+static int make_folders(void **state)
+{
+    static const char *const folders[] = {"read",    "write", "write/a", "write/b",
+                                          "unnamed", "files", "outside"};
+
+    (void)state;
+    strcpy(base, "/tmp/zt-sandbox-XXXXXX");
+    if (mkdtemp(base) == NULL)
+        return -1;
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        assert_int_equal(mkdir(in_base(folders[i]), 0700), 0);
+    make_file("read/file");
+    make_file("files/file");
+    make_file("outside/file");
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *place)
+{
+    (void)info;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
+static int remove_folders(void **state)
+{
+    (void)state;
+    return nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void confine(struct sandbox_report *report)
+{
+    const struct sandbox_place places[] = {
+        {in_base("read"), SANDBOX_READ, true},       {in_base("write"), SANDBOX_WRITE, true},
+        {in_base("unnamed"), SANDBOX_UNNAMED, true}, {in_base("files"), SANDBOX_FILES, false},
+        {"/nonexistent/place", SANDBOX_WRITE, true},
+    };
+
+    sandbox_enter(places, sizeof(places) / sizeof(places[0]), report);
+}
+
+/* Runs the steps in a confined child, and returns how it ended (waitpid). Skips the test if this
+ * kernel or build cannot confine. */
+static int run_confined(int (*steps)(void))
+{
+    struct sandbox_report report;
+    pid_t child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        unsetenv("NOTIFY_SOCKET");
+        confine(&report);
+        if (!report.complete || strstr(report.text, "sanitizer") != NULL)
+            _exit(255);
+        _exit(steps());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 255)
+        skip();
+    return status;
+}
+
+static void assert_no_surprise(int (*steps)(void))
+{
+    int status = run_confined(steps);
+
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int opened(const char *path, int flags)
+{
+    return open(path, flags | O_CLOEXEC, 0600);
+}
+
+static bool refused(int result, int os_error)
+{
+    return result < 0 && errno == os_error;
+}
+
+/* --- files --- */
+
+static int read_steps(void)
+{
+    if (opened(in_base("read/file"), O_RDONLY) < 0)
+        return 1;
+    if (opened(in_base("read"), O_RDONLY | O_DIRECTORY) < 0)
+        return 2;
+    if (!refused(opened(in_base("read/file"), O_WRONLY), EACCES))
+        return 3;
+    if (!refused(opened(in_base("read/new"), O_WRONLY | O_CREAT), EACCES))
+        return 4;
+    if (!refused(unlink(in_base("read/file")), EACCES))
+        return 5;
+    return 0;
+}
+
+static void place_that_is_read_cannot_be_changed(void **state)
+{
+    (void)state;
+    assert_no_surprise(read_steps);
+}
+
+static int files_steps(void)
+{
+    if (opened(in_base("files/file"), O_RDONLY) < 0)
+        return 1;
+    return refused(opened(in_base("files"), O_RDONLY | O_DIRECTORY), EACCES) ? 0 : 2;
+}
+
+static void place_of_files_cannot_be_listed(void **state)
+{
+    (void)state;
+    assert_no_surprise(files_steps);
+}
+
+static int outside_steps(void)
+{
+    if (!refused(opened(in_base("outside/file"), O_RDONLY), EACCES))
+        return 1;
+    if (!refused(opened("/etc/passwd", O_RDONLY), EACCES))
+        return 2;
+    if (!refused(opened(in_base("new"), O_WRONLY | O_CREAT), EACCES))
+        return 3;
+    return refused(opened(in_base("read/../outside/file"), O_RDONLY), EACCES) ? 0 : 4;
+}
+
+static void nothing_else_can_be_opened(void **state)
+{
+    (void)state;
+    assert_no_surprise(outside_steps);
+}
+
+/* As uploads are published. */
+static int write_steps(void)
+{
+    char link[64];
+    int unnamed = opened(in_base("write/a"), O_RDWR | O_TMPFILE);
+
+    if (unnamed < 0 || ftruncate(unnamed, 100) != 0)
+        return 1;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", unnamed);
+    if (linkat(AT_FDCWD, link, AT_FDCWD, in_base("write/b/m"), AT_SYMLINK_FOLLOW) != 0)
+        return 2;
+    if (rename(in_base("write/b/m"), in_base("write/a/m")) != 0)
+        return 3;
+    if (mkdir(in_base("write/c"), 0700) != 0 || rmdir(in_base("write/c")) != 0)
+        return 4;
+    if (unlink(in_base("write/a/m")) != 0)
+        return 5;
+    if (!refused(symlink("/etc", in_base("write/link")), ENOSYS))
+        return 6;
+    return refused(mkfifo(in_base("write/fifo"), 0600), ENOSYS) ? 0 : 7;
+}
+
+static void place_that_is_written_takes_uploads(void **state)
+{
+    (void)state;
+    assert_no_surprise(write_steps);
+}
+
+static int leave_steps(void)
+{
+    if (!refused(rename(in_base("write/a"), in_base("read/a")), EACCES) && errno != EXDEV)
+        return 1;
+    return link(in_base("read/file"), in_base("write/file")) != 0 ? 0 : 2;
+}
+
+static void nothing_moves_between_places(void **state)
+{
+    (void)state;
+    assert_no_surprise(leave_steps);
+}
+
+static int unnamed_steps(void)
+{
+    int file = opened(in_base("unnamed"), O_RDWR | O_TMPFILE | O_EXCL);
+
+    if (file < 0 || write(file, "x", 1) != 1)
+        return 1;
+    return refused(opened(in_base("unnamed/new"), O_WRONLY | O_CREAT), EACCES) ? 0 : 2;
+}
+
+static void place_of_unnamed_files_takes_no_others(void **state)
+{
+    (void)state;
+    assert_no_surprise(unnamed_steps);
+}
+
+/* --- calls --- */
+
+static void *probe_in_thread(void *context)
+{
+    *(int *)context = opened(in_base("outside/file"), O_RDONLY);
+    return NULL;
+}
+
+static int thread_steps(void)
+{
+    pthread_t thread;
+    int file = 0;
+
+    if (pthread_create(&thread, NULL, probe_in_thread, &file) != 0)
+        return 1;
+    pthread_join(thread, NULL);
+    return file < 0 ? 0 : 2;
+}
+
+static void threads_start_and_are_confined(void **state)
+{
+    (void)state;
+    assert_no_surprise(thread_steps);
+}
+
+static int call_steps(void)
+{
+    if (fork() >= 0)
+        return 1;
+    if (!refused(socket(AF_INET, SOCK_STREAM, 0), ENOSYS))
+        return 2;
+    if (!refused(socket(AF_UNIX, SOCK_DGRAM, 0), ENOSYS))
+        return 3;
+    if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+        return 4;
+    if (syscall(SYS_keyctl + 100000) != -1 || errno != ENOSYS)
+        return 5;
+    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 6;
+}
+
+static void calls_of_no_server_are_refused(void **state)
+{
+    (void)state;
+    assert_no_surprise(call_steps);
+}
+
+static int run_program_steps(void)
+{
+    char name[] = "true";
+    char *const arguments[] = {name, NULL};
+
+    execv("/bin/true", arguments);
+    return 1;
+}
+
+static void running_a_program_ends_the_process(void **state)
+{
+    int status = run_confined(run_program_steps);
+
+    (void)state;
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSYS);
+}
+
+/* --- the report --- */
+
+static void report_names_what_is_in_force_and_the_named_places(void **state)
+{
+    struct sandbox_report report = {.text = ""};
+    int ends[2];
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        confine(&report);
+        _exit(write(ends[1], &report, sizeof(report)) == (ssize_t)sizeof(report) ? 0 : 1);
+    }
+    close(ends[1]);
+    for (size_t at = 0; at < sizeof(report);) {
+        ssize_t got = read(ends[0], (char *)&report + at, sizeof(report) - at);
+
+        assert_true(got > 0);
+        at += (size_t)got;
+    }
+    close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+#ifdef ZT_SANITIZED
+    assert_non_null(strstr(report.text, "sanitizer"));
+#else
+    assert_non_null(strstr(report.text, "no new privileges"));
+    if (report.complete) {
+        assert_non_null(strstr(report.text, in_base("write")));
+        assert_null(strstr(report.text, in_base("files")));
+        assert_non_null(strstr(report.text, "system calls filtered"));
+    }
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(place_that_is_read_cannot_be_changed),
+        cmocka_unit_test(place_of_files_cannot_be_listed),
+        cmocka_unit_test(nothing_else_can_be_opened),
+        cmocka_unit_test(place_that_is_written_takes_uploads),
+        cmocka_unit_test(nothing_moves_between_places),
+        cmocka_unit_test(place_of_unnamed_files_takes_no_others),
+        cmocka_unit_test(threads_start_and_are_confined),
+        cmocka_unit_test(calls_of_no_server_are_refused),
+        cmocka_unit_test(running_a_program_ends_the_process),
+        cmocka_unit_test(report_names_what_is_in_force_and_the_named_places),
+    };
+
+    return cmocka_run_group_tests(tests, make_folders, remove_folders);
+}
