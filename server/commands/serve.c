@@ -178,8 +178,8 @@ static int run(struct serving *serving, const struct config *config)
     char error[LINE_SIZE];
     int ended = 0;
 
-    serving->instance = instance_start(config, settings_file(serving->argc, serving->argv), error,
-                                       sizeof(error));
+    serving->instance =
+        instance_start(config, settings_file(serving->argc, serving->argv), error, sizeof(error));
     if (serving->instance == NULL) {
         command_complain("%s", error);
         return EXIT_BAD;

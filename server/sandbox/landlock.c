@@ -1,8 +1,8 @@
 /* The kernel's interface, by version: https://docs.kernel.org/userspace-api/landlock.html.
  *
  * A right that is handled and that no rule grants is denied; a right that is not handled is not
- * affected. So every right that the kernel knows is handled. The numbers are spelled out here, since
- * the headers of Debian 12 lack those of later versions. */
+ * affected. So every right that the kernel knows is handled. The numbers are spelled out here,
+ * since the headers of Debian 12 lack those of later versions. */
 #include "sandbox/landlock.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
  *   ZT_FAULT=KIND:N:ERRNO     the N-th call of a kind (write, sync, link, rename, copy, truncate)
  *                             fails with that number
  *   ZT_FAULT=KIND:N+:ERRNO    so do all calls after it
- *   ZT_FAULT_MARK=FILE        gets a byte for each call that failed: shows whether there was an N-th
+ *   ZT_FAULT_MARK=FILE        gets a byte for each call that failed: was there an N-th?
  *   ZT_RECORD=FILE            gets a line for each call that succeeded, and for each HTTP answer
  *                             before it is sent (record.h)
  *
