@@ -1,6 +1,6 @@
 # The verbs of daily work; `make` alone lists them. Each calls a script.
 .DEFAULT_GOAL := help
-.PHONY: help serve test build install lint bench fuzz image package clean
+.PHONY: help serve test build install lint bench fuzz soak image package clean
 
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ bench: ## Measure against nginx
 
 fuzz: ## Fuzz every reader and parser, each for a minute (FUZZ_SECONDS=60)
 	@tests/fuzz/run.sh
+
+soak: ## Keep a server under mixed traffic for an hour and check every answer (SOAK_SECONDS=3600)
+	@tests/soak/run.sh
 
 image: ## Build a container image and its SBOM with docker, podman or buildah
 	@deploy/image.sh

@@ -13,12 +13,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh
+# shellcheck source=tests/environment.sh
+. tests/environment.sh
 
 compiler=${CC:-}
 sanitize=${ZT_SANITIZE:-}
 suffix=${compiler:+-$(basename "$compiler")}${sanitize:+-${sanitize//,/-}}
 build=${ZT_BUILD_DIR:-build$suffix}
-venv=$PWD/.venv
 # A test that hangs is a failure, not an endless run; sanitized builds on two busy cores still fit.
 test_timeout_s=300
 # Tests wait more than they compute. Each file has servers of its own on free ports, in folders of its own; the order of
@@ -33,21 +34,6 @@ install_tools()
     local groups=(build test)
     [[ $compiler != *clang* ]] || groups+=(clang)
     packages_install "${groups[@]}"
-}
-
-# The virtual environment; made again when the requirements or the Python change.
-make_venv()
-{
-    local wanted
-    wanted=$(python3 --version && cat tests/requirements.txt)
-    [ "$(cat "$venv/complete" 2>/dev/null)" != "$wanted" ] || return 0
-    echo "==> making $venv"
-    python3 -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt || {
-        echo "error: pip could not install tests/requirements.txt (see its message above)" >&2
-        return 1
-    }
-    echo "$wanted" >"$venv/complete"
 }
 
 run_unit_tests()
