@@ -31,6 +31,9 @@ enum outcome readyz_get(struct request *request);
 enum outcome version_get(struct request *request);
 enum outcome openapi_get(struct request *request);
 
+/* metrics.c: what the server counts, for Prometheus. */
+enum outcome metrics_get(struct request *request);
+
 /* What openapi_get sends: openapi.json, embedded by the build (embed.cmake), NUL-terminated. */
 extern const char openapi_text[];
 extern const size_t openapi_length;

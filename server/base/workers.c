@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/metrics.h"
 #include "base/processors.h"
 #include "base/thread.h"
 
@@ -22,9 +23,14 @@
 struct queue {
     struct mail *first;
     struct mail **last;
+    size_t length;
 };
 
 enum kind { KIND_ORDINARY, KIND_LONG, KIND_IDLE, KINDS };
+
+static_assert((int)KINDS == (int)WORKERS_KINDS, "workers.h counts the kinds");
+static_assert((int)METRIC_JOBS_IDLE - (int)METRIC_JOBS_ORDINARY == (int)KIND_IDLE,
+              "a counter for each kind, in their order");
 
 struct workers {
     pthread_mutex_t lock;
@@ -41,6 +47,7 @@ static void queue_init(struct queue *queue)
 {
     queue->first = NULL;
     queue->last = &queue->first;
+    queue->length = 0;
 }
 
 static void queue_put(struct queue *queue, struct job *job)
@@ -49,6 +56,7 @@ static void queue_put(struct queue *queue, struct job *job)
     job->mail.next = NULL;
     *queue->last = &job->mail;
     queue->last = &job->mail.next;
+    queue->length++;
 }
 
 static struct job *queue_take(struct queue *queue)
@@ -57,6 +65,8 @@ static struct job *queue_take(struct queue *queue)
 
     if (first == NULL)
         return NULL;
+    assert(queue->length > 0);
+    queue->length--;
     queue->first = first->next;
     if (queue->first == NULL)
         queue->last = &queue->first;
@@ -125,6 +135,7 @@ static void *worker_main(void *argument)
         }
         workers->running[kind]++;
         pthread_mutex_unlock(&workers->lock);
+        metric_add(METRIC_JOBS_ORDINARY + (enum metric)kind, 1);
         run_job(job);
         pthread_mutex_lock(&workers->lock);
         assert(workers->running[kind] > 0 && workers->pending > 0);
@@ -206,6 +217,26 @@ void workers_submit_sized(struct workers *workers, struct job *job, uint64_t byt
 void workers_submit_idle(struct workers *workers, struct job *job)
 {
     submit(workers, KIND_IDLE, job);
+}
+
+void workers_load(struct workers *workers, struct workers_load *out_load)
+{
+    pthread_mutex_lock(&workers->lock);
+    out_load->threads = workers->count;
+    for (enum kind kind = KIND_ORDINARY; kind < KINDS; kind++) {
+        out_load->queued[kind] = workers->queues[kind].length;
+        out_load->running[kind] = workers->running[kind];
+    }
+    pthread_mutex_unlock(&workers->lock);
+}
+
+const char *workers_kind_name(unsigned kind)
+{
+    static const char *const names[] = {
+        [KIND_ORDINARY] = "ordinary", [KIND_LONG] = "long", [KIND_IDLE] = "idle"};
+
+    assert(kind < KINDS);
+    return names[kind];
 }
 
 void workers_stop(struct workers *workers)

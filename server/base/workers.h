@@ -45,6 +45,18 @@ void workers_submit_sized(struct workers *workers, struct job *job, uint64_t byt
  * one thread to long jobs and one to ordinary ones. */
 void workers_submit_idle(struct workers *workers, struct job *job);
 
+/* How busy the pool is, by kind of job: ordinary, long, idle. */
+#define WORKERS_KINDS 3
+
+struct workers_load {
+    unsigned threads;
+    size_t queued[WORKERS_KINDS];
+    size_t running[WORKERS_KINDS];
+};
+
+void workers_load(struct workers *workers, struct workers_load *out_load);
+const char *workers_kind_name(unsigned kind);
+
 /* Runs all queued jobs, then ends the threads and frees the pool. Takes NULL. */
 void workers_stop(struct workers *workers);
 

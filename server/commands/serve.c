@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/signals.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
@@ -80,6 +81,13 @@ static void warn_of_pending(const struct config *in_force, const struct config *
     }
 }
 
+static void note_configuration(bool in_force)
+{
+    metric_set(METRIC_RELOAD_IN_FORCE, in_force);
+    if (in_force)
+        metric_set(METRIC_RELOAD_TIME, clock_wall_ns() / CLOCK_NS_PER_S);
+}
+
 static void reload(const struct serving *serving)
 {
     struct config config;
@@ -89,8 +97,12 @@ static void reload(const struct serving *serving)
     if (!settings_load(serving->argc, serving->argv, &config, &message) ||
         !instance_reload(serving->instance, &config, message.text, sizeof(message.text))) {
         log_write(LOG_LEVEL_ERROR, "the configuration is unchanged: %s", message.text);
+        metric_add(METRIC_RELOADS_FAILED, 1);
+        note_configuration(false);
         return;
     }
+    metric_add(METRIC_RELOADS_DONE, 1);
+    note_configuration(true);
     configure_log(&config);
     warn_of_pending(instance_config(serving->instance), &config);
     log_write(LOG_LEVEL_INFO, "reloaded the configuration and the folder");
@@ -178,6 +190,7 @@ static int run(struct serving *serving, const struct config *config)
     char error[LINE_SIZE];
     int ended = 0;
 
+    note_configuration(true);
     serving->instance =
         instance_start(config, settings_file(serving->argc, serving->argv), error, sizeof(error));
     if (serving->instance == NULL) {

@@ -12,6 +12,7 @@
 #include "access/access.h"
 #include "access/lease.h"
 #include "base/log.h"
+#include "base/process_figures.h"
 #include "base/processors.h"
 #include "base/server.h"
 #include "base/workers.h"
@@ -146,6 +147,7 @@ struct instance *instance_start(const struct config *config, const char *config_
     }
     instance->config = *config;
     instance->server.config = &instance->config;
+    process_figures_open();
     instance->server.access = access_load(config, error, error_size);
     if (instance->server.access == NULL || !open_sockets(instance, error, error_size) ||
         !open_store(instance, error, error_size)) {

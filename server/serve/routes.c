@@ -64,6 +64,7 @@ const struct route routes[] = {
     {.pattern = "/files/{path...}", .get = {.handle = files_get}},
     {.pattern = "/healthz", .get = {.handle = healthz_get}, .needs_no_models = true},
     {.pattern = "/readyz", .get = {.handle = readyz_get}, .needs_no_models = true},
+    {.pattern = "/metrics", .get = {.handle = metrics_get}, .needs_no_models = true},
     {.pattern = "/version", .get = {.handle = version_get}, .needs_no_models = true},
     {.pattern = "/openapi.json", .get = {.handle = openapi_get}, .needs_no_models = true},
 };

@@ -59,6 +59,8 @@ struct store_ops {
     /* Number of files with a model's extension but an unusable name, which the last list left out.
      * From any thread. */
     size_t (*misfits)(const struct store *store);
+    /* Disk space that uploads may still use, the reserve deducted. */
+    enum zt_status (*space)(const struct store *store, uint64_t *out_bytes, struct zt_error *error);
 
     /* Kept uploads: unpublished files that outlive their request and the process. Each kept upload
      * is a hidden place (a folder) in the store's own file system, so that publish is atomic, and

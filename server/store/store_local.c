@@ -117,6 +117,7 @@ static const struct store_ops local_ops = {
     .abandon = store_local_abandon,
     .remove = local_remove,
     .misfits = local_misfits,
+    .space = store_space,
     .keep = store_local_keep,
     .kept_create = store_local_kept_create,
     .kept_open = store_local_kept_open,

@@ -112,6 +112,8 @@ bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
                                 struct stored_upload *to, uint64_t to_offset, uint64_t length,
                                 struct zt_error *error);
+/* The operation `space` of store.h. */
+enum zt_status store_space(const struct store *store, uint64_t *out_bytes, struct zt_error *error);
 /* Whether expected_bytes (UINT64_MAX: not known) fit. ZT_LIMIT, ZT_IO. */
 enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
                                  struct zt_error *error);

@@ -26,17 +26,38 @@
  * not wait, write smaller pieces. */
 #define WRITE_OUT_BYTES ((size_t)256 << 10)
 
-enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
-                                 struct zt_error *error)
+static enum zt_status find_free(const struct local_store *local, uint64_t *out_bytes,
+                                struct zt_error *error)
 {
     struct statvfs disk;
-    uint64_t wanted_bytes = expected_bytes == UINT64_MAX ? 0 : expected_bytes;
-    uint64_t reserve = local->reserve_bytes;
-    uint64_t free_bytes;
 
     if (fstatvfs(local->root, &disk) != 0)
         return store_fail_errno(error, errno, "cannot find the free space");
-    free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    *out_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    return ZT_OK;
+}
+
+enum zt_status store_space(const struct store *store, uint64_t *out_bytes, struct zt_error *error)
+{
+    const struct local_store *local = (const struct local_store *)store;
+    uint64_t free_bytes = 0;
+    enum zt_status status = find_free(local, &free_bytes, error);
+
+    if (status == ZT_OK)
+        *out_bytes = free_bytes > local->reserve_bytes ? free_bytes - local->reserve_bytes : 0;
+    return status;
+}
+
+enum zt_status store_check_space(const struct local_store *local, uint64_t expected_bytes,
+                                 struct zt_error *error)
+{
+    uint64_t wanted_bytes = expected_bytes == UINT64_MAX ? 0 : expected_bytes;
+    uint64_t reserve = local->reserve_bytes;
+    uint64_t free_bytes = 0;
+    enum zt_status status = find_free(local, &free_bytes, error);
+
+    if (status != ZT_OK)
+        return status;
     if (free_bytes < reserve || free_bytes - reserve < wanted_bytes)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                        "there is not enough free space beyond the reserve");

@@ -325,6 +325,22 @@ static void write_counts(struct json *json, const struct verification *verificat
     json_object_end(json);
 }
 
+void verifier_tally(const struct generation *generation, struct verifier_tally *tally)
+{
+    struct verification *verification = verification_of(generation);
+
+    if (verification == NULL)
+        return;
+    pthread_mutex_lock(&verification->lock);
+    tally->unchecked += sound_count(verification, COMPONENT_UNCHECKED) +
+                        sound_count(verification, COMPONENT_CHECKING);
+    tally->verified += sound_count(verification, COMPONENT_VERIFIED);
+    tally->undigested += sound_count(verification, COMPONENT_UNDIGESTED);
+    tally->unsupported += sound_count(verification, COMPONENT_UNSUPPORTED);
+    tally->failed += failed_count(verification);
+    pthread_mutex_unlock(&verification->lock);
+}
+
 void verifier_report(struct generation *generation, struct json *json)
 {
     static const struct verification nothing = {.counts = {0}};

@@ -59,6 +59,18 @@ bool verifier_breaks_rule(struct generation *generation, uint32_t component);
 /* Writes the JSON object of GET …/verification. */
 void verifier_report(struct generation *generation, struct json *json);
 
+/* Components by what is known about them, as the report counts them. */
+struct verifier_tally {
+    uint64_t unchecked;
+    uint64_t verified;
+    uint64_t undigested;
+    uint64_t unsupported;
+    uint64_t failed;
+};
+
+/* Adds the components of a generation. */
+void verifier_tally(const struct generation *generation, struct verifier_tally *tally);
+
 /* With verify: eager, whether every generation of the first scan has been hashed; true from then
  * on. Otherwise always true. */
 bool verifier_is_ready(const struct verifier *verifier);

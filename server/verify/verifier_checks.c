@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "verify/verifier_work.h"
 
 /* How long until a component that cannot be read is tried again. */
@@ -130,6 +131,7 @@ static bool on_hashed(void *context, uint64_t stored_bytes)
     struct check *check = context;
     uint64_t before = atomic_fetch_add(&check->hashed_bytes, stored_bytes);
 
+    metric_add(METRIC_HASHED_BYTES, stored_bytes);
     if (check->run != NULL)
         verifier_run_advance(check->run, stored_bytes);
     /* At the beginning too, since the check may have been queued for a long time. */
@@ -197,6 +199,18 @@ static void record(struct check *check, enum zt_status status,
         verification_set(generation, component, COMPONENT_UNCHECKED);
 }
 
+static void count_check(enum zt_status status, enum zt_verdict verdict)
+{
+    /* A check that was stopped has no result. */
+    if (status == ZT_ARGUMENT || (status == ZT_OK && verdict == ZT_VERDICT_UNDIGESTED))
+        return;
+    metric_add(status != ZT_OK                     ? METRIC_CHECKS_UNREADABLE
+               : verdict == ZT_VERDICT_VERIFIED    ? METRIC_CHECKS_VERIFIED
+               : verdict == ZT_VERDICT_UNSUPPORTED ? METRIC_CHECKS_UNSUPPORTED
+                                                   : METRIC_CHECKS_FAILED,
+               1);
+}
+
 /* Runs a check from hashing to waking its waiters, and frees it. */
 static void run_check(struct check *check)
 {
@@ -218,6 +232,7 @@ static void run_check(struct check *check)
     if (status == ZT_OK && !generation_is_unwritten(generation))
         status =
             zt_fail(&error, ZT_IO, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
+    count_check(status, result.verdict);
     if (status == ZT_OK && result.verdict == ZT_VERDICT_FAILED && !was_corrupt)
         log_corrupt(check, &result);
     if (status != ZT_OK && status != ZT_ARGUMENT)

@@ -153,14 +153,25 @@ def test_sane_request_id_is_echoed(server, sent):
 
 
 @pytest.mark.parametrize("sent", ["", "x" * 129, "a b", "a;b", 'a"b', "ä", "a,b", "<script>"])
-def test_other_request_ids_are_replaced(server, sent):
-    made = get(server, "/v1/models", X_Request_Id=sent.encode())["X-Request-Id"]
+def test_other_request_ids_are_replaced_on_errors_and_left_out_elsewhere(server, sent):
+    made = get(server, "/nowhere", X_Request_Id=sent.encode())["X-Request-Id"]
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", made)
     assert made != sent
+    assert get(server, "/v1/models", X_Request_Id=sent.encode())["X-Request-Id"] is None
+
+
+def test_answers_that_caches_can_share_have_no_request_id(server):
+    path = component_path("m", "w")
+    first = get(server, path)
+    partial = get(server, path, Range="bytes=0-1")
+    unchanged = get(server, path, If_None_Match=first["ETag"])
+    assert [answer.status for answer in (first, partial, unchanged)] == [200, 206, 304]
+    for answer in (first, partial, unchanged, ask(server, "OPTIONS", path), head(server, path)):
+        assert answer["X-Request-Id"] is None, answer
 
 
 def test_made_request_ids_differ(server):
-    assert len({get(server, "/healthz")["X-Request-Id"] for _ in range(20)}) == 20
+    assert len({get(server, "/nowhere")["X-Request-Id"] for _ in range(20)}) == 20
 
 
 def test_request_id_is_in_the_log(server):

@@ -352,7 +352,9 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
     if (!request_state(request)->not_modified)
         add_content(request, &list);
     add_validators(request, &list);
-    add(&list, "X-Request-Id", request->id);
+    /* Ordinary answers are the same for everybody, so that caches can share them. */
+    if (request_state(request)->has_own_id || request->reply.status >= 400)
+        add(&list, "X-Request-Id", request->id);
     if (request->route != NULL)
         add(&list, request->route->field.name, request->route->field.value);
     return list.count;

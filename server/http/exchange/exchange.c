@@ -10,9 +10,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "http/exchange/answer.h"
 #include "http/exchange/answer_digest.h"
 #include "http/exchange/problem.h"
+#include "http/exchange/request_metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/conditional.h"
 #include "http/fields/framing.h"
@@ -235,6 +237,8 @@ enum outcome exchange_advance(struct request *request)
 {
     struct request_state *state = request_state(request);
 
+    if (state->received_ns == 0)
+        state->received_ns = state->body_length > 0 ? clock_ns() : state->started_ns;
     if (state->stage == EXCHANGE_HANDLE && handle(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
     if (state->stage == EXCHANGE_PREPARE && prepare(request) == OUTCOME_WAITING)
@@ -322,7 +326,8 @@ void trace_identify(struct request *request)
     const char *id = request_header(request, "X-Request-Id");
     const char *traceparent = request_header(request, "traceparent");
 
-    if (id != NULL && id_is_valid(id))
+    request_state(request)->has_own_id = id != NULL && id_is_valid(id);
+    if (request_state(request)->has_own_id)
         memcpy(request->id, id, strlen(id) + 1);
     else
         trace_make_id(request->id);
@@ -332,14 +337,15 @@ void trace_identify(struct request *request)
 
 static const struct {
     const char *reason;
-    unsigned status; /* of a request without an answer */
+    unsigned status;    /* of a request without an answer */
+    enum metric metric; /* if there is a reason */
 } endings[] = {
-    [ENDING_WHOLE] = {NULL, 0},
-    [ENDING_REFUSED] = {NULL, 400},
-    [ENDING_TIMEOUT] = {"timeout", 408},
-    [ENDING_DRAIN] = {"drain", 503},
-    [ENDING_CLIENT] = {"client gone", 499},
-    [ENDING_SERVER] = {"ended by the server", 500},
+    [ENDING_WHOLE] = {NULL, 0, 0},
+    [ENDING_REFUSED] = {NULL, 400, 0},
+    [ENDING_TIMEOUT] = {"timeout", 408, METRIC_CUT_TIMEOUT},
+    [ENDING_DRAIN] = {"drain", 503, METRIC_CUT_DRAIN},
+    [ENDING_CLIENT] = {"client gone", 499, METRIC_CUT_CLIENT},
+    [ENDING_SERVER] = {"ended by the server", 500, METRIC_CUT_SERVER},
 };
 
 /* What the client has received of the answer's body. */
@@ -379,13 +385,44 @@ static uint64_t bytes_of(const struct request_state *state, const struct log_cut
     return cut->reason != NULL ? cut->done_bytes : state->answer.content_length;
 }
 
+static unsigned status_of(const struct request_state *state, enum ending ending)
+{
+    return state->phase == PHASE_QUEUED ? state->answer.status : endings[ending].status;
+}
+
+static void count(const struct request *request, enum ending ending, uint64_t sent_bytes,
+                  int64_t ended_ns)
+{
+    const struct request_state *state = request_state_const(request);
+    const bool is_answered = state->phase == PHASE_QUEUED;
+    const uint64_t body =
+        is_answered && state->answer.segment_count > 0 ? state->answer.content_length : 0;
+    const int64_t received_ns = state->received_ns > 0 ? state->received_ns : state->started_ns;
+
+    if (endings[ending].reason != NULL)
+        metric_add(endings[ending].metric, 1);
+    if (is_answered && state->has_problem && state->answer.status >= 400)
+        request_metrics_problem(state->problem);
+    request_metrics_count(
+        request,
+        &(struct request_outcome){
+            .status = status_of(state, ending),
+            .sent_bytes = ending == ENDING_WHOLE ? state->head_bytes + body : sent_bytes,
+            .received_bytes = state->header_bytes + state->body_received,
+            .duration_ns = (uint64_t)(ended_ns - state->started_ns),
+            .wait_ns = is_answered ? (uint64_t)(state->answered_ns - received_ns) : UINT64_MAX,
+        });
+}
+
 void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
 {
     const struct request_state *state = request_state(request);
+    const int64_t ended_ns = clock_ns();
     struct log_cut cut = {0};
 
     assert((unsigned)ending < sizeof(endings) / sizeof(endings[0]));
     assert(ending != ENDING_WHOLE || state->phase == PHASE_QUEUED);
+    count(request, ending, sent_bytes, ended_ns);
     if (!log_enabled(LOG_LEVEL_INFO))
         return;
     /* The library refused the header. */
@@ -399,9 +436,9 @@ void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)
         .method = state->phase != PHASE_HEADER ? method_name(request->method) : "-",
         .path = state->target,
         .route = request->route != NULL ? request->route->pattern : "",
-        .status = state->phase == PHASE_QUEUED ? state->answer.status : endings[ending].status,
+        .status = status_of(state, ending),
         .bytes = bytes_of(state, &cut),
-        .duration_us = (uint64_t)(clock_ns() - state->started_ns) / 1000,
+        .duration_us = (uint64_t)(ended_ns - state->started_ns) / 1000,
         .cut = cut,
     });
 }

@@ -12,6 +12,7 @@
 
 #include "base/json_write.h"
 #include "base/log.h"
+#include "http/exchange/request_state.h"
 
 /* Longer details are cut. Two names fit. */
 #define DETAIL_SIZE 2560
@@ -183,6 +184,8 @@ static enum outcome reply(struct request *request, enum problem problem, const c
     char *body;
 
     assert(problem < PROBLEM_COUNT);
+    request_state(request)->has_problem = true;
+    request_state(request)->problem = problem;
     json_init(&json, false);
     json_object_begin(&json);
     write_problem(&json, request, problem, detail);

@@ -6,7 +6,9 @@
 #include <assert.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "http/exchange/exchange.h"
+#include "http/exchange/problem.h"
 #include "http/exchange/request.h"
 #include "http/exchange/router.h"
 #include "http/fields/header_field.h"
@@ -85,8 +87,13 @@ struct request_state {
     bool has_content_sha256;
     uint8_t content_sha256[32]; /* of the body as it is sent */
     struct digesting *digesting;
+    bool has_own_id; /* request.id is the client's */
     char trace_id[TRACE_ID_SIZE];
-    int64_t started_ns; /* clock_ns */
+    int64_t started_ns;  /* clock_ns: the request line was in */
+    int64_t received_ns; /* the whole request was in; 0: not yet */
+    int64_t answered_ns; /* the answer was ready to be sent */
+    bool has_problem;    /* the reply is a problem, or was one */
+    enum problem problem;
 
     /* For the wire (mhd.c, sender.c). */
     enum request_phase phase;
@@ -128,6 +135,8 @@ static inline void request_enter_phase(struct request_state *state, enum request
     assert(phase > state->phase);
     assert((state->phase == PHASE_HEADER) == (phase == PHASE_BODY));
     state->phase = phase;
+    if (phase == PHASE_QUEUED)
+        state->answered_ns = clock_ns();
 }
 
 static inline struct request_state *request_state(struct request *request)

@@ -67,6 +67,12 @@ void admission_leave(bool was_admitted)
     (void)before;
 }
 
+unsigned admission_count(unsigned *out_surplus)
+{
+    *out_surplus = atomic_load_explicit(&surplus, memory_order_relaxed);
+    return atomic_load_explicit(&admitted, memory_order_relaxed);
+}
+
 /* --- addresses --- */
 
 struct entry {

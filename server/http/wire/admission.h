@@ -25,6 +25,9 @@ bool admission_enter(unsigned limit);
 /* Uncounts a connection, as what admission_enter counted it. */
 void admission_leave(bool was_admitted);
 
+/* The connections that are open now: those with a place; *out_surplus: those being turned away. */
+unsigned admission_count(unsigned *out_surplus);
+
 /* Counts a connection from an address. False, and not counted, if it has limit of them already, or
  * out of memory. */
 bool admission_enter_address(const struct sockaddr *address, unsigned limit);

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "http/exchange/request_metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/conditional.h"
 #include "http/wire/intake.h"
@@ -116,6 +117,7 @@ void bypass_send_problem(int descriptor, const struct bypass_problem *problem, c
     int length;
 
     assert(json_length > 0 && (size_t)json_length < sizeof(json));
+    request_metrics_problem(problem->problem);
     length = snprintf(text, sizeof(text), head, status, problem->reason, id, problem->fields,
                       (size_t)json_length);
     assert(length > 0 && (size_t)length + (size_t)json_length < sizeof(text));

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/admission.h"
 #include "http/wire/bypass.h"
@@ -121,6 +122,7 @@ struct connection *connection_open(struct mhd *mhd, int descriptor)
     }
     connection->mhd = mhd;
     hangups_add(&mhd->hangups, connection);
+    metric_add(is_admitted ? METRIC_CONNECTIONS_ACCEPTED : METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
     if (!is_admitted) {
         connections_turn_away(&mhd->connections, connection, mhd->now_ms);
         warn_of_limit(mhd);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/framing.h"
 #include "http/wire/admission.h"
@@ -72,10 +73,14 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
 
     (void)length;
     /* The library closes a connection that is not accepted without an answer. */
-    if (!admission_is_open(mhd->connection_limit))
+    if (!admission_is_open(mhd->connection_limit)) {
+        metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
         return MHD_NO;
-    return mhd->address_limit == 0 || admission_enter_address(address, mhd->address_limit) ? MHD_YES
-                                                                                           : MHD_NO;
+    }
+    if (mhd->address_limit == 0 || admission_enter_address(address, mhd->address_limit))
+        return MHD_YES;
+    metric_add(METRIC_CONNECTIONS_REFUSED_ADDRESS, 1);
+    return MHD_NO;
 }
 
 static struct connection *connection_of(struct MHD_Connection *handle)

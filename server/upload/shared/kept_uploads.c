@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/workers.h"
 #include "http/wire/loop.h"
 
@@ -169,6 +170,7 @@ bool kept_uploads_add(struct kept_upload *upload)
 
     if (!registry_add(server->registry, &upload->entry, limit))
         return false;
+    metric_add(METRIC_BEGUN_FILE + (enum metric)upload->entry.kind, 1);
     is_new = put_in(server->kept, upload);
     assert(is_new);
     return is_new;
@@ -334,8 +336,12 @@ void kept_uploads_expire(struct kept_uploads *kept)
         size_t count = find_expired(kept, list, now, expired);
 
         for (size_t i = 0; i < count; i++) {
-            if (expired[i]->kind->end(expired[i]))
+            if (expired[i]->kind->end(expired[i])) {
+                metric_add(expired[i]->entry.kind == UPLOAD_KIND_WRITER ? METRIC_EXPIRED_WRITER
+                                                                        : METRIC_EXPIRED_RESUMABLE,
+                           1);
                 kept_uploads_drop(expired[i]);
+            }
             kept_upload_release(expired[i]);
         }
     }

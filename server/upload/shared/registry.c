@@ -11,19 +11,31 @@
 
 #include "api/json_reply.h"
 #include "api/parameters.h"
+#include "base/metrics.h"
 #include "derived/manifest_json.h"
 
 struct registry {
     pthread_mutex_t lock;
     struct registry_entry *first; /* by time of creation */
+    unsigned counts[UPLOAD_KINDS];
     int64_t expire_s;
 };
+
+static_assert((int)METRIC_OPEN_RESUMABLE - (int)METRIC_OPEN_FILE == (int)UPLOAD_KIND_RESUMABLE,
+              "metrics for each kind, in their order");
 
 static const char *const kind_names[] = {
     [UPLOAD_KIND_FILE] = "file",
     [UPLOAD_KIND_WRITER] = "writer",
     [UPLOAD_KIND_RESUMABLE] = "resumable",
 };
+
+/* With the lock held. */
+static void set_count(struct registry *registry, enum upload_kind kind, unsigned count)
+{
+    registry->counts[kind] = count;
+    metric_set(METRIC_OPEN_FILE + (enum metric)kind, count);
+}
 
 struct registry *registry_new(int64_t expire_s)
 {
@@ -32,6 +44,8 @@ struct registry *registry_new(int64_t expire_s)
     if (registry != NULL) {
         pthread_mutex_init(&registry->lock, NULL);
         registry->expire_s = expire_s;
+        for (enum upload_kind kind = 0; kind < UPLOAD_KINDS; kind++)
+            set_count(registry, kind, 0);
     }
     return registry;
 }
@@ -97,6 +111,7 @@ bool registry_add(struct registry *registry, struct registry_entry *entry, unsig
             at = &(*at)->next;
         entry->next = *at;
         *at = entry;
+        set_count(registry, entry->kind, registry->counts[entry->kind] + 1);
     }
     pthread_mutex_unlock(&registry->lock);
     return fits;
@@ -113,6 +128,8 @@ void registry_remove(struct registry *registry, struct registry_entry *entry)
     if (*at != NULL) {
         *at = entry->next;
         entry->next = NULL;
+        assert(registry->counts[entry->kind] > 0);
+        set_count(registry, entry->kind, registry->counts[entry->kind] - 1);
     }
     pthread_mutex_unlock(&registry->lock);
 }

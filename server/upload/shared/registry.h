@@ -13,7 +13,7 @@
 
 /* A file is the body of one request; the other kinds last for several requests, until they are done
  * or expire. */
-enum upload_kind { UPLOAD_KIND_FILE, UPLOAD_KIND_WRITER, UPLOAD_KIND_RESUMABLE };
+enum upload_kind { UPLOAD_KIND_FILE, UPLOAD_KIND_WRITER, UPLOAD_KIND_RESUMABLE, UPLOAD_KINDS };
 
 #define UPLOAD_ID_SIZE 33 /* 32 hex digits of a random number, and NUL */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 
 /* The states that may follow each, bit by bit. */
 static const unsigned next_states[] = {
@@ -256,8 +257,10 @@ bool resumable_publish(struct resumable *resumable, struct failure *failure)
     if (hash_whole(resumable, failure) && check_digest(resumable, failure) &&
         note_end(resumable, failure) && run_publication(resumable, failure)) {
         kept_uploads_finish(&resumable->kept);
+        metric_add(METRIC_PUBLISHED_RESUMABLE, 1);
         return true;
     }
+    metric_add(METRIC_FAILED_RESUMABLE, 1);
     if (!may_succeed_later(failure->problem))
         resumable_drop(resumable);
     return false;

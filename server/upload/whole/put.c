@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metrics.h"
 #include "http/wire/connections.h"
 #include "upload/shared/body_follower.h"
 #include "upload/shared/publication.h"
@@ -52,6 +53,7 @@ static void unregister(struct put *put)
 {
     if (put->is_registered) {
         put->is_registered = false;
+        metric_add(put->state == PUT_PUBLISHED ? METRIC_PUBLISHED_FILE : METRIC_FAILED_FILE, 1);
         registry_remove(put->server->registry, &put->entry);
     }
 }
@@ -133,7 +135,9 @@ static bool refuse_crowd(struct request *request, struct put *put)
     entry->created = time(NULL);
     atomic_init(&entry->active, entry->created);
     put->is_registered = registry_add(request->server->registry, entry, limit);
-    if (!put->is_registered)
+    if (put->is_registered)
+        metric_add(METRIC_BEGUN_FILE, 1);
+    else
         write_reply_crowded(request, limit, "upload.open_per_client");
     return !put->is_registered;
 }

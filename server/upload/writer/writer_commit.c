@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "upload/shared/publication.h"
 #include "upload/writer/writer_journal.h"
 #include "upload/writer/writer_layout.h"
@@ -282,6 +283,7 @@ bool writer_commit(struct writer_session *session, const struct preconditions *p
     bool done = run(&commit, preconditions);
 
     assert(done == !failure->is_set);
+    metric_add(done ? METRIC_PUBLISHED_WRITER : METRIC_FAILED_WRITER, 1);
     if (done)
         kept_uploads_finish(&session->kept);
     else

@@ -18,7 +18,7 @@ static void whole_answers_carry_every_field(void **state)
     assert_string_equal(field_of(answer, "Vary"), "Accept-Encoding");
     assert_string_equal(field_of(answer, "ZT-Dtype"), "f32");
     assert_int_equal(strncmp(field_of(answer, "Repr-Digest"), "sha-256=:", 9), 0);
-    assert_int_equal(strlen(field_of(answer, "X-Request-Id")), 16);
+    assert_string_equal(field_of(answer, "X-Request-Id"), "");
     request_free(request);
 }
 

@@ -23,6 +23,10 @@ static void valid_request_ids_come_back(void **state)
         const char *id = i < 4 ? odd[i] : longest;
 
         request = ask(METHOD_GET, "/healthz");
+        assert_string_equal(field_of(answer_with(request, "X-Request-Id", id), "X-Request-Id"), "");
+        assert_int_equal(strlen(request->id), 16);
+        request_free(request);
+        request = ask(METHOD_GET, "/nowhere");
         assert_int_equal(strlen(field_of(answer_with(request, "X-Request-Id", id), "X-Request-Id")),
                          16);
         request_free(request);

@@ -1,0 +1,205 @@
+/* GET /metrics: what the parts of the server count and what they are doing now, in the text format
+ * of Prometheus, version 0.0.4. A worker writes it, since looking at all models takes a while. */
+#include "base/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handlers.h"
+#include "base/process_figures.h"
+#include "catalog/catalog.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request_metrics.h"
+#include "http/wire/admission.h"
+#include "http/wire/loop.h"
+#include "store/store.h"
+#include "verify/verifier.h"
+
+#define MEDIA_TYPE "text/plain; version=0.0.4; charset=utf-8"
+/* Models that are held at a time. */
+#define MODELS_AT_ONCE 256
+
+struct page {
+    char *text;
+    size_t length;
+    bool is_written;
+};
+
+static void gauge(FILE *stream, const char *name, const char *help, uint64_t value)
+{
+    metrics_write_family(stream, name, "gauge", help);
+    metrics_write_sample(stream, name, NULL, value);
+}
+
+/* --- models --- */
+
+struct models {
+    uint64_t readable;
+    uint64_t unreadable;
+    uint64_t objects;
+    struct verifier_tally components;
+};
+
+static void add_model(struct models *models, const struct generation *generation)
+{
+    if (generation->model == NULL) {
+        models->unreadable++;
+        return;
+    }
+    models->readable++;
+    models->objects += generation->model->object_count;
+    verifier_tally(generation, &models->components);
+}
+
+static void add_models(struct models *models, struct catalog *catalog)
+{
+    static const struct zt_text any = {"", 0};
+    struct generation *found[MODELS_AT_ONCE];
+    struct generation *last = NULL;
+    bool more = true;
+
+    while (more) {
+        const struct zt_text after = last != NULL ? generation_name(last) : any;
+        const size_t count = catalog_list(catalog, any, after, MODELS_AT_ONCE, found, &more);
+
+        /* Held until now, since its name was needed. */
+        generation_release(last);
+        last = count > 0 ? found[count - 1] : NULL;
+        more = more && count > 0;
+        for (size_t i = 0; i < count; i++) {
+            add_model(models, found[i]);
+            if (found[i] != last)
+                generation_release(found[i]);
+        }
+    }
+    generation_release(last);
+}
+
+static void write_components(FILE *stream, const struct verifier_tally *tally)
+{
+    static const char name[] = "ztserve_components";
+
+    metrics_write_family(stream, name, "gauge",
+                         "Components of the models, by what is known about their bytes.");
+    metrics_write_sample(stream, name, "state=\"unchecked\"", tally->unchecked);
+    metrics_write_sample(stream, name, "state=\"verified\"", tally->verified);
+    metrics_write_sample(stream, name, "state=\"undigested\"", tally->undigested);
+    metrics_write_sample(stream, name, "state=\"unsupported\"", tally->unsupported);
+    metrics_write_sample(stream, name, "state=\"failed\"", tally->failed);
+}
+
+static void write_models(FILE *stream, const struct server *server)
+{
+    struct models models = {0};
+    uint64_t space;
+
+    add_models(&models, server->catalog);
+    gauge(stream, "ztserve_models", "Models that can be read.", models.readable);
+    gauge(stream, "ztserve_models_unreadable", "Models whose file cannot be read.",
+          models.unreadable);
+    gauge(stream, "ztserve_objects", "Objects of the models.", models.objects);
+    write_components(stream, &models.components);
+    gauge(stream, "ztserve_catalog_loaded", "Whether the first scan of the folder has ended.",
+          catalog_is_loaded(server->catalog));
+    gauge(stream, "ztserve_skipped_files", "Files that are not served because of their names.",
+          server->store->ops->misfits(server->store));
+    if (server->store->ops->space(server->store, &space, NULL) == ZT_OK)
+        gauge(stream, "ztserve_upload_available_bytes",
+              "Disk space that uploads may use, upload.reserve_bytes deducted.", space);
+}
+
+/* --- connections, workers --- */
+
+static void write_connections(FILE *stream, const struct server *server)
+{
+    uint64_t requests = 0;
+    unsigned surplus;
+    unsigned open = admission_count(&surplus);
+
+    for (unsigned i = 0; i < server->loop_count; i++)
+        requests += loop_active(server->loops[i]);
+    gauge(stream, "ztserve_connections", "Open connections.", open);
+    gauge(stream, "ztserve_connections_limit", "As many connections as may be open.",
+          admission_limit(server->config));
+    gauge(stream, "ztserve_connections_surplus",
+          "Connections over the limit, which are open until they have got their 503.", surplus);
+    gauge(stream, "ztserve_http_requests_in_progress", "Requests that have not ended.", requests);
+    gauge(stream, "ztserve_draining", "Whether the server is shutting down.",
+          atomic_load(&server->draining));
+}
+
+static void write_jobs(FILE *stream, const char *name, const char *help,
+                       const size_t counts[WORKERS_KINDS])
+{
+    char labels[32];
+
+    metrics_write_family(stream, name, "gauge", help);
+    for (unsigned kind = 0; kind < WORKERS_KINDS; kind++) {
+        snprintf(labels, sizeof(labels), "kind=\"%s\"", workers_kind_name(kind));
+        metrics_write_sample(stream, name, labels, counts[kind]);
+    }
+}
+
+static void write_workers(FILE *stream, const struct server *server)
+{
+    struct workers_load load;
+
+    workers_load(server->workers, &load);
+    gauge(stream, "ztserve_workers", "Worker threads.", load.threads);
+    write_jobs(stream, "ztserve_worker_jobs_running", "Jobs that workers are doing.", load.running);
+    write_jobs(stream, "ztserve_worker_jobs_queued", "Jobs that wait for a worker.", load.queued);
+}
+
+/* --- the page --- */
+
+static void write_page(FILE *stream, const struct server *server)
+{
+    metrics_write_family(stream, "ztserve_build_info", "gauge", "The version of the program.");
+    metrics_write_sample(stream, "ztserve_build_info", "version=\"" ZTSERVE_VERSION "\"", 1);
+    request_metrics_write(stream);
+    metrics_write(stream);
+    write_connections(stream, server);
+    write_models(stream, server);
+    write_workers(stream, server);
+    process_figures_write(stream);
+}
+
+static void free_text(void *page)
+{
+    free(((struct page *)page)->text);
+}
+
+/* On a worker. */
+static void write_text(struct request *request)
+{
+    struct page *page = request->context;
+    FILE *stream = open_memstream(&page->text, &page->length);
+
+    if (stream == NULL)
+        return;
+    write_page(stream, request->server);
+    page->is_written = ferror(stream) == 0;
+    if (fclose(stream) != 0)
+        page->is_written = false;
+}
+
+enum outcome metrics_get(struct request *request)
+{
+    struct representation *reply = &request->reply;
+    struct page *page = request->context;
+
+    if (page == NULL) {
+        request->context = page = request_allocate(request, sizeof(*page));
+        if (page == NULL)
+            return problem_reply_no_memory(request);
+        *page = (struct page){.text = NULL};
+        request_hold(request, page, free_text);
+        return request_work(request, write_text);
+    }
+    if (!page->is_written)
+        return problem_reply_no_memory(request);
+    reply->media_type = MEDIA_TYPE;
+    reply->cache_control = "no-store";
+    representation_memory(reply, page->text, page->length);
+    return OUTCOME_READY;
+}

@@ -1,0 +1,263 @@
+/* The table of counters and gauges, a shard of memory for each thread, and the text.
+ *
+ * A thread takes a shard when it first counts and gives it back when it ends; the next new thread
+ * takes it over, counts included, so that a counter never falls. */
+#include "base/metrics.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So that no two threads write to one cache line. */
+#define LINE_BYTES 64
+
+static const struct {
+    const char *name; /* lines of the same name stand together */
+    const char *labels;
+    const char *help; /* with the first line of a name */
+    bool is_gauge;
+} table[METRICS] = {
+    [METRIC_CONNECTIONS_ACCEPTED] = {"ztserve_connections_accepted_total", NULL,
+                                     "Connections that were accepted and given a place.", false},
+    [METRIC_CONNECTIONS_REFUSED_LIMIT] =
+        {"ztserve_connections_refused_total", "reason=\"limit\"",
+         "Connections turned away: over limits.connections, or over the limit of their address.",
+         false},
+    [METRIC_CONNECTIONS_REFUSED_ADDRESS] = {"ztserve_connections_refused_total",
+                                            "reason=\"address\"", NULL, false},
+    [METRIC_CUT_TIMEOUT] = {"ztserve_http_requests_cut_total", "reason=\"timeout\"",
+                            "Requests that ended before their whole answer was sent.", false},
+    [METRIC_CUT_DRAIN] = {"ztserve_http_requests_cut_total", "reason=\"drain\"", NULL, false},
+    [METRIC_CUT_CLIENT] = {"ztserve_http_requests_cut_total", "reason=\"client\"", NULL, false},
+    [METRIC_CUT_SERVER] = {"ztserve_http_requests_cut_total", "reason=\"server\"", NULL, false},
+    [METRIC_SENT_BYTES] = {"ztserve_http_sent_bytes_total", NULL,
+                           "Bytes of answers, heads included, counted when a request ends.", false},
+    [METRIC_RECEIVED_BYTES] = {"ztserve_http_received_bytes_total", NULL,
+                               "Bytes of requests, headers included, counted when a request ends.",
+                               false},
+    [METRIC_CHECKS_VERIFIED] = {"ztserve_verification_components_total", "result=\"verified\"",
+                                "Components whose bytes were compared with their digest.", false},
+    [METRIC_CHECKS_FAILED] = {"ztserve_verification_components_total", "result=\"failed\"", NULL,
+                              false},
+    [METRIC_CHECKS_UNSUPPORTED] = {"ztserve_verification_components_total",
+                                   "result=\"unsupported\"", NULL, false},
+    [METRIC_CHECKS_UNREADABLE] = {"ztserve_verification_components_total", "result=\"unreadable\"",
+                                  NULL, false},
+    [METRIC_HASHED_BYTES] = {"ztserve_verification_hashed_bytes_total", NULL,
+                             "Stored bytes that were hashed to verify components.", false},
+    [METRIC_BEGUN_FILE] = {"ztserve_uploads_begun_total", "kind=\"file\"",
+                           "Uploads that were accepted: whole files, streaming writer, resumable.",
+                           false},
+    [METRIC_BEGUN_WRITER] = {"ztserve_uploads_begun_total", "kind=\"writer\"", NULL, false},
+    [METRIC_BEGUN_RESUMABLE] = {"ztserve_uploads_begun_total", "kind=\"resumable\"", NULL, false},
+    [METRIC_PUBLISHED_FILE] = {"ztserve_uploads_published_total", "kind=\"file\"",
+                               "Uploads that became models.", false},
+    [METRIC_PUBLISHED_WRITER] = {"ztserve_uploads_published_total", "kind=\"writer\"", NULL, false},
+    [METRIC_PUBLISHED_RESUMABLE] = {"ztserve_uploads_published_total", "kind=\"resumable\"", NULL,
+                                    false},
+    [METRIC_FAILED_FILE] = {"ztserve_uploads_failed_total", "kind=\"file\"",
+                            "Uploads that did not become models, and failed attempts to publish.",
+                            false},
+    [METRIC_FAILED_WRITER] = {"ztserve_uploads_failed_total", "kind=\"writer\"", NULL, false},
+    [METRIC_FAILED_RESUMABLE] = {"ztserve_uploads_failed_total", "kind=\"resumable\"", NULL, false},
+    [METRIC_EXPIRED_WRITER] = {"ztserve_uploads_expired_total", "kind=\"writer\"",
+                               "Uploads that were removed because they were idle for too long.",
+                               false},
+    [METRIC_EXPIRED_RESUMABLE] = {"ztserve_uploads_expired_total", "kind=\"resumable\"", NULL,
+                                  false},
+    [METRIC_JOBS_ORDINARY] = {"ztserve_worker_jobs_total", "kind=\"ordinary\"",
+                              "Jobs that workers have done.", false},
+    [METRIC_JOBS_LONG] = {"ztserve_worker_jobs_total", "kind=\"long\"", NULL, false},
+    [METRIC_JOBS_IDLE] = {"ztserve_worker_jobs_total", "kind=\"idle\"", NULL, false},
+    [METRIC_AUTH_MISSING] = {"ztserve_auth_failures_total", "reason=\"missing\"",
+                             "Requests refused with 401 or 403 because of their token.", false},
+    [METRIC_AUTH_INVALID] = {"ztserve_auth_failures_total", "reason=\"invalid\"", NULL, false},
+    [METRIC_AUTH_EXPIRED] = {"ztserve_auth_failures_total", "reason=\"expired\"", NULL, false},
+    [METRIC_AUTH_FORBIDDEN] = {"ztserve_auth_failures_total", "reason=\"forbidden\"", NULL, false},
+    [METRIC_RELOADS_DONE] = {"ztserve_config_reloads_total", "result=\"done\"",
+                             "Attempts to read the configuration again.", false},
+    [METRIC_RELOADS_FAILED] = {"ztserve_config_reloads_total", "result=\"failed\"", NULL, false},
+    [METRIC_OPEN_FILE] = {"ztserve_uploads_open", "kind=\"file\"",
+                          "Uploads in progress, idle ones included.", true},
+    [METRIC_OPEN_WRITER] = {"ztserve_uploads_open", "kind=\"writer\"", NULL, true},
+    [METRIC_OPEN_RESUMABLE] = {"ztserve_uploads_open", "kind=\"resumable\"", NULL, true},
+    [METRIC_RELOAD_IN_FORCE] = {"ztserve_config_last_reload_successful", NULL,
+                                "Whether the configuration that was read last is in force.", true},
+    [METRIC_RELOAD_TIME] = {"ztserve_config_last_reload_success_timestamp_seconds", NULL,
+                            "When the configuration in force was read.", true},
+    [METRIC_CERTIFICATE_EXPIRY] = {"ztserve_tls_certificate_expiry_timestamp_seconds", NULL,
+                                   "When the TLS certificate in force expires.", true},
+};
+
+struct shard {
+    metric_cell counters[METRICS];
+    _Atomic(metric_cell *) blocks[METRIC_BLOCKS];
+    struct shard *next;
+    bool is_taken; /* by a thread; with the lock */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shard *_Atomic shards; /* only ever grows */
+static _Thread_local struct shard *mine;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_thread_end;
+
+static _Atomic(int64_t) gauges[METRICS];
+static atomic_bool gauge_is_set[METRICS];
+
+/* --- shards --- */
+
+static void give_back(void *shard)
+{
+    pthread_mutex_lock(&lock);
+    ((struct shard *)shard)->is_taken = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&at_thread_end, give_back) != 0)
+        abort();
+}
+
+/* With the lock held. */
+static struct shard *add_shard(void)
+{
+    const size_t size = (sizeof(struct shard) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    struct shard *shard = aligned_alloc(LINE_BYTES, size);
+
+    if (shard == NULL)
+        return NULL;
+    memset(shard, 0, size);
+    shard->next = atomic_load_explicit(&shards, memory_order_relaxed);
+    atomic_store_explicit(&shards, shard, memory_order_release);
+    return shard;
+}
+
+static struct shard *take_shard(void)
+{
+    struct shard *shard;
+
+    pthread_once(&once, make_key);
+    pthread_mutex_lock(&lock);
+    shard = atomic_load_explicit(&shards, memory_order_relaxed);
+    while (shard != NULL && shard->is_taken)
+        shard = shard->next;
+    if (shard == NULL)
+        shard = add_shard();
+    if (shard != NULL)
+        shard->is_taken = pthread_setspecific(at_thread_end, shard) == 0;
+    pthread_mutex_unlock(&lock);
+    mine = shard != NULL && shard->is_taken ? shard : NULL;
+    return mine;
+}
+
+static struct shard *own_shard(void)
+{
+    return mine != NULL ? mine : take_shard();
+}
+
+void metric_add(enum metric metric, uint64_t amount)
+{
+    struct shard *shard = own_shard();
+
+    assert(metric < METRICS && !table[metric].is_gauge);
+    if (shard != NULL)
+        metric_cell_add(&shard->counters[metric], amount);
+}
+
+metric_cell *metric_cells(enum metric_block block, size_t count)
+{
+    struct shard *shard = own_shard();
+    metric_cell *cells;
+
+    assert(block < METRIC_BLOCKS);
+    if (shard == NULL)
+        return NULL;
+    cells = atomic_load_explicit(&shard->blocks[block], memory_order_relaxed);
+    if (cells == NULL) {
+        cells = calloc(count, sizeof(*cells));
+        atomic_store_explicit(&shard->blocks[block], cells, memory_order_release);
+    }
+    return cells;
+}
+
+void metric_set(enum metric metric, int64_t value)
+{
+    assert(metric < METRICS && table[metric].is_gauge);
+    atomic_store(&gauges[metric], value);
+    atomic_store(&gauge_is_set[metric], true);
+}
+
+/* --- sums --- */
+
+uint64_t metric_value(enum metric metric)
+{
+    uint64_t sum = 0;
+
+    assert(metric < METRICS);
+    if (table[metric].is_gauge)
+        return (uint64_t)atomic_load(&gauges[metric]);
+    for (struct shard *shard = atomic_load_explicit(&shards, memory_order_acquire); shard != NULL;
+         shard = shard->next)
+        sum += atomic_load_explicit(&shard->counters[metric], memory_order_relaxed);
+    return sum;
+}
+
+void metric_cells_sum(enum metric_block block, uint64_t *out_sums, size_t count)
+{
+    assert(block < METRIC_BLOCKS);
+    for (struct shard *shard = atomic_load_explicit(&shards, memory_order_acquire); shard != NULL;
+         shard = shard->next) {
+        metric_cell *cells = atomic_load_explicit(&shard->blocks[block], memory_order_acquire);
+
+        for (size_t i = 0; cells != NULL && i < count; i++)
+            out_sums[i] += atomic_load_explicit(&cells[i], memory_order_relaxed);
+    }
+}
+
+/* --- text --- */
+
+void metrics_write_family(FILE *stream, const char *name, const char *type, const char *help)
+{
+    fprintf(stream, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void write_name(FILE *stream, const char *name, const char *labels)
+{
+    if (labels != NULL)
+        fprintf(stream, "%s{%s} ", name, labels);
+    else
+        fprintf(stream, "%s ", name);
+}
+
+void metrics_write_sample(FILE *stream, const char *name, const char *labels, uint64_t value)
+{
+    write_name(stream, name, labels);
+    fprintf(stream, "%" PRIu64 "\n", value);
+}
+
+void metrics_write_seconds(FILE *stream, const char *name, const char *labels, uint64_t nanoseconds)
+{
+    write_name(stream, name, labels);
+    fprintf(stream, "%" PRIu64 ".%09u\n", nanoseconds / 1000000000,
+            (unsigned)(nanoseconds % 1000000000));
+}
+
+void metrics_write(FILE *stream)
+{
+    for (enum metric metric = 0; metric < METRICS; metric++) {
+        const char *name = table[metric].name;
+
+        if (table[metric].is_gauge && !atomic_load(&gauge_is_set[metric]))
+            continue;
+        if (table[metric].help != NULL)
+            metrics_write_family(stream, name, table[metric].is_gauge ? "gauge" : "counter",
+                                 table[metric].help);
+        metrics_write_sample(stream, name, table[metric].labels, metric_value(metric));
+    }
+}

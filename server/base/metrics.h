@@ -1,0 +1,107 @@
+/* Counters and gauges of the process, declared in one table (metrics.c), and their text in the
+ * Prometheus exposition format, version 0.0.4.
+ *
+ * Each thread counts in memory of its own, so that counting takes a few nanoseconds, no lock and no
+ * shared cache line; reading adds up the threads, those that have ended included. Counts of a
+ * thread that gets no memory are lost. From any thread. */
+#ifndef BASE_METRICS_H
+#define BASE_METRICS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A line of the table: one time series. */
+enum metric {
+    METRIC_CONNECTIONS_ACCEPTED,
+    METRIC_CONNECTIONS_REFUSED_LIMIT,
+    METRIC_CONNECTIONS_REFUSED_ADDRESS,
+    METRIC_CUT_TIMEOUT,
+    METRIC_CUT_DRAIN,
+    METRIC_CUT_CLIENT,
+    METRIC_CUT_SERVER,
+    METRIC_SENT_BYTES,
+    METRIC_RECEIVED_BYTES,
+    METRIC_CHECKS_VERIFIED,
+    METRIC_CHECKS_FAILED,
+    METRIC_CHECKS_UNSUPPORTED,
+    METRIC_CHECKS_UNREADABLE,
+    METRIC_HASHED_BYTES,
+    METRIC_BEGUN_FILE,
+    METRIC_BEGUN_WRITER,
+    METRIC_BEGUN_RESUMABLE,
+    METRIC_PUBLISHED_FILE,
+    METRIC_PUBLISHED_WRITER,
+    METRIC_PUBLISHED_RESUMABLE,
+    METRIC_FAILED_FILE,
+    METRIC_FAILED_WRITER,
+    METRIC_FAILED_RESUMABLE,
+    METRIC_EXPIRED_WRITER,
+    METRIC_EXPIRED_RESUMABLE,
+    METRIC_JOBS_ORDINARY,
+    METRIC_JOBS_LONG,
+    METRIC_JOBS_IDLE,
+    METRIC_AUTH_MISSING,
+    METRIC_AUTH_INVALID,
+    METRIC_AUTH_EXPIRED,
+    METRIC_AUTH_FORBIDDEN,
+    METRIC_RELOADS_DONE,
+    METRIC_RELOADS_FAILED,
+    /* Gauges. */
+    METRIC_OPEN_FILE,
+    METRIC_OPEN_WRITER,
+    METRIC_OPEN_RESUMABLE,
+    METRIC_RELOAD_IN_FORCE,
+    METRIC_RELOAD_TIME,
+    METRIC_CERTIFICATE_EXPIRY,
+    METRICS
+};
+
+/* Counts up. */
+void metric_add(enum metric metric, uint64_t amount);
+
+/* Sets a gauge. A gauge that was never set has no line. */
+void metric_set(enum metric metric, int64_t value);
+
+/* The sum over all threads, or the value of a gauge. */
+uint64_t metric_value(enum metric metric);
+
+/* --- counters that another part declares --- */
+
+/* Arrays of counters whose number and labels only their part knows. */
+enum metric_block { METRIC_BLOCK_REQUESTS, METRIC_BLOCK_PROBLEMS, METRIC_BLOCKS };
+
+typedef _Atomic(uint64_t) metric_cell;
+
+/* This thread's cells of a block, zero at first. count is the same in every call. NULL if out of
+ * memory. */
+metric_cell *metric_cells(enum metric_block block, size_t count);
+
+/* Adds to a cell of this thread. */
+static inline void metric_cell_add(metric_cell *cell, uint64_t amount)
+{
+    /* No other thread writes it, so this needs no locked instruction. */
+    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + amount,
+                          memory_order_relaxed);
+}
+
+/* Adds the cells of all threads to out_sums, which has count elements. */
+void metric_cells_sum(enum metric_block block, uint64_t *out_sums, size_t count);
+
+/* --- text --- */
+
+/* Writes every counter and gauge of the table. */
+void metrics_write(FILE *stream);
+
+/* The two lines above the samples of a family. type: "counter", "gauge" or "histogram". */
+void metrics_write_family(FILE *stream, const char *name, const char *type, const char *help);
+
+/* One sample. labels, without braces and quoted as the format requires, may be NULL. */
+void metrics_write_sample(FILE *stream, const char *name, const char *labels, uint64_t value);
+
+/* The same for a duration, in seconds. */
+void metrics_write_seconds(FILE *stream, const char *name, const char *labels,
+                           uint64_t nanoseconds);
+
+#endif
