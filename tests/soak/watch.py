@@ -5,6 +5,8 @@ from pathlib import Path
 from statistics import median
 
 MIB = 1 << 20
+# Descriptors of uploads: those of the last 256 that ended are told for ten minutes, and each has a folder of its own.
+UPLOADS_MAX = 1024
 
 
 class Watch:
@@ -12,13 +14,26 @@ class Watch:
         self.folder = Path(f"/proc/{pid}")
         self.samples = []
 
+    def descriptors(self):
+        """All descriptors but those of uploads, and those of uploads."""
+        targets = []
+        for name in os.listdir(self.folder / "fd"):
+            try:
+                targets.append(os.readlink(self.folder / "fd" / name))
+            except OSError:
+                pass
+        of_uploads = sum(".ztserve-uploads/" in target for target in targets)
+        return len(targets) - of_uploads, of_uploads
+
     def sample(self):
         status = dict(line.split(":", 1) for line in (self.folder / "status").read_text().splitlines())
+        descriptors, of_uploads = self.descriptors()
         self.samples.append(
             {
                 "memory": int(status["VmRSS"].split()[0]) * 1024,
                 "threads": int(status["Threads"]),
-                "descriptors": len(os.listdir(self.folder / "fd")),
+                "descriptors": descriptors,
+                "uploads": of_uploads,
             }
         )
         return self.samples[-1]
@@ -38,11 +53,14 @@ class Watch:
             before, after = self.spans(name)
             if after > before + slack(before):
                 lines.append(f"{name} grew from {before} to {after}")
+        most = max(sample["uploads"] for sample in self.samples)
+        if most > UPLOADS_MAX:
+            lines.append(f"uploads had {most} descriptors")
         return lines
 
     def summary(self):
         (memory, memory_end), (fds, fds_end) = self.spans("memory"), self.spans("descriptors")
         return (
             f"memory {memory / MIB:.1f} -> {memory_end / MIB:.1f} MiB, descriptors {fds:.0f} -> {fds_end:.0f}, "
-            f"threads {self.samples[-1]['threads']}"
+            f"of uploads {self.samples[-1]['uploads']}, threads {self.samples[-1]['threads']}"
         )
