@@ -8,7 +8,7 @@ package_names()
     case $1 in
     build)
         printf '%s\n' gcc libc6-dev cmake ninja-build pkgconf \
-            libmicrohttpd-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
+            libmicrohttpd-dev libgnutls28-dev libzstd-dev libcbor-dev libjansson-dev libssl-dev libxxhash-dev zlib1g-dev \
             libisal-dev libutf8proc-dev libseccomp-dev
         ;;
     # For the SBOM of the image.

@@ -18,6 +18,7 @@ struct export_cache;
 struct loop;
 struct registry;
 struct store;
+struct tls;
 struct verifier;
 struct workers;
 
@@ -38,6 +39,7 @@ struct server {
     struct digest_queue *digest_queue;
     /* Whether the catalog's first scan has ended. NULL (in tests) counts as true. */
     bool (*is_loaded)(const struct catalog *catalog);
+    struct tls *tls; /* NULL: plain HTTP */
     struct loop **loops;
     unsigned loop_count;
     atomic_bool draining;

@@ -121,6 +121,11 @@ static int wait_for_end(const struct serving *serving, int timeout_ms)
     return number;
 }
 
+static const char *scheme_of(const struct config *config)
+{
+    return config->tls.cert[0] != '\0' ? "https" : "http";
+}
+
 static void log_empty(const struct config *config, const char *address, size_t misfits)
 {
     char names[64] = "";
@@ -131,9 +136,15 @@ static void log_empty(const struct config *config, const char *address, size_t m
                               : " (%zu files are not served because of their names)",
                  misfits);
     }
-    log_write(LOG_LEVEL_INFO, "%s contains no models yet%s: put files into it%s%s%s", config->root,
-              names, config->writable ? ", or upload one: curl -T model.zt http://" : "",
-              config->writable ? address : "", config->writable ? "/v1/models/model" : "");
+    if (!config->writable) {
+        log_write(LOG_LEVEL_INFO, "%s contains no models yet%s: put files into it", config->root,
+                  names);
+        return;
+    }
+    log_write(LOG_LEVEL_INFO,
+              "%s contains no models yet%s: put files into it, or upload one: curl -T model.zt "
+              "%s://%s/v1/models/model",
+              config->root, names, scheme_of(config), address);
 }
 
 static void announce(const struct serving *serving)
@@ -141,7 +152,7 @@ static void announce(const struct serving *serving)
     const struct config *config = instance_config(serving->instance);
     const char *address = instance_address(serving->instance);
 
-    printf("ztserve: serving %s on http://%s\n", config->root, address);
+    printf("ztserve: serving %s on %s://%s\n", config->root, scheme_of(config), address);
     fflush(stdout);
     if (!instance_has_models(serving->instance))
         log_empty(config, address, instance_misfits(serving->instance));

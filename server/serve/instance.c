@@ -23,6 +23,7 @@
 #include "http/exchange/digest_queue.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
+#include "http/wire/tls.h"
 #include "serve/confinement.h"
 #include "store/store.h"
 #include "upload/shared/kept_uploads.h"
@@ -118,6 +119,22 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     return true;
 }
 
+/* True if there is none to start. */
+static bool start_tls(struct instance *instance, char *error, size_t error_size)
+{
+    struct tls_version *version;
+
+    if (instance->config.tls.cert[0] == '\0')
+        return true;
+    version = tls_load(&instance->config, error, error_size);
+    if (version == NULL)
+        return false;
+    instance->server.tls = tls_new(version);
+    if (instance->server.tls == NULL)
+        snprintf(error, error_size, "cannot start: out of memory");
+    return instance->server.tls != NULL;
+}
+
 static bool start_loops(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
@@ -149,8 +166,8 @@ struct instance *instance_start(const struct config *config, const char *config_
     instance->server.config = &instance->config;
     process_figures_open();
     instance->server.access = access_load(config, error, error_size);
-    if (instance->server.access == NULL || !open_sockets(instance, error, error_size) ||
-        !open_store(instance, error, error_size)) {
+    if (instance->server.access == NULL || !start_tls(instance, error, error_size) ||
+        !open_sockets(instance, error, error_size) || !open_store(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
@@ -208,7 +225,8 @@ void instance_refresh(struct instance *instance)
 /* What a reload has made before it is put in force. */
 struct reloaded {
     struct access *access;
-    struct lease **leases; /* one for each loop */
+    struct lease **leases;   /* one for each loop */
+    struct tls_version *tls; /* NULL without TLS */
 };
 
 static void discard(struct reloaded *reloaded, unsigned loop_count)
@@ -218,6 +236,38 @@ static void discard(struct reloaded *reloaded, unsigned loop_count)
             lease_end(reloaded->leases[i]);
     free(reloaded->leases);
     access_release(reloaded->access);
+    tls_release(reloaded->tls);
+}
+
+static bool make_leases(struct reloaded *reloaded, unsigned loop_count, char *error,
+                        size_t error_size)
+{
+    bool made;
+
+    reloaded->leases = calloc(loop_count, sizeof(struct lease *));
+    made = reloaded->leases != NULL;
+    for (unsigned i = 0; made && i < loop_count; i++) {
+        reloaded->leases[i] = lease_new(reloaded->access);
+        made = reloaded->leases[i] != NULL;
+    }
+    if (!made)
+        snprintf(error, error_size, "out of memory");
+    return made;
+}
+
+static bool reload_tls(const struct instance *instance, const struct config *wanted,
+                       struct tls_version **out_version, char *error, size_t error_size)
+{
+    const bool has_tls = instance->server.tls != NULL;
+
+    if (has_tls != (wanted->tls.cert[0] != '\0')) {
+        log_write(LOG_LEVEL_WARN, "tls.cert was set or removed; the change takes effect when the "
+                                  "server is restarted");
+        return true;
+    }
+    if (has_tls)
+        *out_version = tls_load(wanted, error, error_size);
+    return !has_tls || *out_version != NULL;
 }
 
 /* Everything that can fail. False: nothing is left. */
@@ -226,23 +276,14 @@ static bool prepare_reload(const struct instance *instance, const struct config 
 {
     const unsigned loop_count = instance->server.loop_count;
     struct reloaded reloaded = {.access = access_load(wanted, error, error_size)};
-    bool made;
 
-    if (reloaded.access == NULL)
-        return false;
-    reloaded.leases = calloc(loop_count, sizeof(struct lease *));
-    made = reloaded.leases != NULL;
-    for (unsigned i = 0; made && i < loop_count; i++) {
-        reloaded.leases[i] = lease_new(reloaded.access);
-        made = reloaded.leases[i] != NULL;
+    if (reloaded.access != NULL && make_leases(&reloaded, loop_count, error, error_size) &&
+        reload_tls(instance, wanted, &reloaded.tls, error, error_size)) {
+        *out_reloaded = reloaded;
+        return true;
     }
-    if (!made) {
-        discard(&reloaded, loop_count);
-        snprintf(error, error_size, "out of memory");
-        return false;
-    }
-    *out_reloaded = reloaded;
-    return true;
+    discard(&reloaded, loop_count);
+    return false;
 }
 
 /* Nothing here can fail. */
@@ -255,6 +296,8 @@ static void put_in_force(struct instance *instance, struct reloaded *reloaded)
     free(reloaded->leases);
     access_release(server->access);
     server->access = reloaded->access;
+    if (reloaded->tls != NULL)
+        tls_replace(server->tls, reloaded->tls);
 }
 
 bool instance_reload(struct instance *instance, const struct config *wanted, char *error,
@@ -334,6 +377,7 @@ void instance_stop(struct instance *instance)
     workers_stop(server->workers);
     free_parts(server);
     access_release(server->access);
+    tls_free(server->tls);
     free(server->loops);
     close_sockets(&instance->listener);
     free(instance);

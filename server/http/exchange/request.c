@@ -48,6 +48,16 @@ bool request_is_abandoned(const struct request *request)
            transport->is_gone(request->connection);
 }
 
+const char *const *request_client_names(const struct request *request)
+{
+    static const char *const none[] = {NULL};
+    const struct transport *transport = request_state_const(request)->transport;
+
+    return transport != NULL && transport->client_names != NULL
+               ? transport->client_names(request->connection)
+               : none;
+}
+
 static bool waiter_is_gone(const struct waiter *waiter)
 {
     const struct request_state *state =

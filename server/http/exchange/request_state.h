@@ -60,6 +60,8 @@ struct transport {
     bool (*is_gone)(const struct connection *connection);
     /* Whether neither side has closed or half-closed the connection. */
     bool (*is_established)(const struct connection *connection);
+    /* The names in the client's verified certificate (request_client_names). */
+    const char *const *(*client_names)(const struct connection *connection);
 };
 
 enum exchange_stage { EXCHANGE_HANDLE, EXCHANGE_PREPARE, EXCHANGE_DIGEST, EXCHANGE_ANSWER };
@@ -163,6 +165,12 @@ bool request_add_header(struct request *request, struct header_field field);
 /* Whether the request only reads and its client is gone: nobody needs the answer any more. From any
  * thread while the request waits, or on the loop's thread. */
 bool request_is_abandoned(const struct request *request);
+
+/* The names in the certificate that the client showed, which an authority of tls.client_ca signed:
+ * common name of the subject; DNS names, URIs and email addresses of the alternative names. A list
+ * that ends with NULL, borrowed until the request ends; empty without a certificate. On the loop's
+ * thread. The first call on a connection takes about 100 us. */
+const char *const *request_client_names(const struct request *request);
 
 enum method method_parse(const char *text);
 const char *method_name(enum method method);

@@ -16,6 +16,7 @@
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
+#include "http/wire/tls_session.h"
 
 #define PARTS_MOST 8
 /* Status line, Date, Content-Length and Connection, without the reason phrase. */
@@ -96,7 +97,16 @@ static bool send_answer(struct request *request)
            (ssize_t)length;
 }
 
-void bypass_send_problem(int descriptor, const struct bypass_problem *problem, const char *id)
+static void send_last(const struct connection *connection, const char *text, size_t length)
+{
+    if (connection->tls != NULL)
+        tls_session_send_last(connection->tls, text, length);
+    else
+        (void)send(connection->descriptor, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void bypass_send_problem(const struct connection *connection, const struct bypass_problem *problem,
+                         const char *id)
 {
     static const char head[] = "HTTP/1.1 %u %s\r\n"
                                "Connection: close\r\n"
@@ -122,7 +132,7 @@ void bypass_send_problem(int descriptor, const struct bypass_problem *problem, c
                       (size_t)json_length);
     assert(length > 0 && (size_t)length + (size_t)json_length < sizeof(text));
     memcpy(text + length, json, (size_t)json_length);
-    (void)send(descriptor, text, (size_t)length + (size_t)json_length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    send_last(connection, text, (size_t)length + (size_t)json_length);
 }
 
 /* --- bodies --- */

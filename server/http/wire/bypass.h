@@ -9,9 +9,9 @@
 
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/wire/connections.h"
 #include "http/wire/intake.h"
 
-struct connection;
 struct intake_set;
 struct mhd;
 
@@ -27,13 +27,14 @@ static inline uint64_t bypass_body_left(const struct request *request)
     return state->body_length - state->body_received;
 }
 
-/* Whether the rest of a body is long, and its operation can take it past the library. */
+/* Whether the rest of a body is long, and its operation can take it past the library. With TLS
+ * never: the socket does not carry the body, but what GnuTLS makes it from. */
 static inline bool bypass_is_worthwhile(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
 
-    return state->body_length != UINT64_MAX && state->operation->store != NULL &&
-           bypass_body_left(request) >= INTAKE_LEAST_BYTES;
+    return request->connection->tls == NULL && state->body_length != UINT64_MAX &&
+           state->operation->store != NULL && bypass_body_left(request) >= INTAKE_LEAST_BYTES;
 }
 
 /* To be called when the library has delivered the first piece of a body that is worthwhile. Reads
@@ -53,7 +54,8 @@ struct bypass_problem {
 };
 
 /* Sends as much of a problem as fits into the socket's buffer. No part of another answer may be
- * sent before or after it. */
-void bypass_send_problem(int descriptor, const struct bypass_problem *problem, const char *id);
+ * sent before or after it; with TLS, the handshake must be over. */
+void bypass_send_problem(const struct connection *connection, const struct bypass_problem *problem,
+                         const char *id);
 
 #endif

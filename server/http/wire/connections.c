@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -21,6 +22,7 @@
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
+#include "http/wire/tls_session.h"
 
 /* The library closes an idle connection without an answer; the server answers this much earlier. */
 #define AHEAD_MS 250
@@ -110,7 +112,16 @@ static void warn_of_limit(const struct mhd *mhd)
               mhd->connection_limit);
 }
 
-struct connection *connection_open(struct mhd *mhd, int descriptor)
+/* A handshake without a certificate of the server's would fail anyway. */
+static void open_session(struct connection *connection, struct gnutls_session_int *session)
+{
+    connection->tls = tls_session_begin(connection->mhd->server->tls, session);
+    if (connection->tls == NULL)
+        shutdown(connection->descriptor, SHUT_RDWR);
+}
+
+struct connection *connection_open(struct mhd *mhd, int descriptor,
+                                   struct gnutls_session_int *session)
 {
     const bool is_admitted = admission_enter(mhd->connection_limit);
     struct connection *connection = connections_add(&mhd->connections, descriptor, mhd->now_ms);
@@ -121,6 +132,8 @@ struct connection *connection_open(struct mhd *mhd, int descriptor)
         return NULL;
     }
     connection->mhd = mhd;
+    if (mhd->server->tls != NULL)
+        open_session(connection, session);
     hangups_add(&mhd->hangups, connection);
     metric_add(is_admitted ? METRIC_CONNECTIONS_ACCEPTED : METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
     if (!is_admitted) {
@@ -136,26 +149,36 @@ void connection_close(struct mhd *mhd, struct connection *connection)
         return;
     admission_leave(!connection->surplus);
     assert(connection->mhd == mhd);
+    /* The library has freed its session. */
+    tls_session_detach(connection->tls);
     connection_forget_request(connection);
     hangups_remove(&mhd->hangups, connection);
     if (!mhd->cutting && connection_has_unread(connection))
         linger_take(&mhd->linger, connection->descriptor, mhd->now_ms);
+    tls_session_end(connection->tls);
     connections_remove(&mhd->connections, connection);
 }
 
 void connections_turn_away(struct connections *connections, struct connection *connection,
                            uint64_t now_ms)
 {
+    assert(!connection->surplus && connection->request == NULL);
+    connection->surplus = true;
+    deadline_set(&connection->deadline, &connections->turned_away, now_ms);
+    if (connection->tls == NULL)
+        connection_refuse(connection);
+}
+
+void connection_refuse(struct connection *connection)
+{
     static const struct bypass_problem problem = {PROBLEM_OVERLOADED, "Service Unavailable",
                                                   "Retry-After: 1\r\n",
                                                   "all connections are in use"};
     char id[REQUEST_ID_SIZE];
 
-    assert(!connection->surplus && connection->request == NULL);
-    connection->surplus = true;
-    deadline_set(&connection->deadline, &connections->turned_away, now_ms);
+    assert(connection->surplus);
     trace_make_id(id);
-    bypass_send_problem(connection->descriptor, &problem, id);
+    bypass_send_problem(connection, &problem, id);
     shutdown(connection->descriptor, SHUT_WR);
 }
 
@@ -187,11 +210,28 @@ static bool read_tcp_info(const struct connection *connection, struct tcp_info *
 
 uint64_t connection_sent(const struct connection *connection)
 {
+    const uint64_t begun =
+        connection->tls != NULL ? connection->answer_begun : connection->answer_bytes;
     struct tcp_info info;
 
-    if (!read_tcp_info(connection, &info) || info.tcpi_bytes_acked < connection->answer_bytes)
+    if (!read_tcp_info(connection, &info) || info.tcpi_bytes_acked < begun)
         return 0;
-    return info.tcpi_bytes_acked - connection->answer_bytes;
+    return connection->tls != NULL
+               ? tls_session_content_of(connection->tls, info.tcpi_bytes_acked - begun)
+               : info.tcpi_bytes_acked - begun;
+}
+
+void connection_begin_answer(struct connection *connection, bool large)
+{
+    struct tcp_info info;
+    int unacknowledged = 0;
+
+    connection->answer_begun = UINT64_MAX;
+    /* In this order, so that nothing is left out. */
+    if (large && connection->tls != NULL &&
+        ioctl(connection->descriptor, SIOCOUTQ, &unacknowledged) == 0 &&
+        read_tcp_info(connection, &info))
+        connection->answer_begun = info.tcpi_bytes_acked + (uint64_t)unacknowledged;
 }
 
 uint64_t connection_received(const struct connection *connection)
@@ -254,10 +294,17 @@ static void use_access(struct request *request, struct lease *lease)
     request_hold(request, lease_use(lease), lease_end);
 }
 
+static const char *const *client_names(const struct connection *connection)
+{
+    static const char *const none[] = {NULL};
+
+    return connection->tls != NULL ? tls_session_client_names(connection->tls) : none;
+}
+
 struct request *connection_begin_request(struct connection *connection, const char *target)
 {
     static const struct transport transport = {on_wait_ended, connection_is_gone,
-                                               connection_is_established};
+                                               connection_is_established, client_names};
     struct mhd *mhd = connection->mhd;
     struct request *request;
 
@@ -271,6 +318,7 @@ struct request *connection_begin_request(struct connection *connection, const ch
     request_state(request)->transport = &transport;
     request_state(request)->started_ns = clock_ns();
     connection->request = request;
+    connection->answer_begun = UINT64_MAX;
     connection->hung_up_ms = 0;
     atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);
     return request;
@@ -313,7 +361,7 @@ static void cut_body(struct connection *connection)
     connection->timed_out = true;
     connection->refused_early = true;
     if (is_first && connection->request != NULL)
-        bypass_send_problem(connection->descriptor, &problem, connection->request->id);
+        bypass_send_problem(connection, &problem, connection->request->id);
 }
 
 void connections_body_begin(struct connections *connections, struct connection *connection,

@@ -15,13 +15,16 @@
 #define CLIENT_SIZE 64
 
 struct MHD_Connection;
+struct gnutls_session_int;
 struct mhd;
+struct tls_session;
 
 struct connection {
     struct deadline deadline; /* first: for casts; set while the client has to send something */
     struct deadline look;     /* hangups.c's: set while the client has hung up */
     struct mhd *mhd;
     struct MHD_Connection *handle;
+    struct tls_session *tls; /* NULL in plain text */
     struct request *request; /* in progress, or NULL */
     struct connection *before;
     struct connection *after;
@@ -30,6 +33,8 @@ struct connection {
     uint64_t body_paused_ms; /* since when the body is not read; 0 if it is */
     uint64_t answer_bytes;   /* lengths of the finished answers, heads included */
     uint64_t request_bytes;  /* lengths of the finished requests, headers included */
+    uint64_t answer_begun;   /* with TLS: bytes acknowledged and under way when the current answer
+                              * began, if it is large; else UINT64_MAX */
     uint64_t hung_up_ms;     /* since when the client is known to send no more during this request;
                               * 0 if it is not */
     atomic_bool deserted;    /* it has sent no more for so long that it counts as gone */
@@ -62,8 +67,10 @@ struct connection *connections_add(struct connections *connections, int descript
                                    uint64_t now_ms);
 
 /* Opens a connection that the library has accepted: counts it, watches it for hangups, and turns it
- * away if it exceeds the limit. NULL, shut down and not counted, if out of memory. */
-struct connection *connection_open(struct mhd *mhd, int descriptor);
+ * away if it exceeds the limit. session is the library's, with TLS. NULL, shut down and not
+ * counted, if out of memory. */
+struct connection *connection_open(struct mhd *mhd, int descriptor,
+                                   struct gnutls_session_int *session);
 
 /* Ends a connection before its descriptor is closed; what still arrives may be read for a while.
  * Takes NULL. */
@@ -74,9 +81,11 @@ void connections_remove(struct connections *connections, struct connection *conn
 
 /* Answers a client that there are too many connections. The connection then stays open until the
  * client has sent a request or hung up, but not for long: closing it with unread bytes would
- * destroy the answer. */
+ * destroy the answer. With TLS the answer has to wait for the handshake and the request
+ * (connection_refuse). */
 void connections_turn_away(struct connections *connections, struct connection *connection,
                            uint64_t now_ms);
+void connection_refuse(struct connection *connection);
 
 /* Begin a request when its first line is in (NULL if out of memory); end the current one and log
  * it. */
@@ -96,8 +105,12 @@ bool connection_awaits_client(const struct connection *connection);
 bool connection_has_unread(const struct connection *connection);
 
 /* How many bytes of the current answer the client's system has acknowledged; 0 if the kernel does
- * not say. */
+ * not say. With TLS a lower bound, 0 for a small answer. */
 uint64_t connection_sent(const struct connection *connection);
+
+/* To be called before the first byte of an answer is sent; large: connection_sent may be asked
+ * about it. */
+void connection_begin_answer(struct connection *connection, bool large);
 
 /* An upper bound on how many of the client's bytes have been read; 0 if the kernel does not say. */
 uint64_t connection_received(const struct connection *connection);

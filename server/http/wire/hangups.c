@@ -11,6 +11,7 @@
 
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
+#include "http/wire/tls_session.h"
 
 /* How often to look at a client that hung up: it may be waiting for its answer. */
 #define LOOK_MS 250
@@ -60,7 +61,8 @@ static bool waits_in_vain(const struct connection *connection)
     int unread = 0;
 
     return connection_awaits_client(connection) &&
-           ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0;
+           ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread == 0 &&
+           (connection->tls == NULL || !tls_session_has_unread(connection->tls));
 }
 
 /* Whether no byte of the client's answer can be sent yet. Once one can, sending it shows whether

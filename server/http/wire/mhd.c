@@ -29,6 +29,7 @@
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
 #include "http/wire/sender.h"
+#include "http/wire/tls.h"
 
 /* From 1.0 on the library has levels of strictness and itself refuses what header_block_is_plain
  * looks for. */
@@ -40,7 +41,10 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct connection *connection = connection_open(mhd, info != NULL ? info->connect_fd : -1);
+    const union MHD_ConnectionInfo *session =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    struct connection *connection = connection_open(mhd, info != NULL ? info->connect_fd : -1,
+                                                    session != NULL ? session->tls_session : NULL);
 
     /* If there was no memory, the connection ends. */
     if (connection != NULL)
@@ -241,6 +245,14 @@ static enum MHD_Result on_body(struct connection *connection, struct request *re
     return MHD_YES;
 }
 
+/* There was no memory for the request, or there are too many connections. */
+static enum MHD_Result refuse(struct connection *connection)
+{
+    if (connection != NULL && connection->surplus && connection->tls != NULL)
+        connection_refuse(connection);
+    return MHD_NO;
+}
+
 /* Called with the header, with each piece of the body, at its end, and after each resume. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
                                   const char *method, const char *version, const char *bytes,
@@ -250,11 +262,12 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     struct mhd *mhd = context;
     struct connection *connection;
 
-    (void)handle;
     (void)url;
     assert(mhd_is_own_thread(mhd));
-    if (request == NULL || mhd->cutting)
+    if (mhd->cutting)
         return MHD_NO;
+    if (request == NULL)
+        return refuse(connection_of(handle));
     connection = request->connection;
     /* If the client is gone, the work that it waited for may have been skipped. What the library
      * still delivers of a bypassed connection is not the body. */
@@ -338,22 +351,44 @@ const char *mhd_reason(unsigned status)
 #define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT, 0
 #endif
 
+/* Never called: each session gets its certificate from tls_session_begin. */
+static int no_certificate(void)
+{
+    return -1;
+}
+
+/* Also what the library needs only to be told with TLS. In turbo mode it closes connections without
+ * the alert that says that nothing is missing (RFC 8446 section 6.1). */
+static unsigned daemon_flags(const struct mhd *mhd)
+{
+    const unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+
+    return flags | (mhd->server->tls != NULL ? MHD_USE_TLS : MHD_USE_TURBO);
+}
+
 static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
 {
     const struct config *config = mhd->server->config;
+    /* Without TLS the library would complain about these. */
+    struct MHD_OptionItem options[] = {
+        {mhd->server->tls != NULL ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0,
+         (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(uintptr_t)no_certificate},
+        {MHD_OPTION_END, 0, NULL},
+    };
 
     /* The port is the listening socket's, so the parameter is ignored. At its own limit the library
      * would stop listening; admission keeps the connections below it. */
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept,
-        mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
-        MHD_OPTION_LISTEN_SOCKET, listen_socket, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
-        mhd->connection_limit + ADMISSION_SURPLUS + 1, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)config->limits.idle_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, mhd, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-        mhd, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
+        daemon_flags(mhd), 0, on_accept, mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER,
+        on_message, NULL, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, listen_socket,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_MEMORY, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_LIMIT, mhd->connection_limit + ADMISSION_SURPLUS + 1,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->limits.idle_timeout_s,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, mhd,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, mhd, MHD_OPTION_UNESCAPE_CALLBACK,
+        leave_escaped, NULL, MHD_OPTION_END);
 }
 
 /* mhd_run looks at what lingers; the descriptor only ends the loop's sleep. */
@@ -380,6 +415,11 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
 
     if (mhd == NULL) {
         snprintf(error, error_size, "out of memory");
+        return NULL;
+    }
+    if (server->tls != NULL && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES) {
+        snprintf(error, error_size, "tls.cert: this libmicrohttpd was built without TLS");
+        free(mhd);
         return NULL;
     }
     signal(SIGPIPE, SIG_IGN);

@@ -1,4 +1,4 @@
-/* Which response carries which answer. Measured on loopback beside nginx:
+/* Which response carries which answer. Measured on loopback beside nginx, in plain text:
  *
  *   memory                                  buffer
  *   up to 64 KiB, in the page cache         buffer or vector over the mapping (sendfile costs more
@@ -7,7 +7,15 @@
  *   larger, in the page cache, send buffer  buffer or vector over the mapping (uncapped, it starves
  *   capped                                  other connections)
  *   larger, one part of a file              sendfile from a descriptor of its own
- *   anything else                           a reader that copies what workers read ahead */
+ *   anything else                           a reader that copies what workers read ahead
+ *
+ * With TLS nothing is sent from a mapping, since GnuTLS would be killed by SIGBUS when a file was
+ * truncated, nor from a descriptor, which the library would read in pieces of 4 KiB:
+ *
+ *   memory in one piece                     buffer
+ *   up to 64 KiB                            read into a buffer: here if it is in memory or in the
+ *                                           page cache, else by a worker
+ *   larger                                  a reader that copies what workers read ahead */
 #include "http/wire/sender.h"
 
 #include <assert.h>
@@ -15,7 +23,6 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -23,10 +30,11 @@
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 #include "http/wire/mhd.h"
+#include "http/wire/page_cache.h"
 #include "http/wire/readahead.h"
 
 /* Up to this an answer is copied or mapped, never sent by sendfile. */
-#define SMALL_BYTES (64u * 1024)
+#define SMALL_BYTES PAGE_CACHE_SMALL_BYTES
 /* What the library needs in a connection's memory for a header field besides its text, and for
  * itself; rounded up. */
 #define HEADER_FIELD_BYTES 80u
@@ -34,98 +42,12 @@
 /* The most segments of a small answer that the loop looks at itself. */
 #define SMALL_PARTS 64
 
-#define PAGE_BYTES 4096u
-/* Positions of a large answer at which the page cache is queried. */
-#define SAMPLES 16
-
-/* --- the page cache, as mincore reports it --- */
-
-/* A segment's bytes in memory, or NULL if they cannot be mapped. */
-static const uint8_t *segment_bytes(const struct segment *segment)
-{
-    const uint8_t *mapping;
-
-    if (segment->kind == SEGMENT_MEMORY)
-        return segment->bytes;
-    mapping = zt_source_map(segment->source);
-    return mapping != NULL ? mapping + segment->offset : NULL;
-}
-
-static bool pages_resident(const uint8_t *bytes, uint64_t length)
-{
-    unsigned char pages[SMALL_BYTES / PAGE_BYTES + 1];
-    const uintptr_t first = (uintptr_t)bytes & ~(uintptr_t)(PAGE_BYTES - 1);
-    const size_t span = (size_t)((uintptr_t)bytes + length - first);
-    const size_t count = (span + PAGE_BYTES - 1) / PAGE_BYTES;
-
-    assert(count <= sizeof(pages));
-    /* If the pages of the system are larger, the call fails and the pages count as absent. */
-    if (mincore((void *)first, span, pages) != 0)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if ((pages[i] & 1) == 0)
-            return false;
-    return true;
-}
-
-static bool all_resident(const struct answer *answer)
-{
-    for (size_t i = 0; i < answer->segment_count; i++) {
-        const struct segment *segment = &answer->segments[i];
-
-        if (segment->kind != SEGMENT_MEMORY &&
-            !pages_resident(segment_bytes(segment), segment->length))
-            return false;
-    }
-    return true;
-}
-
-/* Walks the segments once; places is in ascending order. */
-static bool samples_resident(const struct answer *answer, const uint64_t *places, unsigned count)
-{
-    uint64_t start = 0;
-    unsigned place = 0;
-
-    for (size_t i = 0; i < answer->segment_count && place < count; i++) {
-        const struct segment *segment = &answer->segments[i];
-
-        for (; place < count && places[place] - start < segment->length; place++)
-            if (segment->kind != SEGMENT_MEMORY &&
-                !pages_resident(segment_bytes(segment) + (places[place] - start), 1))
-                return false;
-        start += segment->length;
-    }
-    return true;
-}
-
-/* Queries every page of a small answer and samples of a larger one, so that the work is bounded.
- * The answer is in memory or mapped. */
-static bool page_cache_holds(const struct answer *answer)
-{
-    uint64_t places[SAMPLES + 1];
-
-    if (answer->content_length <= SMALL_BYTES)
-        return all_resident(answer);
-    for (unsigned i = 0; i < SAMPLES; i++)
-        places[i] = answer->content_length / SAMPLES * i;
-    places[SAMPLES] = answer->content_length - 1;
-    return samples_resident(answer, places, SAMPLES + 1);
-}
-
 /* --- how it is sent --- */
 
 static bool answer_is_memory(const struct answer *answer)
 {
     for (size_t i = 0; i < answer->segment_count; i++)
         if (answer->segments[i].kind != SEGMENT_MEMORY)
-            return false;
-    return true;
-}
-
-static bool answer_is_mappable(const struct answer *answer)
-{
-    for (size_t i = 0; i < answer->segment_count; i++)
-        if (segment_bytes(&answer->segments[i]) == NULL)
             return false;
     return true;
 }
@@ -186,7 +108,7 @@ static bool has_descriptor(const struct answer *answer)
 
 /* --- reading what is small and not in the page cache --- */
 
-/* On a worker; touches only what the waiting request owns. */
+/* On a worker, or with TLS on the loop; touches only what the request owns. */
 static void load(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -271,6 +193,36 @@ static enum outcome take_ahead(struct request *request)
     return error != NULL ? answer_problem(request, error) : OUTCOME_READY;
 }
 
+/* --- with TLS --- */
+
+static bool can_load_here(const struct answer *answer)
+{
+    return answer->segment_count <= SMALL_PARTS &&
+           (answer_is_memory(answer) || (answer_is_mappable(answer) && page_cache_holds(answer)));
+}
+
+static enum outcome load_here(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    state->loaded = request_allocate(request, (size_t)state->answer.content_length);
+    if (state->loaded == NULL)
+        return answer_out_of_memory(request);
+    load(request);
+    return take_loaded(request);
+}
+
+static enum outcome load_for_tls(struct request *request)
+{
+    const struct answer *answer = &request_state_const(request)->answer;
+
+    if (answer->segment_count == 1 && answer_is_memory(answer))
+        return OUTCOME_READY;
+    if (answer->content_length > SMALL_BYTES)
+        return begin_ahead(request);
+    return can_load_here(answer) ? load_here(request) : begin_load(request);
+}
+
 enum outcome sender_load(struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -280,7 +232,11 @@ enum outcome sender_load(struct request *request)
         return take_ahead(request);
     if (state->loaded != NULL)
         return take_loaded(request);
-    if (answer->segment_count == 0 || mapping_is_good(request, answer))
+    if (answer->segment_count == 0)
+        return OUTCOME_READY;
+    if (request->connection->tls != NULL)
+        return load_for_tls(request);
+    if (mapping_is_good(request, answer))
         return OUTCOME_READY;
     if (answer->content_length <= SMALL_BYTES)
         return begin_load(request);
@@ -443,6 +399,7 @@ struct MHD_Response *sender_response(struct request *request, bool close)
 
     if (response == NULL)
         return NULL;
+    connection_begin_answer(request->connection, answer->content_length > SMALL_BYTES);
     state->head_bytes = frame_bytes(answer);
     if (!add_fields(response, answer, close || answer->close, &state->head_bytes)) {
         MHD_destroy_response(response);

@@ -178,7 +178,7 @@ static void note_resumed(struct request *request)
     resumed++;
 }
 
-static const struct transport transport = {note_resumed, is_gone, is_gone};
+static const struct transport transport = {note_resumed, is_gone, is_gone, NULL};
 
 static void only_reading_is_abandoned_with_its_client(void **state)
 {
