@@ -39,15 +39,28 @@ static enum problem problem_of_framing(enum framing_verdict verdict)
     return PROBLEM_INVALID_REQUEST;
 }
 
+static void check_method(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    if (!state->method_malformed)
+        return;
+    state->broken = true;
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "the method is not a token");
+}
+
 static void check_framing(struct request *request)
 {
     struct request_state *state = request_state(request);
     struct framing framing;
 
-    if (state->headers_cut) {
+    if (state->headers_cut || state->headers_long) {
         state->broken = true;
-        problem_reply(request, PROBLEM_HEADERS_TOO_LARGE, "there are more than %d header fields",
-                      REQUEST_FIELDS_MAX);
+        if (state->headers_cut)
+            problem_reply(request, PROBLEM_HEADERS_TOO_LARGE,
+                          "there are more than %d header fields", REQUEST_FIELDS_MAX);
+        else
+            problem_reply(request, PROBLEM_HEADERS_TOO_LARGE, "the header is too long");
         return;
     }
     if (state->headers_hidden) {
@@ -67,10 +80,11 @@ static void check_framing(struct request *request)
 
 static bool target_is_text(const char *target)
 {
-    for (; *target != '\0'; target++)
-        if ((unsigned char)*target <= 0x20 || *target == 0x7F || *target == '#')
-            return false;
-    return true;
+    const char *at = target;
+
+    while ((unsigned char)*at > 0x20 && *at != 0x7F && *at != '#')
+        at++;
+    return *at == '\0' && at > target;
 }
 
 static void check_target(struct request *request)
@@ -85,7 +99,7 @@ static void check_target(struct request *request)
     /* A proxy in front may have seen a shorter target with something after it. */
     request_state(request)->broken = true;
     problem_reply(request, PROBLEM_INVALID_REQUEST,
-                  "the target contains a space, a '#' or a control character");
+                  "the target is empty, or contains a space, a '#' or a control character");
 }
 
 /* To a handler a parameter that cannot be decoded looks absent, so the handler's reply does not
@@ -133,7 +147,7 @@ static void begin_operation(struct request *request)
 bool exchange_begin(struct request *request)
 {
     static void (*const checks[])(struct request * request) = {
-        check_framing, check_target, find_operation, check_loaded, begin_operation};
+        check_method, check_framing, check_target, find_operation, check_loaded, begin_operation};
 
     /* This comes first, since a refusal carries the request's id too. */
     trace_identify(request);

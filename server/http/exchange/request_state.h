@@ -99,6 +99,7 @@ struct request_state {
 
     /* For the wire (mhd.c, sender.c). */
     enum request_phase phase;
+    bool body_ended;     /* the library has delivered all of the body */
     size_t header_bytes; /* length of the request line and the header as received */
     uint64_t head_bytes; /* length of the answer's status line and fields */
     uint8_t *loaded;     /* the answer's bytes, read by a worker */
@@ -116,8 +117,10 @@ struct request_state {
     void (*work_run)(struct request *request);
     atomic_bool woken; /* set by request_wake if there is no mailbox (tests) */
 
-    bool headers_cut;    /* there were more than REQUEST_FIELDS_MAX */
-    bool headers_hidden; /* the library misread some of them (header_block_is_plain) */
+    bool method_malformed; /* not a token */
+    bool headers_cut;      /* there were more than REQUEST_FIELDS_MAX */
+    bool headers_long;     /* they leave too little memory for an answer */
+    bool headers_hidden;   /* the library misread some of them (header_block_is_plain) */
     unsigned header_count;
     struct answer answer;
 

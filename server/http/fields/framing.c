@@ -108,6 +108,11 @@ static bool is_token(const char *bytes, size_t length)
     return length > 0;
 }
 
+bool method_is_token(const char *method)
+{
+    return is_token(method, strlen(method));
+}
+
 static bool has_control(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)

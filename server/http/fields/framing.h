@@ -36,6 +36,10 @@ void framing_check(const struct header_field *fields, unsigned count, bool http_
  * An empty value is valid. */
 bool host_is_valid(const char *value, size_t length);
 
+/* Whether a method is a token (RFC 9110 section 9.1). The HTTP library accepts anything up to a
+ * blank. */
+bool method_is_token(const char *method);
+
 /* A header in the memory that the HTTP library parsed it in.
  *
  * libmicrohttpd before 1.0 ends a header at a line with an empty field name, cuts a value at a NUL,

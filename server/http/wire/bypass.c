@@ -145,17 +145,22 @@ static void end_connection(struct connection *connection)
     mhd_resume(connection);
 }
 
-void bypass_advance(struct connection *connection)
+void bypass_answer(struct connection *connection)
 {
     struct request *request = connection->request;
 
-    assert(connection->bypassed && connection->suspended);
-    if (exchange_advance(request) == OUTCOME_WAITING)
-        return;
     exchange_answer(request);
     connection->answered = send_answer(request);
     if (connection->answered)
         request_enter_phase(request_state(request), PHASE_QUEUED);
+}
+
+void bypass_advance(struct connection *connection)
+{
+    assert(connection->bypassed && connection->suspended);
+    if (exchange_advance(connection->request) == OUTCOME_WAITING)
+        return;
+    bypass_answer(connection);
     end_connection(connection);
 }
 

@@ -45,6 +45,10 @@ void bypass_take_body(struct connection *connection, struct request *request);
  * decided. */
 void bypass_advance(struct connection *connection);
 
+/* Sends the answer to a request, which must be in memory and a few KiB at most, on a connection
+ * without TLS, which must then be ended. */
+void bypass_answer(struct connection *connection);
+
 /* A problem as it is sent without a request's reply. */
 struct bypass_problem {
     enum problem problem;

@@ -34,6 +34,9 @@
 /* From 1.0 on the library has levels of strictness and itself refuses what header_block_is_plain
  * looks for. */
 #define STRICT_PARSER 0x01000000
+/* Of a connection's memory, for the head of an answer. If it does not fit, the library closes the
+ * connection without an answer. */
+#define ANSWER_MEMORY 2048u
 
 /* --- connections --- */
 
@@ -172,6 +175,12 @@ static bool header_is_hidden(const struct request_state *state, const char *meth
 #endif
 }
 
+static bool header_is_long(const struct request_state *state)
+{
+    return state->header_bytes + (size_t)state->header_count * HEADER_FIELD_BYTES >
+           CONNECTION_MEMORY - ANSWER_MEMORY;
+}
+
 static enum MHD_Result queue_answer(struct connection *connection, struct request *request)
 {
     struct request_state *state = request_state(request);
@@ -211,11 +220,18 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     deadline_clear(&connection->deadline);
     state->header_bytes = info != NULL ? info->header_size : 0;
     request->method = method_parse(method);
+    state->method_malformed = !method_is_token(method);
     state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     request_enter_phase(state, PHASE_BODY);
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
+    state->headers_long = header_is_long(state);
     state->headers_hidden = header_is_hidden(state, method, version);
     refused = exchange_begin(request);
+    if (refused && state->headers_long && connection->tls == NULL) {
+        connection->refused_early = true;
+        bypass_answer(connection);
+        return MHD_NO;
+    }
     if (refused && (state->body_length > 0 || state->broken)) {
         connection->refused_early = true;
         exchange_answer(request);
@@ -253,6 +269,17 @@ static enum MHD_Result refuse(struct connection *connection)
     return MHD_NO;
 }
 
+/* The library reads on when a request is resumed that was suspended while it was reading, and if a
+ * client has shut down its sending side, closes the connection without the answer. It no longer
+ * reads once it has been left without an answer at the end of the body; then it calls again. */
+static bool is_first_end(struct request_state *state)
+{
+    const bool is_first = state->body_length > 0 && !state->body_ended;
+
+    state->body_ended = true;
+    return is_first;
+}
+
 /* Called with the header, with each piece of the body, at its end, and after each resume. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
                                   const char *method, const char *version, const char *bytes,
@@ -277,7 +304,13 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
         return on_header_end(connection, request, method, version);
     if (*length > 0)
         return on_body(connection, request, bytes, length);
+    /* Before 1.0 the library delivers an empty piece if a request that expects 100 Continue has no
+     * body and another one follows. It accepts no answer then, and calls once more. */
+    if (bytes != NULL)
+        return MHD_YES;
     deadline_clear(&connection->deadline);
+    if (is_first_end(request_state(request)))
+        return MHD_YES;
     if (request_state(request)->phase != PHASE_LOADING &&
         exchange_advance(request) == OUTCOME_WAITING)
         return suspend(connection);

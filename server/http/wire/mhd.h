@@ -14,6 +14,8 @@
  * so it is small. It holds the longest target and a header of ordinary size, the head of the
  * answer, and the list of the answer's parts if there are several. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
+/* What the library needs in it for a header field besides its text, rounded up. */
+#define HEADER_FIELD_BYTES 80u
 
 struct connection;
 struct mhd;

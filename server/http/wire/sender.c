@@ -35,10 +35,8 @@
 
 /* Up to this an answer is copied or mapped, never sent by sendfile. */
 #define SMALL_BYTES PAGE_CACHE_SMALL_BYTES
-/* What the library needs in a connection's memory for a header field besides its text, and for
- * itself; rounded up. */
-#define HEADER_FIELD_BYTES 80u
-#define MEMORY_RESERVE     1024u
+/* What the library needs in a connection's memory for itself, rounded up. */
+#define MEMORY_RESERVE 1024u
 /* The most segments of a small answer that the loop looks at itself. */
 #define SMALL_PARTS 64
 

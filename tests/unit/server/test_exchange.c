@@ -58,6 +58,32 @@ static void broken_framing_closes(void **state)
     request_free(request);
 }
 
+static void assert_refused_and_closed(struct request *request)
+{
+    const struct answer *answer;
+
+    assert_true(exchange_begin(request));
+    answer = exchange_answer(request);
+    assert_int_equal(answer->status, 400);
+    assert_true(answer->close);
+    request_free(request);
+}
+
+static void a_method_that_is_no_token_closes(void **state)
+{
+    struct request *request = ask(METHOD_UNKNOWN, "/healthz");
+
+    (void)state;
+    request_state(request)->method_malformed = true;
+    assert_refused_and_closed(request);
+}
+
+static void an_empty_target_closes(void **state)
+{
+    (void)state;
+    assert_refused_and_closed(ask(METHOD_GET, ""));
+}
+
 static void invalid_targets_are_refused(void **state)
 {
     char target[9000];
@@ -187,6 +213,8 @@ int main(void)
         cmocka_unit_test(a_step_that_fails_sends_no_byte),
         cmocka_unit_test(broken_framing_closes),
         cmocka_unit_test(invalid_targets_are_refused),
+        cmocka_unit_test(a_method_that_is_no_token_closes),
+        cmocka_unit_test(an_empty_target_closes),
         cmocka_unit_test(only_a_parameter_that_is_asked_for_can_be_malformed),
         cmocka_unit_test(refusals_come_before_the_body),
         cmocka_unit_test(refusals_within_the_body_wait_for_its_end),

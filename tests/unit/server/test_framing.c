@@ -250,6 +250,17 @@ static bool is_plain(const char *bytes, size_t length, const char *const *texts,
     is_plain(LINE fields, LINE_LENGTH + sizeof(fields) - 1, \
              (const char *const[]){__VA_ARGS__, NULL}, count)
 
+static void a_method_is_a_token(void **state)
+{
+    (void)state;
+    assert_true(method_is_token("GET"));
+    assert_true(method_is_token("M-SEARCH"));
+    assert_false(method_is_token(""));
+    assert_false(method_is_token("\tGET"));
+    assert_false(method_is_token("[GET]"));
+    assert_false(method_is_token("G\xC9T"));
+}
+
 static void lines_without_a_gap_are_plain(void **state)
 {
     (void)state;
@@ -331,6 +342,7 @@ int main(void)
         cmocka_unit_test(what_a_value_hides_is_seen),
         cmocka_unit_test(an_empty_name_is_seen),
         cmocka_unit_test(lines_without_a_gap_are_plain),
+        cmocka_unit_test(a_method_is_a_token),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
