@@ -76,16 +76,3 @@ def test_declared_body_is_limited_to_the_byte(server, name, over, status):
     assert_problem(answer, status, "invalid-model" if status == 422 else "too-large")
 
 
-@pytest.mark.parametrize("host", ["a b", "a/b", "user@a", "a:b", "[::1", "a:80:80"])
-def test_an_invalid_host_is_400(server, host):
-    with connect(server) as connection:
-        connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-        received = read_until_closed(connection)
-    assert received.startswith(b"HTTP/1.1 400 ") and b'"code":"invalid-request"' in received, received
-
-
-@pytest.mark.parametrize("host", ["", "a", "a:", "a:80", "127.0.0.1:8080", "[::1]:80", "a%20b", "my_host", "a \t", " \t"])
-def test_host_of_the_grammar_is_served(server, host):
-    with connect(server) as connection:
-        connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-        assert read_head(connection)[0] == 200
