@@ -139,6 +139,10 @@ bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_r
  * owner probably expects it to be served. */
 bool model_path_is_misfit(const char *path);
 
+/* Whether a path has an extension of weights in a format that is not read ("weights.bin"). Its
+ * owner may expect it to be served. */
+bool model_path_is_foreign(const char *path);
+
 /* Extensions in order of precedence: ".zt", ".safetensors", ".gguf", ".mag", ".npz", ".npy"; NULL
  * past the end. */
 const char *model_extension(unsigned rank);

@@ -267,20 +267,6 @@ enum zt_status store_local_kept_create(struct store *store, const char *id, cons
     return hand_out(local, (struct kept_name){folder, name}, descriptor, out_upload, error);
 }
 
-/* Opens a regular file and nothing else. -1 with errno. */
-static int open_file(int folder, const char *name)
-{
-    int descriptor = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat info;
-
-    if (descriptor >= 0 && (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode))) {
-        close(descriptor);
-        errno = ENOENT;
-        return -1;
-    }
-    return descriptor;
-}
-
 enum zt_status store_local_kept_open(struct store *store, const char *id, const char *name,
                                      struct stored_upload **out_upload, struct zt_error *error)
 {
@@ -294,7 +280,7 @@ enum zt_status store_local_kept_open(struct store *store, const char *id, const 
     status = enter_place(local, id, &folder, error);
     if (status != ZT_OK)
         return status;
-    descriptor = open_file(folder, name);
+    descriptor = store_path_open_file(folder, name, O_RDWR | O_NOFOLLOW);
     if (descriptor < 0) {
         status = fail_open(errno, "cannot open an upload's file", error);
         close(folder);

@@ -13,24 +13,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "store/store_local.h"
-#include "zt/digest.h"
+#include "store/store_skipped.h"
 
 /* Folders that one walk reaches through links: links that fan out at each level multiply. */
 #define LINKED_FOLDERS_MAX 10000
 /* Folders in all. */
 #define FOLDERS_MAX 1000000
-
-/* Unusable names that are logged one by one; the rest is counted. */
-#define MISFITS_LOGGED_MAX 20
-
-/* Files and folders with unusable names: log lines for the first of them, and a sum over all names
- * that does not depend on their order, to see whether they are the same as last time. */
-struct misfits {
-    char *lines[MISFITS_LOGGED_MAX];
-    size_t count;
-    size_t files;
-    uint64_t sum;
-};
 
 /* A folder that was found, and perhaps not read yet. */
 struct folder {
@@ -48,7 +36,7 @@ struct walk {
     size_t count;
     size_t capacity;
     size_t linked;
-    struct misfits misfits;
+    size_t misfits; /* files with a model's extension and an unusable name */
     bool stopped;
     bool out_of_memory;
 };
@@ -87,42 +75,16 @@ static void add_folder(struct walk *walk, const char *path, size_t parent)
     walk->folders[walk->count++] = folder;
 }
 
-static void note_misfit(struct misfits *misfits, const char *path, bool is_folder)
+static void skip(struct walk *walk, const char *path, enum skip_reason reason)
 {
-    char **line = misfits->count < MISFITS_LOGGED_MAX ? &misfits->lines[misfits->count] : NULL;
-
-    misfits->count++;
-    misfits->files += !is_folder;
-    misfits->sum += zt_xxh3(path, strlen(path));
-    if (line != NULL &&
-        asprintf(line, is_folder ? "folder %s is not searched" : "%s is not served", path) < 0)
-        *line = NULL;
-}
-
-/* Logs the names once, not after every scan, and frees the lines. */
-static void log_misfits(struct local_store *local, struct misfits *misfits)
-{
-    bool is_new = misfits->sum != local->logged_misfits;
-
-    for (size_t i = 0; i < misfits->count && i < MISFITS_LOGGED_MAX; i++) {
-        if (is_new && misfits->lines[i] != NULL)
-            log_write(LOG_LEVEL_INFO,
-                      "%s: a model's name consists of parts of A-Z a-z 0-9 . _ - that begin with a "
-                      "letter or digit, has at most %d bytes and an extension in small letters",
-                      misfits->lines[i], MODEL_NAME_MAX);
-        free(misfits->lines[i]);
-    }
-    if (is_new && misfits->count > MISFITS_LOGGED_MAX)
-        log_write(LOG_LEVEL_INFO, "%zu more with such names", misfits->count - MISFITS_LOGGED_MAX);
-    local->logged_misfits = misfits->sum;
-    atomic_store(&local->misfits, misfits->files);
+    skipped_note(&walk->store->skipped, path, reason, 0);
 }
 
 static void see_folder(struct walk *walk, size_t parent, const char *path, bool linked)
 {
     /* If the folder's path cannot begin a name, no path below it can. */
     if (!model_name_is_valid((struct zt_text){path, strlen(path)})) {
-        note_misfit(&walk->misfits, path, true);
+        skip(walk, path, SKIP_FOLDER_NAME);
         return;
     }
     if (walk->count >= FOLDERS_MAX || (linked && walk->linked >= LINKED_FOLDERS_MAX)) {
@@ -139,20 +101,38 @@ static void see_file(struct walk *walk, const char *path, const struct stat *inf
     size_t name_length;
     unsigned rank;
 
-    if (model_path_split(path, &name_length, &rank))
+    if (model_path_split(path, &name_length, &rank)) {
         walk->stopped = !walk->visit(walk->context, path, &identity);
-    else if (model_path_is_misfit(path))
-        note_misfit(&walk->misfits, path, false);
+    } else if (model_path_is_misfit(path)) {
+        walk->misfits++;
+        skip(walk, path, SKIP_NAME);
+    } else if (model_path_is_foreign(path)) {
+        skip(walk, path, SKIP_EXTENSION);
+    }
+}
+
+/* A device, FIFO or socket: it is never opened. Of interest only if it looks like a model. */
+static void see_special(struct walk *walk, const char *path)
+{
+    size_t name_length;
+    unsigned rank;
+
+    if (model_path_split(path, &name_length, &rank))
+        skip(walk, path, SKIP_SPECIAL);
 }
 
 /* Describes the target of a symbolic link. False if it is not below the root. */
-static bool follow_link(const struct walk *walk, const char *path, struct stat *out_info)
+static bool follow_link(struct walk *walk, const char *path, struct stat *out_info)
 {
     int place = store_path_open(walk->store->root, path, O_PATH);
     bool found;
 
-    if (place < 0)
+    if (place < 0) {
+        /* Of what is outside nothing but its existence is asked. */
+        skip(walk, path,
+             faccessat(walk->store->root, path, F_OK, 0) == 0 ? SKIP_OUTSIDE : SKIP_BROKEN);
         return false;
+    }
     found = fstat(place, out_info) == 0;
     close(place);
     return found;
@@ -170,8 +150,10 @@ static void see_entry(struct walk *walk, size_t parent, int folder, const struct
         return;
     length =
         snprintf(path, sizeof(path), "%s%s%s", above, above[0] == '\0' ? "" : "/", entry->d_name);
-    if (length < 0 || (size_t)length >= sizeof(path))
+    if (length < 0 || (size_t)length >= sizeof(path)) {
+        skip(walk, path, SKIP_LONG);
         return;
+    }
     if (fstatat(folder, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     if (S_ISLNK(info.st_mode)) {
@@ -183,6 +165,8 @@ static void see_entry(struct walk *walk, size_t parent, int folder, const struct
         see_folder(walk, parent, path, linked);
     else if (S_ISREG(info.st_mode))
         see_file(walk, path, &info);
+    else
+        see_special(walk, path);
 }
 
 /* Takes over the descriptor. */
@@ -211,7 +195,7 @@ static void walk_folder(struct walk *walk, size_t at)
 
     if (descriptor < 0) {
         if (errno != ENOENT)
-            log_write(LOG_LEVEL_WARN, "folder %s is skipped: %s", path, strerror(errno));
+            skipped_note(&walk->store->skipped, path, SKIP_UNREADABLE, errno);
         return;
     }
     if (fstat(descriptor, &info) != 0 ||
@@ -299,13 +283,15 @@ enum zt_status store_local_list(struct store *store,
     enum zt_status status;
 
     store_watch_begin(&local->watch);
+    skipped_begin(&local->skipped);
     status = check_root(local, &present, error);
     if (status == ZT_OK && present)
         add_folder(&walk, "", 0);
     for (size_t at = 0; at < walk.count && !walk.stopped && !walk.out_of_memory; at++)
         walk_folder(&walk, at);
     store_watch_end(&local->watch);
-    log_misfits(local, &walk.misfits);
+    skipped_end(&local->skipped, status == ZT_OK && !walk.stopped && !walk.out_of_memory);
+    atomic_store(&local->misfits, walk.misfits);
     for (size_t at = 0; at < walk.count; at++)
         free(walk.folders[at].path);
     free(walk.folders);

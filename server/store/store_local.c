@@ -28,17 +28,11 @@ static enum zt_status local_open(struct store *store, const char *path,
 
     if (!store_path_is_clean(path))
         return not_found(error);
-    /* O_NONBLOCK: a FIFO is refused rather than waited for. */
-    descriptor = store_path_open(local->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    descriptor = store_path_open_file(local->root, path, O_RDONLY);
     if (descriptor < 0)
-        return errno == ENOENT || errno == ENXIO ? not_found(error)
-                                                 : store_fail_errno(error, errno, "cannot open");
+        return errno == ENOENT ? not_found(error) : store_fail_errno(error, errno, "cannot open");
     if (fstat(descriptor, &info) != 0) {
         status = store_fail_errno(error, errno, "cannot stat");
-        goto out;
-    }
-    if (!S_ISREG(info.st_mode)) {
-        status = not_found(error);
         goto out;
     }
     status = zt_source_from_descriptor(descriptor, out_source, error);
@@ -101,6 +95,7 @@ static void local_close(struct store *store)
 
     assert(local->root >= 0);
     store_watch_close(&local->watch);
+    skipped_free(&local->skipped);
     store_kept_close(local);
     close(local->root);
     free(local->root_path);
@@ -142,7 +137,7 @@ static bool is_leftover(const char *name)
 
 static void remove_leftover(int root, const char *name)
 {
-    int descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int descriptor = store_path_open_file(root, name, O_RDONLY | O_NOFOLLOW);
 
     if (descriptor < 0)
         return;

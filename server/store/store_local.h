@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "store/store.h"
+#include "store/store_skipped.h"
 #include "store/store_watch.h"
 
 /* Prefixes of hidden files in the root, which exist during an upload. Opening the store removes
@@ -44,10 +45,10 @@ struct local_store {
     atomic_bool logged_missing;
     atomic_bool logged_replaced;
     atomic_bool logged_crowded;
-    /* store_list.c's: how many files of the last list have unusable names, and a sum over those
-     * logged last. */
+    /* store_list.c's: what it leaves out, and how many files of the last list have unusable
+     * names. */
+    struct skipped skipped;
     atomic_size_t misfits;
-    uint64_t logged_misfits;
     pthread_mutex_t places_lock;
     struct kept_place *places;
 };
@@ -73,6 +74,11 @@ bool store_path_is_clean(const char *path);
 /* Opens a path below the root, with open's flags. Symbolic links are followed as long as they stay
  * below it. -1 with errno: ENOENT also for links that leave it. */
 int store_path_open(int root, const char *path, int flags);
+
+/* Opens a regular file below the root, with open's flags. What else has the name (a device, a FIFO)
+ * is not opened, not even for a moment, whatever takes its place meanwhile. -1 with errno; ENOENT
+ * for what is not a regular file. With O_NOFOLLOW, symbolic links are not regular files. */
+int store_path_open_file(int root, const char *path, int flags);
 
 /* Opens the folder that a path is in; *out_base is the path's last part. With make, missing folders
  * are made durably. -1 with errno. */

@@ -77,6 +77,20 @@ bool model_path_is_misfit(const char *path)
     return false;
 }
 
+bool model_path_is_foreign(const char *path)
+{
+    static const char *const foreign[] = {".bin",     ".pt",      ".pth", ".ckpt",   ".onnx",
+                                          ".h5",      ".hdf5",    ".pkl", ".pickle", ".msgpack",
+                                          ".keras",   ".tflite",  ".pb",  ".nemo",   ".ggml",
+                                          ".mlmodel", ".pdparams"};
+    const char *dot = last_dot(path);
+
+    for (size_t i = 0; dot != NULL && i < sizeof(foreign) / sizeof(foreign[0]); i++)
+        if (strcasecmp(dot, foreign[i]) == 0)
+            return true;
+    return false;
+}
+
 bool model_path_split(const char *path, size_t *out_name_length, unsigned *out_rank)
 {
     const char *dot = last_dot(path);
@@ -219,6 +233,57 @@ int store_path_open(int root, const char *path, int flags)
     if (descriptor < 0 &&
         (errno == EXDEV || errno == ELOOP || errno == ENOTDIR || errno == ENAMETOOLONG))
         errno = ENOENT;
+    return descriptor;
+}
+
+/* Opens for use what a descriptor of O_PATH stands for. */
+static int reopen(int place, int flags)
+{
+    char link[64];
+    int descriptor;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+    do {
+        descriptor = open(link, flags | O_CLOEXEC);
+    } while (descriptor < 0 && errno == EINTR);
+    return descriptor;
+}
+
+/* For systems without /proc: opens the name again, and a FIFO that took it meanwhile at most
+ * without waiting. */
+static int open_same(int root, const char *path, int flags, const struct stat *wanted)
+{
+    int descriptor = store_path_open(root, path, flags | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+
+    if (descriptor < 0 || (fstat(descriptor, &info) == 0 && info.st_ino == wanted->st_ino &&
+                           info.st_dev == wanted->st_dev))
+        return descriptor;
+    close(descriptor);
+    errno = ENOENT;
+    return -1;
+}
+
+int store_path_open_file(int root, const char *path, int flags)
+{
+    /* This opens a name, not a file: it has no effect on a device or FIFO. */
+    int place = store_path_open(root, path, O_PATH | (flags & O_NOFOLLOW));
+    struct stat info;
+    int descriptor = -1;
+    int os_error;
+
+    if (place < 0)
+        return -1;
+    if (fstat(place, &info) == 0) {
+        errno = ENOENT;
+        if (S_ISREG(info.st_mode))
+            descriptor = reopen(place, flags & ~O_NOFOLLOW);
+    }
+    os_error = errno;
+    close(place);
+    errno = os_error;
+    if (descriptor < 0 && errno == ENOENT && S_ISREG(info.st_mode))
+        return open_same(root, path, flags, &info);
     return descriptor;
 }
 

@@ -47,7 +47,8 @@ def test_a_file_with_an_unusable_name_is_logged_once(start_server, tmp_path, nam
     (tmp_path / "notes.txt").write_text("not meant to be a model")
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    assert len(lines_with(server, name)) == 1, server.log
+    (line,) = lines_with(server, name)
+    assert " warn " in line, line
     assert lines_with(server, "notes") == []
     (empty,) = lines_with(server, "no models yet")
     assert "name" in empty and "1 file " in empty
@@ -62,13 +63,13 @@ def test_a_folder_with_an_unusable_name_is_logged_once(start_server, tmp_path):
 
 
 def test_many_files_whose_names_do_not_fit_are_counted(start_server, tmp_path):
-    for index in range(25):
+    for index in range(105):
         (tmp_path / f"bad {index}.zt").write_bytes(MODEL)
     server = start_server(tmp_path)
     settle(server, tmp_path)
-    assert len(lines_with(server, "bad ")) == 20, server.log
+    assert len(lines_with(server, "bad ")) == 100, server.log
     assert len(lines_with(server, "5 more")) == 1, server.log
-    assert "25 files" in lines_with(server, "no models yet")[0]
+    assert "105 files" in lines_with(server, "no models yet")[0]
 
 
 def test_a_later_file_with_an_unusable_name_is_logged(start_server, tmp_path):
@@ -94,3 +95,79 @@ def test_configured_state_folder_that_cannot_be_written_is_a_warning(start_serve
     environment = {"ZTSERVE_STATE_DIR": "/nonexistent/state"}
     server = start_server(tmp_path, "--log-level", "warn", environment=environment)
     logged(server, "memory only")
+
+
+def make_weights(folder, outside):
+    (folder / "weights.bin").write_bytes(MODEL)
+    return "weights.bin is not served: files with this extension are not read"
+
+
+def make_link_to_file(folder, outside):
+    (outside / "secret.zt").write_bytes(MODEL)
+    (folder / "link.zt").symlink_to(outside / "secret.zt")
+    return "the link link.zt is not followed: it leads out"
+
+
+def make_link_to_folder(folder, outside):
+    (folder / "sub").mkdir()
+    (folder / "sub" / "linked").symlink_to(os.path.relpath(outside, folder / "sub"))
+    return "the link sub/linked is not followed: it leads out"
+
+
+def make_link_to_nothing(folder, outside):
+    (folder / "dead.zt").symlink_to("nothing.zt")
+    return "the link dead.zt is not followed: it leads nowhere"
+
+
+def make_fifo(folder, outside):
+    os.mkfifo(folder / "pipe.zt")
+    return "pipe.zt is not served: it is a device, FIFO or socket"
+
+
+KINDS = [make_weights, make_link_to_file, make_link_to_folder, make_link_to_nothing, make_fifo]
+
+
+@pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
+def test_what_is_left_out_is_a_warning_once(start_server, tmp_path_factory, make):
+    folder, outside = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("outside")
+    text = make(folder, outside)
+    server = start_server(folder)
+    settle(server, folder)
+    for name in ("again", "and-again"):
+        (folder / f"{name}.zt").write_bytes(MODEL)
+        eventually(lambda wanted=name: get(server, model_path(wanted)).status == 200)
+    (line,) = lines_with(server, text)
+    assert " warn " in line
+    assert get(server, "/v1/models?limit=9").json()["models"][-1]["name"] == "settled"
+
+
+def test_what_is_left_out_again_after_it_was_gone_is_a_warning_again(start_server, tmp_path):
+    server = start_server(tmp_path)
+    text = make_weights(tmp_path, None)
+    logged(server, text)
+    (tmp_path / "weights.bin").unlink()
+    settle(server, tmp_path)
+    make_weights(tmp_path, None)
+    logged(server, text, 2)
+
+
+def test_a_link_within_the_root_says_nothing(start_server, tmp_path):
+    (tmp_path / "m.zt").write_bytes(MODEL)
+    (tmp_path / "relative.zt").symlink_to("m.zt")
+    (tmp_path / "absolute.zt").symlink_to(tmp_path / "m.zt")
+    server = start_server(tmp_path)
+    settle(server, tmp_path)
+    assert get(server, model_path("relative")).status == get(server, model_path("absolute")).status == 200
+    assert lines_with(server, " link ") == []
+
+
+def test_no_fifo_is_opened(start_server, tmp_path):
+    """Opening it would wake a writer that waits for a reader."""
+    pipe = tmp_path / "pipe.zt"
+    os.mkfifo(pipe)
+    server = start_server(tmp_path)
+    settle(server, tmp_path)
+    for path in (model_path("pipe"), "/files/pipe.zt", component_path("pipe", "w")):
+        assert get(server, path).status == 404
+    with pytest.raises(OSError, match="No such device or address"):
+        os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -208,6 +209,46 @@ static void open_refuses_paths_that_are_not_clean(void **state)
     command(world, "touch x.zt; mkfifo fifo.zt; mkdir dir.zt");
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         assert_int_equal(open_path(world, paths[i], bytes), ZT_NOT_FOUND);
+}
+
+/* The number of times that a file was opened since events began. */
+static unsigned openings(int events)
+{
+    _Alignas(struct inotify_event) char buffer[4096];
+    unsigned count = 0;
+
+    for (ssize_t length; (length = read(events, buffer, sizeof(buffer))) > 0;)
+        for (ssize_t at = 0; at < length;) {
+            const struct inotify_event *event = (const void *)(buffer + at);
+
+            count += (event->mask & IN_OPEN) != 0;
+            at += (ssize_t)(sizeof(*event) + event->len);
+        }
+    return count;
+}
+
+/* Of a tape or a watchdog, opening alone has effects; it also wakes who waits at a FIFO. */
+static void open_does_not_open_what_is_no_regular_file(void **state)
+{
+    struct world *world = *state;
+    int events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    char path[128];
+    char bytes[16];
+
+    command(world, "mkfifo fifo.zt .ztserve-upload-fifo; echo x > x.zt");
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const names[] = {"fifo.zt", ".ztserve-upload-fifo", "x.zt"};
+
+        snprintf(path, sizeof(path), "%.60s/%.60s", world->root, names[i]);
+        assert_true(inotify_add_watch(events, path, IN_OPEN) >= 0);
+    }
+    assert_int_equal(open_path(world, "fifo.zt", bytes), ZT_NOT_FOUND);
+    world->store->ops->close(world->store);
+    assert_int_equal(store_local_open(world->root, 0, &world->store, NULL), ZT_OK);
+    assert_int_equal(openings(events), 0);
+    assert_int_equal(open_path(world, "x.zt", bytes), ZT_OK);
+    assert_true(openings(events) > 0);
+    close(events);
 }
 
 static void walks_through_folders_that_link_to_each_other_end(void **state)
@@ -551,6 +592,7 @@ int main(void)
         TEST(links_are_followed_below_the_root_only),
         TEST(without_openat2_links_are_not_followed),
         TEST(open_refuses_paths_that_are_not_clean),
+        TEST(open_does_not_open_what_is_no_regular_file),
         TEST(walks_through_folders_that_link_to_each_other_end),
         TEST(published_files_appear_whole),
         TEST(publish_replaces_only_if_asked_to),

@@ -1,0 +1,162 @@
+/* Paths are compared by a hash of 64 bits. If two had the same, one of them would get no line. */
+#include "store/store_skipped.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "store/store.h"
+#include "zt/digest.h"
+
+/* 8 bytes each, twice. */
+#define REMEMBERED_MAX ((size_t)65536)
+/* Lines of one walk: the first walk of a large folder may find thousands. */
+#define NAMED_MAX 100
+
+static uint64_t hash_of(const char *path, enum skip_reason reason)
+{
+    return zt_xxh3(path, strlen(path)) + (uint64_t)reason;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a;
+    const uint64_t right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static bool is_known(const struct skipped *skipped, uint64_t hash)
+{
+    return skipped->known_count > 0 &&
+           bsearch(&hash, skipped->known, skipped->known_count, sizeof(hash), compare) != NULL;
+}
+
+static void log_skipped(const char *path, enum skip_reason reason, int os_error)
+{
+    switch (reason) {
+    case SKIP_NAME:
+    case SKIP_FOLDER_NAME:
+        log_write(LOG_LEVEL_WARN,
+                  reason == SKIP_NAME
+                      ? "%s is not served: a model's name consists of parts of A-Z a-z 0-9 . _ - "
+                        "that begin with a letter or digit, has at most %d bytes and an extension "
+                        "in small letters"
+                      : "folder %s is not searched: a model's name consists of parts of A-Z a-z "
+                        "0-9 . _ - that begin with a letter or digit, and has at most %d bytes",
+                  path, MODEL_NAME_MAX);
+        break;
+    case SKIP_EXTENSION:
+        log_write(LOG_LEVEL_WARN,
+                  "%s is not served: files with this extension are not read (.zt, .safetensors, "
+                  ".gguf, .mag, .npz and .npy are)",
+                  path);
+        break;
+    case SKIP_OUTSIDE:
+        log_write(LOG_LEVEL_WARN,
+                  "the link %s is not followed: it leads out of the folder of models", path);
+        break;
+    case SKIP_BROKEN:
+        log_write(LOG_LEVEL_WARN, "the link %s is not followed: it leads nowhere", path);
+        break;
+    case SKIP_SPECIAL:
+        log_write(LOG_LEVEL_WARN, "%s is not served: it is a device, FIFO or socket", path);
+        break;
+    case SKIP_UNREADABLE:
+        log_write(LOG_LEVEL_WARN, "folder %s is skipped: %s", path, strerrordesc_np(os_error));
+        break;
+    case SKIP_LONG:
+        log_write(LOG_LEVEL_WARN, "%.200s… is skipped: its path is too long", path);
+        break;
+    }
+}
+
+void skipped_free(struct skipped *skipped)
+{
+    free(skipped->known);
+    free(skipped->found);
+    *skipped = (struct skipped){0};
+}
+
+void skipped_begin(struct skipped *skipped)
+{
+    skipped->found_count = 0;
+    skipped->named = 0;
+    skipped->unnamed = 0;
+    skipped->sum = 0;
+    skipped->beyond = 0;
+}
+
+void skipped_note(struct skipped *skipped, const char *path, enum skip_reason reason, int os_error)
+{
+    const uint64_t hash = hash_of(path, reason);
+    bool remembered =
+        zt_array_reserve(&skipped->found, &skipped->found_capacity, skipped->found_count + 1,
+                         sizeof(hash), REMEMBERED_MAX) == ZT_OK;
+
+    assert(skipped->found_count <= REMEMBERED_MAX);
+    if (!remembered) {
+        skipped->sum += hash;
+        skipped->beyond++;
+        return;
+    }
+    skipped->found[skipped->found_count++] = hash;
+    if (is_known(skipped, hash))
+        return;
+    if (skipped->named >= NAMED_MAX) {
+        skipped->unnamed++;
+        return;
+    }
+    skipped->named++;
+    log_skipped(path, reason, os_error);
+}
+
+/* What is beyond the bound is counted again when it changes, as the sum shows. */
+static void log_rest(struct skipped *skipped)
+{
+    size_t rest = skipped->unnamed;
+
+    if (skipped->sum != skipped->known_sum)
+        rest += skipped->beyond;
+    if (rest > 0)
+        log_write(LOG_LEVEL_WARN, "%zu more files, folders and links are left out", rest);
+    skipped->known_sum = skipped->sum;
+}
+
+/* After a walk that was cut short, what it did not get to is still known. */
+static void keep_known(struct skipped *skipped)
+{
+    for (size_t i = 0; i < skipped->known_count; i++) {
+        if (zt_array_reserve(&skipped->found, &skipped->found_capacity, skipped->found_count + 1,
+                             sizeof(uint64_t), REMEMBERED_MAX) != ZT_OK)
+            return;
+        skipped->found[skipped->found_count++] = skipped->known[i];
+    }
+}
+
+static size_t sort_distinct(uint64_t *items, size_t count)
+{
+    size_t kept = 0;
+
+    if (count > 1)
+        qsort(items, count, sizeof(*items), compare);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || items[i] != items[i - 1])
+            items[kept++] = items[i];
+    return kept;
+}
+
+void skipped_end(struct skipped *skipped, bool whole)
+{
+    log_rest(skipped);
+    if (!whole)
+        keep_known(skipped);
+    free(skipped->known);
+    skipped->known_count = sort_distinct(skipped->found, skipped->found_count);
+    skipped->known = skipped->found;
+    skipped->found = NULL;
+    skipped->found_count = 0;
+    skipped->found_capacity = 0;
+}
