@@ -30,6 +30,8 @@ CLIENTS = {
     "schemathesis": ("schemathesis==4.32.5 zstandard==0.25.0", "client_schemathesis.py"),
     # Envoy's own messages, for its configurations; the program is not in Debian.
     "envoy": ("xds-protos==1.85.0 PyYAML==6.0.3", "client_envoy.py"),
+    # The types of the API of Kubernetes 1.34.
+    "kubernetes": ("kubernetes==34.1.0", "client_kubernetes.py"),
     # No package besides numpy itself.
     "numpy": (None, "client_numpy.py"),
     "magnetron-0.1.2": ("magnetron==0.1.2", "client_magnetron.py"),

@@ -1,0 +1,203 @@
+"""deploy/kubernetes: what would be applied has the types of the API, fits together, and starts a ztserve with settings it knows."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+import kustomize
+from environments import run_client
+from server_process import PROGRAM, TOP
+
+FOLDER = TOP / "deploy" / "kubernetes"
+# Defined by operators that a cluster may have, not by Kubernetes.
+CUSTOM = {"Certificate": "cert-manager.io/v1", "PodMonitor": "monitoring.coreos.com/v1"}
+# Made by the person who applies these, or by an operator.
+EXPECTED_SECRETS = {"ztserve-tokens", "ztserve-tls"}
+BUILDS = {
+    "base": ("base", []),
+    "replicas": ("overlays/replicas", []),
+    "replicas, watched": ("overlays/replicas", ["components/monitoring"]),
+    "writable": ("overlays/writable", []),
+    "writable, watched": ("overlays/writable", ["components/monitoring"]),
+    "tokens": ("base", ["components/tokens"]),
+    "tls": ("base", ["components/tls"]),
+    "sidecar": ("sidecar", []),
+}
+LABELS = "app.kubernetes.io/name"
+
+
+@pytest.fixture(params=BUILDS)
+def built(request):
+    folder, components = BUILDS[request.param]
+    return kustomize.build(FOLDER / folder, [FOLDER / component for component in components])
+
+
+def one(objects, kind):
+    found = [made for made in objects if made["kind"] == kind]
+    return found[0] if found else None
+
+
+def pod_of(objects):
+    return one(objects, "Deployment")["spec"]["template"]["spec"]
+
+
+def containers_of(pod):
+    return pod.get("initContainers", []) + pod["containers"]
+
+
+def ztserve_of(objects):
+    return next(container for container in containers_of(pod_of(objects)) if container["name"] == "ztserve")
+
+
+def settings_of(objects):
+    container = ztserve_of(objects)
+    settings = {variable["name"]: variable["value"] for variable in container.get("env", [])}
+    for source in container.get("envFrom", []):
+        settings |= kustomize.find(objects, "ConfigMap", source["configMapRef"]["name"])["data"]
+    return settings
+
+
+def test_every_file_is_used():
+    used = set()
+    for folder in FOLDER.rglob("kustomization.yaml"):
+        used |= {folder} | {folder.parent / name for name in yaml.safe_load(folder.read_text()).get("resources", [])}
+    assert {path for path in FOLDER.rglob("*") if path.is_file()} <= used
+    tried = {name for folder, components in BUILDS.values() for name in [folder, *components]}
+    assert {str(path.parent.relative_to(FOLDER)) for path in FOLDER.rglob("kustomization.yaml")} == tried
+
+
+def test_objects_have_the_types_of_the_api(built, tmp_path):
+    assert all(made["apiVersion"] == CUSTOM[made["kind"]] for made in built if made["kind"] in CUSTOM)
+    (tmp_path / "objects").write_text(json.dumps([made for made in built if made["kind"] not in CUSTOM]))
+    assert json.loads(run_client("kubernetes", tmp_path / "objects")) == []
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("folder", sorted({folder for folder, _ in BUILDS.values()}))
+def test_kubectl_makes_the_same_of_it(folder):
+    command = ["kubectl", "kustomize", FOLDER / folder]
+    made = subprocess.run(command, capture_output=True, text=True)
+    if "unknown field" in made.stderr or "unknown command" in made.stderr:
+        pytest.skip("skipped: this kubectl is too old for components")
+    assert made.returncode == 0, made.stderr
+    without_hash = re.sub(r"\bztserve-[a-z0-9]{10}\b", "ztserve", made.stdout)
+    assert kustomize.as_text(yaml.safe_load_all(without_hash)) == kustomize.as_text(kustomize.build(FOLDER / folder))
+
+
+def test_names_lead_to_what_is_there(built):
+    pod = pod_of(built)
+    labels = one(built, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    mounted = {mount["name"] for container in containers_of(pod) for mount in container["volumeMounts"]}
+    assert mounted == set(volumes)
+    secrets = {volume["secret"]["secretName"] for volume in volumes.values() if "secret" in volume}
+    assert secrets <= EXPECTED_SECRETS
+    claims = [volume["persistentVolumeClaim"]["claimName"] for volume in volumes.values() if "persistentVolumeClaim" in volume]
+    assert claims == ["models"]
+    assert one(built, "PersistentVolumeClaim") is None or one(built, "PersistentVolumeClaim")["metadata"]["name"] == "models"
+    assert one(built, "Certificate") is None or one(built, "Certificate")["spec"]["secretName"] in secrets
+    for selector in selectors_of(built):
+        assert selector.items() <= labels.items()
+
+
+def selectors_of(objects):
+    deployment = one(objects, "Deployment")
+    yield deployment["spec"]["selector"]["matchLabels"]
+    for spread in deployment["spec"]["template"]["spec"].get("topologySpreadConstraints", []):
+        yield spread["labelSelector"]["matchLabels"]
+    for kind, key in [("PodDisruptionBudget", "selector"), ("NetworkPolicy", "podSelector"), ("PodMonitor", "selector")]:
+        if one(objects, kind):
+            yield one(objects, kind)["spec"][key]["matchLabels"]
+    if one(objects, "Service"):
+        yield one(objects, "Service")["spec"]["selector"]
+    if scaler := one(objects, "HorizontalPodAutoscaler"):
+        reference = scaler["spec"]["scaleTargetRef"]
+        assert (reference["kind"], reference["name"]) == ("Deployment", deployment["metadata"]["name"])
+        # Otherwise each apply would set the number back.
+        assert "replicas" not in deployment["spec"]
+
+
+def test_ports_are_those_that_the_server_listens_on(built):
+    container, settings = ztserve_of(built), settings_of(built)
+    host, port = settings["ZTSERVE_LISTEN"].rsplit(":", 1)
+    ports = {entry["name"]: entry["containerPort"] for entry in container.get("ports", [])}
+    assert ports == ({} if host == "127.0.0.1" else {"http": int(port)})
+    named = []
+    if service := one(built, "Service"):
+        named += [entry["targetPort"] for entry in service["spec"]["ports"]]
+        named += [entry["port"] for entry in one(built, "NetworkPolicy")["spec"]["ingress"][0]["ports"]]
+    if monitor := one(built, "PodMonitor"):
+        named += [entry["port"] for entry in monitor["spec"]["podMetricsEndpoints"]]
+    assert set(named) <= set(ports)
+    annotations = one(built, "Deployment")["spec"]["template"]["metadata"].get("annotations", {})
+    assert annotations.get("prometheus.io/port", port) == port
+
+
+def test_probes_reach_the_server(built):
+    container, settings = ztserve_of(built), settings_of(built)
+    probes = {name: container[name] for name in ("startupProbe", "readinessProbe", "livenessProbe") if name in container}
+    if settings["ZTSERVE_LISTEN"].startswith("127."):
+        commands = [probe["exec"]["command"] for probe in probes.values()]
+        assert [command[:2] for command in commands] == [["/usr/bin/ztserve", "healthcheck"]] * len(commands)
+        assert {command[2] for command in commands} == {f"http://{settings['ZTSERVE_LISTEN']}/{name}" for name in ("readyz", "healthz")}
+        return
+    paths = {name: probe["httpGet"]["path"] for name, probe in probes.items()}
+    assert paths == {"startupProbe": "/healthz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
+    scheme = "HTTPS" if "ZTSERVE_TLS_CERT" in settings else "HTTP"
+    assert {probe["httpGet"].get("scheme", "HTTP") for probe in probes.values()} == {scheme}
+
+
+def test_pods_have_time_to_drain(built):
+    sleep = ztserve_of(built).get("lifecycle", {}).get("preStop", {}).get("sleep", {"seconds": 0})["seconds"]
+    drain = int(settings_of(built)["ZTSERVE_DRAIN_S"])
+    assert pod_of(built)["terminationGracePeriodSeconds"] >= sleep + drain + 5
+
+
+def test_pods_are_restricted(built):
+    """The profile "restricted" of the Pod Security Standards, and no writable root file system."""
+    pod = pod_of(built)
+    assert pod["automountServiceAccountToken"] is False and pod["enableServiceLinks"] is False
+    assert pod["securityContext"].items() >= {"runAsNonRoot": True, "runAsUser": 65532}.items()
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+    for container in containers_of(pod):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert {"cpu", "memory"} <= set(container["resources"]["requests"])
+        assert "memory" in container["resources"]["limits"]
+    allowed = {"persistentVolumeClaim", "emptyDir", "secret"}
+    assert all(set(volume) - {"name"} <= allowed for volume in pod["volumes"])
+
+
+def test_only_a_server_that_may_be_written_can_write(built):
+    settings, container = settings_of(built), ztserve_of(built)
+    writable = settings.get("ZTSERVE_WRITABLE") == "true"
+    mounts = {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
+    assert mounts.pop(settings["ZTSERVE_ROOT"]) is not writable
+    assert [path for path, read_only in mounts.items() if not read_only] == ["/var/lib/ztserve"]
+    assert not writable or {"ZTSERVE_AUTH_TOKENS", "ZTSERVE_TLS_CERT"} <= set(settings)
+    assert not writable or one(built, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+    state = settings["ZTSERVE_STATE_DIR"]
+    assert state in mounts or (writable and state.startswith(settings["ZTSERVE_ROOT"]))
+
+
+def test_settings_are_known_and_their_files_are_mounted(built, tmp_path):
+    settings, container = settings_of(built), ztserve_of(built)
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    files = {name: value for name, value in settings.items() if value.startswith("/")}
+    assert all(any(value == mount or value.startswith(f"{mount}/") for mount in mounts) for value in files.values())
+    # Files that exist here in place of those in the pod.
+    (tmp_path / "empty.json").write_text("{}")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ZTSERVE_")}
+    command = [PROGRAM, "check-config", tmp_path / "empty.json"]
+    checked = subprocess.run(command, capture_output=True, text=True, env=environment | settings)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert json.loads(checked.stdout)["listen"] == settings["ZTSERVE_LISTEN"]
