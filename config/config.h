@@ -126,6 +126,22 @@ bool config_set_argument(struct config *config, const char *name, const char *va
  * checks that itself. */
 bool config_validate(const struct config *config, struct config_message *message);
 
+/* A number of a configuration that config_put_in_force may be changing, and a flag of one. */
+static inline int64_t config_number(const int64_t *number)
+{
+    return __atomic_load_n(number, __ATOMIC_RELAXED);
+}
+
+static inline bool config_flag(const bool *flag)
+{
+    return __atomic_load_n(flag, __ATOMIC_RELAXED);
+}
+
+/* Copies the numbers, flags and choices of the keys that reload (config_key.reloads). Other threads
+ * may read numbers and flags at the same time, by config_number and config_flag. Texts and lists
+ * stay as they are: whoever uses those has a copy of his own. */
+void config_put_in_force(struct config *in_force, const struct config *wanted);
+
 /* The word at *position in the value of a key that is a list, and moves on to the next. NULL at the
  * end; the word is not terminated. Begin with the key's text in *position. */
 const char *config_list_next(const char **position, size_t *out_length);

@@ -241,6 +241,24 @@ bool config_value_read(struct config *config, const struct config_key *key, cons
     return config_value_set_text(config, key, text, origin, message);
 }
 
+void config_put_in_force(struct config *in_force, const struct config *wanted)
+{
+    for (size_t i = 0; i < config_keys_count; i++) {
+        const struct config_key *key = &config_keys[i];
+
+        if (!key->reloads)
+            continue;
+        if (config_type_is_number(key->type))
+            __atomic_store_n((int64_t *)place(in_force, key), config_value_number(wanted, key),
+                             __ATOMIC_RELAXED);
+        else if (key->type == CONFIG_TYPE_BOOL)
+            __atomic_store_n((bool *)place(in_force, key), config_value_bool(wanted, key),
+                             __ATOMIC_RELAXED);
+        else if (key->type == CONFIG_TYPE_CHOICE)
+            memcpy(place(in_force, key), place_const(wanted, key), sizeof(int));
+    }
+}
+
 int64_t config_value_number(const struct config *config, const struct config_key *key)
 {
     int64_t number;

@@ -165,7 +165,7 @@ static enum outcome choose_coding(struct request *request, struct component_view
 /* A seekable component is decoded one frame at a time, whatever its length. */
 static bool is_too_large(const struct request *request, const struct zt_component *component)
 {
-    uint64_t limit = (uint64_t)request->server->config->limits.decoded_bytes;
+    uint64_t limit = (uint64_t)config_number(&request->server->config->limits.decoded_bytes);
 
     return !zt_component_is_plain(component) && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE &&
            component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit;

@@ -77,10 +77,15 @@ void decoded_cache_stop(struct decoded_cache *cache)
 
 /* --- decoding --- */
 
+static uint64_t limit_of(const struct decoded_cache *cache)
+{
+    return (uint64_t)config_number(&cache->server->config->limits.decoded_bytes);
+}
+
 static enum zt_status decode_to_sink(const struct decoding *decoding, struct zt_decoder *decoder,
                                      struct decoded_sink *sink, struct zt_error *error)
 {
-    uint64_t limit = (uint64_t)decoding->cache->server->config->limits.decoded_bytes;
+    const uint64_t limit = decoding->entry->limit_bytes;
     uint8_t *chunk = malloc(CHUNK_BYTES);
     enum zt_status status = ZT_OK;
     size_t length = 1;
@@ -155,6 +160,7 @@ static void decode_entry(const struct decoding *decoding)
     /* Allocated with the entry, so that a failure can always be reported. */
     struct zt_error *error = entry->error;
 
+    entry->limit_bytes = limit_of(decoding->cache);
     if (decode(decoding, &decoded, &bytes, error) == ZT_OK) {
         free(error);
         error = NULL;
@@ -214,9 +220,8 @@ static struct decoding *begin(struct decoded_cache *cache, struct generation *ge
 static enum zt_status check_request(const struct decoded_cache *cache,
                                     const struct zt_component *component, struct zt_error *error)
 {
-    uint64_t limit = (uint64_t)cache->server->config->limits.decoded_bytes;
-
-    if (component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit)
+    if (component->decoded_length != ZT_LENGTH_UNKNOWN &&
+        component->decoded_length > limit_of(cache))
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                        "decoded, it exceeds limits.decoded_bytes of this server");
     if (atomic_load(&cache->stopping))
@@ -224,11 +229,14 @@ static enum zt_status check_request(const struct decoded_cache *cache,
     return ZT_OK;
 }
 
-static bool may_retry(const struct decoded_entry *entry)
+static bool may_retry(const struct decoded_cache *cache, const struct decoded_entry *entry)
 {
     bool lasting = entry->error->status == ZT_CORRUPT || entry->error->status == ZT_UNSUPPORTED ||
                    entry->error->status == ZT_INVALID || entry->error->status == ZT_LIMIT;
 
+    /* The limit may have been raised since. */
+    if (entry->error->status == ZT_LIMIT && entry->limit_bytes < limit_of(cache))
+        return true;
     return !lasting && clock_ns() - entry->ended_ns > RETRY_NS;
 }
 
@@ -238,7 +246,7 @@ static struct decoded_entry *find_entry(struct decoded_cache *cache, const uint6
 {
     struct decoded_entry *entry = *decoded_find_link(cache, key);
 
-    if (entry != NULL && entry->state == ENTRY_FAILED && may_retry(entry)) {
+    if (entry != NULL && entry->state == ENTRY_FAILED && may_retry(cache, entry)) {
         decoded_evict(cache, entry, evicted);
         entry = NULL;
     }

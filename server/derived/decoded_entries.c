@@ -54,7 +54,7 @@ static bool is_wanted(const struct decoded_entry *entry, int64_t now)
 
 struct decoded_entry *decoded_shrink(struct decoded_cache *cache)
 {
-    uint64_t limit = (uint64_t)cache->server->config->limits.decoded_cache_bytes;
+    uint64_t limit = (uint64_t)config_number(&cache->server->config->limits.decoded_cache_bytes);
     struct decoded_entry *evicted = NULL;
     struct recency_link *link = cache->entries.oldest;
     int64_t now = clock_ns();

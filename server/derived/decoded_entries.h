@@ -26,7 +26,8 @@ struct decoded_entry {
     unsigned references;
     bool handed_out; /* a request has received the result */
     int64_t ended_ns;
-    uint8_t *bytes; /* the memory that base.source reads; NULL for a file */
+    uint64_t limit_bytes; /* limits.decoded_bytes when it was decoded */
+    uint8_t *bytes;       /* the memory that base.source reads; NULL for a file */
     struct zt_error *error;
     struct waiter *waiters;
     struct decoded_entry *chain; /* of its bucket, and of evicted entries */

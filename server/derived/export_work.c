@@ -222,7 +222,7 @@ bool export_is_too_large(struct export_work *work, const struct export_origin *o
                          uint64_t length)
 {
     if (!is_cached(export_component_of(work, origin)) || length == ZT_LENGTH_UNKNOWN ||
-        length <= (uint64_t)work->order.server->config->limits.decoded_bytes)
+        length <= (uint64_t)config_number(&work->order.server->config->limits.decoded_bytes))
         return false;
     export_fail_component(work, EXPORT_UNSUPPORTED_ENCODING, origin,
                           "decoded, it exceeds limits.decoded_bytes of this server");

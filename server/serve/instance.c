@@ -286,11 +286,25 @@ static bool prepare_reload(const struct instance *instance, const struct config 
     return false;
 }
 
-/* Nothing here can fail. */
-static void put_in_force(struct instance *instance, struct reloaded *reloaded)
+/* Most parts read numbers from the configuration each time; these have copies. */
+static void put_numbers_in_force(struct instance *instance, const struct config *wanted)
 {
     struct server *server = &instance->server;
 
+    config_put_in_force(&instance->config, wanted);
+    registry_set_expiry(server->registry, instance->config.upload.expire_s);
+    server->store->ops->set_reserve(server->store, reserve_bytes(&instance->config));
+    for (unsigned i = 0; i < server->loop_count; i++)
+        loop_reload(server->loops[i]);
+}
+
+/* Nothing here can fail. */
+static void put_in_force(struct instance *instance, const struct config *wanted,
+                         struct reloaded *reloaded)
+{
+    struct server *server = &instance->server;
+
+    put_numbers_in_force(instance, wanted);
     for (unsigned i = 0; i < server->loop_count; i++)
         loop_set_lease(server->loops[i], reloaded->leases[i]);
     free(reloaded->leases);
@@ -307,7 +321,7 @@ bool instance_reload(struct instance *instance, const struct config *wanted, cha
 
     if (!prepare_reload(instance, wanted, &reloaded, error, error_size))
         return false;
-    put_in_force(instance, &reloaded);
+    put_in_force(instance, wanted, &reloaded);
     return true;
 }
 

@@ -101,6 +101,9 @@ struct store_ops {
     /* Current length of an upload's file. */
     uint64_t (*length)(struct stored_upload *upload);
 
+    /* Changes the space that uploads must leave free. From any thread. */
+    void (*set_reserve)(struct store *store, uint64_t reserve_bytes);
+
     /* A descriptor that becomes readable when something may have changed, or -1; borrowed from the
      * store. changed empties it and returns whether to list again. The folders that the last list
      * read are watched. */

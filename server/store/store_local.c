@@ -74,6 +74,11 @@ static enum zt_status local_remove(struct store *store, const char *path, struct
     return status;
 }
 
+static void local_set_reserve(struct store *store, uint64_t reserve_bytes)
+{
+    atomic_store(&((struct local_store *)store)->reserve_bytes, reserve_bytes);
+}
+
 static size_t local_misfits(const struct store *store)
 {
     return atomic_load(&((const struct local_store *)store)->misfits);
@@ -113,6 +118,7 @@ static const struct store_ops local_ops = {
     .remove = local_remove,
     .misfits = local_misfits,
     .space = store_space,
+    .set_reserve = local_set_reserve,
     .keep = store_local_keep,
     .kept_create = store_local_kept_create,
     .kept_open = store_local_kept_open,
@@ -222,7 +228,7 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
     }
     local->base.ops = &local_ops;
     local->root = descriptor;
-    local->reserve_bytes = reserve_bytes;
+    atomic_init(&local->reserve_bytes, reserve_bytes);
     store_watch_init(&local->watch);
     pthread_mutex_init(&local->places_lock, NULL);
     sweep_root(descriptor);

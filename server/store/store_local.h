@@ -39,7 +39,7 @@ struct local_store {
     /* The folder's descriptor. Its number never changes: if the folder is replaced, the new one
      * gets the same number. */
     int root;
-    uint64_t reserve_bytes;
+    _Atomic uint64_t reserve_bytes;
     struct store_watch watch;
     /* Each is logged once, so that scans every other second do not fill the log. */
     atomic_bool logged_missing;

@@ -41,10 +41,11 @@ enum zt_status store_space(const struct store *store, uint64_t *out_bytes, struc
 {
     const struct local_store *local = (const struct local_store *)store;
     uint64_t free_bytes = 0;
+    const uint64_t reserve = atomic_load(&local->reserve_bytes);
     enum zt_status status = find_free(local, &free_bytes, error);
 
     if (status == ZT_OK)
-        *out_bytes = free_bytes > local->reserve_bytes ? free_bytes - local->reserve_bytes : 0;
+        *out_bytes = free_bytes > reserve ? free_bytes - reserve : 0;
     return status;
 }
 
@@ -52,7 +53,7 @@ enum zt_status store_check_space(const struct local_store *local, uint64_t expec
                                  struct zt_error *error)
 {
     uint64_t wanted_bytes = expected_bytes == UINT64_MAX ? 0 : expected_bytes;
-    uint64_t reserve = local->reserve_bytes;
+    uint64_t reserve = atomic_load(&local->reserve_bytes);
     uint64_t free_bytes = 0;
     enum zt_status status = find_free(local, &free_bytes, error);
 

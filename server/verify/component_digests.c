@@ -83,7 +83,7 @@ static struct digest_table *attach_table(struct generation *generation, uint64_t
 
 void digest_table_adopt(struct verifier *verifier, struct generation *generation)
 {
-    const int64_t piece_bytes = verifier->server->config->limits.digest_piece_bytes;
+    const int64_t piece_bytes = config_number(&verifier->server->config->limits.digest_piece_bytes);
     const bool is_on = piece_bytes > 0 && generation->model->component_count > 0;
 
     if (attach_table(generation, is_on ? (uint64_t)piece_bytes : 0) != NULL && is_on)

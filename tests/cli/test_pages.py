@@ -58,6 +58,15 @@ def test_the_configuration_table_has_every_key_with_default_and_meaning():
     assert table == [(key, shown[key], meanings[key]) for key in defaults]
 
 
+def test_the_keys_that_wait_for_a_restart_are_named():
+    """Those of the table in config/schema.c that lack the mark."""
+    entries = (TOP / "config" / "schema.c").read_text().split("{.name = ")[1:]
+    waiting = [entry.split('"')[1] for entry in entries if ".reloads = true" not in entry]
+    page = (TOP / "docs" / "configuration.md").read_text()
+    sentence = page.split("except those of", 1)[1].split(":", 1)[0]
+    assert re.findall(r"`([a-z_.]+)`", sentence) == waiting
+
+
 def test_the_example_of_a_configuration_is_accepted(ztserve, tmp_path):
     page = (TOP / "docs" / "configuration.md").read_text()
     example = tmp_path / "example.json"

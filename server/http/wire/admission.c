@@ -26,7 +26,7 @@ static atomic_uint surplus;
  * there is none, the file is sent from its mapping. */
 unsigned admission_limit(const struct config *config)
 {
-    uint64_t limit = (uint64_t)config->limits.connections;
+    uint64_t limit = (uint64_t)config_number(&config->limits.connections);
     struct rlimit files;
 
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {

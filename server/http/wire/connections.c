@@ -1,4 +1,4 @@
-/* A list of all connections, and four lists of deadlines. */
+/* A list of all connections, and lists of their deadlines. */
 #include "http/wire/connections.h"
 
 #include <arpa/inet.h>
@@ -24,25 +24,28 @@
 #include "http/wire/readahead.h"
 #include "http/wire/tls_session.h"
 
-/* The library closes an idle connection without an answer; the server answers this much earlier. */
-#define AHEAD_MS 250
+/* How long idle connections stay open while the server drains, for requests on their way. */
+#define CLOSING_MS 1000
 /* How long a client that was turned away may take to send its request or to hang up. */
 #define TURNED_AWAY_MS 2000
 /* The time between two warnings of the process that there are too many connections. */
 #define WARNING_MS 10000
 
-void connections_init(struct connections *connections, const struct config *config)
+void connections_configure(struct connections *connections, const struct config *config)
 {
-    const uint64_t header_ms = (uint64_t)config->limits.header_timeout_s * 1000;
-    const uint64_t idle_ms = (uint64_t)config->limits.idle_timeout_s * 1000;
+    const uint64_t header_ms = (uint64_t)config_number(&config->limits.header_timeout_s) * 1000;
+    const uint64_t idle_ms = (uint64_t)config_number(&config->limits.idle_timeout_s) * 1000;
 
-    connections->first_header.time_ms = header_ms;
-    connections->next_header.time_ms = idle_ms + header_ms;
-    connections->body.time_ms = idle_ms - AHEAD_MS;
+    deadlines_change_time(&connections->header, header_ms);
+    deadlines_change_time(&connections->idle, idle_ms);
+    deadlines_change_time(&connections->body, idle_ms);
+    deadlines_change_time(&connections->answer, idle_ms);
+    connections->answer.is_for_reader = true;
     connections->turned_away.time_ms = TURNED_AWAY_MS;
-    connections->body_time_ms = (uint64_t)config->upload.body_timeout_s * 1000;
-    connections->rate_grace_ms = (uint64_t)config->limits.rate_grace_s * 1000;
-    connections->body_bytes_per_s = (uint64_t)config->limits.body_min_bytes_per_s;
+    connections->closing.time_ms = CLOSING_MS;
+    connections->body_time_ms = (uint64_t)config_number(&config->upload.body_timeout_s) * 1000;
+    connections->rate_grace_ms = (uint64_t)config_number(&config->limits.rate_grace_s) * 1000;
+    connections->body_bytes_per_s = (uint64_t)config_number(&config->limits.body_min_bytes_per_s);
 }
 
 struct connection *connections_add(struct connections *connections, int descriptor, uint64_t now_ms)
@@ -57,7 +60,7 @@ struct connection *connections_add(struct connections *connections, int descript
         connections->first->before = connection;
     connections->first = connection;
     assert(connection->before == NULL);
-    deadline_set(&connection->deadline, &connections->first_header, now_ms);
+    deadline_set(&connection->deadline, &connections->header, now_ms);
     return connection;
 }
 
@@ -184,7 +187,7 @@ void connection_refuse(struct connection *connection)
 
 bool connection_awaits_client(const struct connection *connection)
 {
-    return connection->deadline.list != NULL;
+    return connection->deadline.list != NULL && !connection->deadline.list->is_for_reader;
 }
 
 /* --- the kernel's view --- */
@@ -208,17 +211,24 @@ static bool read_tcp_info(const struct connection *connection, struct tcp_info *
     return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_info, &length) == 0;
 }
 
+/* Of everything that was sent; 0 if the kernel does not say. */
+static uint64_t acked_bytes(const struct connection *connection)
+{
+    struct tcp_info info;
+
+    return read_tcp_info(connection, &info) ? info.tcpi_bytes_acked : 0;
+}
+
 uint64_t connection_sent(const struct connection *connection)
 {
     const uint64_t begun =
         connection->tls != NULL ? connection->answer_begun : connection->answer_bytes;
-    struct tcp_info info;
+    const uint64_t acked = acked_bytes(connection);
 
-    if (!read_tcp_info(connection, &info) || info.tcpi_bytes_acked < begun)
+    if (acked < begun)
         return 0;
-    return connection->tls != NULL
-               ? tls_session_content_of(connection->tls, info.tcpi_bytes_acked - begun)
-               : info.tcpi_bytes_acked - begun;
+    return connection->tls != NULL ? tls_session_content_of(connection->tls, acked - begun)
+                                   : acked - begun;
 }
 
 void connection_begin_answer(struct connection *connection, bool large)
@@ -405,6 +415,37 @@ void connections_body_resume(struct connections *connections, struct connection 
     deadline_set(&connection->deadline, &connections->body, now_ms);
 }
 
+/* --- other phases --- */
+
+void connections_header_begin(struct connections *connections, struct connection *connection,
+                              uint64_t now_ms)
+{
+    /* The first header's time runs from the beginning of the connection. */
+    if (connection->deadline.list != &connections->header)
+        deadline_set(&connection->deadline, &connections->header, now_ms);
+}
+
+void connections_answer_begin(struct connections *connections, struct connection *connection,
+                              uint64_t now_ms)
+{
+    deadline_set(&connection->deadline, &connections->answer, now_ms);
+}
+
+void connections_idle_begin(struct connections *connections, struct connection *connection,
+                            uint64_t now_ms)
+{
+    deadline_set(&connection->deadline,
+                 connections->draining ? &connections->closing : &connections->idle, now_ms);
+}
+
+void connections_drain(struct connections *connections, uint64_t now_ms)
+{
+    connections->draining = true;
+    for (struct connection *one = connections->first; one != NULL; one = one->after)
+        if (one->request == NULL && !one->surplus)
+            connections_idle_begin(connections, one, now_ms);
+}
+
 /* --- cutting --- */
 
 static void cut_due(struct deadlines *list, uint64_t now_ms)
@@ -414,6 +455,26 @@ static void cut_due(struct deadlines *list, uint64_t now_ms)
     while ((due = deadlines_take_due(list, now_ms)) != NULL) {
         struct connection *connection = (struct connection *)due;
 
+        connection->timed_out = true;
+        shutdown(connection->descriptor, SHUT_RDWR);
+    }
+}
+
+/* Cuts the connections whose clients have taken nothing of their answers since the last look. Those
+ * that the server itself keeps waiting are looked at again. */
+static void cut_due_readers(struct deadlines *list, uint64_t now_ms)
+{
+    struct deadline *due;
+
+    while ((due = deadlines_take_due(list, now_ms)) != NULL) {
+        struct connection *connection = (struct connection *)due;
+        const uint64_t before_bytes = connection->acked_bytes;
+
+        connection->acked_bytes = acked_bytes(connection);
+        if (connection->suspended || connection->acked_bytes != before_bytes) {
+            deadline_set(due, list, now_ms);
+            continue;
+        }
         connection->timed_out = true;
         shutdown(connection->descriptor, SHUT_RDWR);
     }
@@ -432,22 +493,23 @@ static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
 
 void connections_cut_due(struct connections *connections, uint64_t now_ms)
 {
-    cut_due(&connections->first_header, now_ms);
-    cut_due(&connections->next_header, now_ms);
+    cut_due(&connections->header, now_ms);
+    cut_due(&connections->idle, now_ms);
+    cut_due(&connections->closing, now_ms);
     cut_due(&connections->turned_away, now_ms);
+    cut_due_readers(&connections->answer, now_ms);
     cut_due_bodies(&connections->body, now_ms);
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 uint64_t connections_due_ms(const struct connections *connections)
 {
-    const uint64_t headers_ms = sooner(deadlines_due_ms(&connections->first_header),
-                                       deadlines_due_ms(&connections->next_header));
+    const struct deadlines *const lists[] = {&connections->header,      &connections->idle,
+                                             &connections->body,        &connections->answer,
+                                             &connections->turned_away, &connections->closing};
+    uint64_t due_ms = UINT64_MAX;
 
-    return sooner(headers_ms, sooner(deadlines_due_ms(&connections->body),
-                                     deadlines_due_ms(&connections->turned_away)));
+    for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        if (deadlines_due_ms(lists[i]) < due_ms)
+            due_ms = deadlines_due_ms(lists[i]);
+    return due_ms;
 }

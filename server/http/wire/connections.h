@@ -20,7 +20,7 @@ struct mhd;
 struct tls_session;
 
 struct connection {
-    struct deadline deadline; /* first: for casts; set while the client has to send something */
+    struct deadline deadline; /* first: for casts; set while the client has to do something */
     struct deadline look;     /* hangups.c's: set while the client has hung up */
     struct mhd *mhd;
     struct MHD_Connection *handle;
@@ -38,6 +38,7 @@ struct connection {
     uint64_t hung_up_ms;     /* since when the client is known to send no more during this request;
                               * 0 if it is not */
     atomic_bool deserted;    /* it has sent no more for so long that it counts as gone */
+    uint64_t acked_bytes;    /* of everything sent, as of the last look at a slow reader */
     bool suspended;          /* the library leaves it alone */
     bool bypassed;           /* bypass.c reads its body and sends its answer, which is the last */
     bool answered;           /* that answer went out */
@@ -47,20 +48,25 @@ struct connection {
     bool surplus;            /* over the limit of connections, and answered with 503 */
 };
 
-/* The HTTP library ends idle connections. These deadlines are for clients that keep sending a
- * little. */
+/* The HTTP library's own timeouts are off: they cannot be changed, and clients that keep sending a
+ * little outlive them. */
 struct connections {
     struct connection *first;
-    struct deadlines first_header; /* from accept to the end of the header */
-    struct deadlines next_header;  /* from the end of a request to the end of the next header */
-    struct deadlines body;         /* between two pieces of a body */
-    struct deadlines turned_away;  /* from a 503 to the end of the connection */
-    uint64_t body_time_ms;         /* for a whole body */
+    struct deadlines header;      /* from accept, or the first line, to the end of the header */
+    struct deadlines idle;        /* from the end of a request to the first line of the next */
+    struct deadlines body;        /* between two pieces of a body */
+    struct deadlines answer;      /* between two looks at whether the client takes its answer */
+    struct deadlines turned_away; /* from a 503 to the end of the connection */
+    struct deadlines closing;     /* what idle is while the server drains */
+    bool draining;
+    uint64_t body_time_ms; /* for a whole body */
     uint64_t rate_grace_ms;
     uint64_t body_bytes_per_s; /* minimum rate after the grace period; 0: none */
 };
 
-void connections_init(struct connections *connections, const struct config *config);
+/* Takes the times from a configuration: at the start, and when they change, which also applies to
+ * what has begun. All members are 0 at first. */
+void connections_configure(struct connections *connections, const struct config *config);
 
 /* A new connection, with its deadline for the first header. NULL if out of memory. */
 struct connection *connections_add(struct connections *connections, int descriptor,
@@ -86,6 +92,21 @@ void connections_remove(struct connections *connections, struct connection *conn
 void connections_turn_away(struct connections *connections, struct connection *connection,
                            uint64_t now_ms);
 void connection_refuse(struct connection *connection);
+
+/* Called when the first line of a request is in: the header must follow in time. */
+void connections_header_begin(struct connections *connections, struct connection *connection,
+                              uint64_t now_ms);
+
+/* Called when an answer begins: the client must take it. */
+void connections_answer_begin(struct connections *connections, struct connection *connection,
+                              uint64_t now_ms);
+
+/* Called when a request has ended and the next one may come. */
+void connections_idle_begin(struct connections *connections, struct connection *connection,
+                            uint64_t now_ms);
+
+/* From now on idle connections end soon: only requests that are on their way are still taken. */
+void connections_drain(struct connections *connections, uint64_t now_ms);
 
 /* Begin a request when its first line is in (NULL if out of memory); end the current one and log
  * it. */

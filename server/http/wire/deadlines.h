@@ -1,5 +1,5 @@
 /* Deadlines of connections, as a list in the order in which they are due. That is the order in
- * which they were set, since all members of a list get the same time. */
+ * which they were set, since all members of a list have the same time, even after it changes. */
 #ifndef HTTP_WIRE_DEADLINES_H
 #define HTTP_WIRE_DEADLINES_H
 
@@ -19,7 +19,8 @@ struct deadline {
 };
 
 struct deadlines {
-    uint64_t time_ms; /* from setting a deadline to its end */
+    uint64_t time_ms;   /* from setting a deadline to its end; deadlines_change_time changes it */
+    bool is_for_reader; /* the client has to take bytes; with all other lists it has to send some */
     struct deadline *first;
     struct deadline *last;
 };
@@ -58,6 +59,16 @@ static inline void deadline_set(struct deadline *deadline, struct deadlines *lis
     else
         list->first = deadline;
     list->last = deadline;
+}
+
+/* Changes the time of all members, also of those that are set. */
+static inline void deadlines_change_time(struct deadlines *list, uint64_t time_ms)
+{
+    for (struct deadline *one = list->first; one != NULL; one = one->after) {
+        assert(one->list == list && one->due_ms >= list->time_ms);
+        one->due_ms = one->due_ms - list->time_ms + time_ms;
+    }
+    list->time_ms = time_ms;
 }
 
 /* When the first one is due; UINT64_MAX if there is none. */

@@ -134,10 +134,13 @@ failed:
 }
 
 /* Accepted sockets inherit the size. */
-void listener_cap_send_buffer(int listen_socket, int64_t bytes)
+void listener_cap_send_buffer(int descriptor, int64_t bytes)
 {
     const int capped = bytes < INT_MAX ? (int)bytes : INT_MAX;
+    const int unlocked = 0;
 
     if (bytes > 0)
-        setsockopt(listen_socket, SOL_SOCKET, SO_SNDBUF, &capped, sizeof(capped));
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &capped, sizeof(capped));
+    else
+        setsockopt(descriptor, SOL_SOCKET, SO_BUF_LOCK, &unlocked, sizeof(unlocked));
 }

@@ -19,7 +19,8 @@ struct listener {
  * also if another server has the port, which SO_REUSEPORT alone would share with it. */
 int listener_open(struct listener *listener, const char *listen_on, char *error, size_t error_size);
 
-/* Sets the send buffer of the connections that a socket will accept; 0 leaves it to the kernel. */
-void listener_cap_send_buffer(int listen_socket, int64_t bytes);
+/* Sets the send buffer of a connection, or of those that a listening socket will accept; 0 leaves
+ * it to the kernel. */
+void listener_cap_send_buffer(int descriptor, int64_t bytes);
 
 #endif

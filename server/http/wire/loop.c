@@ -32,8 +32,11 @@ struct loop {
     struct mailbox mailbox; /* jobs to be done on this thread */
     struct lease *lease;    /* replaced by a job */
     _Atomic(struct watch *) watches;
+    atomic_bool reload_asked;
     atomic_bool drain_asked;
     atomic_bool stop_asked;
+    atomic_uint turns_asked;
+    atomic_uint turns_made;
     bool drained;
     bool cut;
     pthread_t thread;
@@ -107,6 +110,12 @@ static void wait_for_events(struct loop *loop)
 
 static bool should_continue(struct loop *loop)
 {
+    const unsigned turns = atomic_load_explicit(&loop->turns_asked, memory_order_relaxed);
+
+    if (atomic_load_explicit(&loop->turns_made, memory_order_relaxed) != turns)
+        atomic_store(&loop->turns_made, turns);
+    if (atomic_load(&loop->reload_asked) && atomic_exchange(&loop->reload_asked, false))
+        mhd_reload(loop->mhd);
     if (atomic_load(&loop->drain_asked) && !loop->drained) {
         loop->drained = true;
         mhd_drain(loop->mhd);
@@ -203,6 +212,24 @@ struct loop *loop_start(struct server *server, int listen_socket, char *error, s
 failed:
     free_loop(loop);
     return NULL;
+}
+
+void loop_reload(struct loop *loop)
+{
+    atomic_store(&loop->reload_asked, true);
+    mailbox_ring(&loop->mailbox);
+}
+
+bool loop_has_turned(struct loop *loop)
+{
+    const unsigned asked = atomic_load(&loop->turns_asked);
+
+    /* It is asked once, however often it is found not to have turned. */
+    if (atomic_load(&loop->turns_made) != asked)
+        return false;
+    atomic_store(&loop->turns_asked, asked + 1);
+    mailbox_ring(&loop->mailbox);
+    return true;
 }
 
 void loop_drain(struct loop *loop)

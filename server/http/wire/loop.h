@@ -3,6 +3,7 @@
 #ifndef HTTP_WIRE_LOOP_H
 #define HTTP_WIRE_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "access/lease.h"
@@ -25,7 +26,14 @@ struct lease *loop_lease(const struct loop *loop);
 /* Calls ready(context) on the loop's thread whenever a descriptor is readable. From any thread. */
 int loop_watch(struct loop *loop, int descriptor, void (*ready)(void *context), void *context);
 
-/* Stops accepting: the listening socket is closed, and answers carry Connection: close. From any
+/* Takes over changed limits soon. From any thread. */
+void loop_reload(struct loop *loop);
+
+/* Whether the loop has turned since the last call; asks it to turn again. True for the first call.
+ * For one thread. */
+bool loop_has_turned(struct loop *loop);
+
+/* Stops accepting: the listening socket is closed, and idle connections end soon. From any
  * thread. */
 void loop_drain(struct loop *loop);
 

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,10 @@
 #include "http/wire/sender.h"
 #include "http/wire/tls.h"
 
+/* More connections than descriptors can be. */
+#define LIBRARY_CONNECTIONS ((unsigned)INT_MAX / 2)
+/* A round accepts about ten connections; new ones may keep coming. */
+#define ACCEPT_ROUNDS_MAX 1000
 /* From 1.0 on the library has levels of strictness and itself refuses what header_block_is_plain
  * looks for. */
 #define STRICT_PARSER 0x01000000
@@ -60,7 +65,7 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
-    if (mhd->address_limit > 0 && info != NULL)
+    if (info != NULL)
         admission_leave_address(info->client_addr);
     connection_close(mhd, connection);
 }
@@ -84,7 +89,8 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
         metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
         return MHD_NO;
     }
-    if (mhd->address_limit == 0 || admission_enter_address(address, mhd->address_limit))
+    /* Without a limit they are counted as well, since there may be one later. */
+    if (admission_enter_address(address, mhd->address_limit))
         return MHD_YES;
     metric_add(METRIC_CONNECTIONS_REFUSED_ADDRESS, 1);
     return MHD_NO;
@@ -147,6 +153,7 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     if (connection == NULL || connection->surplus)
         return NULL;
     request = connection_begin_request(connection, target);
+    connections_header_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
     hide_query(target);
     return request;
 }
@@ -184,12 +191,14 @@ static bool header_is_long(const struct request_state *state)
 static enum MHD_Result queue_answer(struct connection *connection, struct request *request)
 {
     struct request_state *state = request_state(request);
-    struct MHD_Response *response = sender_response(request, connection->mhd->draining);
+    struct mhd *mhd = connection->mhd;
+    struct MHD_Response *response = sender_response(request, atomic_load(&mhd->server->draining));
     enum MHD_Result result;
 
     if (response == NULL)
         return MHD_NO;
     request_enter_phase(state, PHASE_QUEUED);
+    connections_answer_begin(&mhd->connections, connection, mhd->now_ms);
     result = MHD_queue_response(connection->handle, state->answer.status, response);
     MHD_destroy_response(response);
     return result;
@@ -344,7 +353,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     if (request == NULL)
         return;
     *request_context = NULL;
-    deadline_set(&request->connection->deadline, &mhd->connections.next_header, mhd->now_ms);
+    connections_idle_begin(&mhd->connections, request->connection, mhd->now_ms);
     connection_end_request(request->connection, ending_of(request, code));
 }
 
@@ -401,7 +410,6 @@ static unsigned daemon_flags(const struct mhd *mhd)
 
 static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
 {
-    const struct config *config = mhd->server->config;
     /* Without TLS the library would complain about these. */
     struct MHD_OptionItem options[] = {
         {mhd->server->tls != NULL ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0,
@@ -410,18 +418,32 @@ static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
         {MHD_OPTION_END, 0, NULL},
     };
 
-    /* The port is the listening socket's, so the parameter is ignored. At its own limit the library
-     * would stop listening; admission keeps the connections below it. */
+    /* The port is the listening socket's, so the parameter is ignored. Limits and timeouts are the
+     * server's own, since they may change: at its own limit the library would stop listening. */
     return MHD_start_daemon(
         daemon_flags(mhd), 0, on_accept, mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER,
         on_message, NULL, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, listen_socket,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_LIMIT, mhd->connection_limit + ADMISSION_SURPLUS + 1,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->limits.idle_timeout_s,
+        MHD_OPTION_CONNECTION_LIMIT, LIBRARY_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, mhd,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, mhd, MHD_OPTION_UNESCAPE_CALLBACK,
         leave_escaped, NULL, MHD_OPTION_END);
+}
+
+static void take_limits(struct mhd *mhd)
+{
+    const struct config *config = mhd->server->config;
+    const int64_t per_address = config_number(&config->limits.connections_per_address);
+
+    connections_configure(&mhd->connections, config);
+    mhd->connection_limit = admission_limit(config);
+    mhd->address_limit = per_address > 0 ? (unsigned)per_address : UINT_MAX;
+}
+
+static int64_t send_buffer_bytes(const struct mhd *mhd)
+{
+    return config_number(&mhd->server->config->limits.send_buffer_bytes);
 }
 
 /* mhd_run looks at what lingers; the descriptor only ends the loop's sleep. */
@@ -456,12 +478,9 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
         return NULL;
     }
     signal(SIGPIPE, SIG_IGN);
-    listener_cap_send_buffer(listen_socket, server->config->limits.send_buffer_bytes);
-    connections_init(&mhd->connections, server->config);
-    mhd->connection_limit = admission_limit(server->config);
-    mhd->address_limit = (unsigned)server->config->limits.connections_per_address;
     mhd->server = server;
     mhd->loop = loop;
+    take_limits(mhd);
     mhd_update_clock(mhd);
     mhd->intakes = bypass_intakes_new(mhd);
     /* Both, since free_mhd ends both. */
@@ -469,6 +488,8 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     started = hangups_init(&mhd->hangups) == 0 && started;
     if (started && mhd->intakes != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
+    if (mhd->daemon != NULL)
+        listener_cap_send_buffer(listen_socket, send_buffer_bytes(mhd));
     if (mhd->daemon == NULL || loop_watch(loop, mhd->linger.epoll, on_linger, mhd) != 0 ||
         loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0 ||
         loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) != 0) {
@@ -517,13 +538,39 @@ void mhd_run(struct mhd *mhd)
         linger_run(&mhd->linger, mhd->now_ms);
 }
 
+void mhd_reload(struct mhd *mhd)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+    const int64_t send_bytes = send_buffer_bytes(mhd);
+
+    assert(mhd_is_own_thread(mhd));
+    take_limits(mhd);
+    if (info != NULL && info->listen_fd != MHD_INVALID_SOCKET)
+        listener_cap_send_buffer(info->listen_fd, send_bytes);
+    for (const struct connection *one = mhd->connections.first; one != NULL; one = one->after)
+        listener_cap_send_buffer(one->descriptor, send_bytes);
+}
+
+/* Takes the connections that the kernel has accepted: closing the socket would reset them. */
+static void accept_waiting(struct mhd *mhd)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(mhd->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+    struct pollfd listening = {.fd = info != NULL ? info->listen_fd : -1, .events = POLLIN};
+
+    for (unsigned i = 0; i < ACCEPT_ROUNDS_MAX && poll(&listening, 1, 0) > 0; i++)
+        MHD_run(mhd->daemon);
+}
+
 void mhd_drain(struct mhd *mhd)
 {
-    const MHD_socket listening = MHD_quiesce_daemon(mhd->daemon);
+    MHD_socket listening;
 
-    mhd->draining = true;
+    mhd_update_clock(mhd);
+    accept_waiting(mhd);
+    listening = MHD_quiesce_daemon(mhd->daemon);
     if (listening != MHD_INVALID_SOCKET)
         close(listening);
+    connections_drain(&mhd->connections, mhd->now_ms);
 }
 
 void mhd_cut(struct mhd *mhd)

@@ -34,7 +34,11 @@ int mhd_timeout_ms(struct mhd *mhd);
  * deadlines. */
 void mhd_run(struct mhd *mhd);
 
-/* Stops accepting and closes the listening socket; from then on answers carry Connection: close. */
+/* Takes over changed limits, for the connections that are open as well. */
+void mhd_reload(struct mhd *mhd);
+
+/* Stops accepting and closes the listening socket; idle connections end soon. Answers carry
+ * Connection: close from the moment when the server drains. */
 void mhd_drain(struct mhd *mhd);
 
 /* Cuts every connection. Requests that wait for a worker must have ended (mhd_waiting) before

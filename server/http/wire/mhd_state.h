@@ -25,10 +25,9 @@ struct mhd {
     struct intake_set *intakes;
     uint64_t now_ms; /* as of the last mhd_update_clock */
     unsigned connection_limit;
-    unsigned address_limit; /* 0: none */
-    unsigned waiting;       /* suspended connections, and work that outlives its request */
+    unsigned address_limit;
+    unsigned waiting; /* suspended connections, and work that outlives its request */
     atomic_uint active;
-    bool draining;
     bool cutting;
 };
 

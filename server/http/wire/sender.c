@@ -94,7 +94,7 @@ static bool mapping_is_good(struct request *request, const struct answer *answer
         return false;
     if (answer_is_memory(answer))
         return true;
-    return (small || request->server->config->limits.send_buffer_bytes > 0) &&
+    return (small || config_number(&request->server->config->limits.send_buffer_bytes) > 0) &&
            answer_is_mappable(answer) && page_cache_holds(answer);
 }
 

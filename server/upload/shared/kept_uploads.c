@@ -165,7 +165,7 @@ struct kept_upload *kept_uploads_find(struct kept_uploads *kept, enum upload_kin
 bool kept_uploads_add(struct kept_upload *upload)
 {
     struct server *server = upload->server;
-    unsigned limit = (unsigned)server->config->upload.sessions_per_client;
+    unsigned limit = (unsigned)config_number(&server->config->upload.sessions_per_client);
     bool is_new;
 
     if (!registry_add(server->registry, &upload->entry, limit))

@@ -50,6 +50,13 @@ struct registry *registry_new(int64_t expire_s)
     return registry;
 }
 
+void registry_set_expiry(struct registry *registry, int64_t expire_s)
+{
+    pthread_mutex_lock(&registry->lock);
+    registry->expire_s = expire_s;
+    pthread_mutex_unlock(&registry->lock);
+}
+
 void registry_free(struct registry *registry)
 {
     if (registry != NULL) {

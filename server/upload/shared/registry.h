@@ -31,6 +31,8 @@ struct registry_entry {
 /* expire_s: how long the kinds that last for several requests may stay idle. NULL if out of
  * memory. */
 struct registry *registry_new(int64_t expire_s);
+/* Changes expire_s. */
+void registry_set_expiry(struct registry *registry, int64_t expire_s);
 /* The registry must be empty. Takes NULL. */
 void registry_free(struct registry *registry);
 

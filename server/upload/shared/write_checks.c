@@ -167,7 +167,7 @@ bool write_refuse_preconditions(struct request *request, struct zt_text name,
 
 bool write_refuse_large(struct request *request, uint64_t length)
 {
-    uint64_t most = (uint64_t)request->server->config->upload.max_bytes;
+    uint64_t most = (uint64_t)config_number(&request->server->config->upload.max_bytes);
 
     if (length == UINT64_MAX || length <= most)
         return false;

@@ -124,7 +124,7 @@ time_t resumable_expires(struct resumable *resumable)
 
     return active + (resumable_state(resumable) == RESUMABLE_PUBLISHED
                          ? KEPT_OUTCOME_S
-                         : (time_t)resumable->kept.server->config->upload.expire_s);
+                         : (time_t)config_number(&resumable->kept.server->config->upload.expire_s));
 }
 
 void resumable_end_claim(struct resumable *resumable, uint64_t *claim)

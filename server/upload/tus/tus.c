@@ -67,10 +67,10 @@ void tus_options(struct request *request)
 
     representation_field(reply, "Tus-Version", TUS_VERSION);
     representation_field(reply, "Tus-Extension", EXTENSIONS);
-    representation_field(
-        reply, "Tus-Max-Size",
-        request_print(request, "%llu",
-                      (unsigned long long)request->server->config->upload.max_bytes));
+    representation_field(reply, "Tus-Max-Size",
+                         request_print(request, "%llu",
+                                       (unsigned long long)config_number(
+                                           &request->server->config->upload.max_bytes)));
     representation_field(reply, "Tus-Checksum-Algorithm", "sha1,sha256");
 }
 

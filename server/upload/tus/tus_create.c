@@ -146,8 +146,9 @@ static bool refuse_making(struct request *request, struct resumable *resumable)
     struct zt_error error;
 
     if (!kept_uploads_add(&resumable->kept)) {
-        write_reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
-                            "upload.sessions_per_client");
+        write_reply_crowded(
+            request, (unsigned)config_number(&request->server->config->upload.sessions_per_client),
+            "upload.sessions_per_client");
         return true;
     }
     if (resumable_files_create(resumable, &error) != ZT_OK) {

@@ -125,7 +125,7 @@ static bool refuse_length(struct request *request)
 static bool refuse_crowd(struct request *request, struct put *put)
 {
     struct registry_entry *entry = &put->entry;
-    unsigned limit = (unsigned)request->server->config->upload.open_per_client;
+    unsigned limit = (unsigned)config_number(&request->server->config->upload.open_per_client);
 
     assert(!put->is_registered);
     entry->kind = UPLOAD_KIND_FILE;
@@ -201,7 +201,7 @@ static bool store_piece(struct put *put, const void *bytes, size_t length)
 {
     struct zt_error error;
     uint64_t received = body_follower_received(&put->follower);
-    uint64_t most = (uint64_t)put->server->config->upload.max_bytes;
+    uint64_t most = (uint64_t)config_number(&put->server->config->upload.max_bytes);
 
     assert(put->state == PUT_RECEIVING);
     if (received > most || length > most - received)

@@ -15,7 +15,7 @@ static const struct store_ops *ops_of(const struct arrival *arrival)
 
 static uint64_t most_bytes(const struct arrival *arrival)
 {
-    return (uint64_t)arrival->session->kept.server->config->upload.max_bytes;
+    return (uint64_t)config_number(&arrival->session->kept.server->config->upload.max_bytes);
 }
 
 /* The states that may follow each, bit by bit. */

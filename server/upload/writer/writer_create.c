@@ -157,8 +157,9 @@ enum outcome writer_create_handle(struct request *request)
         return request_work(request, work_create);
     }
     if (creation->is_crowded) {
-        write_reply_crowded(request, (unsigned)request->server->config->upload.sessions_per_client,
-                            "upload.sessions_per_client");
+        write_reply_crowded(
+            request, (unsigned)config_number(&request->server->config->upload.sessions_per_client),
+            "upload.sessions_per_client");
         return OUTCOME_READY;
     }
     if (creation->failure.is_set)

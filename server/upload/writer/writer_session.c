@@ -113,7 +113,7 @@ bool writer_session_set_attributes(struct writer_session *session, struct zt_tex
 time_t writer_session_expires(struct writer_session *session)
 {
     time_t active = atomic_load(&session->kept.entry.active);
-    int64_t expire_s = session->kept.server->config->upload.expire_s;
+    int64_t expire_s = config_number(&session->kept.server->config->upload.expire_s);
 
     pthread_mutex_lock(&session->lock);
     if (session->state == WRITER_COMMITTED) {

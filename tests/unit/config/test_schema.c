@@ -200,6 +200,40 @@ static void a_typing_error_gets_the_closest_key_and_another_word_none(void **sta
     assert_null(config_key_suggest(""));
 }
 
+static void what_reloads_is_put_in_force_and_nothing_else(void **state)
+{
+    struct config in_force;
+    struct config wanted;
+
+    (void)state;
+    config_defaults(&in_force);
+    config_defaults(&wanted);
+    wanted.threads = 7;
+    wanted.writable = true;
+    wanted.drain_s = 5;
+    wanted.log.level = CONFIG_LOG_DEBUG;
+    wanted.metrics.public = true;
+    wanted.upload.max_bytes = 12345;
+    config_put_in_force(&in_force, &wanted);
+    assert_int_equal(in_force.threads, 0);
+    assert_false(in_force.writable);
+    assert_int_equal(in_force.drain_s, 5);
+    assert_int_equal(in_force.log.level, CONFIG_LOG_DEBUG);
+    assert_true(config_flag(&in_force.metrics.public));
+    assert_int_equal(config_number(&in_force.upload.max_bytes), 12345);
+}
+
+static void every_number_of_limits_and_uploads_reloads(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < config_keys_count; i++) {
+        const struct config_key *key = &config_keys[i];
+
+        if (strncmp(key->name, "limits.", 7) == 0 || strncmp(key->name, "upload.", 7) == 0)
+            assert_true(key->reloads);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +243,8 @@ int main(void)
         cmocka_unit_test(every_key_has_a_default_within_its_bounds),
         cmocka_unit_test(a_variable_is_the_name_in_capitals),
         cmocka_unit_test(a_typing_error_gets_the_closest_key_and_another_word_none),
+        cmocka_unit_test(what_reloads_is_put_in_force_and_nothing_else),
+        cmocka_unit_test(every_number_of_limits_and_uploads_reloads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

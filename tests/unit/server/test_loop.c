@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -509,6 +510,7 @@ static void draining_loops_answer_and_close(void **state)
     send_text(client, "GET /slow HTTP/1.1\r\n" HOST "\r\n");
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     assert_int_equal(loop_active(loops[0]) + loop_active(loops[1]), 1);
+    atomic_store(&server.draining, true);
     for (unsigned i = 0; i < LOOPS; i++)
         loop_drain(loops[i]);
     assert_true(receive_all(client, 5000, NULL));
@@ -555,6 +557,46 @@ static void addresses_have_a_limit(void **state)
     config.limits.connections_per_address = 0;
 }
 
+static int hold_pipe[2];
+
+/* Occupies the loop until the test lets go. */
+static void hold_loop(void *context)
+{
+    char byte;
+
+    (void)context;
+    assert_int_equal(read(hold_pipe[0], &byte, 1), 1);
+    assert_int_equal(poll(&(struct pollfd){.fd = hold_pipe[0], .events = POLLIN}, 1, -1), 1);
+    assert_int_equal(read(hold_pipe[0], &byte, 1), 1);
+}
+
+static void wait_until_turned(struct loop *loop)
+{
+    while (!loop_has_turned(loop))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void a_loop_that_hangs_has_not_turned(void **state)
+{
+    (void)state;
+    assert_int_equal(pipe(hold_pipe), 0);
+    assert_int_equal(loop_watch(loops[0], hold_pipe[0], hold_loop, NULL), 0);
+    wait_until_turned(loops[0]);
+    wait_until_turned(loops[0]);
+    assert_int_equal(write(hold_pipe[1], "1", 1), 1);
+    /* The loop takes the byte, and then cannot turn; what it was asked before may still count. */
+    while (poll(&(struct pollfd){.fd = hold_pipe[0], .events = POLLIN}, 1, 0) > 0)
+        sched_yield();
+    (void)loop_has_turned(loops[0]);
+    for (unsigned i = 0; i < 100; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        assert_false(loop_has_turned(loops[0]));
+    }
+    wait_until_turned(loops[1]);
+    assert_int_equal(write(hold_pipe[1], "2", 1), 1);
+    wait_until_turned(loops[0]);
+}
+
 #define ON_A_LOOP(test) cmocka_unit_test_setup_teardown(test, start, stop)
 
 int main(void)
@@ -571,6 +613,7 @@ int main(void)
         ON_A_LOOP(files_come_whole_warm_and_cold),
         cmocka_unit_test(uncapped_send_buffers_get_the_same_bytes),
         ON_A_LOOP(draining_loops_answer_and_close),
+        ON_A_LOOP(a_loop_that_hangs_has_not_turned),
         ON_A_LOOP(stopping_waits_for_workers_and_cuts_clients),
         cmocka_unit_test(addresses_have_a_limit),
         /* Last: it spoils the file. */
