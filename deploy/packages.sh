@@ -20,7 +20,8 @@ package_names()
     bench) printf '%s\n' curl python3 nginx-light ;;
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl aria2 \
-            nginx-light haproxy caddy apache2-bin prometheus
+            nginx-light haproxy caddy apache2-bin prometheus \
+            mmdebstrap dpkg-dev lintian groff-base buildah
         ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
     lint) printf '%s\n' g++ clang-format clang-tidy python3 shellcheck ;;
