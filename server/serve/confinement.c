@@ -18,8 +18,8 @@
 #include "store/state_file.h"
 #include "zt/digest.h"
 
-/* The root, the state folder, two for each of the files, two of the system's. */
-#define PLACES_MAX 20
+/* The root, the state folder, two for each of the files, one of the system's. */
+#define PLACES_MAX 16
 
 struct plan {
     struct sandbox_place places[PLACES_MAX];
@@ -96,8 +96,7 @@ static void add_places(struct plan *plan, const struct config *config, const cha
     add_state(plan, config);
     for (size_t i = 0; i < sizeof(read_again) / sizeof(read_again[0]); i++)
         add_file(plan, read_again[i]);
-    /* The process's own figures, and the id by which it recognises a restart of the system. */
-    add(plan, "/proc/self", SANDBOX_READ, false);
+    /* The id by which uploads recognise a restart of the system. */
     add(plan, "/proc/sys/kernel/random", SANDBOX_FILES, false);
 }
 
@@ -112,9 +111,10 @@ static void use_libraries(void)
     tzset();
 }
 
-static bool has_secrets(const struct config *config)
+void confinement_renew(const struct config *config)
 {
-    return config->auth.tokens[0] != '\0' || config->tls.key[0] != '\0';
+    if (config->sandbox && (config->auth.tokens[0] != '\0' || config->tls.key[0] != '\0'))
+        sandbox_hide_memory();
 }
 
 void confinement_begin(const struct config *config, const char *config_file)
@@ -131,8 +131,7 @@ void confinement_begin(const struct config *config, const char *config_file)
     if (plan != NULL && report != NULL) {
         use_libraries();
         add_places(plan, config, config_file);
-        if (has_secrets(config))
-            sandbox_hide_memory();
+        confinement_renew(config);
         sandbox_enter(plan->places, plan->count, report);
         log_write(report->complete ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "confined: %s", report->text);
     } else {

@@ -10,4 +10,7 @@
  * config_file: the file that SIGHUP reads again; NULL if there is none. */
 void confinement_begin(const struct config *config, const char *config_file);
 
+/* After a reload, which may have brought the first secrets: keeps them out of core dumps. */
+void confinement_renew(const struct config *config);
+
 #endif

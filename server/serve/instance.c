@@ -322,6 +322,7 @@ bool instance_reload(struct instance *instance, const struct config *wanted, cha
     if (!prepare_reload(instance, wanted, &reloaded, error, error_size))
         return false;
     put_in_force(instance, wanted, &reloaded);
+    confinement_renew(wanted);
     return true;
 }
 
