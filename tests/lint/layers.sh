@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Checks that core knows neither config nor server, and config neither core nor server; and that each third-party
-# library is included by one or two files that wrap it. The order of the rooms within them is checked by rooms.py.
+# library is included by at most three files that wrap it (libmicrohttpd: daemon, requests, responses). The order of the
+# rooms within them is checked by rooms.py.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-wrapping_files_max=2
+wrapping_files_max=3
 server_headers='"(store|http|catalog|verify|derived|api|upload|serve|commands|server)/'
 found=0
 

@@ -5,8 +5,8 @@
  *    |                    |                   | ^ waiting       | ^ waiting        | ^ waiting   |
  *    +--refused-----------+-------------------+-+---------------+-+----------------+-+--> ANSWER <+
  *
- * mhd.c drives this from libmicrohttpd's callbacks and sends what comes out; nothing here knows the
- * library. */
+ * handler.c drives this from libmicrohttpd's callbacks and sends what comes out; nothing here knows
+ * the library. */
 #ifndef HTTP_EXCHANGE_EXCHANGE_H
 #define HTTP_EXCHANGE_EXCHANGE_H
 

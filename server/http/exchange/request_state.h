@@ -97,7 +97,7 @@ struct request_state {
     bool has_problem;    /* the reply is a problem, or was one */
     enum problem problem;
 
-    /* For the wire (mhd.c, sender.c). */
+    /* For the wire (handler.c, sender.c). */
     enum request_phase phase;
     bool body_ended;     /* the library has delivered all of the body */
     size_t header_bytes; /* length of the request line and the header as received */

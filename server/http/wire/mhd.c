@@ -1,10 +1,7 @@
-/* The library's callbacks: connections and requests arrive, the exchange decides, the sender makes
- * the response.
+/* The library's daemon, and its callbacks for connections; those for requests are in handler.c.
  *
  * The library is driven from outside: its own epoll thread stalls when exactly 128 connections are
- * ready at once. A refusal is sent on the first call of the handler only if there is a body to
- * refuse, since the library closes the connection after an answer that is given there; otherwise on
- * the second. */
+ * ready at once. */
 #include "http/wire/mhd.h"
 
 #include <assert.h>
@@ -21,27 +18,20 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "http/exchange/request_state.h"
-#include "http/fields/framing.h"
 #include "http/wire/admission.h"
 #include "http/wire/bypass.h"
+#include "http/wire/handler.h"
 #include "http/wire/intake.h"
 #include "http/wire/listener.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/readahead.h"
-#include "http/wire/sender.h"
 #include "http/wire/tls.h"
 
 /* More connections than descriptors can be. */
 #define LIBRARY_CONNECTIONS ((unsigned)INT_MAX / 2)
 /* A round accepts about ten connections; new ones may keep coming. */
 #define ACCEPT_ROUNDS_MAX 1000
-/* From 1.0 on the library has levels of strictness and itself refuses what header_block_is_plain
- * looks for. */
-#define STRICT_PARSER 0x01000000
-/* Of a connection's memory, for the head of an answer. If it does not fit, the library closes the
- * connection without an answer. */
-#define ANSWER_MEMORY 2048u
 
 /* --- connections --- */
 
@@ -96,14 +86,6 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
     return MHD_NO;
 }
 
-static struct connection *connection_of(struct MHD_Connection *handle)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-    return info != NULL ? info->socket_context : NULL;
-}
-
 /* --- suspending and resuming --- */
 
 void mhd_suspend(struct connection *connection)
@@ -121,240 +103,6 @@ void mhd_resume(struct connection *connection)
     connection->suspended = false;
     connection->mhd->waiting--;
     MHD_resume_connection(connection->handle);
-}
-
-static enum MHD_Result suspend(struct connection *connection)
-{
-    mhd_suspend(connection);
-    return MHD_YES;
-}
-
-/* --- requests --- */
-
-/* The library parses the query into arguments, which take far more of its small memory than the
- * target does and are not needed: request_query reads the copy. The text lies in the library's own
- * buffer; it has noted where the '?' is, and reads the query behind it up to a NUL. Only an empty
- * target lies elsewhere. */
-static void hide_query(const char *target)
-{
-    char *query = strchr((char *)(uintptr_t)target, '?');
-
-    if (query != NULL)
-        query[1] = '\0';
-}
-
-/* The request line is in. The raw target is not reported again later. */
-static void *on_target(void *context, const char *target, struct MHD_Connection *handle)
-{
-    struct connection *connection = connection_of(handle);
-    struct request *request;
-
-    (void)context;
-    if (connection == NULL || connection->surplus)
-        return NULL;
-    request = connection_begin_request(connection, target);
-    connections_header_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
-    hide_query(target);
-    return request;
-}
-
-static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name,
-                                 size_t name_length, const char *value, size_t value_length)
-{
-    const struct header_field field = {name, value != NULL ? value : "", (uint32_t)name_length,
-                                       (uint32_t)value_length};
-
-    (void)kind;
-    return request_add_header(context, field) ? MHD_YES : MHD_NO;
-}
-
-/* method and version are the library's pointers into the block that it has parsed. */
-static bool header_is_hidden(const struct request_state *state, const char *method,
-                             const char *version)
-{
-#if MHD_VERSION >= STRICT_PARSER
-    (void)state, (void)method, (void)version;
-    return false;
-#else
-    const struct header_block block = {method, state->header_bytes, state->target_length, version};
-
-    return !header_block_is_plain(&block, state->headers, state->header_count);
-#endif
-}
-
-static bool header_is_long(const struct request_state *state)
-{
-    return state->header_bytes + (size_t)state->header_count * HEADER_FIELD_BYTES >
-           CONNECTION_MEMORY - ANSWER_MEMORY;
-}
-
-static enum MHD_Result queue_answer(struct connection *connection, struct request *request)
-{
-    struct request_state *state = request_state(request);
-    struct mhd *mhd = connection->mhd;
-    struct MHD_Response *response = sender_response(request, atomic_load(&mhd->server->draining));
-    enum MHD_Result result;
-
-    if (response == NULL)
-        return MHD_NO;
-    request_enter_phase(state, PHASE_QUEUED);
-    connections_answer_begin(&mhd->connections, connection, mhd->now_ms);
-    result = MHD_queue_response(connection->handle, state->answer.status, response);
-    MHD_destroy_response(response);
-    return result;
-}
-
-/* Queues an answer: every one except those of on_header_end, which are problems in memory. */
-static enum MHD_Result answer(struct connection *connection, struct request *request)
-{
-    struct request_state *state = request_state(request);
-
-    if (state->phase != PHASE_LOADING) {
-        exchange_answer(request);
-        request_enter_phase(state, PHASE_LOADING);
-    }
-    if (sender_load(request) == OUTCOME_WAITING)
-        return suspend(connection);
-    return queue_answer(connection, request);
-}
-
-static enum MHD_Result on_header_end(struct connection *connection, struct request *request,
-                                     const char *method, const char *version)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    struct request_state *state = request_state(request);
-    bool refused;
-
-    deadline_clear(&connection->deadline);
-    state->header_bytes = info != NULL ? info->header_size : 0;
-    request->method = method_parse(method);
-    state->method_malformed = !method_is_token(method);
-    state->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
-    request_enter_phase(state, PHASE_BODY);
-    MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
-    state->headers_long = header_is_long(state);
-    state->headers_hidden = header_is_hidden(state, method, version);
-    refused = exchange_begin(request);
-    if (refused && state->headers_long && connection->tls == NULL) {
-        connection->refused_early = true;
-        bypass_answer(connection);
-        return MHD_NO;
-    }
-    if (refused && (state->body_length > 0 || state->broken)) {
-        connection->refused_early = true;
-        exchange_answer(request);
-        return queue_answer(connection, request);
-    }
-    if (state->body_length > 0)
-        connections_body_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
-    return MHD_YES;
-}
-
-static enum MHD_Result on_body(struct connection *connection, struct request *request,
-                               const char *bytes, size_t *length)
-{
-    const struct request_state *state = request_state_const(request);
-    const bool is_first = state->body_received == 0;
-    struct mhd *mhd = connection->mhd;
-
-    if (!exchange_receive(request, bytes, *length))
-        return MHD_NO;
-    /* The loop may have been waiting until now. */
-    mhd_update_clock(mhd);
-    if (!connections_body_piece(&mhd->connections, connection, state->body_received, mhd->now_ms))
-        return MHD_NO;
-    *length = 0;
-    if (is_first && !request->replied && bypass_is_worthwhile(request))
-        bypass_take_body(connection, request);
-    return MHD_YES;
-}
-
-/* There was no memory for the request, or there are too many connections. */
-static enum MHD_Result refuse(struct connection *connection)
-{
-    if (connection != NULL && connection->surplus && connection->tls != NULL)
-        connection_refuse(connection);
-    return MHD_NO;
-}
-
-/* The library reads on when a request is resumed that was suspended while it was reading, and if a
- * client has shut down its sending side, closes the connection without the answer. It no longer
- * reads once it has been left without an answer at the end of the body; then it calls again. */
-static bool is_first_end(struct request_state *state)
-{
-    const bool is_first = state->body_length > 0 && !state->body_ended;
-
-    state->body_ended = true;
-    return is_first;
-}
-
-/* Called with the header, with each piece of the body, at its end, and after each resume. */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, const char *url,
-                                  const char *method, const char *version, const char *bytes,
-                                  size_t *length, void **request_context)
-{
-    struct request *request = *request_context;
-    struct mhd *mhd = context;
-    struct connection *connection;
-
-    (void)url;
-    assert(mhd_is_own_thread(mhd));
-    if (mhd->cutting)
-        return MHD_NO;
-    if (request == NULL)
-        return refuse(connection_of(handle));
-    connection = request->connection;
-    /* If the client is gone, the work that it waited for may have been skipped. What the library
-     * still delivers of a bypassed connection is not the body. */
-    if (connection->gone || connection->bypassed)
-        return MHD_NO;
-    if (request_state(request)->phase == PHASE_HEADER)
-        return on_header_end(connection, request, method, version);
-    if (*length > 0)
-        return on_body(connection, request, bytes, length);
-    /* Before 1.0 the library delivers an empty piece if a request that expects 100 Continue has no
-     * body and another one follows. It accepts no answer then, and calls once more. */
-    if (bytes != NULL)
-        return MHD_YES;
-    deadline_clear(&connection->deadline);
-    if (is_first_end(request_state(request)))
-        return MHD_YES;
-    if (request_state(request)->phase != PHASE_LOADING &&
-        exchange_advance(request) == OUTCOME_WAITING)
-        return suspend(connection);
-    return answer(connection, request);
-}
-
-static enum ending ending_of(const struct request *request, enum MHD_RequestTerminationCode code)
-{
-    const struct connection *connection = request->connection;
-    const enum request_phase phase = request_state_const(request)->phase;
-    const bool is_complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
-
-    if ((is_complete && phase == PHASE_QUEUED) || connection->answered)
-        return ENDING_WHOLE;
-    if (connection->mhd->cutting)
-        return ENDING_DRAIN;
-    if (code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED || connection->timed_out)
-        return ENDING_TIMEOUT;
-    if (phase == PHASE_HEADER && (is_complete || code == MHD_REQUEST_TERMINATED_WITH_ERROR))
-        return ENDING_REFUSED;
-    return connection_is_established(connection) ? ENDING_SERVER : ENDING_CLIENT;
-}
-
-static void on_completed(void *context, struct MHD_Connection *handle, void **request_context,
-                         enum MHD_RequestTerminationCode code)
-{
-    struct mhd *mhd = context;
-    struct request *request = *request_context;
-
-    (void)handle;
-    if (request == NULL)
-        return;
-    *request_context = NULL;
-    connections_idle_begin(&mhd->connections, request->connection, mhd->now_ms);
-    connection_end_request(request->connection, ending_of(request, code));
 }
 
 /* Path and query stay as they were sent: request.c and the router decode them. */
@@ -421,14 +169,14 @@ static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
     /* The port is the listening socket's, so the parameter is ignored. Limits and timeouts are the
      * server's own, since they may change: at its own limit the library would stop listening. */
     return MHD_start_daemon(
-        daemon_flags(mhd), 0, on_accept, mhd, on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER,
+        daemon_flags(mhd), 0, on_accept, mhd, handler_on_request, mhd, MHD_OPTION_EXTERNAL_LOGGER,
         on_message, NULL, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, listen_socket,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, STRICTNESS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_LIMIT, LIBRARY_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, mhd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, mhd,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, mhd, MHD_OPTION_UNESCAPE_CALLBACK,
-        leave_escaped, NULL, MHD_OPTION_END);
+        MHD_OPTION_URI_LOG_CALLBACK, handler_on_target, mhd, MHD_OPTION_NOTIFY_COMPLETED,
+        handler_on_completed, mhd, MHD_OPTION_NOTIFY_CONNECTION, on_connection, mhd,
+        MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
 }
 
 static void take_limits(struct mhd *mhd)

@@ -1,7 +1,7 @@
 /* libmicrohttpd inside a loop: an externally driven daemon, its connections and their deadlines.
  *
- * Only mhd.c and sender.c include the library. Everything here is for the loop's thread, except
- * where stated otherwise. */
+ * Only mhd.c, handler.c and sender.c see the library. Everything here is for the loop's thread,
+ * except where stated otherwise. */
 #ifndef HTTP_WIRE_MHD_H
 #define HTTP_WIRE_MHD_H
 
