@@ -7,12 +7,20 @@
 #define ACCESS_ACCESS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "access/grants.h"
 #include "config/config.h"
+#include "http/fields/authorization.h"
 
 struct access {
     atomic_uint holders;
+    bool needs_client;     /* clients must say who they are: there are tokens or certificates */
+    bool has_certificates; /* a certificate may say so */
+    bool metrics_public;
+    struct grants *grants; /* NULL: no tokens file; whoever has a certificate may read and write */
 };
 
 /* Everybody may do everything: for requests without a server (tests). Must not be held. */
@@ -27,5 +35,37 @@ struct access *access_load(const struct config *config, char *error, size_t erro
 struct access *access_hold(struct access *access);
 /* Takes NULL. */
 void access_release(struct access *access);
+
+/* --- clients --- */
+
+/* Why a request is refused; each reason is counted. */
+enum access_failure {
+    ACCESS_NO_CREDENTIALS,      /* no token and no certificate */
+    ACCESS_BAD_CREDENTIALS,     /* Authorization is malformed, or of another scheme */
+    ACCESS_UNKNOWN_TOKEN,       /* no line of the tokens file has it */
+    ACCESS_UNKNOWN_CERTIFICATE, /* no line has one of its names */
+    ACCESS_SCOPE,               /* the client is known, but may only do less */
+    ACCESS_MODEL,               /* the client may not see this model */
+    ACCESS_FAILURES
+};
+
+/* What a request shows. */
+struct credentials {
+    enum authorization authorization;
+    struct zt_text token;     /* if authorization is BEARER */
+    const char *const *names; /* in its verified certificate; empty or NULL: none */
+};
+
+/* Finds the client of a request. A token counts, even if it is wrong, and not the certificate. NULL
+ * with the reason if the client must be refused. */
+const struct grant *access_identify(const struct access *access,
+                                    const struct credentials *credentials,
+                                    enum access_failure *out_failure);
+
+/* Counts a refused request, and returns how many there were since the start. From any thread. */
+void access_count_failure(enum access_failure failure);
+uint64_t access_failures(enum access_failure failure);
+/* "scope": a name for a label. */
+const char *access_failure_name(enum access_failure failure);
 
 #endif

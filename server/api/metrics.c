@@ -53,18 +53,19 @@ static void add_model(struct models *models, const struct generation *generation
 
 static void add_models(struct models *models, struct catalog *catalog)
 {
-    static const struct zt_text any = {"", 0};
+    struct catalog_page page = {.prefix = {"", 0}, .after = {"", 0}, .limit = MODELS_AT_ONCE};
     struct generation *found[MODELS_AT_ONCE];
     struct generation *last = NULL;
     bool more = true;
 
     while (more) {
-        const struct zt_text after = last != NULL ? generation_name(last) : any;
-        const size_t count = catalog_list(catalog, any, after, MODELS_AT_ONCE, found, &more);
+        const size_t count = catalog_list(catalog, &page, found, &more);
 
         /* Held until now, since its name was needed. */
         generation_release(last);
         last = count > 0 ? found[count - 1] : NULL;
+        if (last != NULL)
+            page.after = generation_name(last);
         more = more && count > 0;
         for (size_t i = 0; i < count; i++) {
             add_model(models, found[i]);

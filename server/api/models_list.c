@@ -11,6 +11,7 @@
 #include "api/resolve.h"
 #include "catalog/catalog.h"
 #include "derived/manifest_json.h"
+#include "http/exchange/authorize.h"
 #include "http/fields/uri.h"
 #include "zt/digest.h"
 
@@ -18,9 +19,7 @@
 #define LIMIT_MAX     1000
 
 struct page {
-    struct zt_text prefix;
-    struct zt_text after;
-    size_t limit;
+    struct catalog_page wanted;
     size_t count;
     bool more;
     struct generation *models[LIMIT_MAX];
@@ -172,7 +171,7 @@ static void write_page(struct json *json, const struct page *page)
 {
     struct href href;
 
-    assert(page->count <= page->limit && page->limit <= LIMIT_MAX);
+    assert(page->count <= page->wanted.limit && page->wanted.limit <= LIMIT_MAX);
     href_init(&href);
     json_object_begin(json);
     json_key_string(json, "models");
@@ -221,15 +220,16 @@ static struct listing *begin(struct request *request)
         return NULL;
     }
     *listing = (struct listing){.etag = NULL};
-    if (!read_limit(request, &page.limit) || !read_cursor(request, &page.after) ||
-        !parameter_prefix(request, &page.prefix) || !parameter_switch(request, "pretty", &pretty) ||
+    if (!read_limit(request, &page.wanted.limit) || !read_cursor(request, &page.wanted.after) ||
+        !parameter_prefix(request, &page.wanted.prefix) ||
+        !parameter_switch(request, "pretty", &pretty) ||
         !json_reply_negotiate(request, &listing->reply))
         return NULL;
     json = json_reply_new(request, pretty);
     if (json == NULL)
         return NULL;
-    page.count = catalog_list(request->server->catalog, page.prefix, page.after, page.limit,
-                              page.models, &page.more);
+    page.wanted.filter = authorize_filter(request);
+    page.count = catalog_list(request->server->catalog, &page.wanted, page.models, &page.more);
     write_page(json, &page);
     for (size_t i = 0; i < page.count; i++)
         generation_release(page.models[i]);

@@ -10,6 +10,7 @@
 
 #include "base/hex.h"
 #include "catalog/catalog.h"
+#include "http/exchange/authorize.h"
 #include "http/exchange/problem.h"
 #include "verify/blob_index.h"
 #include "verify/component_digests.h"
@@ -44,8 +45,9 @@ static void search_on_worker(struct request *request)
 {
     struct blob *blob = request->context;
 
-    blob->answer = blob_find(request->server, blob->sha256, (struct blob_search){blob->skip, true},
-                             &blob->place);
+    blob->answer =
+        blob_find(request->server, blob->sha256,
+                  (struct blob_search){blob->skip, true, authorize_filter(request)}, &blob->place);
 }
 
 /* Finds the next candidate that is not known to be corrupt and holds it in blob->place. Its file
@@ -58,8 +60,9 @@ static enum outcome search(struct request *request)
         blob->searching = false;
         return OUTCOME_READY;
     }
-    blob->answer = blob_find(request->server, blob->sha256, (struct blob_search){blob->skip, false},
-                             &blob->place);
+    blob->answer =
+        blob_find(request->server, blob->sha256,
+                  (struct blob_search){blob->skip, false, authorize_filter(request)}, &blob->place);
     if (blob->answer != BLOB_BUSY)
         return OUTCOME_READY;
     blob->searching = true;
@@ -238,6 +241,19 @@ enum outcome blob_get(struct request *request)
 
 /* --- files --- */
 
+/* A shard belongs to its model; everything else is seen by whoever may see a model of its name. */
+static bool sees_file(const struct request *request, const struct generation *generation)
+{
+    return authorize_sees(request, generation_name(generation)) ||
+           catalog_has_shard_of(request->server->catalog, zt_text_from(generation->path),
+                                authorize_filter(request));
+}
+
+static enum outcome reply_no_file(struct request *request)
+{
+    return problem_reply(request, PROBLEM_NOT_FOUND, "there is no stored file at this path");
+}
+
 enum outcome files_get(struct request *request)
 {
     struct generation *generation;
@@ -249,9 +265,13 @@ enum outcome files_get(struct request *request)
     case CATALOG_PENDING:
         return OUTCOME_WAITING;
     case CATALOG_NOT_FOUND:
-        return problem_reply(request, PROBLEM_NOT_FOUND, "there is no stored file at this path");
+        return reply_no_file(request);
     case CATALOG_FOUND:
         break;
+    }
+    if (!sees_file(request, generation)) {
+        generation_release(generation);
+        return reply_no_file(request);
     }
     request->generation = generation;
     request->is_unwritten = generation_is_unwritten;

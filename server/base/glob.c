@@ -20,6 +20,11 @@
 #define WORD_BITS  64
 /* Loops run over blocks of this many words, so that compilers vectorize them. */
 #define BLOCK_WORDS 4
+/* Each byte of a glob is a bit at most, and each glob has one more for its end; a row is a multiple
+ * of a block. */
+#define WORDS_MAX                                                                                \
+    ((GLOB_SET_BYTES_MAX + GLOB_SET_MAX + WORD_BITS * BLOCK_WORDS) / (WORD_BITS * BLOCK_WORDS) * \
+     BLOCK_WORDS)
 
 /* A position in a text. */
 struct cursor {
@@ -42,12 +47,10 @@ struct glob_set {
     size_t border_count;
     uint64_t *memory; /* holds all that follows */
     uint64_t *rows;
-    uint64_t *begin; /* where the globs begin */
-    uint64_t *stay;  /* where a star stands */
-    uint64_t *end;   /* where the globs end */
-    /* The positions before and after a character; the word in front of each array is 0. */
-    uint64_t *now;
-    uint64_t *next;
+    uint64_t *begin;   /* where the globs begin */
+    uint64_t *stay;    /* where a star stands */
+    uint64_t *end;     /* where the globs end */
+    uint64_t *negated; /* where what a row says is the opposite; for compiling */
 };
 
 /* --- parsing --- */
@@ -207,21 +210,20 @@ static bool make_borders(struct glob_set *set, const struct zt_text *globs, size
     return true;
 }
 
-/* The rows, now and next each follow a word of 0: a step reads the word before the first. */
+/* The rows follow a word of 0: a step reads the word before the first. */
 static bool make_rows(struct glob_set *set)
 {
     size_t words = set->words;
     size_t rows = FIRST_LONG + set->border_count;
 
-    set->memory = calloc((rows + 5) * words + 3, sizeof(*set->memory));
+    set->memory = calloc((rows + 4) * words + 1, sizeof(*set->memory));
     if (set->memory == NULL)
         return false;
     set->rows = set->memory + 1;
     set->begin = set->rows + rows * words;
     set->stay = set->begin + words;
     set->end = set->stay + words;
-    set->now = set->end + words + 1;
-    set->next = set->now + words + 1;
+    set->negated = set->end + words;
     return true;
 }
 
@@ -267,7 +269,7 @@ static void compile_ranges(struct glob_set *set, struct cursor ranges, size_t bi
 }
 
 /* Gives a glob its bits, from bit on; returns the first bit of the next one. */
-static size_t compile_glob(struct glob_set *set, struct zt_text glob, uint64_t *negated, size_t bit)
+static size_t compile_glob(struct glob_set *set, struct zt_text glob, size_t bit)
 {
     struct cursor cursor = cursor_over(glob);
     struct element element;
@@ -281,7 +283,7 @@ static size_t compile_glob(struct glob_set *set, struct zt_text glob, uint64_t *
         }
         compile_ranges(set, element.ranges, bit);
         if (element.is_negated)
-            set_bit(negated, bit);
+            set_bit(set->negated, bit);
         bit++;
     }
     set_bit(set->end, bit);
@@ -290,11 +292,11 @@ static size_t compile_glob(struct glob_set *set, struct zt_text glob, uint64_t *
 
 static void compile(struct glob_set *set, const struct zt_text *globs, size_t count)
 {
-    uint64_t *negated = set->next; /* free until the first match */
+    const uint64_t *negated = set->negated;
     size_t bit = 0;
 
     for (size_t i = 0; i < count; i++)
-        bit = compile_glob(set, globs[i], negated, bit);
+        bit = compile_glob(set, globs[i], bit);
     assert(bit <= set->words * WORD_BITS);
     for (size_t row = 0; row < FIRST_LONG + set->border_count; row++)
         for (size_t i = 0; i < set->words; i++)
@@ -371,12 +373,17 @@ static bool step(const struct glob_set *set, const uint64_t *row, const uint64_t
     return left != 0;
 }
 
-static bool matches_in_words(struct glob_set *set, struct cursor text)
+static bool matches_in_words(const struct glob_set *set, struct cursor text)
 {
-    uint64_t *now = set->now;
-    uint64_t *next = set->next;
+    /* The positions before and after a character, each array after a word of 0. */
+    uint64_t first[WORDS_MAX + 1];
+    uint64_t second[WORDS_MAX + 1];
+    uint64_t *now = first + 1;
+    uint64_t *next = second + 1;
     uint64_t matched = 0;
 
+    assert(set->words <= WORDS_MAX);
+    first[0] = second[0] = 0;
     memcpy(now, set->begin, set->words * sizeof(*now));
     while (!at_end(&text)) {
         uint64_t *before;
@@ -392,7 +399,7 @@ static bool matches_in_words(struct glob_set *set, struct cursor text)
     return matched != 0;
 }
 
-bool glob_set_matches(struct glob_set *set, struct zt_text text)
+bool glob_set_matches(const struct glob_set *set, struct zt_text text)
 {
     return set->words == 1 ? matches_in_a_word(set, cursor_over(text))
                            : matches_in_words(set, cursor_over(text));

@@ -29,7 +29,7 @@ struct glob_set *glob_set_new(const struct zt_text *globs, size_t count);
 /* Takes NULL. */
 void glob_set_free(struct glob_set *set);
 
-/* Whether one of the globs matches the whole text. Writes to the set: one thread at a time. */
-bool glob_set_matches(struct glob_set *set, struct zt_text text);
+/* Whether one of the globs matches the whole text. From any thread. */
+bool glob_set_matches(const struct glob_set *set, struct zt_text text);
 
 #endif

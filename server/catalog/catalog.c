@@ -292,10 +292,15 @@ enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text pa
     return find(catalog, catalog_index_find_path, path, waiter, out_generation);
 }
 
-size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after,
-                    size_t limit, struct generation **out_generations, bool *out_more)
+size_t catalog_list(struct catalog *catalog, const struct catalog_page *page,
+                    struct generation **out_generations, bool *out_more)
 {
-    return catalog_content_list(&catalog->content, prefix, after, limit, out_generations, out_more);
+    return catalog_content_list(&catalog->content, page, out_generations, out_more);
+}
+
+bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct name_filter filter)
+{
+    return catalog_content_has_shard_of(&catalog->content, path, filter);
 }
 
 struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count)

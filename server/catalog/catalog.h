@@ -3,6 +3,7 @@
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 
+#include "base/name_filter.h"
 #include "base/server.h"
 #include "catalog/generation.h"
 #include "http/wire/loop.h"
@@ -47,11 +48,22 @@ enum catalog_answer catalog_find(struct catalog *catalog, struct zt_text name,
 enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text path,
                                       struct waiter *waiter, struct generation **out_generation);
 
-/* Lists up to limit models whose names begin with prefix and come after the name `after` (empty:
- * from the first), in order of name. Returns how many were written to out_generations, each with a
+/* Models whose names begin with prefix, come after the name `after` (empty: from the first) and
+ * pass the filter; at most limit of them. */
+struct catalog_page {
+    struct zt_text prefix;
+    struct zt_text after;
+    struct name_filter filter;
+    size_t limit;
+};
+
+/* Lists models in order of name. Returns how many were written to out_generations, each with a
  * reference; *out_more: whether more follow. */
-size_t catalog_list(struct catalog *catalog, struct zt_text prefix, struct zt_text after,
-                    size_t limit, struct generation **out_generations, bool *out_more);
+size_t catalog_list(struct catalog *catalog, const struct catalog_page *page,
+                    struct generation **out_generations, bool *out_more);
+
+/* Whether a file "stem-….zt" is a shard of the model "stem", which passes the filter. */
+bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct name_filter filter);
 
 /* All generations, each with a reference, in an array that the caller frees; NULL if out of memory.
  * Some may be parked. */

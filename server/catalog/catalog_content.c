@@ -375,9 +375,8 @@ static size_t list_start(const struct catalog_index *index, struct zt_text prefi
     return at;
 }
 
-size_t catalog_content_list(struct catalog_content *content, struct zt_text prefix,
-                            struct zt_text after, size_t limit, struct generation **out_generations,
-                            bool *out_more)
+size_t catalog_content_list(struct catalog_content *content, const struct catalog_page *page,
+                            struct generation **out_generations, bool *out_more)
 {
     struct generation *model;
     size_t count = 0;
@@ -385,10 +384,12 @@ size_t catalog_content_list(struct catalog_content *content, struct zt_text pref
 
     *out_more = false;
     pthread_rwlock_rdlock(&content->index_lock);
-    at = list_start(&content->index, prefix, after);
+    at = list_start(&content->index, page->prefix, page->after);
     while ((model = catalog_index_model_at(&content->index, at, &at)) != NULL &&
-           zt_text_starts_with(generation_name(model), prefix)) {
-        if (count == limit) {
+           zt_text_starts_with(generation_name(model), page->prefix)) {
+        if (!name_filter_passes(page->filter, generation_name(model)))
+            continue;
+        if (count == page->limit) {
             *out_more = true;
             break;
         }
@@ -396,6 +397,33 @@ size_t catalog_content_list(struct catalog_content *content, struct zt_text pref
     }
     pthread_rwlock_unlock(&content->index_lock);
     return count;
+}
+
+static bool has_shard(const struct generation *model, struct zt_text path)
+{
+    for (uint32_t i = 0; i < model->shards.count; i++)
+        if (model->shards.items[i].path != NULL && zt_text_is(path, model->shards.items[i].path))
+            return true;
+    return false;
+}
+
+bool catalog_content_has_shard_of(struct catalog_content *content, struct zt_text path,
+                                  struct name_filter filter)
+{
+    bool found = false;
+
+    pthread_rwlock_rdlock(&content->index_lock);
+    for (size_t at = path.length; at > 0 && path.bytes[at - 1] != '/' && !found; at--) {
+        const struct zt_text stem = {path.bytes, at - 1};
+        const struct generation *model;
+
+        if (path.bytes[at - 1] != '-' || !name_filter_passes(filter, stem))
+            continue;
+        model = catalog_index_find_name(&content->index, stem);
+        found = model != NULL && has_shard(model, path);
+    }
+    pthread_rwlock_unlock(&content->index_lock);
+    return found;
 }
 
 struct generation **catalog_content_hold_all(struct catalog_content *content, size_t *out_count)

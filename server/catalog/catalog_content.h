@@ -52,9 +52,10 @@ struct generation *catalog_content_find(struct catalog_content *content, catalog
 /* catalog_hold_all. */
 struct generation **catalog_content_hold_all(struct catalog_content *content, size_t *out_count);
 
-/* catalog_list. */
-size_t catalog_content_list(struct catalog_content *content, struct zt_text prefix,
-                            struct zt_text after, size_t limit, struct generation **out_generations,
-                            bool *out_more);
+/* catalog_list and catalog_has_shard_of. */
+size_t catalog_content_list(struct catalog_content *content, const struct catalog_page *page,
+                            struct generation **out_generations, bool *out_more);
+bool catalog_content_has_shard_of(struct catalog_content *content, struct zt_text path,
+                                  struct name_filter filter);
 
 #endif

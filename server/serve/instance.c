@@ -201,10 +201,10 @@ bool instance_is_loaded(const struct instance *instance)
 
 bool instance_has_models(const struct instance *instance)
 {
-    static const struct zt_text any = {"", 0};
+    static const struct catalog_page page = {.prefix = {"", 0}, .after = {"", 0}, .limit = 1};
     struct generation *first = NULL;
     bool more;
-    size_t count = catalog_list(instance->server.catalog, any, any, 1, &first, &more);
+    size_t count = catalog_list(instance->server.catalog, &page, &first, &more);
 
     generation_release(first);
     return count > 0;

@@ -276,7 +276,8 @@ static enum blob_answer walk(const struct blob_index *index, const uint8_t sha25
             return BLOB_BUSY;
         if (generation == NULL || atomic_load(&generation->retired) ||
             !digest_of(generation, candidate->component, own) ||
-            memcmp(own, sha256, sizeof(own)) != 0)
+            memcmp(own, sha256, sizeof(own)) != 0 ||
+            !name_filter_passes(search.filter, generation_name(generation)))
             continue;
         answer = BLOB_CORRUPT;
         if (atomic_load(&generation->states[candidate->component]) == COMPONENT_CORRUPT ||
@@ -326,14 +327,15 @@ static bool find_decoded_in(struct generation *generation, const uint8_t sha256[
 }
 
 bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                       struct component_place *out_place)
+                       struct name_filter filter, struct component_place *out_place)
 {
     size_t count;
     struct generation **all = catalog_hold_all(server->catalog, &count);
     bool found = false;
 
     for (size_t i = 0; all != NULL && i < count; i++) {
-        found = found || find_decoded_in(all[i], sha256, out_place);
+        found = found || (name_filter_passes(filter, generation_name(all[i])) &&
+                          find_decoded_in(all[i], sha256, out_place));
         generation_release(all[i]);
     }
     free(all);

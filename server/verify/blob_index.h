@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "base/name_filter.h"
 #include "verify/component_digests.h"
 
 struct component_place {
@@ -16,8 +17,9 @@ struct component_place {
 enum blob_answer { BLOB_FOUND, BLOB_NONE, BLOB_CORRUPT, BLOB_BUSY };
 
 struct blob_search {
-    unsigned skip; /* number of candidates to skip */
-    bool may_wait; /* only on a worker: the answer is never BUSY */
+    unsigned skip;             /* number of candidates to skip */
+    bool may_wait;             /* only on a worker: the answer is never BUSY */
+    struct name_filter filter; /* of models: components of others are skipped */
 };
 
 /* Finds a component by the SHA-256 of its stored bytes and hands out a reference to its generation,
@@ -27,9 +29,9 @@ enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BY
                            struct blob_search search, struct component_place *out_place);
 
 /* Finds a compressed component by the SHA-256 of its decoded bytes, if an export or upload computed
- * it. Searches all kept digests, so call it on a worker. */
+ * it, in a model that passes the filter. Searches all kept digests, so call it on a worker. */
 bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                       struct component_place *out_place);
+                       struct name_filter filter, struct component_place *out_place);
 
 /* --- for the verifier, which owns the index --- */
 

@@ -295,6 +295,40 @@ static const char *digest_text(struct request *request, const uint8_t sha256[32]
     return text;
 }
 
+/* Whether caches may keep the answer. */
+static bool is_cacheable(const struct representation *reply)
+{
+    return reply->cache_control != NULL && strcmp(reply->cache_control, "no-store") != 0;
+}
+
+/* What a known client gets is for it alone: shared caches must not keep it (RFC 9111 section
+ * 5.2.2.7). */
+static const char *cache_control_text(struct request *request)
+{
+    static const char public[] = "public, ";
+    const struct representation *reply = &request->reply;
+    const char *text = reply->cache_control;
+
+    if (text == NULL)
+        return reply->status >= 400 ? "no-store" : NULL;
+    if (request->grant == NULL || !is_cacheable(reply))
+        return text;
+    if (strncmp(text, public, sizeof(public) - 1) == 0)
+        text += sizeof(public) - 1;
+    return request_print(request, "private, %s", text);
+}
+
+/* A client's own cache must not give one token's answer to another. */
+static const char *vary_text(struct request *request)
+{
+    const struct representation *reply = &request->reply;
+
+    if (request->grant == NULL || !is_cacheable(reply))
+        return reply->vary;
+    return reply->vary == NULL ? "Authorization"
+                               : request_print(request, "%s, Authorization", reply->vary);
+}
+
 /* Fields that a 304 has as well (RFC 9110 section 15.4.5). */
 static void add_validators(struct request *request, struct field_list *list)
 {
@@ -303,9 +337,8 @@ static void add_validators(struct request *request, struct field_list *list)
     add(list, "ETag", reply->etag);
     if (reply->last_modified != 0)
         add(list, "Last-Modified", date_text(request, reply->last_modified));
-    add(list, "Cache-Control",
-        reply->cache_control == NULL && reply->status >= 400 ? "no-store" : reply->cache_control);
-    add(list, "Vary", reply->vary);
+    add(list, "Cache-Control", cache_control_text(request));
+    add(list, "Vary", vary_text(request));
 }
 
 /* Several parts have these in their own heads: the body around them has another type and is not

@@ -44,6 +44,8 @@ struct request {
     struct mailbox *mailbox; /* of its loop; NULL in tests that have none */
     struct connection *connection;
     const struct access *access; /* who may do what, as of the beginning of the request */
+    const struct grant *grant;   /* what the client may do; NULL if clients need not be known */
+    const char *client; /* its name in the tokens file, or else in its certificate; or NULL */
     enum method method;
     const struct route *route;
     /* The values of the {…} in the route's pattern, percent-decoded: valid UTF-8 without NUL.

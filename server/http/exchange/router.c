@@ -207,25 +207,26 @@ static void reply_other_target(struct request *request, enum target_form form)
     problem_reply(request, PROBLEM_INVALID_REQUEST, "the request target is not a path");
 }
 
-/* Remembers the route for the fields that all answers at its path have. */
-static void note_route(struct request *request)
+void router_find(struct request *request)
 {
-    struct zt_text names[REQUEST_NAMES];
+    struct zt_text names[REQUEST_NAMES] = {{NULL, 0}};
     struct zt_text path;
 
-    if (target_path(request_target(request), &path) == TARGET_PATH)
-        request->route = find_route(path, names);
+    if (target_path(request_target(request), &path) != TARGET_PATH)
+        return;
+    request->route = find_route(path, names);
+    if (request->route != NULL)
+        memcpy(request->names, names, sizeof(names));
 }
 
 const struct operation *router_match(struct request *request)
 {
     struct zt_text path;
     enum target_form form;
-    struct zt_text names[REQUEST_NAMES] = {{NULL, 0}};
-    const struct route *route;
 
+    if (request->route == NULL)
+        router_find(request);
     if (request->method == METHOD_UNKNOWN) {
-        note_route(request);
         problem_reply(request, PROBLEM_NOT_IMPLEMENTED, "this method is unknown");
         return NULL;
     }
@@ -238,12 +239,9 @@ const struct operation *router_match(struct request *request)
         problem_reply(request, PROBLEM_INVALID_NAME, "the path contains an empty segment");
         return NULL;
     }
-    route = find_route(path, names);
-    if (route == NULL) {
+    if (request->route == NULL) {
         problem_reply(request, PROBLEM_NOT_FOUND, "there is nothing at this path");
         return NULL;
     }
-    request->route = route;
-    memcpy(request->names, names, sizeof(names));
-    return decode_names(request, route) ? choose_operation(request, route) : NULL;
+    return decode_names(request, request->route) ? choose_operation(request, request->route) : NULL;
 }

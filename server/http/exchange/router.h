@@ -12,6 +12,20 @@ struct body_piece {
     uint64_t offset; /* in the body */
 };
 
+/* The scope that a client must have. */
+enum needs {
+    NEEDS_BY_METHOD, /* read for GET and HEAD, else write */
+    NEEDS_READ,
+    NEEDS_ADMIN
+};
+
+/* Who may use a route when clients must say who they are. */
+enum audience {
+    AUDIENCE_CLIENTS, /* known clients, if their scope allows it */
+    AUDIENCE_EVERYBODY,
+    AUDIENCE_METRICS /* the same, if metrics.public is set; else clients */
+};
+
 /* What one method of a route does. Only handle is required. */
 struct operation {
     /* Called when the header fields are in and before the body: refuse here (with problem_reply),
@@ -28,6 +42,7 @@ struct operation {
     void (*digest)(struct request *request, const struct body_piece *piece);
     /* Called when everything is in, and again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
+    enum needs needs;
 };
 
 struct route {
@@ -45,6 +60,7 @@ struct route {
     void (*options)(struct request *request);
     /* Whether it answers even while the models are still being read. */
     bool needs_no_models;
+    enum audience audience;
 };
 
 extern const struct route routes[];
@@ -55,8 +71,12 @@ extern const size_t route_count;
 bool route_matches(const char *pattern, struct zt_text path,
                    struct zt_text out_names[REQUEST_NAMES]);
 
-/* Finds the route of a request's path and fills in route and names. NULL: it has replied with 404,
- * 405 and Allow, 400 invalid-name, 501, or 204 for OPTIONS. */
+/* Finds the route of a request's path and fills it in, with the names still encoded. Replies to
+ * nothing: the route stays NULL if there is none. */
+void router_find(struct request *request);
+
+/* Finds the operation, and the route first if necessary, and decodes the names. NULL: it has
+ * replied with 404, 405 and Allow, 400 invalid-name, 501, or 204 for OPTIONS. */
 const struct operation *router_match(struct request *request);
 
 #endif

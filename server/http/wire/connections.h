@@ -116,7 +116,7 @@ void connection_end_request(struct connection *connection, enum ending ending);
 /* Ends a request whose end the library does not report: its header did not fit into the memory. */
 void connection_forget_request(struct connection *connection);
 
-/* The client's address, whose limits an upload counts toward; empty if it is unknown. */
+/* The client's address; empty if it is unknown. */
 void request_client(const struct request *request, char out_text[CLIENT_SIZE]);
 
 /* Whether the server waits for a header or a body, rather than the client for an answer. */

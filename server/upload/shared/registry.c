@@ -13,6 +13,7 @@
 #include "api/parameters.h"
 #include "base/metrics.h"
 #include "derived/manifest_json.h"
+#include "http/exchange/authorize.h"
 
 struct registry {
     pthread_mutex_t lock;
@@ -85,6 +86,14 @@ bool registry_id_is_valid(struct zt_text text)
     while (digits < text.length && memchr("0123456789abcdef", text.bytes[digits], 16) != NULL)
         digits++;
     return digits == text.length && text.length == UPLOAD_ID_SIZE - 1;
+}
+
+void registry_client(const struct request *request, char out_client[CLIENT_SIZE])
+{
+    if (request->client != NULL)
+        snprintf(out_client, CLIENT_SIZE, "%s", request->client);
+    else
+        request_client(request, out_client);
 }
 
 /* Bodies count separately from the kinds that last for several requests. */
@@ -167,14 +176,15 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
     json_object_end(json);
 }
 
-void registry_write(struct registry *registry, struct json *json)
+void registry_write(struct registry *registry, struct name_filter filter, struct json *json)
 {
     json_object_begin(json);
     json_key_string(json, "uploads");
     json_array_begin(json);
     pthread_mutex_lock(&registry->lock);
     for (const struct registry_entry *entry = registry->first; entry != NULL; entry = entry->next)
-        write_entry(json, entry, registry->expire_s);
+        if (name_filter_passes(filter, zt_text_from(entry->model)))
+            write_entry(json, entry, registry->expire_s);
     pthread_mutex_unlock(&registry->lock);
     json_array_end(json);
     json_object_end(json);
@@ -192,7 +202,7 @@ enum outcome uploads_list(struct request *request)
     json = json_reply_new(request, pretty);
     if (json == NULL)
         return OUTCOME_READY;
-    registry_write(request->server->registry, json);
+    registry_write(request->server->registry, authorize_filter(request), json);
     json_reply_send(request, json);
     if (!json->failed)
         request->reply.cache_control = "no-store";

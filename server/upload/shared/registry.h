@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/json_write.h"
+#include "base/name_filter.h"
 #include "base/server.h"
 #include "http/wire/connections.h"
 #include "store/store.h"
@@ -40,6 +41,10 @@ void registry_make_id(char out_id[UPLOAD_ID_SIZE]);
 /* Whether a text has the form of an id. */
 bool registry_id_is_valid(struct zt_text text);
 
+/* The client whose limits an upload counts toward: the name of whoever sent the request or, if
+ * clients need not be known, its address. */
+void registry_client(const struct request *request, char out_client[CLIENT_SIZE]);
+
 /* The entry is borrowed until registry_remove. False if the client already has limit entries (0: no
  * limit). Bodies are counted separately; the kinds that last for several requests are counted
  * together. */
@@ -48,8 +53,8 @@ bool registry_add(struct registry *registry, struct registry_entry *entry, unsig
 void registry_remove(struct registry *registry, struct registry_entry *entry);
 
 /* {"uploads": [{"id","kind","model","created","active","received"[, "expires"]}]} by time of
- * creation. */
-void registry_write(struct registry *registry, struct json *json);
+ * creation; those of models that pass the filter. */
+void registry_write(struct registry *registry, struct name_filter filter, struct json *json);
 /* The handler of GET /v1/uploads. */
 enum outcome uploads_list(struct request *request);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/exchange/authorize.h"
 #include "http/fields/conditional.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus_body.h"
@@ -52,7 +53,8 @@ static struct resumable *find(struct request *request)
     struct resumable *resumable = (struct resumable *)kept_uploads_find_or_adopt(
         request->server->kept, UPLOAD_KIND_RESUMABLE, request->names[0]);
 
-    if (resumable != NULL && resumable_state(resumable) != RESUMABLE_GONE)
+    if (resumable != NULL && resumable_state(resumable) != RESUMABLE_GONE &&
+        authorize_sees(request, zt_text_from(resumable->kept.entry.model)))
         return resumable;
     kept_upload_release(resumable);
     problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload, or no longer");

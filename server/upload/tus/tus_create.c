@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/exchange/authorize.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_body.h"
@@ -89,11 +90,12 @@ static bool refuse_creation(struct request *request, struct creation *creation)
     struct zt_text name;
 
     if (write_refuse_read_only(request) || tus_refuse_version(request) ||
-        refuse_unknown_kind(request) || refuse_metadata(request, creation) ||
-        refuse_length(request, creation) || refuse_digest(request))
+        refuse_unknown_kind(request) || refuse_metadata(request, creation))
         return true;
     name = (struct zt_text){creation->model, strlen(creation->model)};
-    return write_refuse_preconditions(request, name, &creation->preconditions) ||
+    return authorize_refuse_model(request, name) || refuse_length(request, creation) ||
+           refuse_digest(request) ||
+           write_refuse_preconditions(request, name, &creation->preconditions) ||
            write_refuse_large(request, creation->length);
 }
 
@@ -135,7 +137,7 @@ static struct resumable *new_resumable(struct request *request, const struct cre
     }
     strcpy(resumable->kept.entry.model, creation->model);
     resumable->length = creation->length;
-    request_client(request, resumable->kept.entry.client);
+    registry_client(request, resumable->kept.entry.client);
     return resumable;
 }
 

@@ -42,15 +42,15 @@ static bool uses(const struct generation *generation, const char *path)
  * out. */
 static bool is_used(struct server *server, const char *path)
 {
-    static const struct zt_text any = {"", 0};
     struct generation **page = malloc(PAGE * sizeof(struct generation *));
     char after[MODEL_NAME_MAX + 1] = "";
     bool more = page != NULL;
     bool used = page == NULL;
 
     while (more && !used) {
-        size_t count = catalog_list(server->catalog, any, (struct zt_text){after, strlen(after)},
-                                    PAGE, page, &more);
+        const struct catalog_page next = {
+            .prefix = {"", 0}, .after = {after, strlen(after)}, .limit = PAGE};
+        size_t count = catalog_list(server->catalog, &next, page, &more);
 
         for (size_t i = 0; i < count; i++) {
             struct zt_text name = generation_name(page[i]);

@@ -131,7 +131,7 @@ static bool refuse_crowd(struct request *request, struct put *put)
     entry->kind = UPLOAD_KIND_FILE;
     registry_make_id(entry->id);
     strcpy(entry->model, put->name);
-    request_client(request, entry->client);
+    registry_client(request, entry->client);
     entry->created = time(NULL);
     atomic_init(&entry->active, entry->created);
     put->is_registered = registry_add(request->server->registry, entry, limit);

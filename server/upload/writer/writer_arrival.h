@@ -30,6 +30,8 @@ struct arrival_terms {
     struct digest_field repr_digest;
     bool has_wanted;
     uint8_t wanted_sha256[32];
+    struct name_filter filter; /* of the models whose bytes may be looked up; as long as the request
+                                * waits */
 };
 
 enum arrival_state { ARRIVAL_RECEIVING, ARRIVAL_FINISHING, ARRIVAL_DONE };

@@ -45,7 +45,7 @@ void writer_create_begin(struct request *request)
     if (creation == NULL)
         return;
     json_init(&creation->json, false);
-    request_client(request, creation->client);
+    registry_client(request, creation->client);
     creation->preconditions = preconditions;
     request_hold(request, creation, free_creation);
 }

@@ -167,28 +167,29 @@ static bool open_found(struct server *server, const struct component_place *plac
     return false;
 }
 
-static bool find_decoded(struct server *server, const uint8_t sha256[32],
+static bool find_decoded(struct server *server, const struct arrival_terms *terms,
                          struct held_component *out_held)
 {
     struct component_place place;
     bool found;
 
-    if (!blob_find_decoded(server, sha256, &place))
+    if (!blob_find_decoded(server, terms->wanted_sha256, terms->filter, &place))
         return false;
     found = open_found(server, &place, true, out_held);
     generation_release(place.generation);
     return found;
 }
 
-static bool find_stored(struct server *server, const uint8_t sha256[32],
+static bool find_stored(struct server *server, const struct arrival_terms *terms,
                         struct held_component *out_held)
 {
     bool found = false;
 
     for (unsigned skip = 0; skip < TRIES_MAX && !found; skip++) {
+        const struct blob_search search = {skip, true, terms->filter};
         struct component_place place;
 
-        if (blob_find(server, sha256, (struct blob_search){skip, true}, &place) != BLOB_FOUND)
+        if (blob_find(server, terms->wanted_sha256, search, &place) != BLOB_FOUND)
             return false;
         found = open_found(server, &place, false, out_held);
         generation_release(place.generation);
@@ -196,10 +197,11 @@ static bool find_stored(struct server *server, const uint8_t sha256[32],
     return found;
 }
 
-static bool find_held(struct server *server, const uint8_t sha256[32],
+/* Only in models that the client may see: nobody gets at bytes by knowing their digest. */
+static bool find_held(struct server *server, const struct arrival_terms *terms,
                       struct held_component *out_held)
 {
-    return find_stored(server, sha256, out_held) || find_decoded(server, sha256, out_held);
+    return find_stored(server, terms, out_held) || find_decoded(server, terms, out_held);
 }
 
 /* --- the bytes named by the request's digest --- */
@@ -254,7 +256,7 @@ bool arrival_pull_held(struct arrival *arrival)
         return pull_nothing(arrival);
     if (find_own(arrival, &own, &source))
         return pull_checked(arrival, &own, source);
-    if (!find_held(arrival->session->kept.server, arrival->terms.wanted_sha256, &held))
+    if (!find_held(arrival->session->kept.server, &arrival->terms, &held))
         return failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
                               "the server has no component with these bytes");
     pulled = pull_checked(arrival, held.component, held.source);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/hex.h"
+#include "http/exchange/authorize.h"
 #include "upload/shared/write_checks.h"
 #include "upload/writer/writer.h"
 #include "upload/writer/writer_arrival.h"
@@ -263,7 +264,9 @@ static bool read_terms(struct request *request, struct arrival_terms *terms, boo
 
 void writer_put_begin(struct request *request)
 {
-    struct arrival_terms terms = {.object = request->names[1], .component = request->names[2]};
+    struct arrival_terms terms = {.object = request->names[1],
+                                  .component = request->names[2],
+                                  .filter = authorize_filter(request)};
     struct writer_session *session = writer_resolve(request, true);
     struct failure failure = {.is_set = false};
     uint64_t round;

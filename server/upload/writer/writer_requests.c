@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "http/exchange/authorize.h"
 #include "upload/shared/write_checks.h"
 #include "upload/writer/json_body.h"
 #include "upload/writer/writer_commit.h"
@@ -29,7 +30,7 @@ struct writer_session *writer_resolve(struct request *request, bool is_write)
     if (is_write && write_refuse_read_only(request))
         return NULL;
     upload = kept_uploads_find(request->server->kept, UPLOAD_KIND_WRITER, request->names[0]);
-    if (upload == NULL ||
+    if (upload == NULL || !authorize_sees(request, zt_text_from(upload->entry.model)) ||
         writer_session_state((struct writer_session *)upload, &round) == WRITER_DROPPED) {
         kept_upload_release(upload);
         problem_reply(request, PROBLEM_UPLOAD_NOT_FOUND, "there is no such upload");

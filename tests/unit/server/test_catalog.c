@@ -126,6 +126,20 @@ static void names_stand_for_the_first_extension(void **state)
     generation_release(found);
 }
 
+struct bounds {
+    const char *prefix;
+    const char *after;
+};
+
+static size_t list_models(const struct world *world, struct bounds bounds, size_t limit,
+                          struct generation **out_generations, bool *out_more)
+{
+    const struct catalog_page page = {
+        .prefix = text_of(bounds.prefix), .after = text_of(bounds.after), .limit = limit};
+
+    return catalog_list(world->server.catalog, &page, out_generations, out_more);
+}
+
 static void lists_come_in_order_and_in_pages(void **state)
 {
     struct world *world = *state;
@@ -138,24 +152,49 @@ static void lists_come_in_order_and_in_pages(void **state)
                   "mkdir a; for n in a a-b a/b a/c b; do echo x > $n.zt; echo y > $n.npz; done");
     load(world);
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(
-            catalog_list(world->server.catalog, text_of(""), text_of(after), 1, found, &more), 1);
+        assert_int_equal(list_models(world, (struct bounds){"", after}, 1, found, &more), 1);
         snprintf(after, sizeof(after), "%.*s", (int)found[0]->name_length, found[0]->path);
         assert_string_equal(after, names[i]);
         assert_int_equal(more, i < 4);
         generation_release(found[0]);
     }
-    assert_int_equal(
-        catalog_list(world->server.catalog, text_of("a/"), text_of(""), 8, found, &more), 2);
+    assert_int_equal(list_models(world, (struct bounds){"a/", ""}, 8, found, &more), 2);
     assert_string_equal(found[0]->path, "a/b.zt");
     assert_string_equal(found[1]->path, "a/c.zt");
     assert_false(more);
     generation_release(found[0]);
     generation_release(found[1]);
-    assert_int_equal(
-        catalog_list(world->server.catalog, text_of("a/"), text_of("a/c"), 8, found, &more), 0);
-    assert_int_equal(
-        catalog_list(world->server.catalog, text_of("b"), text_of("a"), 8, found, &more), 1);
+    assert_int_equal(list_models(world, (struct bounds){"a/", "a/c"}, 8, found, &more), 0);
+    assert_int_equal(list_models(world, (struct bounds){"b", "a"}, 8, found, &more), 1);
+    generation_release(found[0]);
+}
+
+static bool is_even(const void *context, struct zt_text name)
+{
+    (void)context;
+    return (name.bytes[name.length - 1] - '0') % 2 == 0;
+}
+
+static void lists_with_a_filter_count_only_what_passes(void **state)
+{
+    struct world *world = *state;
+    struct catalog_page page = {.prefix = text_of("m"), .filter = {is_even, NULL}, .limit = 2};
+    struct generation *found[8];
+    bool more;
+
+    world_command(world, "for n in m0 m1 m2 m3 m4 m5; do echo x > $n.npy; done");
+    load(world);
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &more), 2);
+    assert_string_equal(found[0]->path, "m0.npy");
+    assert_string_equal(found[1]->path, "m2.npy");
+    assert_true(more);
+    generation_release(found[0]);
+    generation_release(found[1]);
+    page.after = text_of("m2");
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &more), 1);
+    assert_string_equal(found[0]->path, "m4.npy");
+    /* m5 follows, but does not pass. */
+    assert_false(more);
     generation_release(found[0]);
 }
 
@@ -252,8 +291,7 @@ static void data_shards_are_found_by_path_only(void **state)
     found->error.status = ZT_DATA_SHARD;
     generation_release(found);
     assert_null(world_find(world, "s"));
-    assert_int_equal(catalog_list(world->server.catalog, text_of(""), text_of(""), 2, list, &more),
-                     0);
+    assert_int_equal(list_models(world, (struct bounds){"", ""}, 2, list, &more), 0);
 }
 
 static void changes_are_noticed_without_a_request(void **state)
@@ -326,8 +364,7 @@ static void *ask_on(void *argument)
 
     while (!atomic_load(asker->stop)) {
         struct generation *found = world_find(asker->world, "m");
-        size_t count =
-            catalog_list(asker->world->server.catalog, text_of(""), text_of(""), 4, list, &more);
+        size_t count = list_models(asker->world, (struct bounds){"", ""}, 4, list, &more);
 
         for (size_t i = 0; i < count; i++)
             generation_release(list[i]);
@@ -366,6 +403,7 @@ int main(void)
         WORLD_TEST(observers_learn_what_is_opened_shown_and_dropped),
         WORLD_TEST(names_stand_for_the_first_extension),
         WORLD_TEST(lists_come_in_order_and_in_pages),
+        WORLD_TEST(lists_with_a_filter_count_only_what_passes),
         WORLD_TEST(files_that_did_not_change_keep_their_generation),
         WORLD_TEST(files_changed_in_place_are_never_served_as_before),
         WORLD_TEST(removed_models_stay_readable_while_they_are_held),

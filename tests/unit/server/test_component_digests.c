@@ -360,7 +360,8 @@ static enum blob_answer blob(struct world *world, uint64_t first, uint64_t lengt
     uint8_t sha256[32];
 
     expected(first, length, sha256);
-    answer = blob_find(&world->server, sha256, (struct blob_search){skip, true}, &place);
+    answer = blob_find(&world->server, sha256, (struct blob_search){.skip = skip, .may_wait = true},
+                       &place);
     generation_release(place.generation);
     return answer;
 }
@@ -374,10 +375,10 @@ static void components_are_found_by_stated_digests(void **state)
     world_model(world, "m.zt", true);
     generation_release(catalog_update(world->server.catalog, "m.zt"));
     expected(0, 16, sha256);
-    assert_int_equal(blob_find(&world->server, sha256, (struct blob_search){0, false}, &place),
+    assert_int_equal(blob_find(&world->server, sha256, (struct blob_search){.skip = 0}, &place),
                      BLOB_BUSY);
     assert_int_equal(blob(world, 0, 16, 0), BLOB_FOUND);
-    assert_int_equal(blob_find(&world->server, sha256, (struct blob_search){0, false}, &place),
+    assert_int_equal(blob_find(&world->server, sha256, (struct blob_search){.skip = 0}, &place),
                      BLOB_FOUND);
     assert_string_equal(place.generation->path, "m.zt");
     assert_int_equal(place.component, A);

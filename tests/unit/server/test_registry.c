@@ -90,7 +90,7 @@ static void the_list_is_by_time_of_creation(void **state)
     assert_true(registry_add(registry, &later, 0));
     assert_true(registry_add(registry, &earlier, 0));
     json_init(&json, false);
-    registry_write(registry, &json);
+    registry_write(registry, (struct name_filter){NULL, NULL}, &json);
     assert_false(json.failed);
     assert_int_equal(json.length, strlen(expected));
     assert_memory_equal(json.text, expected, json.length);

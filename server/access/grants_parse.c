@@ -1,0 +1,398 @@
+/* Reads the tokens file: bounded, and strict, since a line that is misread may let somebody in. No
+ * message repeats a field that may be a token, wherever it was put by mistake. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "access/grants_state.h"
+#include "access/text_file.h"
+#include "base/glob.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "zt/utf8.h"
+
+#define KEY "auth.tokens"
+/* Longer than any line that makes sense: the globs of a line fit into a set. */
+#define LINE_MAX_BYTES (GLOB_SET_BYTES_MAX + 1024)
+/* Bytes of a certificate's name or of a glob of subjects. */
+#define IDENTITY_MAX 1024
+
+struct reader {
+    struct grants *grants;
+    const char *path;
+    char *error;
+    size_t error_size;
+    unsigned line; /* from 1 */
+    char *at;      /* in the line */
+    char *end;     /* of the line: a NUL */
+};
+
+__attribute__((format(printf, 2, 3))) static bool fail(const struct reader *reader,
+                                                       const char *format, ...)
+{
+    const int length = snprintf(reader->error, reader->error_size,
+                                KEY ": %s, line %u: ", reader->path, reader->line);
+    va_list arguments;
+
+    if (length < 0 || (size_t)length >= reader->error_size)
+        return false;
+    va_start(arguments, format);
+    vsnprintf(reader->error + length, reader->error_size - (size_t)length, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* --- fields --- */
+
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+/* Cuts out the next field and ends it with a NUL. False at the end of the line, or at a comment. */
+static bool take_field(struct reader *reader, struct zt_text *out_field)
+{
+    char *begin = reader->at;
+    char *end;
+
+    while (is_blank(*begin))
+        begin++;
+    if (begin == reader->end || *begin == '#')
+        return false;
+    for (end = begin; end < reader->end && !is_blank(*end);)
+        end++;
+    reader->at = end < reader->end ? end + 1 : end;
+    *end = '\0';
+    *out_field = (struct zt_text){begin, (size_t)(end - begin)};
+    return true;
+}
+
+static bool read_name(const struct reader *reader, struct zt_text field, struct entry *entry)
+{
+    if (field.length > GRANT_NAME_MAX)
+        return fail(reader, "the name is longer than %d bytes", GRANT_NAME_MAX);
+    entry->grant.name = field.bytes;
+    return true;
+}
+
+static bool read_scope(const struct reader *reader, struct zt_text field, struct entry *entry)
+{
+    static const char *const words[] = {
+        [SCOPE_READ] = "read", [SCOPE_WRITE] = "write", [SCOPE_ADMIN] = "admin"};
+
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (zt_text_is(field, words[i])) {
+            entry->grant.scope = (enum scope)i;
+            return true;
+        }
+    }
+    return fail(reader, "the second field is the scope: read, write or admin");
+}
+
+/* What follows a prefix like "mtls:"; false if the field has another one. */
+static bool take_prefix(struct zt_text field, const char *prefix, struct zt_text *out_rest)
+{
+    const struct zt_text wanted = zt_text_from(prefix);
+
+    if (!zt_text_starts_with(field, wanted))
+        return false;
+    *out_rest = (struct zt_text){field.bytes + wanted.length, field.length - wanted.length};
+    return true;
+}
+
+static bool check_identity(const struct reader *reader, struct zt_text identity)
+{
+    if (identity.length == 0)
+        return fail(reader, "nothing follows the colon of the third field");
+    if (identity.length > IDENTITY_MAX)
+        return fail(reader, "the third field is longer than %d bytes", IDENTITY_MAX);
+    return true;
+}
+
+static bool read_subject(const struct reader *reader, struct zt_text glob, struct entry *entry)
+{
+    if (!check_identity(reader, glob))
+        return false;
+    if (!glob_is_valid(glob))
+        return fail(reader, "the subject is not a glob: a [ is not closed");
+    entry->proof = PROOF_SUBJECT;
+    entry->is.subject.glob = glob;
+    entry->is.subject.set = glob_set_new(&glob, 1);
+    return entry->is.subject.set != NULL || fail(reader, "out of memory");
+}
+
+static bool read_hash(const struct reader *reader, struct zt_text field, struct entry *entry)
+{
+    uint8_t bytes[sizeof(entry->is.sha256)];
+
+    if (field.length != 2 * sizeof(bytes))
+        return fail(reader, "the third field is the token's SHA-256 (64 hexadecimal digits), "
+                            "mtls:NAME or jwt:SUBJECT");
+    for (size_t i = 0; i < field.length; i++) {
+        const int value = zt_hex_value(field.bytes[i]);
+
+        if (value < 0)
+            return fail(reader, "the SHA-256 contains something else than hexadecimal digits");
+        bytes[i / 2] = (uint8_t)((i % 2 == 0 ? 0 : bytes[i / 2] << 4) | value);
+    }
+    entry->proof = PROOF_TOKEN;
+    memcpy(entry->is.sha256, bytes, sizeof(bytes));
+    return true;
+}
+
+static bool read_proof(const struct reader *reader, struct zt_text field, struct entry *entry)
+{
+    struct zt_text rest;
+
+    if (take_prefix(field, "mtls:", &rest)) {
+        entry->proof = PROOF_CERTIFICATE;
+        entry->is.name = rest;
+        return check_identity(reader, rest);
+    }
+    if (take_prefix(field, "jwt:", &rest))
+        return read_subject(reader, rest, entry);
+    return read_hash(reader, field, entry);
+}
+
+/* The rest of the line. */
+static bool read_globs(struct reader *reader, struct entry *entry)
+{
+    struct zt_text globs[GLOB_SET_MAX];
+    struct zt_text field;
+    size_t count = 0;
+    size_t bytes = 0;
+
+    while (take_field(reader, &field)) {
+        if (count == GLOB_SET_MAX)
+            return fail(reader, "there are more than %d globs of models", GLOB_SET_MAX);
+        if (field.length > GLOB_MAX)
+            return fail(reader, "a glob of models is longer than %d bytes", GLOB_MAX);
+        if (!glob_is_valid(field))
+            return fail(reader, "\"%s\" is not a glob: a [ is not closed", field.bytes);
+        bytes += field.length;
+        globs[count++] = field;
+    }
+    if (bytes > GLOB_SET_BYTES_MAX)
+        return fail(reader, "the globs are longer than %d bytes in all", GLOB_SET_BYTES_MAX);
+    if (count == 0)
+        return true;
+    entry->grant.models = glob_set_new(globs, count);
+    return entry->grant.models != NULL || fail(reader, "out of memory");
+}
+
+/* --- lines --- */
+
+static void clear_entry(struct entry *entry)
+{
+    glob_set_free(entry->grant.models);
+    if (entry->proof == PROOF_SUBJECT)
+        glob_set_free(entry->is.subject.set);
+}
+
+static bool read_entry(struct reader *reader, struct zt_text name, struct entry *entry)
+{
+    struct zt_text field;
+
+    if (!read_name(reader, name, entry))
+        return false;
+    if (!take_field(reader, &field))
+        return fail(reader, "the scope is missing: read, write or admin");
+    if (!read_scope(reader, field, entry))
+        return false;
+    if (!take_field(reader, &field))
+        return fail(reader, "the proof is missing: the token's SHA-256, mtls:NAME or jwt:SUBJECT");
+    return read_proof(reader, field, entry) && read_globs(reader, entry);
+}
+
+static bool add_entry(struct reader *reader, const struct entry *entry)
+{
+    struct grants *grants = reader->grants;
+
+    if (grants->count == GRANTS_MAX)
+        return fail(reader, "there are more than %d clients", GRANTS_MAX);
+    if (zt_array_reserve(&grants->entries, &grants->capacity, grants->count + 1,
+                         sizeof(*grants->entries), GRANTS_MAX) != ZT_OK)
+        return fail(reader, "out of memory");
+    grants->entries[grants->count++] = *entry;
+    return true;
+}
+
+static bool check_characters(const struct reader *reader)
+{
+    if (reader->end - reader->at > LINE_MAX_BYTES)
+        return fail(reader, "the line is longer than %d bytes", LINE_MAX_BYTES);
+    if (!zt_utf8_valid(reader->at, (size_t)(reader->end - reader->at)))
+        return fail(reader, "the line is not UTF-8");
+    for (const char *at = reader->at; at < reader->end; at++)
+        if (((unsigned char)*at < 0x20 && *at != '\t') || *at == 0x7F)
+            return fail(reader, "the line contains a control character");
+    return true;
+}
+
+static bool read_line(struct reader *reader)
+{
+    struct entry entry = {.grant.line = reader->line};
+    struct zt_text name;
+
+    if (!check_characters(reader))
+        return false;
+    if (!take_field(reader, &name))
+        return true;
+    if (read_entry(reader, name, &entry) && add_entry(reader, &entry))
+        return true;
+    clear_entry(&entry);
+    return false;
+}
+
+/* --- repetitions --- */
+
+static int compare_lines(const struct entry *a, const struct entry *b)
+{
+    return (a->grant.line > b->grant.line) - (a->grant.line < b->grant.line);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct entry *a = *(const struct entry *const *)left;
+    const struct entry *b = *(const struct entry *const *)right;
+    const int order = strcmp(a->grant.name, b->grant.name);
+
+    return order != 0 ? order : compare_lines(a, b);
+}
+
+static int order_of_proofs(const struct entry *a, const struct entry *b)
+{
+    if (a->proof != b->proof)
+        return a->proof < b->proof ? -1 : 1;
+    switch (a->proof) {
+    case PROOF_TOKEN:
+        return memcmp(a->is.sha256, b->is.sha256, sizeof(a->is.sha256));
+    case PROOF_CERTIFICATE:
+        return zt_text_compare(a->is.name, b->is.name);
+    case PROOF_SUBJECT:
+        break;
+    }
+    return zt_text_compare(a->is.subject.glob, b->is.subject.glob);
+}
+
+static int compare_proofs(const void *left, const void *right)
+{
+    const struct entry *a = *(const struct entry *const *)left;
+    const struct entry *b = *(const struct entry *const *)right;
+    const int order = order_of_proofs(a, b);
+
+    return order != 0 ? order : compare_lines(a, b);
+}
+
+static bool refuse_repeated(struct reader *reader, const struct entry **order)
+{
+    static const char *const proofs[] = {[PROOF_TOKEN] = "SHA-256",
+                                         [PROOF_CERTIFICATE] = "name of a certificate",
+                                         [PROOF_SUBJECT] = "subject"};
+    const size_t count = reader->grants->count;
+
+    qsort(order, count, sizeof(*order), compare_names);
+    for (size_t i = 1; i < count; i++) {
+        reader->line = order[i]->grant.line;
+        if (strcmp(order[i - 1]->grant.name, order[i]->grant.name) == 0)
+            return fail(reader, "line %u already has this name", order[i - 1]->grant.line);
+    }
+    qsort(order, count, sizeof(*order), compare_proofs);
+    for (size_t i = 1; i < count; i++) {
+        reader->line = order[i]->grant.line;
+        if (order_of_proofs(order[i - 1], order[i]) == 0)
+            return fail(reader, "line %u already has this %s", order[i - 1]->grant.line,
+                        proofs[order[i]->proof]);
+    }
+    return true;
+}
+
+static bool check_repeated(struct reader *reader)
+{
+    const size_t count = reader->grants->count;
+    const struct entry **order = calloc(count + 1, sizeof(*order));
+    bool distinct;
+
+    if (order == NULL)
+        return fail(reader, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        order[i] = &reader->grants->entries[i];
+    distinct = refuse_repeated(reader, order);
+    free(order);
+    return distinct;
+}
+
+/* --- the file --- */
+
+static bool read_lines(struct reader *reader)
+{
+    char *at = reader->grants->text;
+    char *const end = at + reader->grants->text_length;
+
+    while (at < end) {
+        char *newline = memchr(at, '\n', (size_t)(end - at));
+
+        reader->line++;
+        reader->at = at;
+        reader->end = newline != NULL ? newline : end;
+        at = newline != NULL ? newline + 1 : end;
+        /* Lines may end in CR LF. */
+        if (reader->end > reader->at && reader->end[-1] == '\r')
+            reader->end--;
+        *reader->end = '\0';
+        if (!read_line(reader))
+            return false;
+    }
+    return check_repeated(reader);
+}
+
+struct grants *grants_parse(struct zt_text text, const char *path, char *error, size_t error_size)
+{
+    struct grants *grants = calloc(1, sizeof(*grants));
+    struct reader reader = {
+        .grants = grants, .path = path, .error = error, .error_size = error_size};
+
+    if (grants != NULL)
+        grants->text = malloc(text.length + 1);
+    if (grants == NULL || grants->text == NULL) {
+        snprintf(error, error_size, KEY ": out of memory");
+        grants_free(grants);
+        return NULL;
+    }
+    if (text.length > 0)
+        memcpy(grants->text, text.bytes, text.length);
+    grants->text[text.length] = '\0';
+    grants->text_length = text.length;
+    if (read_lines(&reader))
+        return grants;
+    grants_free(grants);
+    return NULL;
+}
+
+struct grants *grants_load(const char *path, char *error, size_t error_size)
+{
+    struct text_file file;
+    struct grants *grants;
+
+    if (!text_file_read(KEY, path, &file, error, error_size))
+        return NULL;
+    if (file.is_public)
+        log_write(LOG_LEVEL_WARN, KEY ": %s can be read by every user of this machine", path);
+    grants = grants_parse((struct zt_text){file.text, file.length}, path, error, error_size);
+    text_file_free(&file);
+    return grants;
+}
+
+void grants_free(struct grants *grants)
+{
+    if (grants == NULL)
+        return;
+    for (size_t i = 0; i < grants->count; i++)
+        clear_entry(&grants->entries[i]);
+    free(grants->entries);
+    free(grants->text);
+    free(grants);
+}

@@ -1,0 +1,32 @@
+/* What a tokens file becomes in memory, for the files that read it and look clients up. */
+#ifndef ACCESS_GRANTS_STATE_H
+#define ACCESS_GRANTS_STATE_H
+
+#include "access/grants.h"
+
+#define SHA256_WORDS 4
+
+enum proof { PROOF_TOKEN, PROOF_CERTIFICATE, PROOF_SUBJECT };
+
+struct entry {
+    struct grant grant; /* first */
+    enum proof proof;
+    union {
+        uint64_t sha256[SHA256_WORDS];
+        struct zt_text name; /* PROOF_CERTIFICATE */
+        struct {
+            struct zt_text glob;
+            struct glob_set *set;
+        } subject;
+    } is;
+};
+
+struct grants {
+    char *text; /* of the file; names point into it */
+    size_t text_length;
+    struct entry *entries; /* in the order of the file */
+    size_t count;
+    size_t capacity;
+};
+
+#endif

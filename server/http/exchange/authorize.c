@@ -1,0 +1,171 @@
+/* From the credentials of a request to its grant, and from its grant to yes or no. */
+#include "http/exchange/authorize.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
+
+#define CHALLENGE "Bearer realm=\"ztserve\""
+/* Every route below this is about the model of its first name. */
+#define MODEL_PATTERN "/v1/models/{model}"
+
+/* --- who --- */
+
+/* What everybody may know. OPTIONS, which browsers send without credentials, says nothing about
+ * models. */
+static bool is_for_everybody(const struct request *request)
+{
+    if (request->method == METHOD_OPTIONS)
+        return true;
+    if (request->route == NULL)
+        return false;
+    switch (request->route->audience) {
+    case AUDIENCE_CLIENTS:
+        break;
+    case AUDIENCE_EVERYBODY:
+        return true;
+    case AUDIENCE_METRICS:
+        return request->access->metrics_public;
+    }
+    return false;
+}
+
+static const char *detail_of(const struct request *request, enum access_failure failure)
+{
+    switch (failure) {
+    case ACCESS_NO_CREDENTIALS:
+        return request->access->has_certificates
+                   ? "send a token (Authorization: Bearer TOKEN), or show a client certificate"
+                   : "send a token (Authorization: Bearer TOKEN)";
+    case ACCESS_BAD_CREDENTIALS:
+        return "the request must have one Authorization field: Bearer and a token";
+    case ACCESS_UNKNOWN_TOKEN:
+        return "the token is not valid";
+    case ACCESS_UNKNOWN_CERTIFICATE:
+        return "no client is known by the names in the certificate";
+    case ACCESS_SCOPE:
+    case ACCESS_MODEL:
+    case ACCESS_FAILURES:
+        break;
+    }
+    return "the client is not known";
+}
+
+/* Section 3.1: without a bearer token the challenge names no error. */
+static void refuse_client(struct request *request, enum access_failure failure,
+                          enum authorization authorization)
+{
+    const bool has_token =
+        authorization == AUTHORIZATION_BEARER || authorization == AUTHORIZATION_MALFORMED;
+
+    access_count_failure(failure);
+    problem_reply(request, PROBLEM_UNAUTHORIZED, "%s", detail_of(request, failure));
+    representation_field(&request->reply, "WWW-Authenticate",
+                         has_token ? CHALLENGE ", error=\"invalid_token\"" : CHALLENGE);
+}
+
+void authorize_client(struct request *request)
+{
+    const struct request_state *state = request_state(request);
+    struct credentials credentials = {.names = NULL};
+    enum access_failure failure;
+
+    if (!request->access->needs_client || is_for_everybody(request))
+        return;
+    credentials.authorization =
+        authorization_read(state->headers, state->header_count, &credentials.token);
+    if (request->access->has_certificates && credentials.authorization == AUTHORIZATION_ABSENT)
+        credentials.names = request_client_names(request);
+    request->grant = access_identify(request->access, &credentials, &failure);
+    if (request->grant == NULL)
+        refuse_client(request, failure, credentials.authorization);
+    else
+        request->client =
+            request->grant->name != NULL ? request->grant->name : credentials.names[0];
+}
+
+/* --- what --- */
+
+static enum scope scope_by_method(enum method method)
+{
+    return method == METHOD_GET || method == METHOD_HEAD ? SCOPE_READ : SCOPE_WRITE;
+}
+
+static enum scope scope_needed(const struct request *request)
+{
+    switch (request_state_const(request)->operation->needs) {
+    case NEEDS_BY_METHOD:
+        break;
+    case NEEDS_READ:
+        return SCOPE_READ;
+    case NEEDS_ADMIN:
+        return SCOPE_ADMIN;
+    }
+    return scope_by_method(request->method);
+}
+
+static void refuse_scope(struct request *request, enum scope needed)
+{
+    static const struct {
+        const char *name;
+        const char *challenge;
+    } scopes[] = {
+        [SCOPE_READ] = {"read", CHALLENGE ", error=\"insufficient_scope\", scope=\"read\""},
+        [SCOPE_WRITE] = {"write", CHALLENGE ", error=\"insufficient_scope\", scope=\"write\""},
+        [SCOPE_ADMIN] = {"admin", CHALLENGE ", error=\"insufficient_scope\", scope=\"admin\""},
+    };
+
+    access_count_failure(ACCESS_SCOPE);
+    problem_reply(request, PROBLEM_FORBIDDEN, "this needs the scope %s", scopes[needed].name);
+    representation_field(&request->reply, "WWW-Authenticate", scopes[needed].challenge);
+}
+
+static bool names_a_model(const struct route *route)
+{
+    const size_t length = sizeof(MODEL_PATTERN) - 1;
+
+    return strncmp(route->pattern, MODEL_PATTERN, length) == 0 &&
+           (route->pattern[length] == '\0' || route->pattern[length] == '/');
+}
+
+bool authorize_sees(const struct request *request, struct zt_text model)
+{
+    return request->grant == NULL || grant_covers(request->grant, model);
+}
+
+static bool covers(const void *context, struct zt_text name)
+{
+    return grant_covers(context, name);
+}
+
+struct name_filter authorize_filter(const struct request *request)
+{
+    if (request->grant == NULL || request->grant->models == NULL)
+        return (struct name_filter){NULL, NULL};
+    return (struct name_filter){covers, request->grant};
+}
+
+bool authorize_refuse_model(struct request *request, struct zt_text model)
+{
+    if (authorize_sees(request, model))
+        return false;
+    access_count_failure(ACCESS_MODEL);
+    problem_reply(request, PROBLEM_FORBIDDEN, "this client may not use a model of this name");
+    return true;
+}
+
+void authorize_operation(struct request *request)
+{
+    enum scope needed;
+
+    if (request->grant == NULL)
+        return;
+    needed = scope_needed(request);
+    if (request->grant->scope < needed)
+        refuse_scope(request, needed);
+    else if (names_a_model(request->route))
+        (void)authorize_refuse_model(request, request->names[0]);
+}

@@ -1,0 +1,88 @@
+/* The grammar of a bearer token. */
+#include "http/fields/authorization.h"
+
+#include <strings.h>
+
+#include "http/fields/grammar.h"
+
+static const char name[] = "Authorization";
+static const char scheme[] = "Bearer";
+
+/* The only field of that name. */
+static enum authorization find_field(const struct header_field *fields, unsigned count,
+                                     const struct header_field **out_field)
+{
+    enum authorization found = AUTHORIZATION_ABSENT;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (fields[i].name_length != sizeof(name) - 1 || strcasecmp(fields[i].name, name) != 0)
+            continue;
+        if (found != AUTHORIZATION_ABSENT)
+            return AUTHORIZATION_MALFORMED;
+        *out_field = &fields[i];
+        found = AUTHORIZATION_BEARER;
+    }
+    return found;
+}
+
+/* b64token = 1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"=" */
+static bool is_b64token(struct zt_text text)
+{
+    size_t at = 0;
+
+    while (at < text.length && (is_alpha(text.bytes[at]) || is_digit(text.bytes[at]) ||
+                                is_one_of(text.bytes[at], "-._~+/")))
+        at++;
+    if (at == 0)
+        return false;
+    while (at < text.length && text.bytes[at] == '=')
+        at++;
+    return at == text.length;
+}
+
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+/* Some versions of the HTTP library leave the blanks around a value. */
+static struct zt_text trimmed(const struct header_field *field)
+{
+    struct zt_text text = {field->value, field->value_length};
+
+    while (text.length > 0 && is_blank(text.bytes[text.length - 1]))
+        text.length--;
+    while (text.length > 0 && is_blank(text.bytes[0])) {
+        text.bytes++;
+        text.length--;
+    }
+    return text;
+}
+
+enum authorization authorization_read(const struct header_field *fields, unsigned count,
+                                      struct zt_text *out_token)
+{
+    const struct header_field *field = NULL;
+    enum authorization found = find_field(fields, count, &field);
+    struct zt_text text;
+    size_t at;
+
+    if (found != AUTHORIZATION_BEARER)
+        return found;
+    text = trimmed(field);
+    for (at = 0; at < text.length && is_token_char(text.bytes[at]);)
+        at++;
+    if (at != sizeof(scheme) - 1 || strncasecmp(text.bytes, scheme, at) != 0)
+        return at > 0 ? AUTHORIZATION_OTHER : AUTHORIZATION_MALFORMED;
+    text.bytes += at;
+    text.length -= at;
+    /* 1*SP: a tab does not separate. */
+    for (at = 0; at < text.length && text.bytes[at] == ' ';)
+        at++;
+    text.bytes += at;
+    text.length -= at;
+    if (at == 0 || !is_b64token(text))
+        return AUTHORIZATION_MALFORMED;
+    *out_token = text;
+    return AUTHORIZATION_BEARER;
+}
