@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "config/network.h"
 #include "config/schema.h"
 #include "config/value.h"
 
@@ -117,6 +118,23 @@ static bool validate_access(const struct config *config, const struct config_lis
     return true;
 }
 
+static bool validate_proxies(const struct config *config, struct config_message *message)
+{
+    const char *position = config->trusted_proxies;
+    const char *word;
+    struct network network;
+    size_t length;
+
+    while ((word = config_list_next(&position, &length)) != NULL)
+        if (!network_parse(word, length, &network))
+            return config_fail(
+                message,
+                "trusted_proxies: \"%.*s\" is neither an address (192.0.2.1, fd00::1) "
+                "nor a network (10.0.0.0/8)",
+                (int)(length < 100 ? length : 100), word);
+    return true;
+}
+
 static bool validate_tls(const struct config *config, struct config_message *message)
 {
     const bool has_cert = config->tls.cert[0] != '\0';
@@ -134,7 +152,8 @@ bool config_validate(const struct config *config, struct config_message *message
     struct config_listen listen;
 
     if (!config_listen_parse(config->listen, &listen, message) ||
-        !validate_access(config, &listen, message) || !validate_tls(config, message))
+        !validate_access(config, &listen, message) || !validate_tls(config, message) ||
+        !validate_proxies(config, message))
         return false;
     /* The digests of smaller pieces take more memory than the reading they save is worth. */
     if (config->limits.digest_piece_bytes != 0 &&

@@ -29,8 +29,9 @@ struct access *access_load(const struct config *config, char *error, size_t erro
 {
     struct access *access = calloc(1, sizeof(*access));
 
-    if (access == NULL) {
+    if (access == NULL || !proxies_load(config->trusted_proxies, &access->proxies)) {
         snprintf(error, error_size, "out of memory");
+        free(access);
         return NULL;
     }
     atomic_init(&access->holders, 1);
@@ -57,6 +58,7 @@ void access_release(struct access *access)
     if (atomic_fetch_sub_explicit(&access->holders, 1, memory_order_acq_rel) > 1)
         return;
     grants_free(access->grants);
+    proxies_free(&access->proxies);
     free(access);
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "access/grants.h"
+#include "access/proxies.h"
 #include "config/config.h"
 #include "http/fields/authorization.h"
 
@@ -21,6 +22,7 @@ struct access {
     bool has_certificates; /* a certificate may say so */
     bool metrics_public;
     struct grants *grants; /* NULL: no tokens file; whoever has a certificate may read and write */
+    struct proxies proxies;
 };
 
 /* Everybody may do everything: for requests without a server (tests). Must not be held. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access/access.h"
 #include "api/handlers.h"
 #include "base/process_figures.h"
 #include "catalog/catalog.h"
@@ -109,7 +110,20 @@ static void write_models(FILE *stream, const struct server *server)
               "Disk space that uploads may use, upload.reserve_bytes deducted.", space);
 }
 
-/* --- connections, workers --- */
+/* --- clients, connections, workers --- */
+
+static void write_refusals(FILE *stream)
+{
+    static const char name[] = "ztserve_auth_failures_total";
+    char labels[64];
+
+    metrics_write_family(stream, name, "counter",
+                         "Requests refused with 401, or 403 for what the client may not do.");
+    for (enum access_failure failure = 0; failure < ACCESS_FAILURES; failure++) {
+        snprintf(labels, sizeof(labels), "reason=\"%s\"", access_failure_name(failure));
+        metrics_write_sample(stream, name, labels, access_failures(failure));
+    }
+}
 
 static void write_connections(FILE *stream, const struct server *server)
 {
@@ -159,6 +173,7 @@ static void write_page(FILE *stream, const struct server *server)
     metrics_write_sample(stream, "ztserve_build_info", "version=\"" ZTSERVE_VERSION "\"", 1);
     request_metrics_write(stream);
     metrics_write(stream);
+    write_refusals(stream);
     write_connections(stream, server);
     write_models(stream, server);
     write_workers(stream, server);

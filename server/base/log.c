@@ -20,6 +20,10 @@
 #define TEXT_SIZE 3072
 /* A longer request path is cut; models and objects with sane names fit. */
 #define PATH_SHOWN 1024
+/* The same for what else comes from the client. Browsers call themselves 150 bytes long. */
+#define AGENT_SHOWN 256
+#define MODEL_SHOWN 512
+#define WORD_SHOWN  64
 /* Kept free for the end of a line. */
 #define LINE_RESERVE 512
 
@@ -73,12 +77,12 @@ static size_t printable_length(const unsigned char *text, size_t length)
 /* Escapes what JSON requires; in text everything but quotes and backslashes. Bytes that are not
  * UTF-8 become \u00XX, the character of that number: a log is for reading, not for recovering
  * bytes. */
-static void put_escaped(struct line *line, const char *text, size_t limit, bool json)
+static void put_bytes(struct line *line, struct zt_text text, size_t limit, bool json)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const unsigned char *at = (const unsigned char *)text.bytes;
     const size_t end = line->length + limit < LINE_SIZE - LINE_RESERVE ? line->length + limit
                                                                        : LINE_SIZE - LINE_RESERVE;
-    size_t left = strlen(text);
+    size_t left = text.length;
     char escape[8];
 
     while (left > 0) {
@@ -99,6 +103,11 @@ static void put_escaped(struct line *line, const char *text, size_t limit, bool 
         at += taken;
         left -= taken;
     }
+}
+
+static void put_escaped(struct line *line, const char *text, size_t limit, bool json)
+{
+    put_bytes(line, (struct zt_text){text, strlen(text)}, limit, json);
 }
 
 static void put_time(struct line *line)
@@ -202,6 +211,51 @@ static void put_cut_text(struct line *line, const struct log_cut *cut)
     put_text(line, cut->reason);
 }
 
+/* What a line has only if it is known: name and value. */
+struct known {
+    const char *name;
+    struct zt_text value; /* bytes NULL: unknown */
+    size_t limit;
+};
+
+#define KNOWN_MOST 6
+
+static struct zt_text text_of(const char *text)
+{
+    return (struct zt_text){text, text != NULL ? strlen(text) : 0};
+}
+
+static void list_known(const struct log_request_line *request, struct known out_known[KNOWN_MOST])
+{
+    const struct known known[KNOWN_MOST] = {
+        {"client", text_of(request->client), WORD_SHOWN},
+        {"forwarded", text_of(request->forwarded), WORD_SHOWN},
+        {"user", text_of(request->user), AGENT_SHOWN},
+        {"model", request->model, MODEL_SHOWN},
+        {"code", text_of(request->code), WORD_SHOWN},
+        {"user_agent", text_of(request->user_agent), AGENT_SHOWN},
+    };
+
+    memcpy(out_known, known, sizeof(known));
+}
+
+/* Quotes are escaped in text too, so that a client's words cannot look like another member. */
+static void put_known(struct line *line, const struct log_request_line *request, bool json)
+{
+    struct known known[KNOWN_MOST];
+
+    list_known(request, known);
+    for (unsigned i = 0; i < KNOWN_MOST; i++) {
+        if (known[i].value.bytes == NULL)
+            continue;
+        put_text(line, json ? ",\"" : " ");
+        put_text(line, known[i].name);
+        put_text(line, json ? "\":\"" : "=\"");
+        put_bytes(line, known[i].value, known[i].limit, true);
+        put_text(line, "\"");
+    }
+}
+
 static void put_request_json(struct line *line, const struct log_request_line *request)
 {
     char numbers[128];
@@ -217,6 +271,7 @@ static void put_request_json(struct line *line, const struct log_request_line *r
              request->status, request->bytes, request->duration_us / 1000,
              (unsigned)(request->duration_us % 1000));
     put_text(line, numbers);
+    put_known(line, request, true);
     if (request->cut.reason != NULL)
         put_cut_json(line, &request->cut);
     put_text(line, "}");
@@ -234,6 +289,7 @@ static void put_request_text(struct line *line, const struct log_request_line *r
              (unsigned)(request->duration_us % 1000));
     put_text(line, numbers);
     put_escaped(line, request->request_id, 256, false);
+    put_known(line, request, false);
     if (request->cut.reason != NULL)
         put_cut_text(line, &request->cut);
 }

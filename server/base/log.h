@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "zt/status.h"
+
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
@@ -29,6 +31,12 @@ struct log_request_line {
     const char *method;
     const char *path; /* raw, as the client sent it */
     const char *route;
+    const char *client;     /* the peer's address; NULL: unknown, as for the following */
+    const char *forwarded;  /* for whom a trusted proxy made the request */
+    const char *user;       /* the name of the token */
+    const char *user_agent; /* raw */
+    const char *code;       /* of the problem that was answered */
+    struct zt_text model;   /* decoded; empty: none */
     unsigned status;
     uint64_t bytes;
     uint64_t duration_us;

@@ -9,6 +9,7 @@ import pytest
 
 from containers import dense, pattern, zt1
 from wire import (
+    ask,
     component_path,
     connect,
     eventually,
@@ -169,3 +170,91 @@ def test_requests_refused_by_the_library_are_logged_as_400(start, field):
     line = request_line(server, "/refused")
     assert line["status"] == 400 and line["request_id"], line
     assert line["method"] in ("-", "POST") and "cut" not in line
+
+
+# --- who asked ---
+
+
+def asked(server, path, **fields):
+    """The line of a request with these fields."""
+    get(server, path, **fields)
+    return request_line(server, path)
+
+
+def test_lines_say_who_asked_for_which_model(start):
+    line = asked(start(), component_path("m", "s") + "?x", User_Agent='curl/8 "x"')
+    assert (line["client"], line["user_agent"], line["model"]) == ("127.0.0.1", 'curl/8 "x"', "m")
+    assert line["route"] == "/v1/models/{model}/objects/{object}/{component}"
+    assert not {"forwarded", "user", "code", "cut"} & set(line)
+
+
+def test_lines_of_other_routes_have_no_model_and_errors_have_their_code(start):
+    server = start()
+    line = asked(server, "/healthz")
+    assert "model" not in line and "user_agent" not in line and line["client"] == "127.0.0.1"
+    assert asked(server, "/v1/models/none")["code"] == "model-not-found"
+
+
+def test_long_user_agents_are_cut(start):
+    line = asked(start(), "/healthz", User_Agent="x" * 5000)
+    assert line["user_agent"].startswith("xxx") and line["user_agent"].endswith("...") and len(line["user_agent"]) < 300
+
+
+def test_a_user_agent_cannot_forge_members_of_a_text_line(start):
+    server = start("text")
+    get(server, "/healthz", User_Agent='x" user="admin')
+    line = eventually(lambda: next((line for line in server.log_lines if "/healthz" in line), None))
+    assert line.endswith(' client="127.0.0.1" user_agent="x\\" user=\\"admin"')
+
+
+def test_authorization_is_never_logged(start):
+    server = start()
+    line = asked(server, "/v1/models", Authorization="Bearer s3cret", User_Agent="x")
+    assert line["status"] in (200, 401)
+    assert "s3cret" not in server.log
+
+
+@pytest.mark.parametrize(
+    "fields, client",
+    [
+        ({"X-Forwarded-For": "192.0.2.1"}, "192.0.2.1"),
+        ({"X-Forwarded-For": "198.51.100.9, 192.0.2.1, 10.1.2.3"}, "192.0.2.1"),
+        ({"Forwarded": 'for="[2001:db8::1]:4711";proto=https, for=127.0.0.1'}, "2001:db8::1"),
+        ({"X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.2"}, None),
+        ({"X-Forwarded-For": "<b>"}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_a_trusted_proxy_is_believed(start, fields, client):
+    server = start(ZTSERVE_TRUSTED_PROXIES="10.0.0.0/8, 127.0.0.1")
+    line = asked(server, "/healthz", **{name.replace("-", "_"): value for name, value in fields.items()})
+    assert line["client"] == "127.0.0.1" and line.get("forwarded") == client
+
+
+def test_others_are_not_believed(start):
+    server = start(ZTSERVE_TRUSTED_PROXIES="10.0.0.0/8")
+    assert "forwarded" not in asked(server, "/healthz", X_Forwarded_For="192.0.2.1", Forwarded="for=192.0.2.1")
+
+
+def test_trusted_proxies_change_with_sighup(start_server, tmp_path):
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"log": {"format": "json"}}')
+    server = start_server(tmp_path, "--config", settings)
+    assert "forwarded" not in asked(server, "/healthz?1", X_Forwarded_For="192.0.2.1")
+    settings.write_text('{"log": {"format": "json"}, "trusted_proxies": ["127.0.0.0/8"]}')
+    server.signal(signal.SIGHUP)
+    eventually(lambda: "reloaded the configuration" in server.log)
+    assert asked(server, "/healthz?2", X_Forwarded_For="192.0.2.1")["forwarded"] == "192.0.2.1"
+    settings.write_text('{"log": {"format": "json"}, "trusted_proxies": ["127.0.0.0/8", "proxy.example"]}')
+    server.signal(signal.SIGHUP)
+    eventually(lambda: 'trusted_proxies: \\"proxy.example\\" is neither an address' in server.log)
+    assert asked(server, "/healthz?3", X_Forwarded_For="192.0.2.1")["forwarded"] == "192.0.2.1"
+
+
+def test_uploads_behind_a_trusted_proxy_count_for_the_client_that_it_names(start):
+    server = start("json", "--writable", ZTSERVE_TRUSTED_PROXIES="127.0.0.1", ZTSERVE_UPLOAD_SESSIONS_PER_CLIENT="1")
+
+    def begin(client):
+        return ask(server, "POST", "/v1/models/u/uploads", {"X-Forwarded-For": client}, b"{}").status
+
+    assert [begin("192.0.2.1"), begin("192.0.2.1"), begin("192.0.2.2")] == [201, 429, 201]

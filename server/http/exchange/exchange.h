@@ -44,29 +44,4 @@ struct answer {
  * others with the same bytes. */
 struct answer *exchange_answer(struct request *request);
 
-/* --- names in answers and in the log: X-Request-Id and the trace of W3C Trace Context --- */
-
-/* Writes an id of 16 digits and a NUL that no other request of the process has. */
-void trace_make_id(char out_id[REQUEST_ID_SIZE]);
-
-/* Fills in the request's id, which is the client's own if that is well-formed, and the id of its
- * trace. Call it when the header fields are in. */
-void trace_identify(struct request *request);
-
-/* How a request's exchange ended. */
-enum ending {
-    ENDING_WHOLE,   /* the whole answer was sent, as far as this program can tell */
-    ENDING_REFUSED, /* the HTTP library answered before the exchange began */
-    ENDING_TIMEOUT, /* cut by a time limit */
-    ENDING_DRAIN,   /* cut because the server stopped */
-    ENDING_CLIENT,  /* the client went away */
-    ENDING_SERVER   /* the server gave up: an unwanted body, stored bytes that cannot be read */
-};
-
-/* Writes the request's line to the log. sent_bytes counts what the client has received of the
- * answer, head included; it matters only if the ending is not whole. The status of a request that
- * was cut before it had an answer is 408 (timeout), 503 (drain), 499 (client gone, as in nginx) or
- * 500; the HTTP library's own refusals are logged as 400. */
-void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes);
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "config/network.h"
 #include "http/exchange/exchange.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request.h"
@@ -91,6 +92,9 @@ struct request_state {
     struct digesting *digesting;
     bool has_own_id; /* request.id is the client's */
     char trace_id[TRACE_ID_SIZE];
+    const struct address *peer; /* of the connection; NULL: unknown */
+    const char *forwarded;      /* client.c's, once it is known */
+    bool forwarded_is_known;
     int64_t started_ns;  /* clock_ns: the request line was in */
     int64_t received_ns; /* the whole request was in; 0: not yet */
     int64_t answered_ns; /* the answer was ready to be sent */

@@ -3,12 +3,13 @@
 #include "http/wire/admission.h"
 
 #include <assert.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#include "config/network.h"
 
 /* Descriptors for everything but connections: open models, uploads, the state folder, files that
  * are being sent, and connections over the limit. */
@@ -84,20 +85,6 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *buckets[BUCKETS];
 
-/* IPv4 addresses are mapped to IPv6, so that there is one kind. */
-static void address_bytes(const struct sockaddr *address, uint8_t out_bytes[16])
-{
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-
-    memset(out_bytes, 0, 16);
-    if (address->sa_family == AF_INET6) {
-        memcpy(out_bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
-    } else if (address->sa_family == AF_INET) {
-        memcpy(out_bytes, mapped, sizeof(mapped));
-        memcpy(out_bytes + 12, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
-    }
-}
-
 /* The link to the entry of an address, or to the end of its chain. The hash is FNV-1a: an attacker
  * who chooses addresses gains a longer chain, which the limit on connections bounds. */
 static struct entry **find_link(const uint8_t bytes[16])
@@ -126,16 +113,16 @@ static struct entry *add_entry(struct entry **link, const uint8_t bytes[16])
 
 bool admission_enter_address(const struct sockaddr *address, unsigned limit)
 {
-    uint8_t bytes[16];
+    struct address known = {{0}};
     struct entry **link;
     struct entry *entry;
     bool entered;
 
     assert(limit > 0);
-    address_bytes(address, bytes);
+    address_of_socket(address, &known);
     pthread_mutex_lock(&lock);
-    link = find_link(bytes);
-    entry = *link != NULL ? *link : add_entry(link, bytes);
+    link = find_link(known.bytes);
+    entry = *link != NULL ? *link : add_entry(link, known.bytes);
     entered = entry != NULL && entry->count < limit;
     if (entered)
         entry->count++;
@@ -145,13 +132,13 @@ bool admission_enter_address(const struct sockaddr *address, unsigned limit)
 
 void admission_leave_address(const struct sockaddr *address)
 {
-    uint8_t bytes[16];
+    struct address known = {{0}};
     struct entry **link;
     struct entry *entry;
 
-    address_bytes(address, bytes);
+    address_of_socket(address, &known);
     pthread_mutex_lock(&lock);
-    link = find_link(bytes);
+    link = find_link(known.bytes);
     entry = *link;
     assert(entry != NULL && entry->count > 0);
     if (--entry->count == 0) {

@@ -1,7 +1,6 @@
 /* A list of all connections, and lists of their deadlines. */
 #include "http/wire/connections.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
@@ -80,22 +79,9 @@ void connections_remove(struct connections *connections, struct connection *conn
     free(connection);
 }
 
-void request_client(const struct request *request, char out_text[CLIENT_SIZE])
+void connection_set_peer(struct connection *connection, const struct sockaddr *address)
 {
-    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-    socklen_t length = sizeof(address);
-    const void *bytes = NULL;
-
-    out_text[0] = '\0';
-    if (request->connection == NULL ||
-        getpeername(request->connection->descriptor, (struct sockaddr *)&address, &length) != 0)
-        return;
-    if (address.ss_family == AF_INET)
-        bytes = &((const struct sockaddr_in *)(const void *)&address)->sin_addr;
-    else if (address.ss_family == AF_INET6)
-        bytes = &((const struct sockaddr_in6 *)(const void *)&address)->sin6_addr;
-    if (bytes == NULL || inet_ntop(address.ss_family, bytes, out_text, CLIENT_SIZE) == NULL)
-        out_text[0] = '\0';
+    connection->has_peer = address_of_socket(address, &connection->peer);
 }
 
 /* Warns only once in a while, since clients may keep trying. The clocks of the loops differ a
@@ -325,6 +311,7 @@ struct request *connection_begin_request(struct connection *connection, const ch
         return NULL;
     use_access(request, loop_lease(mhd->loop));
     request->connection = connection;
+    request_state(request)->peer = connection->has_peer ? &connection->peer : NULL;
     request_state(request)->transport = &transport;
     request_state(request)->started_ns = clock_ns();
     connection->request = request;

@@ -7,16 +7,16 @@
 #include <stdbool.h>
 
 #include "config/config.h"
+#include "config/network.h"
 #include "http/exchange/exchange.h"
 #include "http/exchange/request.h"
+#include "http/exchange/trace.h"
 #include "http/wire/deadlines.h"
-
-/* Any address as text, and a NUL. */
-#define CLIENT_SIZE 64
 
 struct MHD_Connection;
 struct gnutls_session_int;
 struct mhd;
+struct sockaddr;
 struct tls_session;
 
 struct connection {
@@ -29,6 +29,8 @@ struct connection {
     struct connection *before;
     struct connection *after;
     int descriptor;
+    bool has_peer; /* its address is known */
+    struct address peer;
     uint64_t body_begun_ms;  /* plus the time for which the body was paused */
     uint64_t body_paused_ms; /* since when the body is not read; 0 if it is */
     uint64_t answer_bytes;   /* lengths of the finished answers, heads included */
@@ -78,6 +80,9 @@ struct connection *connections_add(struct connections *connections, int descript
 struct connection *connection_open(struct mhd *mhd, int descriptor,
                                    struct gnutls_session_int *session);
 
+/* Notes the address of the client's end; to be called before the first request. */
+void connection_set_peer(struct connection *connection, const struct sockaddr *address);
+
 /* Ends a connection before its descriptor is closed; what still arrives may be read for a while.
  * Takes NULL. */
 void connection_close(struct mhd *mhd, struct connection *connection);
@@ -115,9 +120,6 @@ void connection_end_request(struct connection *connection, enum ending ending);
 
 /* Ends a request whose end the library does not report: its header did not fit into the memory. */
 void connection_forget_request(struct connection *connection);
-
-/* The client's address; empty if it is unknown. */
-void request_client(const struct request *request, char out_text[CLIENT_SIZE]);
 
 /* Whether the server waits for a header or a body, rather than the client for an answer. */
 bool connection_awaits_client(const struct connection *connection);

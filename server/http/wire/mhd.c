@@ -37,17 +37,23 @@
 
 static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **socket_context)
 {
+    /* The library may answer each of these questions in the same place. */
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const int descriptor = info != NULL ? info->connect_fd : -1;
     const union MHD_ConnectionInfo *session =
         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    struct connection *connection = connection_open(mhd, info != NULL ? info->connect_fd : -1,
-                                                    session != NULL ? session->tls_session : NULL);
+    struct connection *connection =
+        connection_open(mhd, descriptor, session != NULL ? session->tls_session : NULL);
 
-    /* If there was no memory, the connection ends. */
-    if (connection != NULL)
-        connection->handle = handle;
     *socket_context = connection;
+    /* There was no memory: the connection ends. */
+    if (connection == NULL)
+        return;
+    connection->handle = handle;
+    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info != NULL)
+        connection_set_peer(connection, info->client_addr);
 }
 
 static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)

@@ -88,7 +88,7 @@ bool registry_id_is_valid(struct zt_text text)
     return digits == text.length && text.length == UPLOAD_ID_SIZE - 1;
 }
 
-void registry_client(const struct request *request, char out_client[CLIENT_SIZE])
+void registry_client(struct request *request, char out_client[CLIENT_SIZE])
 {
     if (request->client != NULL)
         snprintf(out_client, CLIENT_SIZE, "%s", request->client);

@@ -9,7 +9,7 @@
 #include "base/json_write.h"
 #include "base/name_filter.h"
 #include "base/server.h"
-#include "http/wire/connections.h"
+#include "http/exchange/client.h"
 #include "store/store.h"
 
 /* A file is the body of one request; the other kinds last for several requests, until they are done
@@ -43,7 +43,7 @@ bool registry_id_is_valid(struct zt_text text);
 
 /* The client whose limits an upload counts toward: the name of whoever sent the request or, if
  * clients need not be known, its address. */
-void registry_client(const struct request *request, char out_client[CLIENT_SIZE]);
+void registry_client(struct request *request, char out_client[CLIENT_SIZE]);
 
 /* The entry is borrowed until registry_remove. False if the client already has limit entries (0: no
  * limit). Bodies are counted separately; the kinds that last for several requests are counted

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/metrics.h"
-#include "http/wire/connections.h"
+#include "http/exchange/client.h"
 #include "upload/shared/body_follower.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/registry.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json_write.h"
-#include "http/wire/connections.h"
+#include "http/exchange/client.h"
 #include "upload/shared/write_checks.h"
 #include "upload/writer/json_body.h"
 #include "upload/writer/writer.h"

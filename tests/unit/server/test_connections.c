@@ -189,18 +189,10 @@ static void a_deserted_connection_counts_as_gone(void **state)
 
 static void sockets_that_are_not_tcp_have_no_counts(void **state)
 {
-    char text[CLIENT_SIZE] = "x";
-
     (void)state;
     assert_int_equal(connection_sent(connection), 0);
     assert_int_equal(connection_received(connection), 0);
     assert_false(connection_is_established(connection));
-    request.connection = connection;
-    request_client(&request, text);
-    assert_string_equal(text, "");
-    request.connection = NULL;
-    request_client(&request, text);
-    assert_string_equal(text, "");
 }
 
 static void one_connection_too_many_gets_503_and_no_more(void **state)

@@ -109,6 +109,67 @@ static void requests_are_logged_with_their_members(void **state)
                "\"bytes\":7,\"duration_ms\":1.234}\n"));
 }
 
+static void speak_of_a_client(void)
+{
+    log_request(&(struct log_request_line){.request_id = "id",
+                                           .trace_id = "",
+                                           .method = "GET",
+                                           .path = "/",
+                                           .route = "/",
+                                           .client = "10.0.0.1",
+                                           .forwarded = "2001:db8::1",
+                                           .user = "ci",
+                                           .user_agent = "x\" status=\"200\n\xff",
+                                           .code = "internal",
+                                           .model = {"a/b\0c", 5}});
+}
+
+static void clients_are_logged_and_cannot_forge_members(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_of_a_client);
+    assert_non_null(strstr(
+        written, "\"duration_ms\":0.000,\"client\":\"10.0.0.1\",\"forwarded\":\"2001:db8::1\","
+                 "\"user\":\"ci\",\"model\":\"a/b\\u0000c\",\"code\":\"internal\","
+                 "\"user_agent\":\"x\\\" status=\\\"200\\u000a\\u00ff\"}\n"));
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_a_client);
+    assert_non_null(strstr(written,
+                           " ms id client=\"10.0.0.1\" forwarded=\"2001:db8::1\" user=\"ci\" "
+                           "model=\"a/b\\u0000c\" code=\"internal\" "
+                           "user_agent=\"x\\\" status=\\\"200\\u000a\\u00ff\"\n"));
+}
+
+static void speak_at_length(void)
+{
+    static char text[5000];
+
+    memset(text, '"', sizeof(text) - 1);
+    log_request(&(struct log_request_line){.request_id = text,
+                                           .trace_id = text,
+                                           .method = text,
+                                           .path = text,
+                                           .route = text,
+                                           .client = text,
+                                           .forwarded = text,
+                                           .user = text,
+                                           .user_agent = text,
+                                           .code = text,
+                                           .model = {text, sizeof(text) - 1},
+                                           .cut = {"timeout", "answer", 1, 2}});
+}
+
+static void long_requests_stay_one_line_of_json(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_at_length);
+    assert_true(strlen(written) <= 4096);
+    assert_non_null(strstr(written, ",\"user_agent\":\"\\\""));
+    assert_string_equal(strstr(written, "\"done_bytes\""), "\"done_bytes\":1,\"total_bytes\":2}\n");
+}
+
 static void cut_requests_are_logged_with_their_progress(void **state)
 {
     (void)state;
@@ -142,6 +203,8 @@ int main(void)
         cmocka_unit_test(json_escapes_quotes_and_bytes_that_are_no_text),
         cmocka_unit_test(long_lines_are_cut_and_still_end),
         cmocka_unit_test(requests_are_logged_with_their_members),
+        cmocka_unit_test(clients_are_logged_and_cannot_forge_members),
+        cmocka_unit_test(long_requests_stay_one_line_of_json),
         cmocka_unit_test(cut_requests_are_logged_with_their_progress),
         cmocka_unit_test(levels_below_the_configured_are_silent),
     };

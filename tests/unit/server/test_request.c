@@ -2,6 +2,7 @@
 #include "exchange_world.h"
 
 #include "http/exchange/exchange.h"
+#include "http/exchange/trace.h"
 
 static void valid_request_ids_come_back(void **state)
 {

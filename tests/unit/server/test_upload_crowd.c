@@ -3,55 +3,13 @@
 #include "tus_request.h"
 #include "writer_request.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
+#include "access/access.h"
 
-static int listener;
-static int clients[2];
-static struct connection connections[2];
-
-/* A connection whose client has the address 127.0.0.<last>. */
-static void connect_from(unsigned index, uint32_t last)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t length = sizeof(address);
-
-    clients[index] = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr = htonl(UINT32_C(0x7F000000) + last);
-    assert_int_equal(bind(clients[index], (struct sockaddr *)&address, length), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
-    assert_int_equal(connect(clients[index], (struct sockaddr *)&address, length), 0);
-    connections[index] = (struct connection){.descriptor = accept(listener, NULL, NULL)};
-    assert_true(connections[index].descriptor >= 0);
-}
-
-static int set_up(void **state)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    int failed = tus_set_up(state);
-
-    listener = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(listener, 2), 0);
-    connect_from(0, 1);
-    connect_from(1, 2);
-    return failed;
-}
-
-static int tear_down(void **state)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        close(connections[i].descriptor);
-        close(clients[i]);
-    }
-    close(listener);
-    return uploads_tear_down(state);
-}
+static const struct address peers[2] = {{{1}}, {{2}}};
 
 static struct asked from(unsigned client, struct asked asked)
 {
-    asked.connection = &connections[client];
+    asked.peer = &peers[client];
     return asked;
 }
 
@@ -128,6 +86,24 @@ static void removed_uploads_do_not_count(void **state)
     assert_status(world, from(0, to_ask("POST", WRITER_UPLOADS)), 201);
 }
 
+/* With all clients behind one proxy, its limits are those of the clients that it names. */
+static void clients_of_a_trusted_proxy_are_counted_apart(void **state)
+{
+    struct network network = {.address = peers[0], .bits = 128};
+    const struct access access = {.proxies = {&network, 1}};
+    struct world *world = *state;
+    struct asked asked = from(0, to_ask("POST", WRITER_UPLOADS));
+
+    world->config.upload.sessions_per_client = 1;
+    asked.access = &access;
+    assert_status(world, with_field(asked, "X-Forwarded-For", "192.0.2.1"), 201);
+    assert_status(world, with_field(asked, "X-Forwarded-For", "192.0.2.2"), 201);
+    assert_crowded(world, with_field(asked, "X-Forwarded-For", "192.0.2.1"));
+    asked.peer = &peers[1];
+    assert_status(world, with_field(asked, "X-Forwarded-For", "192.0.2.3"), 201);
+    assert_crowded(world, with_field(asked, "X-Forwarded-For", "192.0.2.4"));
+}
+
 static void no_limit_is_no_limit(void **state)
 {
     struct world *world = *state;
@@ -137,16 +113,15 @@ static void no_limit_is_no_limit(void **state)
         assert_status(world, from(0, to_ask("POST", WRITER_UPLOADS)), 201);
 }
 
-#define CROWD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CROWD_TEST(bodies_of_one_client_are_bounded),
-        CROWD_TEST(answered_bodies_do_not_count),
-        CROWD_TEST(lasting_uploads_of_one_client_are_bounded_together),
-        CROWD_TEST(removed_uploads_do_not_count),
-        CROWD_TEST(no_limit_is_no_limit),
+        TUS_TEST(bodies_of_one_client_are_bounded),
+        TUS_TEST(answered_bodies_do_not_count),
+        TUS_TEST(lasting_uploads_of_one_client_are_bounded_together),
+        TUS_TEST(removed_uploads_do_not_count),
+        TUS_TEST(clients_of_a_trusted_proxy_are_counted_apart),
+        TUS_TEST(no_limit_is_no_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,8 @@ struct asked {
     size_t piece_bytes;
     uint64_t declared; /* Content-Length, where it is not length; the body may be NULL then */
     bool chunked;      /* instead of a Content-Length */
-    struct connection *connection; /* whose client is counted; NULL: none */
+    const struct address *peer;  /* which client is counted; NULL: none */
+    const struct access *access; /* NULL: unrestricted */
     bool on_workers; /* pieces after the first go to store and digest, as those of long bodies */
 };
 
@@ -89,7 +90,9 @@ static inline void sending_begin(struct world *world, struct sending_request *se
     sending->request = request_new(&world->server, NULL, asked.target);
     assert_non_null(sending->request);
     sending->request->method = method_parse(asked.method);
-    sending->request->connection = asked.connection;
+    request_state(sending->request)->peer = asked.peer;
+    if (asked.access != NULL)
+        sending->request->access = asked.access;
     sending_add(sending, "Host", "x");
     for (size_t i = 0; asked.fields[i] != NULL; i += 2)
         sending_add(sending, asked.fields[i], asked.fields[i + 1]);

@@ -1,0 +1,56 @@
+/* Looks at the fields of proxies only if there are trusted ones. */
+#include "http/exchange/client.h"
+
+#include <string.h>
+
+#include "access/access.h"
+#include "http/exchange/request_state.h"
+#include "http/fields/forwarded.h"
+
+static bool is_trusted(const void *context, const struct address *address)
+{
+    return proxies_contain(context, address);
+}
+
+static const char *find_forwarded(struct request *request)
+{
+    const struct proxies *proxies = &request->access->proxies;
+    const struct trust trust = {is_trusted, proxies};
+    const struct address *peer = request_state(request)->peer;
+    struct address address;
+    char *text;
+
+    if (peer == NULL || !proxies_contain(proxies, peer) ||
+        !forwarded_client(request_header(request, "Forwarded"),
+                          request_header(request, "X-Forwarded-For"), &trust, &address))
+        return NULL;
+    text = request_allocate(request, CLIENT_SIZE);
+    if (text != NULL)
+        address_print(&address, text);
+    return text;
+}
+
+const char *request_forwarded(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    if (request->access->proxies.count == 0)
+        return NULL;
+    if (!state->forwarded_is_known) {
+        state->forwarded_is_known = true;
+        state->forwarded = find_forwarded(request);
+    }
+    return state->forwarded;
+}
+
+void request_client(struct request *request, char out_text[CLIENT_SIZE])
+{
+    const char *forwarded = request_forwarded(request);
+    const struct address *peer = request_state(request)->peer;
+
+    out_text[0] = '\0';
+    if (forwarded != NULL)
+        strcpy(out_text, forwarded);
+    else if (peer != NULL)
+        address_print(peer, out_text);
+}

@@ -1,0 +1,18 @@
+/* Who a request comes from: the peer of its connection, or whom a trusted proxy names. */
+#ifndef HTTP_EXCHANGE_CLIENT_H
+#define HTTP_EXCHANGE_CLIENT_H
+
+#include "config/network.h"
+#include "http/exchange/request.h"
+
+#define CLIENT_SIZE ADDRESS_TEXT_SIZE
+
+/* The address that a proxy in trusted_proxies forwards the request for. NULL if the peer is none,
+ * or names no address that can be believed. Lives as long as the request. */
+const char *request_forwarded(struct request *request);
+
+/* The client's address, whose limits an upload counts toward: the forwarded one, or the peer's.
+ * Empty if it is unknown. */
+void request_client(struct request *request, char out_text[CLIENT_SIZE]);
+
+#endif
