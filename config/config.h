@@ -33,6 +33,7 @@ struct config {
     int64_t workers; /* 0: the server decides */
     int verify;      /* enum config_verify */
     int64_t drain_s;
+    int64_t drain_delay_s;
     bool writable;
     bool sandbox;
     char hosts[CONFIG_TEXT_SIZE];

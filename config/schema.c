@@ -67,6 +67,13 @@ const struct config_key config_keys[] = {
      .maximum = DAY_S,
      .number = 30,
      .meaning = "How long open requests may continue after SIGTERM."},
+    {.name = "drain_delay_s",
+     .type = CONFIG_TYPE_SECONDS,
+     .offset = PLACE(drain_delay_s),
+     .reloads = true,
+     .maximum = DAY_S,
+     .meaning = "How long the server keeps listening after SIGTERM while /readyz answers 503, so "
+                "that load balancers can look elsewhere; drain_s begins afterwards."},
     {.name = "writable",
      .argument = "--writable",
      .type = CONFIG_TYPE_BOOL,

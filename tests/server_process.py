@@ -19,13 +19,14 @@ SERVING = re.compile(r"^ztserve: serving .* on (https?)://(.+):(\d+)$")
 class ServerProcess:
     """Runs `ztserve serve --root ROOT …`; `url` is its address once it has reported it."""
 
-    def __init__(self, root, *arguments, environment=None):
-        command = [str(PROGRAM), "serve", "--root", str(root), "--listen", "127.0.0.1:0", *map(str, arguments)]
+    def __init__(self, root, *arguments, environment=None, launcher=(), pass_fds=()):
+        command = [*launcher, str(PROGRAM), "serve", "--root", str(root), "--listen", "127.0.0.1:0", *map(str, arguments)]
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            pass_fds=pass_fds,
             env={**os.environ, **(environment or {})},
         )
         self.log_lines = []

@@ -2,7 +2,9 @@
  *
  * SIGTERM and SIGINT drain; a second one cuts open connections at once. SIGHUP reloads the
  * configuration and the folder. */
+#include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,14 +13,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/service_manager.h"
 #include "base/signals.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
 #include "config/schema.h"
 #include "config/value.h"
+#include "http/wire/listener.h"
 #include "serve/instance.h"
 
 #define LINE_SIZE 1024
+/* A path and a sentence. */
+#define STATUS_SIZE 4608
+/* The watchdog hears from the server this often before its time is over. */
+#define WATCHDOG_SHARE 4
+#define SECOND_SIGNAL  "a second signal arrived"
 /* How often to check for the end of loading or draining while waiting for signals. */
 #define LOADING_POLL_MS  2
 #define DRAINING_POLL_MS 20
@@ -32,8 +41,14 @@ struct serving {
     int argc;
     char **argv;
     int signals;
+    struct service_manager manager;
+    struct service_sockets sockets;
+    int64_t alive_due_ms; /* when to report to the watchdog again */
+    bool stuck;           /* it was not reported, since a loop hangs */
     struct instance *instance;
 };
+
+/* --- configuration --- */
 
 /* The server needs a descriptor for each connection and each open file. */
 static void raise_descriptor_limit(void)
@@ -67,6 +82,47 @@ static bool values_differ(const struct config_key *key, const struct config *a,
     return strcmp(left != NULL ? left : "", right != NULL ? right : "") != 0;
 }
 
+static bool is_loopback(const char *address)
+{
+    struct config_listen parsed;
+    struct config_message message;
+
+    return config_listen_parse(address, &parsed, &message) && config_listen_is_loopback(&parsed);
+}
+
+/* The key listen is what the sockets of a service manager are bound to; of several, one that is
+ * open to others, since that decides what is allowed. */
+static void take_address(const struct service_sockets *sockets, struct config *config)
+{
+    char address[LISTENER_ADDRESS_SIZE];
+
+    for (unsigned i = 0; i < sockets->count; i++) {
+        listener_address_of(sockets->descriptors[i], address);
+        if (i == 0 || !is_loopback(address))
+            snprintf(config->listen, sizeof(config->listen), "%s", address);
+    }
+}
+
+static bool load(const struct serving *serving, struct config *out_config,
+                 struct config_message *message)
+{
+    struct config config;
+
+    if (!settings_load(serving->argc, serving->argv, &config, message))
+        return false;
+    if (serving->sockets.count > 0) {
+        if (serving->instance == NULL)
+            take_address(&serving->sockets, &config);
+        else
+            snprintf(config.listen, sizeof(config.listen), "%s",
+                     instance_config(serving->instance)->listen);
+        if (!config_validate(&config, message))
+            return false;
+    }
+    *out_config = config;
+    return true;
+}
+
 /* Warns about changed keys that take effect only after a restart. */
 static void warn_of_pending(const struct config *in_force, const struct config *wanted)
 {
@@ -81,6 +137,11 @@ static void warn_of_pending(const struct config *in_force, const struct config *
     }
 }
 
+static const char *scheme_of(const struct config *config)
+{
+    return config->tls.cert[0] != '\0' ? "https" : "http";
+}
+
 static void note_configuration(bool in_force)
 {
     metric_set(METRIC_RELOAD_IN_FORCE, in_force);
@@ -88,17 +149,41 @@ static void note_configuration(bool in_force)
         metric_set(METRIC_RELOAD_TIME, clock_wall_ns() / CLOCK_NS_PER_S);
 }
 
+static void report(const struct serving *serving, enum service_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void report(const struct serving *serving, enum service_state state, const char *format, ...)
+{
+    char status[STATUS_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(status, sizeof(status), format, arguments);
+    va_end(arguments);
+    service_manager_report(&serving->manager, state, status);
+}
+
+static void report_serving(const struct serving *serving)
+{
+    const struct config *config = instance_config(serving->instance);
+
+    report(serving, SERVICE_READY, "serving %s on %s://%s", config->root, scheme_of(config),
+           instance_address(serving->instance));
+}
+
 static void reload(const struct serving *serving)
 {
     struct config config;
     struct config_message message;
 
+    report(serving, SERVICE_RELOADING, "reading the configuration again");
     instance_refresh(serving->instance);
-    if (!settings_load(serving->argc, serving->argv, &config, &message) ||
+    if (!load(serving, &config, &message) ||
         !instance_reload(serving->instance, &config, message.text, sizeof(message.text))) {
         log_write(LOG_LEVEL_ERROR, "the configuration is unchanged: %s", message.text);
         metric_add(METRIC_RELOADS_FAILED, 1);
         note_configuration(false);
+        report(serving, SERVICE_READY, "the configuration is unchanged: %s", message.text);
         return;
     }
     metric_add(METRIC_RELOADS_DONE, 1);
@@ -106,24 +191,48 @@ static void reload(const struct serving *serving)
     configure_log(&config);
     warn_of_pending(instance_config(serving->instance), &config);
     log_write(LOG_LEVEL_INFO, "reloaded the configuration and the folder");
+    report_serving(serving);
+}
+
+/* --- waiting --- */
+
+/* Reports to the watchdog as long as every loop turns. Returns when to come again, in milliseconds;
+ * -1: never. */
+static int keep_alive(struct serving *serving)
+{
+    const int64_t now_ms = clock_ms();
+
+    if (serving->manager.watchdog_ms == 0 || serving->instance == NULL)
+        return -1;
+    if (now_ms < serving->alive_due_ms)
+        return (int)(serving->alive_due_ms - now_ms);
+    serving->alive_due_ms = now_ms + serving->manager.watchdog_ms / WATCHDOG_SHARE;
+    if (instance_is_turning(serving->instance)) {
+        service_manager_report(&serving->manager, SERVICE_ALIVE, NULL);
+        serving->stuck = false;
+    } else if (!serving->stuck) {
+        serving->stuck = true;
+        log_write(LOG_LEVEL_ERROR, "an event loop hangs; the watchdog of the service manager will "
+                                   "act unless it continues");
+    }
+    return (int)(serving->manager.watchdog_ms / WATCHDOG_SHARE);
 }
 
 /* Waits for a signal and handles SIGHUP. Returns the signal if it ends the server; 0 after SIGHUP
- * or timeout_ms. */
-static int wait_for_end(const struct serving *serving, int timeout_ms)
+ * or timeout_ms, or earlier. */
+static int wait_for_end(struct serving *serving, int timeout_ms)
 {
-    int number = signals_wait(serving->signals, timeout_ms);
+    const int alive_ms = keep_alive(serving);
+    int number;
 
+    if (alive_ms >= 0 && (timeout_ms < 0 || alive_ms < timeout_ms))
+        timeout_ms = alive_ms;
+    number = signals_wait(serving->signals, timeout_ms);
     if (number == SIGHUP) {
         reload(serving);
         return 0;
     }
     return number;
-}
-
-static const char *scheme_of(const struct config *config)
-{
-    return config->tls.cert[0] != '\0' ? "https" : "http";
 }
 
 static void log_empty(const struct config *config, const char *address, size_t misfits)
@@ -154,6 +263,7 @@ static void announce(const struct serving *serving)
 
     printf("ztserve: serving %s on %s://%s\n", config->root, scheme_of(config), address);
     fflush(stdout);
+    report_serving(serving);
     if (!instance_has_models(serving->instance))
         log_empty(config, address, instance_misfits(serving->instance));
 }
@@ -164,22 +274,52 @@ static const char *requests_are(unsigned count)
     return count == 1 ? "request is" : "requests are";
 }
 
-/* Waits up to drain_s for open requests to end, or for a second signal. */
-static void drain(const struct serving *serving)
+/* Keeps listening for drain_delay_s, while /readyz says that the server is leaving. Returns the
+ * reason if it is to be cut short, or NULL. */
+static const char *leave(struct serving *serving)
 {
-    int64_t begun_ms = clock_ms();
-    int64_t limit_ms = instance_config(serving->instance)->drain_s * 1000;
-    const char *reason = NULL;
+    const int64_t delay_s = instance_config(serving->instance)->drain_delay_s;
+    const int64_t end_ms = clock_ms() + delay_s * 1000;
+
+    instance_leave(serving->instance);
+    if (delay_s > 0)
+        log_write(LOG_LEVEL_INFO, "leaving: still listening for %" PRId64 " s (drain_delay_s)",
+                  delay_s);
+    for (int64_t now_ms = clock_ms(); now_ms < end_ms; now_ms = clock_ms())
+        if (wait_for_end(serving, (int)(end_ms - now_ms)) != 0)
+            return SECOND_SIGNAL;
+    return NULL;
+}
+
+/* Tells the service manager how long the end may take. */
+static void report_stopping(const struct serving *serving)
+{
+    const struct config *config = instance_config(serving->instance);
+
+    report(serving, SERVICE_STOPPING, "waiting for open requests");
+    service_manager_extend(&serving->manager,
+                           (unsigned)(config->drain_delay_s + config->drain_s) + CUT_LIMIT_S);
+}
+
+/* Waits up to drain_s for open requests to end, or for a second signal. */
+static void drain(struct serving *serving)
+{
+    const int64_t limit_ms = instance_config(serving->instance)->drain_s * 1000;
+    const char *reason;
+    int64_t begun_ms;
     unsigned open;
     unsigned left;
 
+    report_stopping(serving);
+    reason = leave(serving);
+    begun_ms = clock_ms();
     instance_drain(serving->instance);
     open = instance_active(serving->instance);
     log_write(LOG_LEVEL_INFO, "draining: %u %s open", open, requests_are(open));
     while (reason == NULL &&
            (instance_active(serving->instance) > 0 || clock_ms() - begun_ms < DRAIN_GRACE_MS))
         if (wait_for_end(serving, DRAINING_POLL_MS) != 0)
-            reason = "a second signal arrived";
+            reason = SECOND_SIGNAL;
         else if (clock_ms() - begun_ms >= limit_ms)
             reason = "drain_s has passed";
     left = instance_active(serving->instance);
@@ -202,8 +342,8 @@ static int run(struct serving *serving, const struct config *config)
     int ended = 0;
 
     note_configuration(true);
-    serving->instance =
-        instance_start(config, settings_file(serving->argc, serving->argv), error, sizeof(error));
+    serving->instance = instance_start(config, settings_file(serving->argc, serving->argv),
+                                       &serving->sockets, error, sizeof(error));
     if (serving->instance == NULL) {
         command_complain("%s", error);
         return EXIT_BAD;
@@ -220,6 +360,15 @@ static int run(struct serving *serving, const struct config *config)
     return EXIT_DONE;
 }
 
+/* What the service manager has prepared is part of the configuration. */
+static bool prepare(struct serving *serving, struct config *out_config,
+                    struct config_message *message)
+{
+    return service_manager_open(&serving->manager, message->text, sizeof(message->text)) &&
+           service_sockets_take(&serving->sockets, message->text, sizeof(message->text)) &&
+           load(serving, out_config, message);
+}
+
 int command_serve(int argc, char **argv)
 {
     struct config config;
@@ -227,8 +376,9 @@ int command_serve(int argc, char **argv)
     struct serving serving = {.argc = argc, .argv = argv};
     int status;
 
-    if (!settings_load(argc, argv, &config, &message)) {
+    if (!prepare(&serving, &config, &message)) {
         command_complain("%s", message.text);
+        service_manager_close(&serving.manager);
         return EXIT_USAGE;
     }
     if (config.root[0] == '\0')
@@ -243,5 +393,6 @@ int command_serve(int argc, char **argv)
     }
     status = run(&serving, &config);
     close(serving.signals);
+    service_manager_close(&serving.manager);
     return status;
 }

@@ -63,12 +63,17 @@ static uint64_t reserve_bytes(const struct config *config)
     return share < RESERVE_MAX_BYTES ? share : RESERVE_MAX_BYTES;
 }
 
-static bool open_sockets(struct instance *instance, char *error, size_t error_size)
+static bool open_sockets(struct instance *instance, const struct service_sockets *inherited,
+                         char *error, size_t error_size)
 {
     struct listener *listener = &instance->listener;
-    const unsigned count =
+    unsigned count =
         instance->config.threads > 0 ? (unsigned)instance->config.threads : processors_count();
+    int status;
 
+    /* A loop accepts from one socket. */
+    if (count < inherited->count)
+        count = inherited->count;
     instance->server.loops = calloc(count, sizeof(struct loop *));
     listener->sockets = calloc(count, sizeof(int));
     if (listener->sockets == NULL || instance->server.loops == NULL) {
@@ -76,10 +81,13 @@ static bool open_sockets(struct instance *instance, char *error, size_t error_si
         return false;
     }
     listener->count = count;
-    if (listener_open(listener, instance->config.listen, error, error_size) == 0)
-        return true;
-    listener->count = 0;
-    return false;
+    status =
+        inherited->count > 0
+            ? listener_share(listener, inherited->descriptors, inherited->count, error, error_size)
+            : listener_open(listener, instance->config.listen, error, error_size);
+    if (status != 0)
+        listener->count = 0;
+    return status == 0;
 }
 
 static bool open_store(struct instance *instance, char *error, size_t error_size)
@@ -153,7 +161,8 @@ static bool start_loops(struct instance *instance, char *error, size_t error_siz
     return true;
 }
 
-struct instance *instance_start(const struct config *config, const char *config_file, char *error,
+struct instance *instance_start(const struct config *config, const char *config_file,
+                                const struct service_sockets *inherited, char *error,
                                 size_t error_size)
 {
     struct instance *instance = calloc(1, sizeof(*instance));
@@ -167,7 +176,8 @@ struct instance *instance_start(const struct config *config, const char *config_
     process_figures_open();
     instance->server.access = access_load(config, error, error_size);
     if (instance->server.access == NULL || !start_tls(instance, error, error_size) ||
-        !open_sockets(instance, error, error_size) || !open_store(instance, error, error_size)) {
+        !open_sockets(instance, inherited, error, error_size) ||
+        !open_store(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
@@ -326,9 +336,23 @@ bool instance_reload(struct instance *instance, const struct config *wanted, cha
     return true;
 }
 
-void instance_drain(struct instance *instance)
+bool instance_is_turning(const struct instance *instance)
+{
+    bool all = true;
+
+    for (unsigned i = 0; i < instance->server.loop_count; i++)
+        all = loop_has_turned(instance->server.loops[i]) && all;
+    return all;
+}
+
+void instance_leave(struct instance *instance)
 {
     atomic_store(&instance->server.draining, true);
+}
+
+void instance_drain(struct instance *instance)
+{
+    instance_leave(instance);
     for (unsigned i = 0; i < instance->server.loop_count; i++)
         loop_drain(instance->server.loops[i]);
 }

@@ -5,14 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/service_manager.h"
 #include "config/config.h"
 
 struct instance;
 
-/* Binds the address, opens the root, confines the process, starts workers and loops, and begins the
- * first scan. Copies the configuration; config_file is the file that it was read from, or NULL. On
- * failure returns NULL with one line in error. */
-struct instance *instance_start(const struct config *config, const char *config_file, char *error,
+/* Binds the address (or takes over the sockets of a service manager, if there are any), opens the
+ * root, confines the process, starts workers and loops, and begins the first scan. Copies the
+ * configuration; config_file is the file that it was read from, or NULL. On failure returns NULL
+ * with one line in error. */
+struct instance *instance_start(const struct config *config, const char *config_file,
+                                const struct service_sockets *inherited, char *error,
                                 size_t error_size);
 
 /* The address it listens on, with the actual port: "127.0.0.1:8080". */
@@ -37,7 +40,13 @@ void instance_refresh(struct instance *instance);
 bool instance_reload(struct instance *instance, const struct config *wanted, char *error,
                      size_t error_size);
 
-/* Closes the listening sockets; open requests continue. */
+/* Whether every loop has turned since the last call. */
+bool instance_is_turning(const struct instance *instance);
+
+/* From now on /readyz answers 503, and all answers say that the connection ends. */
+void instance_leave(struct instance *instance);
+
+/* The same, and closes the listening sockets; open requests continue. */
 void instance_drain(struct instance *instance);
 
 /* Number of requests in progress. */

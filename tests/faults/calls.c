@@ -5,6 +5,7 @@
  *                             fails with that number
  *   ZT_FAULT=KIND:N+:ERRNO    so do all calls after it
  *   ZT_FAULT_MARK=FILE        gets a byte for each call that failed: was there an N-th?
+ *   ZT_HANG=FILE              no connection is accepted, and the thread waits, while FILE exists
  *   ZT_RECORD=FILE            gets a line for each call that succeeded, and for each HTTP answer
  *                             before it is sent (record.h)
  *
@@ -98,6 +99,18 @@ ssize_t pwritev64(int descriptor, const struct iovec *parts, int count, off64_t 
     if (fault_is_due(FAULT_WRITE))
         return -1;
     return recorded_bytes(real.function(descriptor, parts, count, offset), "write", descriptor);
+}
+
+/* Hangs instead of accepting, as long as the file of ZT_HANG exists. */
+int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags)
+{
+    const char *hang = getenv("ZT_HANG");
+
+    NEXT("accept4", int, int, struct sockaddr *, socklen_t *, int);
+
+    while (hang != NULL && access(hang, F_OK) == 0)
+        usleep(10000);
+    return real.function(descriptor, address, length, flags);
 }
 
 int fsync(int descriptor)

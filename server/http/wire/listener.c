@@ -2,7 +2,9 @@
 #include "http/wire/listener.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -26,6 +28,29 @@ static int fail(char *error, size_t error_size, const char *listen, const char *
 {
     snprintf(error, error_size, "cannot listen on %s: %s", listen, why);
     return -1;
+}
+
+/* What to do about an error of bind. */
+static const char *advice(int os_error)
+{
+    switch (os_error) {
+    case EADDRINUSE:
+        return "; ss -ltnp shows which program has the port, and --listen takes another one";
+    case EADDRNOTAVAIL:
+        return "; ip address shows the addresses of this machine";
+    case EACCES:
+        return "; ports below 1024 need the capability CAP_NET_BIND_SERVICE, or a socket unit";
+    default:
+        return "";
+    }
+}
+
+static int fail_to_bind(char *error, size_t error_size, const char *listen)
+{
+    char why[256];
+
+    snprintf(why, sizeof(why), "%s%s", strerrordesc_np(errno), advice(errno));
+    return fail(error, error_size, listen, why);
 }
 
 static int resolve(const char *listen, struct address *out_address, char *error, size_t error_size)
@@ -111,7 +136,7 @@ int listener_open(struct listener *listener, const char *listen_on, char *error,
     if (resolve(listen_on, &address, error, error_size) != 0)
         return -1;
     if (probe(&address) != 0)
-        return fail(error, error_size, listen_on, strerrordesc_np(errno));
+        return fail_to_bind(error, error_size, listen_on);
     for (; opened < listener->count; opened++) {
         int descriptor = open_socket(&address, true);
 
@@ -127,10 +152,42 @@ int listener_open(struct listener *listener, const char *listen_on, char *error,
     return 0;
 
 failed:
-    fail(error, error_size, listen_on, strerrordesc_np(errno));
+    fail_to_bind(error, error_size, listen_on);
     while (opened > 0)
         close(listener->sockets[--opened]);
     return -1;
+}
+
+void listener_address_of(int descriptor, char out_address[LISTENER_ADDRESS_SIZE])
+{
+    struct address address = {.length = sizeof(address.storage)};
+
+    out_address[0] = '\0';
+    if (getsockname(descriptor, (struct sockaddr *)&address.storage, &address.length) == 0)
+        format_address(&address, out_address, LISTENER_ADDRESS_SIZE);
+}
+
+int listener_share(struct listener *listener, const int *descriptors, unsigned count, char *error,
+                   size_t error_size)
+{
+    unsigned opened = 0;
+
+    assert(count > 0 && listener->count >= count);
+    listener_address_of(descriptors[0], listener->address);
+    for (; opened < listener->count; opened++) {
+        listener->sockets[opened] = fcntl(descriptors[opened % count], F_DUPFD_CLOEXEC, 0);
+        if (listener->sockets[opened] < 0)
+            break;
+    }
+    if (opened < listener->count) {
+        snprintf(error, error_size, "cannot listen on the sockets of the service manager: %s",
+                 strerrordesc_np(errno));
+        while (opened > 0)
+            close(listener->sockets[--opened]);
+    }
+    for (unsigned i = 0; i < count; i++)
+        close(descriptors[i]);
+    return opened > 0 ? 0 : -1;
 }
 
 /* Accepted sockets inherit the size. */

@@ -1,4 +1,5 @@
-/* Listening sockets: one for each loop, on the same address (SO_REUSEPORT). */
+/* Listening sockets: one for each loop, on the same address (SO_REUSEPORT), or those that a service
+ * manager has passed. */
 #ifndef HTTP_WIRE_LISTENER_H
 #define HTTP_WIRE_LISTENER_H
 
@@ -18,6 +19,15 @@ struct listener {
  * writes the address that they are bound to ("127.0.0.1:41234"). -1 with one clear line in error,
  * also if another server has the port, which SO_REUSEPORT alone would share with it. */
 int listener_open(struct listener *listener, const char *listen_on, char *error, size_t error_size);
+
+/* The same with listening sockets that somebody else has opened: each of the listener's sockets is
+ * a duplicate of one of them, and loops may share one. Takes over the given descriptors, in any
+ * case. The address is that of the first. */
+int listener_share(struct listener *listener, const int *descriptors, unsigned count, char *error,
+                   size_t error_size);
+
+/* Writes the address to which a socket is bound; empty if it is not bound. */
+void listener_address_of(int descriptor, char out_address[LISTENER_ADDRESS_SIZE]);
 
 /* Sets the send buffer of a connection, or of those that a listening socket will accept; 0 leaves
  * it to the kernel. */

@@ -1,0 +1,176 @@
+"""From SIGTERM to the end: which requests are still answered, and which connections are closed when."""
+
+import contextlib
+import http.client
+import signal
+import threading
+import time
+
+import pytest
+
+from containers import dense, pattern, zt1
+from wire import Connection, ask, component_path, connect, eventually, get, model_path, read_exactly, read_head, read_until_closed
+
+# More than the buffers of both sockets hold.
+BIG = pattern(64 << 20)
+LATE_S = 600
+
+
+@pytest.fixture
+def server(start_server, tmp_path):
+    (tmp_path / "big.zt").write_bytes(zt1({"w": dense(BIG)}))
+    return start_server(tmp_path, "--writable", environment={"ZTSERVE_DRAIN_S": str(LATE_S)})
+
+
+@pytest.fixture
+def leaving(start_server, tmp_path):
+    """A server that got SIGTERM and keeps listening for much longer than a test takes."""
+    server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_DELAY_S": str(LATE_S)})
+    kept = Connection(server)
+    assert kept.ask("GET", "/readyz").status == 200
+    server.signal(signal.SIGTERM)
+    eventually(lambda: get(server, "/readyz").status == 503)
+    yield server, kept
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
+def begin(server, path, more=b""):
+    """Sends a request for much, whose reader then stops, and what is to follow it on the connection."""
+    connection = connect(server, receive_buffer=16384)
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() + more)
+    status, fields, body = read_head(connection)
+    assert status == 200
+    return connection, int(fields["content-length"]), body
+
+
+def drain(server):
+    server.signal(signal.SIGTERM)
+    eventually(lambda: any("draining: " in line for line in server.log_lines))
+
+
+def test_while_it_leaves_it_still_takes_connections_and_says_that_it_is_not_ready(leaving):
+    server, kept = leaving
+    ready = get(server, "/readyz")
+    assert (ready.status, ready.json()["code"]) == (503, "draining")
+    answer = get(server, "/healthz")
+    assert (answer.status, answer["Connection"].lower()) == (200, "close")
+    assert get(server, "/v1/models").status == 200
+
+
+def test_while_it_leaves_connections_that_are_open_are_told_to_close(leaving):
+    server, kept = leaving
+    answer = kept.ask("GET", "/v1/models")
+    assert (answer.status, answer["Connection"].lower()) == (200, "close")
+
+
+def test_leaving_ends_by_itself(start_server, tmp_path):
+    server = start_server(tmp_path, environment={"ZTSERVE_DRAIN_DELAY_S": "1"})
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "still listening for 1 s" in server.log
+
+
+def test_an_idle_connection_is_closed_while_a_download_goes_on(server):
+    download, length, begun = begin(server, component_path("big", "w"))
+    with connect(server) as idle, connect(server) as silent:
+        idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_head(idle)[0] == 200
+        drain(server)
+        read_until_closed(idle)
+        assert read_until_closed(silent) == b""
+    assert server.process.poll() is None
+    assert read_exactly(download, length, begun) == BIG
+    assert server.wait() == 0
+
+
+def test_a_request_behind_a_download_is_answered_too(server):
+    """It had been sent before the server began to drain."""
+    download, length, begun = begin(
+        server, component_path("big", "w"), b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
+    )
+    drain(server)
+    assert read_exactly(download, length, begun) == BIG
+    status, fields, _ = read_head(download)
+    assert (status, fields["connection"].lower()) == (200, "close")
+    read_until_closed(download)
+    assert server.wait() == 0
+
+
+def test_a_connection_that_is_done_does_not_hold_up_the_end(server):
+    """The header of its answer was sent before the signal, and so could not say that the connection ends."""
+    download, length, begun = begin(server, component_path("big", "w"))
+    other, other_length, other_begun = begin(server, component_path("big", "w"))
+    drain(server)
+    assert read_exactly(download, length, begun) == BIG
+    assert read_until_closed(download) == b""
+    assert read_exactly(other, other_length, other_begun) == BIG
+    assert server.wait() == 0
+
+
+@pytest.mark.parametrize("size", [5000, 8 << 20])
+def test_an_upload_in_the_middle_is_finished(server, tmp_path, size):
+    """Whether the library reads its body or the server does."""
+    data = bytes(zt1({"w": dense(pattern(size))}))
+    half = len(data) // 2
+    with connect(server) as upload:
+        upload.sendall(f"PUT {model_path('u')} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode())
+        upload.sendall(data[:half])
+        eventually(lambda: ask(server, "GET", "/v1/uploads").json()["uploads"])
+        drain(server)
+        upload.sendall(data[half:])
+        status, fields, _ = read_head(upload)
+        assert (status, fields["connection"].lower()) == (201, "close")
+    assert server.wait() == 0
+    assert (tmp_path / "u.zt").read_bytes() == data
+
+
+def test_a_header_in_the_middle_is_waited_for(server):
+    download, length, begun = begin(server, component_path("big", "w"))
+    with connect(server) as slow:
+        slow.sendall(b"GET /healthz HTTP/1.1\r\n")
+        # Answers on another connection of the same loops show that the first line has been read.
+        eventually(lambda: get(server, "/healthz").status == 200)
+        time.sleep(0.2)
+        drain(server)
+        time.sleep(1.5)  # longer than idle connections live
+        slow.sendall(b"Host: x\r\n\r\n")
+        status, fields, _ = read_head(slow)
+        assert (status, fields["connection"].lower()) == (200, "close")
+    assert read_exactly(download, length, begun) == BIG
+    assert server.wait() == 0
+
+
+def test_connections_that_were_accepted_are_answered(start_server, tmp_path):
+    """However close to the signal they came: a client is either refused, or it is answered."""
+    outcomes = []
+
+    def ask_until_refused(server):
+        while True:
+            connection = http.client.HTTPConnection(server.host, server.port, timeout=20)
+            with contextlib.closing(connection):
+                try:
+                    connection.connect()
+                except ConnectionError:
+                    return
+                try:
+                    connection.request("GET", "/healthz")
+                    outcomes.append(connection.getresponse().status)
+                except OSError as error:
+                    outcomes.append(error)
+
+    for _ in range(5):
+        server = start_server(tmp_path)
+        clients = [threading.Thread(target=ask_until_refused, args=(server,)) for _ in range(8)]
+        for client in clients:
+            client.start()
+        before = len(outcomes)
+        eventually(lambda: len(outcomes) > before + 100)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        for client in clients:
+            client.join()
+    # Between the last look and the end of the socket the kernel may accept one more, and resets it: in one of fifteen
+    # ends, as measured; without that look, in each end two or three.
+    lost = [outcome for outcome in outcomes if outcome != 200]
+    assert len(lost) <= 6, lost
