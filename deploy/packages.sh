@@ -14,14 +14,14 @@ package_names()
     # For the SBOM of the image.
     image) printf '%s\n' python3 ;;
     # For the libraries that the package depends on.
-    package) printf '%s\n' dpkg-dev gzip ;;
+    package) printf '%s\n' dpkg-dev file gzip ;;
     # For the lines of the README.
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' curl python3 nginx-light ;;
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl aria2 \
             nginx-light haproxy caddy apache2-bin prometheus \
-            mmdebstrap dpkg-dev lintian groff-base buildah
+            mmdebstrap dpkg-dev file lintian groff-base buildah
         ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
     lint) printf '%s\n' g++ clang-format clang-tidy python3 shellcheck ;;
