@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 import tus  # noqa: E402
 from containers import dense, pattern, zt1  # noqa: E402
 from uploads import put  # noqa: E402
-from wire import ask, component_path, connect, eventually, get, model_path, read_head  # noqa: E402
+from wire import TIMEOUT_S, ask, component_path, connect, eventually, get, model_path, read_head  # noqa: E402
 
 CONFIGURATIONS = TOP / "deploy" / "proxy"
 STARTS = {
@@ -81,7 +82,7 @@ def front(request, tmp_path_factory):
     (root / "org").mkdir()
     contents = {name: dense(pattern(300_000, seed=index)) for index, name in enumerate(NAMES)}
     (root / "org" / "model.zt").write_bytes(zt1(contents))
-    server = ServerProcess(root, "--writable")
+    server = ServerProcess(root, "--writable", environment={"ZTSERVE_TRUSTED_PROXIES": "127.0.0.1"})
     proxy = STARTS[configuration](folder, (CONFIGURATIONS / configuration).read_text(), f"{server.host}:{server.port}")
     yield Front(proxy, server, root, PREFIX if "prefix" in configuration else "")
     proxy.stop()
@@ -124,6 +125,17 @@ def test_queries_pass(front):
     assert front.ask("GET", f"{target}?slice=10:20").body == pattern(300_000, seed=0)[10:20]
     listing = front.ask("GET", "/v1/models?prefix=org%2Fmo&limit=7").json()
     assert [model["name"] for model in listing["models"]] == ["org/model"]
+
+
+def test_the_server_learns_the_address_of_the_client(front):
+    """From the proxy: what the client itself says about it does not count."""
+    invented = {"X-Forwarded-For": "192.0.2.66", "Forwarded": "for=192.0.2.66", "X-Request-Id": "whose-address"}
+    client = HTTPConnection(front.host, front.port, timeout=TIMEOUT_S, source_address=("127.0.0.2", 0))
+    client.request("GET", f"{front.prefix}/healthz", headers=invented)
+    assert client.getresponse().status == 200
+    client.close()
+    line = eventually(lambda: next((line for line in front.server.log_lines if "whose-address" in line), None))
+    assert 'client="127.0.0.1"' in line and 'forwarded="127.0.0.2"' in line
 
 
 def connections_to(port):
