@@ -2,7 +2,7 @@
 # Builds the container image with docker, podman or buildah, whichever works here, writes its SBOM (SPDX 2.3), and prints the
 # image's name. Arguments are passed on to the engine's build command.
 #
-#   ZT_IMAGE=localhost/ztserve:VERSION   name of the image
+#   ZT_IMAGE=NAME                        name of the image (default: localhost/ztserve:VERSION, and :latest)
 #   ZT_IMAGE_ENGINE=docker|podman|buildah
 #   ZT_BUILD_DIR=DIR                     where the SBOM is written, as ztserve-image.spdx.json (default: build-image)
 set -euo pipefail
@@ -10,6 +10,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${ZT_BUILD_DIR:-build-image}
 version=$(sed -n 's/^project(ztserve VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 image=${ZT_IMAGE:-localhost/ztserve:$version}
+# The newest is also latest, unless it has a name of its own.
+names=(-t "$image")
+[ -n "${ZT_IMAGE:-}" ] || names+=(-t localhost/ztserve:latest)
 sbom_in_image=/usr/share/doc/ztserve/sbom.spdx.json
 
 # Docker's program is of no use without its daemon.
@@ -34,7 +37,7 @@ choose_engine()
 # build COMMAND...: the engine's build command and what only it needs.
 build()
 {
-    "$@" --build-arg VERSION="$version" --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || true)" -t "$image" "${options[@]}" .
+    "$@" --build-arg VERSION="$version" --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || true)" "${names[@]}" "${options[@]}" .
 }
 
 copy_from_image()
