@@ -1,5 +1,6 @@
 """What goes wrong around a server: clients that break off, send nonsense or take their time, operators that reload."""
 
+import copy
 import json
 import os
 import random
@@ -93,14 +94,15 @@ class Operator:
 
     def step(self):
         self.round += 1
-        limits = {"limits": {"idle_timeout_s": 30 + self.round % 3, "connections": 1000 + self.round % 2}}
-        text = json.dumps({**self.soak.configuration, **limits})
+        configuration = copy.deepcopy(self.soak.configuration)
+        configuration["limits"] |= {"idle_timeout_s": 30 + self.round % 3, "connections": 1000 + self.round % 2}
+        text = json.dumps(configuration)
         # Every seventh file is broken: it must change nothing.
         written = self.soak.config_path.with_suffix(".new")
         written.write_text(text[:-1] if self.round % 7 == 0 else text)
         os.replace(written, self.soak.config_path)
         self.soak.server.signal(signal.SIGHUP)
-        for path in ("/healthz", "/readyz", "/v1/models", "/openapi.json", "/v1/uploads"):
+        for path in ("/healthz", "/readyz", "/v1/models", "/openapi.json", "/metrics", "/v1/uploads"):
             answer = get(self.soak.server, path)
             if answer.status not in (200, 503):
                 raise AssertionError(f"{path}: {answer}")
