@@ -42,7 +42,7 @@ copy_package()
     dpkg-query -s "$1" >"$root/var/lib/dpkg/status.d/$1"
 }
 
-mkdir -p "$root"/{usr/bin,usr/lib,usr/share/doc/ztserve,etc,tmp,models,var/lib/ztserve,var/lib/dpkg/status.d}
+mkdir -p "$root"/{usr/bin,usr/lib,usr/share/doc/ztserve,etc,tmp,var/tmp,models,var/lib/ztserve,var/lib/dpkg/status.d}
 for link in /bin /sbin /lib /lib32 /lib64 /libx32; do
     [ ! -L "$link" ] || cp -P "$link" "$root/"
 done
@@ -55,7 +55,7 @@ install -m 755 -s "$program" "$root/usr/bin/ztserve"
 install -m 644 "$here/../../LICENSE" "$root/usr/share/doc/ztserve/copyright"
 printf 'root:x:0:0:root:/:/sbin/nologin\nztserve:x:%s:%s::/var/lib/ztserve:/sbin/nologin\n' "$user" "$user" >"$root/etc/passwd"
 printf 'root:x:0:\nztserve:x:%s:\n' "$user" >"$root/etc/group"
-chmod 1777 "$root/tmp"
+chmod 1777 "$root/tmp" "$root/var/tmp"
 chown "$user:$user" "$root/models" "$root/var/lib/ztserve"
 "$here/sbom.py" "$root" "$("$program" --version)" >"$root/usr/share/doc/ztserve/sbom.spdx.json"
 # Every library that the program loads is there.
