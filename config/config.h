@@ -143,6 +143,10 @@ static inline bool config_flag(const bool *flag)
  * stay as they are: whoever uses those has a copy of his own. */
 void config_put_in_force(struct config *in_force, const struct config *wanted);
 
+/* Takes over what only a restart can change from the configuration in force: wanted is then what
+ * would be in force after a reload. */
+void config_keep_fixed(struct config *wanted, const struct config *in_force);
+
 /* The word at *position in the value of a key that is a list, and moves on to the next. NULL at the
  * end; the word is not terminated. Begin with the key's text in *position. */
 const char *config_list_next(const char **position, size_t *out_length);

@@ -259,6 +259,24 @@ void config_put_in_force(struct config *in_force, const struct config *wanted)
     }
 }
 
+void config_keep_fixed(struct config *wanted, const struct config *in_force)
+{
+    for (size_t i = 0; i < config_keys_count; i++) {
+        const struct config_key *key = &config_keys[i];
+
+        if (key->reloads)
+            continue;
+        if (config_type_is_number(key->type))
+            memcpy(place(wanted, key), place_const(in_force, key), sizeof(int64_t));
+        else if (key->type == CONFIG_TYPE_BOOL)
+            memcpy(place(wanted, key), place_const(in_force, key), sizeof(bool));
+        else if (key->type == CONFIG_TYPE_CHOICE)
+            memcpy(place(wanted, key), place_const(in_force, key), sizeof(int));
+        else
+            memcpy(place(wanted, key), place_const(in_force, key), CONFIG_TEXT_SIZE);
+    }
+}
+
 int64_t config_value_number(const struct config *config, const struct config_key *key)
 {
     int64_t number;

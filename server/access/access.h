@@ -22,6 +22,10 @@ struct access {
     bool has_certificates; /* a certificate may say so */
     bool metrics_public;
     struct grants *grants; /* NULL: no tokens file; whoever has a certificate may read and write */
+    struct jwks *keys;     /* NULL: no JSON Web Tokens; else the rest is set */
+    char *issuer;
+    char *audience;
+    int64_t skew_s;
     struct proxies proxies;
 };
 
@@ -44,12 +48,22 @@ void access_release(struct access *access);
 enum access_failure {
     ACCESS_NO_CREDENTIALS,      /* no token and no certificate */
     ACCESS_BAD_CREDENTIALS,     /* Authorization is malformed, or of another scheme */
-    ACCESS_UNKNOWN_TOKEN,       /* no line of the tokens file has it */
+    ACCESS_UNKNOWN_TOKEN,       /* no line of the tokens file has it, no key signed it */
+    ACCESS_FOREIGN_TOKEN,       /* signed, but by another issuer or for another audience */
+    ACCESS_EXPIRED_TOKEN,       /* signed, but not valid any more, or not yet */
+    ACCESS_UNKNOWN_SUBJECT,     /* valid, but no line has its subject */
     ACCESS_UNKNOWN_CERTIFICATE, /* no line has one of its names */
-    ACCESS_SCOPE,               /* the client is known, but may only do less */
-    ACCESS_MODEL,               /* the client may not see this model */
+    ACCESS_NO_MEMORY,
+    ACCESS_SCOPE, /* the client is known, but may only do less */
+    ACCESS_MODEL, /* the client may not see this model */
     ACCESS_FAILURES
 };
+
+/* Counts a refused request, and returns how many there were since the start. From any thread. */
+void access_count_failure(enum access_failure failure);
+uint64_t access_failures(enum access_failure failure);
+/* "scope": a name for a label. */
+const char *access_failure_name(enum access_failure failure);
 
 /* What a request shows. */
 struct credentials {
@@ -58,16 +72,13 @@ struct credentials {
     const char *const *names; /* in its verified certificate; empty or NULL: none */
 };
 
-/* Finds the client of a request. A token counts, even if it is wrong, and not the certificate. NULL
- * with the reason if the client must be refused. */
+struct token_memory;
+
+/* Finds the client of a request. A token counts, even if it is wrong, and not the certificate.
+ * memory, of the calling thread, may be NULL. NULL with the reason if the client must be
+ * refused. */
 const struct grant *access_identify(const struct access *access,
                                     const struct credentials *credentials,
-                                    enum access_failure *out_failure);
-
-/* Counts a refused request, and returns how many there were since the start. From any thread. */
-void access_count_failure(enum access_failure failure);
-uint64_t access_failures(enum access_failure failure);
-/* "scope": a name for a label. */
-const char *access_failure_name(enum access_failure failure);
+                                    struct token_memory *memory, enum access_failure *out_failure);
 
 #endif

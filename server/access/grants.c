@@ -8,8 +8,7 @@
 #include "base/glob.h"
 #include "zt/digest.h"
 
-/* False without memory. */
-static bool hash_token(struct zt_text token, uint64_t out_words[SHA256_WORDS])
+bool token_hash_make(struct zt_text token, struct token_hash *out_hash)
 {
     struct zt_digest digest;
     struct zt_hasher *hasher;
@@ -19,34 +18,30 @@ static bool hash_token(struct zt_text token, uint64_t out_words[SHA256_WORDS])
     zt_hasher_update(hasher, token.bytes, token.length);
     zt_hasher_finish(hasher, &digest);
     zt_hasher_free(hasher);
-    assert(digest.length_bytes == SHA256_WORDS * sizeof(*out_words));
-    memcpy(out_words, digest.bytes, digest.length_bytes);
+    assert(digest.length_bytes == sizeof(*out_hash));
+    memcpy(out_hash, digest.bytes, sizeof(*out_hash));
     return true;
 }
 
-/* All ones if the digests are equal, else 0, without a branch. */
-static uint64_t equal_mask(const uint64_t a[SHA256_WORDS], const uint64_t b[SHA256_WORDS])
+/* All ones if the hashes are equal, else 0, without a branch. */
+static uint64_t equal_mask(const struct token_hash *a, const struct token_hash *b)
 {
     uint64_t difference = 0;
 
-    for (unsigned i = 0; i < SHA256_WORDS; i++)
-        difference |= a[i] ^ b[i];
+    for (unsigned i = 0; i < sizeof(a->words) / sizeof(a->words[0]); i++)
+        difference |= a->words[i] ^ b->words[i];
     return ((difference | (0 - difference)) >> 63) - 1;
 }
 
-/* Every token's digest is looked at, and no branch depends on a comparison. */
-const struct grant *grants_of_token(const struct grants *grants, struct zt_text token)
+/* Every token's hash is looked at, and no branch depends on a comparison. */
+const struct grant *grants_of_token(const struct grants *grants, const struct token_hash *hash)
 {
-    uint64_t words[SHA256_WORDS];
     uint64_t found = 0; /* 1 + the index */
 
-    if (!hash_token(token, words))
-        return NULL;
     for (size_t i = 0; i < grants->count; i++)
         if (grants->entries[i].proof == PROOF_TOKEN)
-            found |= equal_mask(words, grants->entries[i].is.sha256) & (i + 1);
-    explicit_bzero(words, sizeof(words));
-    /* No two lines have the same digest. */
+            found |= equal_mask(hash, &grants->entries[i].is.sha256) & (i + 1);
+    /* No two lines have the same hash. */
     assert(found <= grants->count);
     return found > 0 ? &grants->entries[found - 1].grant : NULL;
 }

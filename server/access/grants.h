@@ -35,6 +35,14 @@ struct grant {
 
 struct grants;
 
+/* The SHA-256 of a token. */
+struct token_hash {
+    uint64_t words[4];
+};
+
+/* False if out of memory. */
+bool token_hash_make(struct zt_text token, struct token_hash *out_hash);
+
 /* Reads a tokens file. NULL with one line in error that names the file and the line but repeats
  * nothing that may be a secret. Warns in the log if everybody may read the file. */
 struct grants *grants_load(const char *path, char *error, size_t error_size);
@@ -47,7 +55,7 @@ void grants_free(struct grants *grants);
 
 /* The grant of whoever proves itself so; NULL: none. The time that grants_of_token takes does not
  * depend on how much of the token is right. */
-const struct grant *grants_of_token(const struct grants *grants, struct zt_text token);
+const struct grant *grants_of_token(const struct grants *grants, const struct token_hash *hash);
 /* names: all those in a verified certificate, NULL-terminated. */
 const struct grant *grants_of_certificate(const struct grants *grants, const char *const *names);
 const struct grant *grants_of_subject(const struct grants *grants, struct zt_text subject);

@@ -139,7 +139,7 @@ static bool read_hash(const struct reader *reader, struct zt_text field, struct 
         bytes[i / 2] = (uint8_t)((i % 2 == 0 ? 0 : bytes[i / 2] << 4) | value);
     }
     entry->proof = PROOF_TOKEN;
-    memcpy(entry->is.sha256, bytes, sizeof(bytes));
+    memcpy(&entry->is.sha256, bytes, sizeof(bytes));
     return true;
 }
 
@@ -269,7 +269,7 @@ static int order_of_proofs(const struct entry *a, const struct entry *b)
         return a->proof < b->proof ? -1 : 1;
     switch (a->proof) {
     case PROOF_TOKEN:
-        return memcmp(a->is.sha256, b->is.sha256, sizeof(a->is.sha256));
+        return memcmp(&a->is.sha256, &b->is.sha256, sizeof(a->is.sha256));
     case PROOF_CERTIFICATE:
         return zt_text_compare(a->is.name, b->is.name);
     case PROOF_SUBJECT:

@@ -4,15 +4,13 @@
 
 #include "access/grants.h"
 
-#define SHA256_WORDS 4
-
 enum proof { PROOF_TOKEN, PROOF_CERTIFICATE, PROOF_SUBJECT };
 
 struct entry {
     struct grant grant; /* first */
     enum proof proof;
     union {
-        uint64_t sha256[SHA256_WORDS];
+        struct token_hash sha256;
         struct zt_text name; /* PROOF_CERTIFICATE */
         struct {
             struct zt_text glob;

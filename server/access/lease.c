@@ -22,6 +22,8 @@ struct lease *lease_new(struct access *access)
         return NULL;
     lease->job.done = on_arrival;
     lease->access = access_hold(access);
+    if (access->keys != NULL)
+        lease->memory = token_memory_new();
     lease->users = 1;
     return lease;
 }
@@ -47,6 +49,7 @@ void lease_end(void *thing)
     assert(lease->users > 0);
     if (--lease->users > 0)
         return;
+    token_memory_free(lease->memory);
     access_release(lease->access);
     free(lease);
 }

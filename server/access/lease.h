@@ -7,13 +7,15 @@
 #define ACCESS_LEASE_H
 
 #include "access/access.h"
+#include "access/token_memory.h"
 #include "base/workers.h"
 
 struct lease {
     struct job job; /* first; carries the lease to its loop */
     struct access *access;
-    struct lease **current; /* the loop's, which this lease replaces when it arrives */
-    unsigned users;         /* the loop, as long as the lease is current, and requests */
+    struct lease **current;      /* the loop's, which this lease replaces when it arrives */
+    struct token_memory *memory; /* NULL: none is needed */
+    unsigned users;              /* the loop, as long as the lease is current, and requests */
 };
 
 /* A lease that is current for nobody yet; it holds access, which is borrowed from the caller until

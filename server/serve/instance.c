@@ -265,19 +265,26 @@ static bool make_leases(struct reloaded *reloaded, unsigned loop_count, char *er
     return made;
 }
 
-static bool reload_tls(const struct instance *instance, const struct config *wanted,
-                       struct tls_version **out_version, char *error, size_t error_size)
+/* What the configuration will be, once what only a restart can change is left out. The rules
+ * between keys hold for this one: without tokens, a server that listens to everybody must not stay
+ * writable because the file now says that it listens on loopback. */
+static bool choose_effective(const struct instance *instance, const struct config *wanted,
+                             struct config *out_effective, char *error, size_t error_size)
 {
     const bool has_tls = instance->server.tls != NULL;
+    struct config_message message;
 
+    *out_effective = *wanted;
+    config_keep_fixed(out_effective, &instance->config);
     if (has_tls != (wanted->tls.cert[0] != '\0')) {
         log_write(LOG_LEVEL_WARN, "tls.cert was set or removed; the change takes effect when the "
                                   "server is restarted");
-        return true;
+        out_effective->tls = instance->config.tls;
     }
-    if (has_tls)
-        *out_version = tls_load(wanted, error, error_size);
-    return !has_tls || *out_version != NULL;
+    if (config_validate(out_effective, &message))
+        return true;
+    snprintf(error, error_size, "%s", message.text);
+    return false;
 }
 
 /* Everything that can fail. False: nothing is left. */
@@ -285,10 +292,15 @@ static bool prepare_reload(const struct instance *instance, const struct config 
                            struct reloaded *out_reloaded, char *error, size_t error_size)
 {
     const unsigned loop_count = instance->server.loop_count;
+    const bool has_tls = instance->server.tls != NULL;
     struct reloaded reloaded = {.access = access_load(wanted, error, error_size)};
+    bool made = reloaded.access != NULL && make_leases(&reloaded, loop_count, error, error_size);
 
-    if (reloaded.access != NULL && make_leases(&reloaded, loop_count, error, error_size) &&
-        reload_tls(instance, wanted, &reloaded.tls, error, error_size)) {
+    if (made && has_tls) {
+        reloaded.tls = tls_load(wanted, error, error_size);
+        made = reloaded.tls != NULL;
+    }
+    if (made) {
         *out_reloaded = reloaded;
         return true;
     }
@@ -327,12 +339,14 @@ static void put_in_force(struct instance *instance, const struct config *wanted,
 bool instance_reload(struct instance *instance, const struct config *wanted, char *error,
                      size_t error_size)
 {
+    struct config effective;
     struct reloaded reloaded;
 
-    if (!prepare_reload(instance, wanted, &reloaded, error, error_size))
+    if (!choose_effective(instance, wanted, &effective, error, error_size) ||
+        !prepare_reload(instance, &effective, &reloaded, error, error_size))
         return false;
-    put_in_force(instance, wanted, &reloaded);
-    confinement_renew(wanted);
+    put_in_force(instance, &effective, &reloaded);
+    confinement_renew(&effective);
     return true;
 }
 

@@ -41,17 +41,23 @@ static const char *detail_of(const struct request *request, enum access_failure 
                    ? "send a token (Authorization: Bearer TOKEN), or show a client certificate"
                    : "send a token (Authorization: Bearer TOKEN)";
     case ACCESS_BAD_CREDENTIALS:
-        return "the request must have one Authorization field: Bearer and a token";
-    case ACCESS_UNKNOWN_TOKEN:
-        return "the token is not valid";
+        return "the request must have one Authorization field, with Bearer and one token";
+    case ACCESS_FOREIGN_TOKEN:
+        return "the token is of another issuer, or made for another audience";
+    case ACCESS_EXPIRED_TOKEN:
+        return "the token is not valid any more, or not yet";
+    case ACCESS_UNKNOWN_SUBJECT:
+        return "no client is known by the token's subject";
     case ACCESS_UNKNOWN_CERTIFICATE:
-        return "no client is known by the names in the certificate";
+        return "no client is known by a name in the certificate";
+    case ACCESS_UNKNOWN_TOKEN:
+    case ACCESS_NO_MEMORY:
     case ACCESS_SCOPE:
     case ACCESS_MODEL:
     case ACCESS_FAILURES:
         break;
     }
-    return "the client is not known";
+    return "the token is not valid";
 }
 
 /* Section 3.1: without a bearer token the challenge names no error. */
@@ -62,6 +68,10 @@ static void refuse_client(struct request *request, enum access_failure failure,
         authorization == AUTHORIZATION_BEARER || authorization == AUTHORIZATION_MALFORMED;
 
     access_count_failure(failure);
+    if (failure == ACCESS_NO_MEMORY) {
+        problem_reply_no_memory(request);
+        return;
+    }
     problem_reply(request, PROBLEM_UNAUTHORIZED, "%s", detail_of(request, failure));
     representation_field(&request->reply, "WWW-Authenticate",
                          has_token ? CHALLENGE ", error=\"invalid_token\"" : CHALLENGE);
@@ -79,7 +89,7 @@ void authorize_client(struct request *request)
         authorization_read(state->headers, state->header_count, &credentials.token);
     if (request->access->has_certificates && credentials.authorization == AUTHORIZATION_ABSENT)
         credentials.names = request_client_names(request);
-    request->grant = access_identify(request->access, &credentials, &failure);
+    request->grant = access_identify(request->access, &credentials, state->token_memory, &failure);
     if (request->grant == NULL)
         refuse_client(request, failure, credentials.authorization);
     else

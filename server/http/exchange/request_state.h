@@ -71,6 +71,7 @@ struct request_state {
     struct request request; /* first: request_state() casts */
 
     const struct transport *transport; /* NULL without a connection (tests) */
+    struct token_memory *token_memory; /* of the loop; NULL: none */
     const struct operation *operation; /* NULL if the request was refused before routing */
     enum exchange_stage stage;
     unsigned step;     /* the next of reply.steps */

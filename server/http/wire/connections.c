@@ -287,6 +287,7 @@ static void use_access(struct request *request, struct lease *lease)
     if (lease == NULL)
         return;
     request->access = lease->access;
+    request_state(request)->token_memory = lease->memory;
     request_hold(request, lease_use(lease), lease_end);
 }
 
