@@ -38,6 +38,7 @@ static bool load(struct access *access, const struct config *config, char *error
     access->has_certificates = config->tls.client_ca[0] != '\0';
     access->needs_client = has_tokens || access->has_certificates;
     access->metrics_public = config->metrics.public;
+    origin_rules_load(config, access->needs_client, &access->pages);
     if (!has_tokens)
         return true;
     access->grants = grants_load(config->auth.tokens, error, error_size);

@@ -15,12 +15,14 @@
 #include "access/proxies.h"
 #include "config/config.h"
 #include "http/fields/authorization.h"
+#include "http/fields/origin.h"
 
 struct access {
     atomic_uint holders;
     bool needs_client;     /* clients must say who they are: there are tokens or certificates */
     bool has_certificates; /* a certificate may say so */
     bool metrics_public;
+    struct origin_rules pages;
     struct grants *grants; /* NULL: no tokens file; whoever has a certificate may read and write */
     struct jwks *keys;     /* NULL: no JSON Web Tokens; else the rest is set */
     char *issuer;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "http/exchange/cors.h"
 #include "http/exchange/multipart.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/representation.h"
@@ -338,7 +339,7 @@ static void add_validators(struct request *request, struct field_list *list)
     if (reply->last_modified != 0)
         add(list, "Last-Modified", date_text(request, reply->last_modified));
     add(list, "Cache-Control", cache_control_text(request));
-    add(list, "Vary", vary_text(request));
+    add(list, "Vary", cors_vary(request, vary_text(request)));
 }
 
 /* Several parts have these in their own heads: the body around them has another type and is not
@@ -390,5 +391,6 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
         add(&list, "X-Request-Id", request->id);
     if (request->route != NULL)
         add(&list, request->route->field.name, request->route->field.value);
-    return list.count;
+    assert(list.count + CORS_FIELDS <= ANSWER_FIELDS);
+    return list.count + cors_fields(request, out_fields + list.count);
 }

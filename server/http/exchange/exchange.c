@@ -7,6 +7,7 @@
 #include "http/exchange/answer.h"
 #include "http/exchange/answer_digest.h"
 #include "http/exchange/authorize.h"
+#include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/trace.h"
@@ -141,8 +142,8 @@ static void begin_operation(struct request *request)
 bool exchange_begin(struct request *request)
 {
     static void (*const checks[])(struct request * request) = {
-        check_method,   check_framing,       check_target, router_find,    authorize_client,
-        find_operation, authorize_operation, check_loaded, begin_operation};
+        check_method, check_framing,  check_target,        router_find,  authorize_client,
+        cors_check,   find_operation, authorize_operation, check_loaded, begin_operation};
 
     /* This comes first, since a refusal carries the request's id too. */
     trace_identify(request);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "config/network.h"
+#include "http/exchange/cors.h"
 #include "http/exchange/exchange.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request.h"
@@ -18,7 +19,7 @@
 /* A request with more header fields is answered with 431. */
 #define REQUEST_FIELDS_MAX 100
 /* The most fields of an answer: those of its representation, and the exchange's own. */
-#define ANSWER_FIELDS (REPRESENTATION_FIELDS + 14)
+#define ANSWER_FIELDS (REPRESENTATION_FIELDS + 14 + CORS_FIELDS)
 /* Enough for the texts of an ordinary answer; more is allocated separately. */
 #define REQUEST_SCRATCH 512
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/router.h"
 
@@ -224,12 +225,56 @@ static void every_reference_has_a_target(void **state)
     assert_references(*state, *state);
 }
 
+/* Whether a name is one of the words of a list ("A, B"). */
+static bool is_listed(const char *name, const char *list)
+{
+    const size_t length = strlen(name);
+
+    for (const char *at = list; (at = strcasestr(at, name)) != NULL; at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+/* Asserts it for the "headers" of all answers below value. */
+static unsigned assert_exposed(json_t *value)
+{
+    /* What pages may read without being told so (Fetch, section 2.2.2). */
+    static const char always[] = "Cache-Control, Content-Language, Content-Length, Content-Type, "
+                                 "Expires, Last-Modified, Pragma";
+    json_t *headers = json_object_get(value, "headers");
+    const char *name;
+    json_t *member;
+    size_t index;
+    unsigned count = 0;
+
+    json_object_foreach(headers, name, member)
+    {
+        if (!is_listed(name, always) && !is_listed(name, cors_exposed))
+            fail_msg("web pages cannot read %s", name);
+        count++;
+    }
+    json_object_foreach(value, name, member) count += assert_exposed(member);
+    json_array_foreach(value, index, member) count += assert_exposed(member);
+    return count;
+}
+
+static void web_pages_can_read_every_field_of_every_answer(void **state)
+{
+    json_t *components = json_object_get(*state, "components");
+
+    assert_true(assert_exposed(json_object_get(*state, "paths")) > 0);
+    assert_true(assert_exposed(json_object_get(components, "responses")) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_document_states_the_version_of_the_program, load,
                                         unload),
         cmocka_unit_test_setup_teardown(every_route_and_method_is_described, load, unload),
+        cmocka_unit_test_setup_teardown(web_pages_can_read_every_field_of_every_answer, load,
+                                        unload),
         cmocka_unit_test_setup_teardown(every_described_path_is_a_route, load, unload),
         cmocka_unit_test_setup_teardown(operations_are_complete, load, unload),
         cmocka_unit_test_setup_teardown(every_code_of_a_problem_is_listed, load, unload),

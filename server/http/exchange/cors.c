@@ -1,0 +1,167 @@
+/* Whether and how a page may use the answer is decided when its fields are written, for every
+ * answer: a page must be able to read why it was refused. */
+#include "http/exchange/cors.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "access/access.h"
+#include "http/exchange/problem.h"
+#include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
+#include "http/fields/grammar.h"
+#include "http/fields/origin.h"
+
+/* How long a browser need not ask again. Browsers have limits of their own, of hours. */
+#define PREFLIGHT_SECONDS "3600"
+/* The names that a preflight request asks for are echoed; more is not believable. */
+#define ASKED_MAX 2048
+/* Of a field's value in a message. */
+#define SHOWN_MAX 200
+
+const char cors_exposed[] =
+    "Accept-Ranges, Allow, Content-Digest, Content-Disposition, Content-Encoding, Content-Range, "
+    "ETag, Location, Repr-Digest, Retry-After, Server-Timing, Tus-Checksum-Algorithm, "
+    "Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, "
+    "Upload-Metadata, Upload-Offset, Vary, WWW-Authenticate, X-Request-Id, ZT-Dtype, ZT-Format, "
+    "ZT-Shape, ZT-Type";
+
+static const struct origin_rules *rules_of(const struct request *request)
+{
+    return &request->access->pages;
+}
+
+/* --- refusals --- */
+
+static bool is_write(const struct request *request)
+{
+    return request->method != METHOD_GET && request->method != METHOD_HEAD &&
+           request->method != METHOD_OPTIONS;
+}
+
+/* Probes come by addresses, and what they see says nothing. */
+static bool is_for_everybody(const struct request *request)
+{
+    return request->route != NULL && request->route->audience == AUDIENCE_EVERYBODY;
+}
+
+void cors_check(struct request *request)
+{
+    struct origin_claim claim = {.is_write = is_write(request)};
+
+    if (is_for_everybody(request) || (!claim.is_write && rules_of(request)->hosts[0] == '\0'))
+        return;
+    claim.origin = request_header(request, "Origin");
+    claim.fetch_site = request_header(request, "Sec-Fetch-Site");
+    claim.host = request_header(request, "Host");
+    switch (origin_check(rules_of(request), &claim)) {
+    case ORIGIN_ACCEPTED:
+        break;
+    case ORIGIN_FOREIGN_HOST:
+        problem_reply(request, PROBLEM_FORBIDDEN,
+                      "the Host \"%.*s\" is none of this server's names; they are listed in the "
+                      "setting hosts",
+                      SHOWN_MAX, claim.host != NULL ? claim.host : "");
+        break;
+    case ORIGIN_FOREIGN_PAGE:
+        problem_reply(
+            request, PROBLEM_FORBIDDEN,
+            "the web page that sent this (Origin \"%.*s\") may not write here; those that "
+            "may are listed in the setting cors.origins",
+            SHOWN_MAX, claim.origin != NULL ? claim.origin : "");
+        break;
+    }
+}
+
+/* --- permissions --- */
+
+/* Whether answers are the same whatever the Origin: nobody is let in, or everybody. */
+static bool is_indifferent(const struct origin_rules *rules)
+{
+    return rules->any_origin || rules->origins[0] == '\0';
+}
+
+const char *cors_vary(struct request *request, const char *vary)
+{
+    if (is_indifferent(rules_of(request)))
+        return vary;
+    return vary == NULL ? "Origin" : request_print(request, "%s, Origin", vary);
+}
+
+/* The origin to let in, or NULL. */
+static const char *allowed_origin(struct request *request)
+{
+    const struct origin_rules *rules = rules_of(request);
+    const char *origin;
+
+    if (rules->any_origin)
+        return "*";
+    if (rules->origins[0] == '\0')
+        return NULL;
+    origin = request_header(request, "Origin");
+    return origin != NULL && origin_is_listed(rules, origin) ? origin : NULL;
+}
+
+static const char *allowed_methods(const struct request *request)
+{
+    const struct representation *reply = &request->reply;
+
+    for (unsigned i = 0; i < reply->field_count; i++)
+        if (strcmp(reply->fields[i].name, "Allow") == 0)
+            return reply->fields[i].value;
+    return NULL;
+}
+
+/* A list of field names, and nothing else. */
+static bool is_name_list(const char *text)
+{
+    const size_t length = strlen(text);
+
+    for (size_t i = 0; i < length; i++)
+        if (!is_token_char(text[i]) && text[i] != ',' && text[i] != ' ')
+            return false;
+    return length > 0 && length <= ASKED_MAX;
+}
+
+struct cors_list {
+    struct field *fields;
+    unsigned count;
+};
+
+static void add(struct cors_list *list, const char *name, const char *value)
+{
+    assert(list->count < CORS_FIELDS);
+    if (value != NULL)
+        list->fields[list->count++] = (struct field){name, value};
+}
+
+/* The answer to a preflight request (Fetch, section 3.2.2). Every name that it asks for is allowed:
+ * the server ignores fields that it does not know. */
+static void add_preflight(struct request *request, struct cors_list *list)
+{
+    const char *names = request_header(request, "Access-Control-Request-Headers");
+    const char *private_network = request_header(request, "Access-Control-Request-Private-Network");
+
+    add(list, "Access-Control-Allow-Methods", allowed_methods(request));
+    if (names != NULL && is_name_list(names))
+        add(list, "Access-Control-Allow-Headers", names);
+    add(list, "Access-Control-Max-Age", PREFLIGHT_SECONDS);
+    if (private_network != NULL && strcmp(private_network, "true") == 0)
+        add(list, "Access-Control-Allow-Private-Network", "true");
+}
+
+unsigned cors_fields(struct request *request, struct field *out_fields)
+{
+    struct cors_list list = {out_fields, 0};
+    const char *origin = allowed_origin(request);
+
+    if (origin == NULL)
+        return 0;
+    add(&list, "Access-Control-Allow-Origin", origin);
+    if (request->method == METHOD_OPTIONS &&
+        request_header(request, "Access-Control-Request-Method") != NULL)
+        add_preflight(request, &list);
+    else
+        add(&list, "Access-Control-Expose-Headers", cors_exposed);
+    return list.count;
+}
