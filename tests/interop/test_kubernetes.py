@@ -1,5 +1,6 @@
 """deploy/kubernetes: what would be applied has the types of the API, fits together, and starts a ztserve with settings it knows."""
 
+import hashlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+import requests
 import yaml
 
 import kustomize
@@ -28,7 +30,7 @@ BUILDS = {
     "tls": ("base", ["components/tls"]),
     "sidecar": ("sidecar", []),
 }
-LABELS = "app.kubernetes.io/name"
+TOKENS = f"trainer write {hashlib.sha256(b'secret').hexdigest()}\n".encode()
 
 
 @pytest.fixture(params=BUILDS)
@@ -203,3 +205,54 @@ def test_settings_are_known_and_their_files_are_mounted(built, tmp_path):
     checked = subprocess.run(command, capture_output=True, text=True, env=environment | settings)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert json.loads(checked.stdout)["listen"] == settings["ZTSERVE_LISTEN"]
+
+
+def mount_secret(folder, files):
+    """As the kubelet does it: files are links into a folder that is exchanged as a whole."""
+    (folder / "..1").mkdir(parents=True)
+    (folder / "..data").symlink_to("..1")
+    for name, content in files.items():
+        (folder / "..1" / name).write_bytes(content)
+        (folder / name).symlink_to(f"..data/{name}")
+
+
+def make_certificate(folder):
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=ztserve", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-keyout", folder / "key", "-out", folder / "certificate"]
+    subprocess.run(command, check=True, capture_output=True)
+    return {"tls.crt": (folder / "certificate").read_bytes(), "tls.key": (folder / "key").read_bytes()}
+
+
+def test_the_settings_start_a_server_that_answers_its_probes(built, tmp_path, start_server):
+    settings, container = settings_of(built), ztserve_of(built)
+    secrets = {"ztserve-tls": lambda: make_certificate(tmp_path), "ztserve-tokens": lambda: {"tokens": TOKENS}}
+    volumes = {volume["name"]: volume for volume in pod_of(built)["volumes"]}
+    for mount in container["volumeMounts"]:
+        folder = tmp_path / mount["mountPath"].removeprefix("/")
+        secret = volumes[mount["name"]].get("secret")
+        if secret is None:
+            folder.mkdir(parents=True)
+        else:
+            mount_secret(folder, secrets[secret["secretName"]]())
+    # Nothing connects to this server while it stops.
+    settings = settings | {"ZTSERVE_DRAIN_DELAY_S": "0"}
+    here = {name: f"{tmp_path}{value}" if value.startswith("/") else value for name, value in settings.items()}
+    root = here.pop("ZTSERVE_ROOT")
+    address = here.pop("ZTSERVE_LISTEN").rsplit(":", 1)[0]
+    server = start_server(root, "--listen", f"{address}:0", environment=here)
+    base = f"{'https' if 'ZTSERVE_TLS_CERT' in settings else 'http'}://127.0.0.1:{server.port}"
+    client = requests.Session()
+    # Variables may name other authorities.
+    client.trust_env = False
+    client.verify = str(tmp_path / "certificate")
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        if "httpGet" in container.get(probe, {}):
+            assert client.get(f"{base}{container[probe]['httpGet']['path']}").status_code == 200
+    has_tokens, is_watched = "ZTSERVE_AUTH_TOKENS" in settings, "ZTSERVE_METRICS_PUBLIC" in settings
+    assert client.get(f"{base}/v1/models").status_code == (401 if has_tokens else 200)
+    assert client.get(f"{base}/metrics").status_code == (401 if has_tokens and not is_watched else 200)
+    client.headers["Authorization"] = "Bearer secret"
+    assert client.get(f"{base}/v1/models").status_code == 200
+    begun = client.post(f"{base}/v1/models/m/uploads", json={})
+    assert begun.status_code == (201 if "ZTSERVE_WRITABLE" in settings else 403)
