@@ -252,9 +252,9 @@ void component_prepare(struct request *request)
     struct zt_files files;
 
     assert(view->component == &request->generation->model->components[view->index]);
-    representation_step(&request->reply, step_verify);
+    representation_step(&request->reply, "verify", step_verify);
     if (view->form == VIEW_DECODED && !zt_component_is_plain(component)) {
-        representation_step(&request->reply, step_decode);
+        representation_step(&request->reply, "decode", step_decode);
         request->reply.expected_length = expected_length_of(view);
         return;
     }

@@ -255,8 +255,8 @@ static void set_fields(struct request *request, const struct export_view *view)
     reply->media_type = kind_of(view->query.target)->media_type;
     reply->ranges = true;
     representation_field(reply, "Content-Disposition", make_disposition(request, view));
-    representation_step(reply, step_prepare);
-    representation_step(reply, step_assemble);
+    representation_step(reply, "plan", step_prepare);
+    representation_step(reply, "assemble", step_assemble);
 }
 
 /* NULL: replied. */

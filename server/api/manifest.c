@@ -162,7 +162,7 @@ static enum outcome reply_whole(struct request *request, const struct selection 
 
     request->reply.coding = coding_name(selection->reply.coding);
     set_fields(request, etag);
-    representation_step(&request->reply, step_manifest);
+    representation_step(&request->reply, "manifest", step_manifest);
     return OUTCOME_READY;
 }
 

@@ -115,7 +115,7 @@ enum outcome openapi_get(struct request *request)
         representation_memory(reply, openapi_text, openapi_length);
     } else {
         reply->coding = coding_name(coded->coding);
-        representation_step(reply, step_compress);
+        representation_step(reply, "compress", step_compress);
     }
     return OUTCOME_READY;
 }

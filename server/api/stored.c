@@ -235,7 +235,7 @@ enum outcome blob_get(struct request *request)
         return OUTCOME_READY;
     set_fields(request, blob);
     set_segments(request, &blob->place);
-    representation_step(&request->reply, step_verify);
+    representation_step(&request->reply, "verify", step_verify);
     return OUTCOME_READY;
 }
 

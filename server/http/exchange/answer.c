@@ -18,6 +18,7 @@
 #include "http/exchange/representation.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
+#include "http/exchange/timing.h"
 #include "http/fields/conditional.h"
 #include "http/fields/digest_fields.h"
 #include "http/fields/ranges.h"
@@ -147,10 +148,12 @@ size_t representation_cut(const struct representation *representation, uint64_t 
     return count;
 }
 
-void representation_step(struct representation *representation, preparation step)
+void representation_step(struct representation *representation, const char *name, preparation step)
 {
     assert(representation->step_count < REPRESENTATION_STEPS);
-    representation->steps[representation->step_count++] = step;
+    representation->steps[representation->step_count].name = name;
+    representation->steps[representation->step_count].run = step;
+    representation->step_count++;
 }
 
 /* --- the bytes that are sent --- */
@@ -389,6 +392,7 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
     /* Ordinary answers are the same for everybody, so that caches can share them. */
     if (request_state(request)->has_own_id || request->reply.status >= 400)
         add(&list, "X-Request-Id", request->id);
+    add(&list, "Server-Timing", timing_text(request));
     if (request->route != NULL)
         add(&list, request->route->field.name, request->route->field.value);
     assert(list.count + CORS_FIELDS <= ANSWER_FIELDS);

@@ -10,6 +10,7 @@
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/timing.h"
 #include "http/exchange/trace.h"
 #include "http/fields/conditional.h"
 #include "http/fields/framing.h"
@@ -142,13 +143,15 @@ static void begin_operation(struct request *request)
 bool exchange_begin(struct request *request)
 {
     static void (*const checks[])(struct request * request) = {
-        check_method, check_framing,  check_target,        router_find,  authorize_client,
-        cors_check,   find_operation, authorize_operation, check_loaded, begin_operation};
+        check_method,        check_framing,    check_target,   timing_begin,
+        router_find,         authorize_client, cors_check,     find_operation,
+        authorize_operation, check_loaded,     begin_operation};
 
     /* This comes first, since a refusal carries the request's id too. */
     trace_identify(request);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && !request->replied; i++)
         checks[i](request);
+    timing_lap(request, "begin");
     assert(request->replied || request_state(request)->operation->handle != NULL);
     return request->replied;
 }
@@ -212,6 +215,7 @@ static enum outcome handle(struct request *request)
 
     if (!request->replied && state->operation->handle(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
+    timing_lap(request, "handle");
     check_query(request);
     check_preconditions(request);
     state->stage = EXCHANGE_PREPARE;
@@ -225,8 +229,12 @@ static enum outcome prepare(struct request *request)
     struct request_state *state = request_state(request);
 
     while (!request->replied && !state->not_modified && state->step < request->reply.step_count) {
-        if (request->reply.steps[state->step](request) == OUTCOME_WAITING)
+        const char *name = request->reply.steps[state->step].name;
+
+        /* A failure removes the steps. */
+        if (request->reply.steps[state->step].run(request) == OUTCOME_WAITING)
             return OUTCOME_WAITING;
+        timing_lap(request, name);
         state->step++;
     }
     if (!state->not_modified)
@@ -243,12 +251,21 @@ static bool has_digests(struct request *request)
            !request_state(request)->not_modified;
 }
 
-enum outcome exchange_advance(struct request *request)
+static void note_received(struct request *request)
 {
     struct request_state *state = request_state(request);
 
-    if (state->received_ns == 0)
-        state->received_ns = state->body_length > 0 ? clock_ns() : state->started_ns;
+    if (state->received_ns != 0)
+        return;
+    state->received_ns = state->body_length > 0 ? clock_ns() : state->started_ns;
+    if (state->body_length > 0)
+        timing_lap(request, "body");
+}
+
+static enum outcome advance(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
     if (state->stage == EXCHANGE_HANDLE && handle(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
     if (state->stage == EXCHANGE_PREPARE && prepare(request) == OUTCOME_WAITING)
@@ -256,8 +273,22 @@ enum outcome exchange_advance(struct request *request)
     if (state->stage == EXCHANGE_DIGEST && has_digests(request) &&
         answer_digest_find(request) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
+    if (has_digests(request))
+        timing_lap(request, "digest");
     state->stage = EXCHANGE_ANSWER;
     return OUTCOME_READY;
+}
+
+enum outcome exchange_advance(struct request *request)
+{
+    enum outcome outcome;
+
+    note_received(request);
+    timing_continue(request);
+    outcome = advance(request);
+    if (outcome == OUTCOME_WAITING)
+        timing_wait(request);
+    return outcome;
 }
 
 /* --- answer --- */

@@ -72,7 +72,10 @@ struct representation {
     struct segment *segments;
     size_t segment_count;
     struct segment own_segments[REPRESENTATION_SEGMENTS];
-    preparation steps[REPRESENTATION_STEPS];
+    struct {
+        const char *name; /* of the phase, in Server-Timing */
+        preparation run;
+    } steps[REPRESENTATION_STEPS];
     unsigned step_count;
 };
 
@@ -106,6 +109,7 @@ size_t representation_cut(const struct representation *representation, uint64_t 
 /* Removes all segments; length becomes 0. */
 void representation_clear(struct representation *representation);
 
-void representation_step(struct representation *representation, preparation step);
+/* name, a token, is that of the phase in Server-Timing, and lives as long as the program. */
+void representation_step(struct representation *representation, const char *name, preparation step);
 
 #endif

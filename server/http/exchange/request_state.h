@@ -19,14 +19,19 @@
 /* A request with more header fields is answered with 431. */
 #define REQUEST_FIELDS_MAX 100
 /* The most fields of an answer: those of its representation, and the exchange's own. */
-#define ANSWER_FIELDS (REPRESENTATION_FIELDS + 14 + CORS_FIELDS)
+#define ANSWER_FIELDS (REPRESENTATION_FIELDS + 15 + CORS_FIELDS)
 /* Enough for the texts of an ordinary answer; more is allocated separately. */
 #define REQUEST_SCRATCH 512
+
+/* An answer of up to this length leaves at once: its end is as good as its start, and the clock is
+ * read only once. */
+#define AT_ONCE_BYTES 65536
 
 /* 32 digits, W3C Trace Context section 3.2.2.3. */
 #define TRACE_ID_SIZE 33
 
 struct digesting;
+struct timing;
 
 struct held {
     void *thing;
@@ -97,10 +102,11 @@ struct request_state {
     const struct address *peer; /* of the connection; NULL: unknown */
     const char *forwarded;      /* client.c's, once it is known */
     bool forwarded_is_known;
-    int64_t started_ns;  /* clock_ns: the request line was in */
-    int64_t received_ns; /* the whole request was in; 0: not yet */
-    int64_t answered_ns; /* the answer was ready to be sent */
-    bool has_problem;    /* the reply is a problem, or was one */
+    int64_t started_ns;    /* clock_ns: the request line was in */
+    int64_t received_ns;   /* the whole request was in; 0: not yet */
+    int64_t answered_ns;   /* the answer was ready to be sent, if it is a long one; else 0 */
+    struct timing *timing; /* NULL: not measured */
+    bool has_problem;      /* the reply is a problem, or was one */
     enum problem problem;
 
     /* For the wire (handler.c, sender.c). */
@@ -146,7 +152,7 @@ static inline void request_enter_phase(struct request_state *state, enum request
     assert(phase > state->phase);
     assert((state->phase == PHASE_HEADER) == (phase == PHASE_BODY));
     state->phase = phase;
-    if (phase == PHASE_QUEUED)
+    if (phase == PHASE_QUEUED && state->answer.content_length > AT_ONCE_BYTES)
         state->answered_ns = clock_ns();
 }
 

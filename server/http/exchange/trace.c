@@ -162,20 +162,20 @@ static void count(const struct request *request, enum ending ending, uint64_t se
     const uint64_t body =
         is_answered && state->answer.segment_count > 0 ? state->answer.content_length : 0;
     const int64_t received_ns = state->received_ns > 0 ? state->received_ns : state->started_ns;
+    const int64_t answered_ns = state->answered_ns > 0 ? state->answered_ns : ended_ns;
 
     if (endings[ending].reason != NULL)
         metric_add(endings[ending].metric, 1);
     if (has_sent_problem(state))
         request_metrics_problem(state->problem);
     request_metrics_count(
-        request,
-        &(struct request_outcome){
-            .status = status_of(state, ending),
-            .sent_bytes = ending == ENDING_WHOLE ? state->head_bytes + body : sent_bytes,
-            .received_bytes = state->header_bytes + state->body_received,
-            .duration_ns = (uint64_t)(ended_ns - state->started_ns),
-            .wait_ns = is_answered ? (uint64_t)(state->answered_ns - received_ns) : UINT64_MAX,
-        });
+        request, &(struct request_outcome){
+                     .status = status_of(state, ending),
+                     .sent_bytes = ending == ENDING_WHOLE ? state->head_bytes + body : sent_bytes,
+                     .received_bytes = state->header_bytes + state->body_received,
+                     .duration_ns = (uint64_t)(ended_ns - state->started_ns),
+                     .wait_ns = is_answered ? (uint64_t)(answered_ns - received_ns) : UINT64_MAX,
+                 });
 }
 
 void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes)

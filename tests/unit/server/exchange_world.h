@@ -51,7 +51,7 @@ static enum outcome wait_once(struct request *request)
 static enum outcome handle_bytes(struct request *request)
 {
     fill(request);
-    representation_step(&request->reply, wait_once);
+    representation_step(&request->reply, "verify", wait_once);
     return OUTCOME_READY;
 }
 
@@ -64,8 +64,8 @@ static enum outcome find_corrupt(struct request *request)
 static enum outcome handle_corrupt(struct request *request)
 {
     fill(request);
-    representation_step(&request->reply, find_corrupt);
-    representation_step(&request->reply, wait_once);
+    representation_step(&request->reply, "verify", find_corrupt);
+    representation_step(&request->reply, "verify", wait_once);
     return OUTCOME_READY;
 }
 
@@ -79,7 +79,7 @@ static enum outcome handle_unknown(struct request *request)
 {
     request->reply.etag = ETAG;
     request->reply.expected_length = request_header(request, "X-Foretold") != NULL ? 77 : 0;
-    representation_step(&request->reply, wait_once);
+    representation_step(&request->reply, "verify", wait_once);
     return OUTCOME_READY;
 }
 
