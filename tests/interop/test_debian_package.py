@@ -98,6 +98,13 @@ def test_the_program_is_stripped_and_the_settings_are_a_conffile(unpacked):
     assert (unpacked / "DEBIAN/conffiles").read_text() == "/etc/ztserve/ztserve.json\n"
 
 
+def test_the_unit_starts_what_the_package_has(unpacked):
+    unit = (unpacked / "usr/lib/systemd/system/ztserve.service").read_text()
+    for path in re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)[0].split():
+        assert not path.startswith("/") or (unpacked / path[1:]).is_file(), path
+    assert (unpacked / "usr/lib/systemd/system/ztserve.socket").is_file()
+
+
 def write_model(root, name):
     """The example model, as an administrator puts it there."""
     run_checked([BUILD / "ztserve-example", root.path / MODELS[1:] / name])
@@ -146,6 +153,10 @@ def assert_serves(root, model):
     return log
 
 
+def enabled_units(root):
+    return {path.name for path in (root.path / "etc/systemd/system").glob("*.wants/ztserve.*")}
+
+
 def edit_settings(root):
     path = root.path / "etc/ztserve/ztserve.json"
     settings = {**json.loads(path.read_text()), "log": {"format": "json"}}
@@ -167,14 +178,17 @@ def test_it_installs_serves_upgrades_removes_and_purges(root, package, older):
     assert_serves(root, "example")
     state = root.path / "var/lib/ztserve/state"
     assert state.stat().st_uid == user_of(root, "ztserve")
+    assert enabled_units(root) == {"ztserve.service"}
 
-    # Upgraded: edited settings stay, and count.
+    # Upgraded: edited settings stay, and count; a disabled service stays disabled.
     edited = edit_settings(root)
+    (root.path / "etc/systemd/system/multi-user.target.wants/ztserve.service").unlink()
     root.apt("install", f"/var/cache/{package.name}")
     assert root.run("dpkg-query", "-W", "-f", "${Version}", "ztserve") == field(package, "Version")
     assert (root.path / "etc/ztserve/ztserve.json").read_text() == edited
     assert os.listdir(root.path / "etc/ztserve") == ["ztserve.json"]
     assert not (root.path / "usr/share/doc/ztserve/OLD").exists()
+    assert enabled_units(root) == set()
     assert json.loads(assert_serves(root, "example").splitlines()[-1])["level"]
 
     # Removed: settings, state and models stay.
