@@ -1,11 +1,13 @@
 """deploy/kubernetes: what would be applied has the types of the API, fits together, and starts a ztserve with settings it knows."""
 
+import base64
 import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 import requests
@@ -19,7 +21,7 @@ FOLDER = TOP / "deploy" / "kubernetes"
 # Defined by operators that a cluster may have, not by Kubernetes.
 CUSTOM = {"Certificate": "cert-manager.io/v1", "PodMonitor": "monitoring.coreos.com/v1"}
 # Made by the person who applies these, or by an operator.
-EXPECTED_SECRETS = {"ztserve-tokens", "ztserve-tls"}
+EXPECTED = {"ztserve-tokens", "ztserve-tls", "ztserve-jwks"}
 BUILDS = {
     "base": ("base", []),
     "replicas": ("overlays/replicas", []),
@@ -28,9 +30,14 @@ BUILDS = {
     "writable, watched": ("overlays/writable", ["components/monitoring"]),
     "tokens": ("base", ["components/tokens"]),
     "tls": ("base", ["components/tls"]),
+    "service accounts": ("base", ["components/tokens", "components/service-accounts"]),
     "sidecar": ("sidecar", []),
 }
-TOKENS = f"trainer write {hashlib.sha256(b'secret').hexdigest()}\n".encode()
+SUBJECT = "system:serviceaccount:training:trainer"
+TOKENS = f"""
+trainer  write  {hashlib.sha256(b"secret").hexdigest()}
+pods     read   jwt:system:serviceaccount:training:*
+""".encode()
 
 
 @pytest.fixture(params=BUILDS)
@@ -98,7 +105,8 @@ def test_names_lead_to_what_is_there(built):
     mounted = {mount["name"] for container in containers_of(pod) for mount in container["volumeMounts"]}
     assert mounted == set(volumes)
     secrets = {volume["secret"]["secretName"] for volume in volumes.values() if "secret" in volume}
-    assert secrets <= EXPECTED_SECRETS
+    maps = {volume["configMap"]["name"] for volume in volumes.values() if "configMap" in volume}
+    assert secrets | maps <= EXPECTED
     claims = [volume["persistentVolumeClaim"]["claimName"] for volume in volumes.values() if "persistentVolumeClaim" in volume]
     assert claims == ["models"]
     assert one(built, "PersistentVolumeClaim") is None or one(built, "PersistentVolumeClaim")["metadata"]["name"] == "models"
@@ -177,7 +185,7 @@ def test_pods_are_restricted(built):
         }
         assert {"cpu", "memory"} <= set(container["resources"]["requests"])
         assert "memory" in container["resources"]["limits"]
-    allowed = {"persistentVolumeClaim", "emptyDir", "secret"}
+    allowed = {"persistentVolumeClaim", "emptyDir", "secret", "configMap"}
     assert all(set(volume) - {"name"} <= allowed for volume in pod["volumes"])
 
 
@@ -207,7 +215,7 @@ def test_settings_are_known_and_their_files_are_mounted(built, tmp_path):
     assert json.loads(checked.stdout)["listen"] == settings["ZTSERVE_LISTEN"]
 
 
-def mount_secret(folder, files):
+def mount_files(folder, files):
     """As the kubelet does it: files are links into a folder that is exchanged as a whole."""
     (folder / "..1").mkdir(parents=True)
     (folder / "..data").symlink_to("..1")
@@ -224,17 +232,44 @@ def make_certificate(folder):
     return {"tls.crt": (folder / "certificate").read_bytes(), "tls.key": (folder / "key").read_bytes()}
 
 
+def base64url(raw):
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def make_keys(folder):
+    """The key of a cluster, as it publishes it."""
+    subprocess.run(["openssl", "genrsa", "-out", folder / "cluster", "2048"], check=True, capture_output=True)
+    command = ["openssl", "rsa", "-in", folder / "cluster", "-noout", "-modulus"]
+    modulus = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip().split("=")[1]
+    key = {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "1", "n": base64url(bytes.fromhex(modulus)), "e": "AQAB"}
+    return {"jwks.json": json.dumps({"keys": [key]}).encode()}
+
+
+def token_of_service_account(folder, settings):
+    claims = {"iss": settings["ZTSERVE_AUTH_ISSUER"], "aud": [settings["ZTSERVE_AUTH_AUDIENCE"]], "sub": SUBJECT}
+    claims |= {"iat": int(time.time()), "nbf": int(time.time()), "exp": int(time.time()) + 3600}
+    text = ".".join(base64url(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "1"}, claims))
+    command = ["openssl", "dgst", "-sha256", "-sign", folder / "cluster"]
+    return f"{text}.{base64url(subprocess.run(command, check=True, capture_output=True, input=text.encode()).stdout)}"
+
+
 def test_the_settings_start_a_server_that_answers_its_probes(built, tmp_path, start_server):
     settings, container = settings_of(built), ztserve_of(built)
-    secrets = {"ztserve-tls": lambda: make_certificate(tmp_path), "ztserve-tokens": lambda: {"tokens": TOKENS}}
+    makers = {
+        "ztserve-tls": lambda: make_certificate(tmp_path),
+        "ztserve-tokens": lambda: {"tokens": TOKENS},
+        "ztserve-jwks": lambda: make_keys(tmp_path),
+    }
     volumes = {volume["name"]: volume for volume in pod_of(built)["volumes"]}
     for mount in container["volumeMounts"]:
         folder = tmp_path / mount["mountPath"].removeprefix("/")
-        secret = volumes[mount["name"]].get("secret")
-        if secret is None:
-            folder.mkdir(parents=True)
+        volume = volumes[mount["name"]]
+        if "secret" in volume:
+            mount_files(folder, makers[volume["secret"]["secretName"]]())
+        elif "configMap" in volume:
+            mount_files(folder, makers[volume["configMap"]["name"]]())
         else:
-            mount_secret(folder, secrets[secret["secretName"]]())
+            folder.mkdir(parents=True)
     # Nothing connects to this server while it stops.
     settings = settings | {"ZTSERVE_DRAIN_DELAY_S": "0"}
     here = {name: f"{tmp_path}{value}" if value.startswith("/") else value for name, value in settings.items()}
@@ -256,3 +291,6 @@ def test_the_settings_start_a_server_that_answers_its_probes(built, tmp_path, st
     assert client.get(f"{base}/v1/models").status_code == 200
     begun = client.post(f"{base}/v1/models/m/uploads", json={})
     assert begun.status_code == (201 if "ZTSERVE_WRITABLE" in settings else 403)
+    if "ZTSERVE_AUTH_JWKS" in settings:
+        client.headers["Authorization"] = f"Bearer {token_of_service_account(tmp_path, settings)}"
+        assert client.get(f"{base}/v1/models").status_code == 200

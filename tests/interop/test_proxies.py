@@ -8,6 +8,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+import requests
 from tusclient.client import TusClient
 
 import proxies
@@ -17,7 +18,7 @@ from server_process import TOP, ServerProcess
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "http"))
 import tus  # noqa: E402
 from containers import dense, pattern, zt1  # noqa: E402
-from uploads import put  # noqa: E402
+from uploads import SMALL, put  # noqa: E402
 from wire import TIMEOUT_S, ask, component_path, connect, eventually, get, model_path, read_head  # noqa: E402
 
 CONFIGURATIONS = TOP / "deploy" / "proxy"
@@ -136,6 +137,14 @@ def test_the_server_learns_the_address_of_the_client(front):
     client.close()
     line = eventually(lambda: next((line for line in front.server.log_lines if "whose-address" in line), None))
     assert 'client="127.0.0.1"' in line and 'forwarded="127.0.0.2"' in line
+
+
+@pytest.mark.parametrize("page, status", [("own", 201), ("http://elsewhere.example", 403)])
+def test_only_pages_of_the_proxy_itself_may_write(front, page, status):
+    """It passes on the name and the port under which the browser knows it."""
+    name = f"org/page-{status}"
+    answer = front.ask("PUT", model_path(name), {"Origin": page.replace("own", front.proxy.url)}, SMALL)
+    assert answer.status == status, answer
 
 
 def connections_to(port):
@@ -265,8 +274,35 @@ def test_mistakes_look_as_the_page_says(mistake, start_server, tmp_path):
     server = start_server(tmp_path / "root", "--writable")
     proxy = STARTS[configuration](tmp_path, text.replace(right, wrong), f"{server.host}:{server.port}")
     try:
-        answer = ask(proxy, "PUT", model_path("org/large"), body=LARGE)
+        answer = ask(proxy, "PUT", model_path("org/model"), body=LARGE if status == 413 else SMALL)
     finally:
         proxy.stop()
     assert answer.status == status
     assert (b'"detail":"there is nothing at this path"' in answer.body) == is_from_server
+
+
+# A name that proxies pass on, and a page that came from there, with TLS before the proxy.
+PUBLIC = {"Host": "models.example.org"}
+PAGE = {**PUBLIC, "Origin": "https://models.example.org"}
+
+
+@pytest.mark.parametrize(
+    "settings, fields, status",
+    [
+        ({}, PUBLIC, 403),
+        ({"ZTSERVE_HOSTS": "models.example.org"}, PUBLIC, 201),
+        ({"ZTSERVE_HOSTS": "models.example.org"}, PAGE, 201),
+        ({"ZTSERVE_HOSTS": "other.example.org"}, PAGE, 403),
+    ],
+)
+def test_writes_by_a_public_name_need_settings(settings, fields, status, start_server, tmp_path):
+    require_proxy("nginx.conf")
+    (tmp_path / "root").mkdir()
+    server = start_server(tmp_path / "root", "--writable", environment=settings)
+    text = (CONFIGURATIONS / "nginx.conf").read_text()
+    proxy = proxies.start_nginx(tmp_path, text, f"{server.host}:{server.port}")
+    try:
+        sent = requests.put(f"{proxy.url}{model_path('org/small')}", data=SMALL, headers=fields)
+        assert sent.status_code == status, sent.text
+    finally:
+        proxy.stop()
