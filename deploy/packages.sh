@@ -21,7 +21,7 @@ package_names()
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl aria2 \
             nginx-light haproxy caddy apache2-bin prometheus \
-            mmdebstrap dpkg-dev file lintian groff-base buildah systemd
+            mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl
         ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
     lint) printf '%s\n' g++ clang-format clang-tidy python3 shellcheck ;;

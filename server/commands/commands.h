@@ -17,6 +17,8 @@ int command_ls(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_check_config(int argc, char **argv);
+int command_healthcheck(int argc, char **argv);
+int command_completion(int argc, char **argv);
 
 /* Prints a line "ztserve: …" on standard error. Escapes control characters, since file names may
  * contain them. */

@@ -125,6 +125,16 @@ const char *settings_file(int argc, char **argv)
     return apply_arguments(argc, argv, &config, &file, &message) ? file : NULL;
 }
 
+bool settings_load_base(const char *path, struct config *out_config, struct config_message *message)
+{
+    struct config config;
+
+    if (!load_base(path, &config, message))
+        return false;
+    *out_config = config;
+    return true;
+}
+
 bool settings_load_file(const char *path, struct config *out_config, struct config_message *message)
 {
     struct config config;

@@ -13,6 +13,11 @@ bool settings_load(int argc, char **argv, struct config *out_config,
 /* The file of --config, borrowed from the arguments; NULL if there is none. */
 const char *settings_file(int argc, char **argv);
 
+/* Defaults, the file (NULL: none) and the environment, without checking the rules between keys: for
+ * asking what a server was told that may have arguments, too. */
+bool settings_load_base(const char *path, struct config *out_config,
+                        struct config_message *message);
+
 /* The same as settings_load, without arguments. */
 bool settings_load_file(const char *path, struct config *out_config,
                         struct config_message *message);

@@ -1,0 +1,339 @@
+/* ztserve healthcheck: one GET to a server, for images and service managers that have no curl.
+ *
+ * Over TLS the certificate is not checked on loopback addresses: it is for the server's public
+ * name, and the answer is only its status. */
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "commands/arguments.h"
+#include "commands/commands.h"
+#include "commands/settings.h"
+#include "http/wire/tls_client.h"
+
+/* The longest that a check takes, as docker and Kubernetes expect it. */
+#define TIMEOUT_S 5
+
+#define URL_SIZE  1024
+#define HOST_SIZE 300
+/* Enough for the line of the status. */
+#define ANSWER_SIZE 4096
+#define ERROR_SIZE  512
+
+/* What to ask. */
+struct check {
+    bool tls;
+    bool is_default;      /* the server of the configuration */
+    char host[HOST_SIZE]; /* without brackets */
+    char port[8];
+    char authority[HOST_SIZE]; /* "[::1]:8080", or a name that the server accepts as Host */
+    char path[URL_SIZE];
+    char url[2 * URL_SIZE]; /* for messages */
+};
+
+/* The line that the alarm prints, since a signal handler can print nothing else. */
+static char timeout_line[2 * URL_SIZE + 64];
+
+static void on_alarm(int number)
+{
+    ssize_t written = write(STDERR_FILENO, timeout_line, strlen(timeout_line));
+
+    (void)number;
+    (void)written;
+    _exit(EXIT_BAD);
+}
+
+static void set_alarm(const struct check *check)
+{
+    snprintf(timeout_line, sizeof(timeout_line), "ztserve: %s: no answer within %d s\n", check->url,
+             TIMEOUT_S);
+    signal(SIGALRM, on_alarm);
+    signal(SIGPIPE, SIG_IGN);
+    alarm(TIMEOUT_S);
+}
+
+/* --- what to ask --- */
+
+/* Parses "host", "host:port" or "[address]:port". */
+static bool parse_authority(const char *text, struct check *check)
+{
+    const char *end = text[0] == '[' ? strchr(text, ']') : NULL;
+    const char *host = end != NULL ? text + 1 : text;
+    const char *rest = end != NULL ? end + 1 : text + strcspn(text, ":");
+    const size_t length = (size_t)((end != NULL ? end : rest) - host);
+    const size_t digits = rest[0] == ':' ? strspn(rest + 1, "0123456789") : 0;
+
+    if (length == 0 || length >= sizeof(check->host) || strlen(text) >= sizeof(check->authority))
+        return false;
+    if (rest[0] != '\0' && (digits == 0 || digits > 5 || rest[1 + digits] != '\0'))
+        return false;
+    snprintf(check->host, sizeof(check->host), "%.*s", (int)length, host);
+    if (rest[0] == ':')
+        snprintf(check->port, sizeof(check->port), "%.5s", rest + 1);
+    else
+        snprintf(check->port, sizeof(check->port), "%s", check->tls ? "443" : "80");
+    snprintf(check->authority, sizeof(check->authority), "%s", text);
+    return true;
+}
+
+/* Characters that would end the request line, or a field. */
+static bool is_plain(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text <= ' ' || *text == 0x7F)
+            return false;
+    return true;
+}
+
+static bool parse_url(const char *url, const char *default_path, struct check *check)
+{
+    static const char http[] = "http://";
+    static const char https[] = "https://";
+    char authority[HOST_SIZE];
+    const char *at;
+    size_t length;
+
+    check->tls = strncmp(url, https, strlen(https)) == 0;
+    if (!is_plain(url) || strlen(url) >= URL_SIZE ||
+        (!check->tls && strncmp(url, http, strlen(http)) != 0))
+        return false;
+    at = url + strlen(check->tls ? https : http);
+    length = strcspn(at, "/?#");
+    if (length >= sizeof(authority))
+        return false;
+    snprintf(authority, sizeof(authority), "%.*s", (int)length, at);
+    at += length;
+    snprintf(check->path, sizeof(check->path), "%s",
+             at[0] == '\0' || strcmp(at, "/") == 0 ? default_path : at);
+    return check->path[0] == '/' && parse_authority(authority, check);
+}
+
+/* A server that listens on every address is asked on the loopback one. */
+static const char *reachable(const char *host)
+{
+    if (strcmp(host, "0.0.0.0") == 0)
+        return "127.0.0.1";
+    return strcmp(host, "::") == 0 ? "::1" : host;
+}
+
+/* The server that the configuration describes. */
+static bool from_configuration(const char *file, const char *path, struct check *check,
+                               struct config_message *message)
+{
+    struct config config;
+    struct config_listen listen;
+    const char *position;
+    const char *host;
+    const char *name;
+    size_t length;
+
+    if (!settings_load_base(file, &config, message) ||
+        !config_listen_parse(config.listen, &listen, message))
+        return false;
+    if (listen.port == 0) {
+        snprintf(message->text, sizeof(message->text),
+                 "the configuration lets the server take any free port: give a URL");
+        return false;
+    }
+    host = reachable(listen.host);
+    check->is_default = true;
+    check->tls = config.tls.cert[0] != '\0';
+    snprintf(check->path, sizeof(check->path), "%s", path);
+    snprintf(check->host, sizeof(check->host), "%s", host);
+    snprintf(check->port, sizeof(check->port), "%u", (unsigned)listen.port);
+    snprintf(check->authority, sizeof(check->authority),
+             strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, (unsigned)listen.port);
+    snprintf(check->url, sizeof(check->url), "%s://%s%s", check->tls ? "https" : "http",
+             check->authority, check->path);
+    /* The first of the names that the server accepts, if it does not accept any. */
+    position = config.hosts;
+    name = config_list_next(&position, &length);
+    if (name != NULL && length < sizeof(check->authority))
+        snprintf(check->authority, sizeof(check->authority), "%.*s", (int)length, name);
+    return true;
+}
+
+/* --- asking --- */
+
+static int connect_to(const struct check *check, char *error)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int descriptor = -1;
+    const int status = getaddrinfo(check->host, check->port, &hints, &found);
+
+    if (status != 0) {
+        snprintf(error, ERROR_SIZE, "%s", gai_strerror(status));
+        return -1;
+    }
+    for (const struct addrinfo *one = found; one != NULL && descriptor < 0; one = one->ai_next) {
+        descriptor = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+        if (descriptor >= 0 && connect(descriptor, one->ai_addr, one->ai_addrlen) != 0) {
+            snprintf(error, ERROR_SIZE, "%s", strerrordesc_np(errno));
+            close(descriptor);
+            descriptor = -1;
+        }
+    }
+    freeaddrinfo(found);
+    return descriptor;
+}
+
+static bool send_request(int descriptor, struct tls_client *tls, const struct check *check)
+{
+    char text[URL_SIZE + HOST_SIZE + 128];
+    const int length = snprintf(text, sizeof(text),
+                                "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: ztserve-healthcheck\r\n"
+                                "Connection: close\r\n\r\n",
+                                check->path, check->authority);
+
+    assert(length > 0 && (size_t)length < sizeof(text));
+    return tls != NULL ? tls_client_send(tls, text, (size_t)length)
+                       : send(descriptor, text, (size_t)length, 0) == length;
+}
+
+/* Receives until there is a whole line. */
+static bool receive_line(int descriptor, struct tls_client *tls, char answer[ANSWER_SIZE])
+{
+    size_t length = 0;
+
+    while (length + 1 < ANSWER_SIZE) {
+        char *at = answer + length;
+        const size_t room = ANSWER_SIZE - 1 - length;
+        const ssize_t received =
+            tls != NULL ? tls_client_receive(tls, at, room) : recv(descriptor, at, room, 0);
+
+        if (received <= 0)
+            return false;
+        length += (size_t)received;
+        answer[length] = '\0';
+        at = strstr(answer, "\r\n");
+        if (at != NULL) {
+            *at = '\0';
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "HTTP/1.1 200 OK": the status and the text behind it; NULL if the line is something else. */
+static const char *status_of(const char *line)
+{
+    static const char version[] = "HTTP/1.";
+    const size_t length = strlen(version);
+
+    if (strncmp(line, version, length) != 0 || strlen(line) < length + 5 || line[length + 1] != ' ')
+        return NULL;
+    return line + length + 2;
+}
+
+static bool exchange(int descriptor, const struct check *check, char *out_status, char *error)
+{
+    const bool on_loopback = check->is_default || strcmp(check->host, "localhost") == 0 ||
+                             strncmp(check->host, "127.", 4) == 0 ||
+                             strcmp(check->host, "::1") == 0;
+    struct tls_client *tls = NULL;
+    char answer[ANSWER_SIZE];
+    const char *status = NULL;
+
+    if (check->tls) {
+        tls = tls_client_open(descriptor, on_loopback ? NULL : check->host, error, ERROR_SIZE);
+        if (tls == NULL)
+            return false;
+    }
+    if (send_request(descriptor, tls, check) && receive_line(descriptor, tls, answer))
+        status = status_of(answer);
+    if (status != NULL)
+        snprintf(out_status, ANSWER_SIZE, "%s", status);
+    else
+        snprintf(error, ERROR_SIZE, "the answer is not HTTP, or incomplete");
+    tls_client_close(tls);
+    return status != NULL;
+}
+
+static int run(const struct check *check)
+{
+    char error[ERROR_SIZE] = "";
+    char status[ANSWER_SIZE];
+    bool answered = false;
+    int descriptor;
+
+    set_alarm(check);
+    descriptor = connect_to(check, error);
+    if (descriptor >= 0) {
+        answered = exchange(descriptor, check, status, error);
+        close(descriptor);
+    }
+    alarm(0);
+    if (answered && strncmp(status, "200", 3) == 0) {
+        printf("%s: %s\n", check->url, status);
+        return command_finish(EXIT_DONE);
+    }
+    command_complain("%s: %s", check->url, answered ? status : error);
+    return EXIT_BAD;
+}
+
+/* --- arguments --- */
+
+struct given {
+    const char *url;
+    const char *file;
+    bool ready;
+};
+
+/* Returns EXIT_DONE, or the status of a usage error. */
+static int take_arguments(int argc, char **argv, struct given *given)
+{
+    static const char config[] = "--config";
+    struct arguments arguments = {.argc = argc, .argv = argv};
+    bool is_option;
+    const char *text;
+
+    while ((text = arguments_next(&arguments, &is_option)) != NULL) {
+        if (is_option && strcmp(text, "--ready") == 0) {
+            given->ready = true;
+        } else if (is_option && strcmp(text, config) == 0) {
+            given->file = arguments_next(&arguments, &is_option);
+            if (given->file == NULL)
+                return command_usage("--config: needs a value");
+        } else if (is_option && strncmp(text, "--config=", strlen("--config=")) == 0) {
+            given->file = text + strlen("--config=");
+        } else if (is_option) {
+            return command_usage("%s: unknown argument", text);
+        } else if (given->url != NULL) {
+            return command_usage("healthcheck takes one URL");
+        } else {
+            given->url = text;
+        }
+    }
+    return EXIT_DONE;
+}
+
+int command_healthcheck(int argc, char **argv)
+{
+    struct given given = {.url = NULL};
+    struct check check = {.tls = false};
+    struct config_message message;
+    const int status = take_arguments(argc, argv, &given);
+    const char *path = given.ready ? "/readyz" : "/healthz";
+
+    if (status != EXIT_DONE)
+        return status;
+    if (given.url == NULL) {
+        if (!from_configuration(given.file, path, &check, &message)) {
+            command_complain("%s", message.text);
+            return EXIT_USAGE;
+        }
+    } else if (!parse_url(given.url, path, &check)) {
+        return command_usage("\"%s\" is not a URL of http or https", given.url);
+    } else {
+        snprintf(check.url, sizeof(check.url), "%s://%s%s", check.tls ? "https" : "http",
+                 check.authority, check.path);
+    }
+    return run(&check);
+}
