@@ -19,7 +19,7 @@ package_names()
     try) printf '%s\n' curl ;;
     bench) printf '%s\n' curl python3 nginx-light ;;
     test)
-        printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates curl aria2 \
+        printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl aria2 \
             nginx-light haproxy caddy apache2-bin prometheus \
             mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl
         ;;

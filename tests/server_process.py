@@ -7,19 +7,30 @@ import subprocess
 import threading
 from pathlib import Path
 
+from certificates import common_authority, common_certificate
+
 TOP = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("ZTSERVE", TOP / "build" / "ztserve"))
 # Generous, since sanitized builds on shared machines are slow; normally nothing waits this long.
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 
+# Set to use TLS in every test that does not bring a certificate of its own: most must hold there too.
+ALWAYS_TLS = bool(os.environ.get("ZT_ALWAYS_TLS"))
+
 SERVING = re.compile(r"^ztserve: serving .* on (https?)://(.+):(\d+)$")
 
 
 class ServerProcess:
-    """Runs `ztserve serve --root ROOT …`; `url` is its address once it has reported it."""
+    """Runs `ztserve serve --root ROOT …`; `url` is its address once it has reported it.
 
-    def __init__(self, root, *arguments, environment=None, launcher=(), pass_fds=()):
+    With tls, which makes contexts (certificates.Authority), what talks to it does so with TLS."""
+
+    def __init__(self, root, *arguments, environment=None, launcher=(), pass_fds=(), tls=None):
+        if tls is None and ALWAYS_TLS:
+            tls = common_authority()
+            arguments = [*arguments, *common_certificate().arguments]
+        self.context = tls.context() if tls is not None else None
         command = [*launcher, str(PROGRAM), "serve", "--root", str(root), "--listen", "127.0.0.1:0", *map(str, arguments)]
         self.process = subprocess.Popen(
             command,
@@ -33,7 +44,7 @@ class ServerProcess:
         self._reader = threading.Thread(target=self._collect_log, daemon=True)
         self._reader.start()
         self.host, self.port = self._read_address()
-        self.url = f"http://{self.host}:{self.port}"
+        self.url = f"{self.scheme}://{self.host}:{self.port}"
 
     def _collect_log(self):
         for line in self.process.stderr:
@@ -50,6 +61,7 @@ class ServerProcess:
             self.process.wait()
             self._reader.join(5)
             raise RuntimeError(f"ztserve did not start: {line!r}\n" + "\n".join(self.log_lines))
+        self.scheme = match.group(1)
         return match.group(2), int(match.group(3))
 
     def signal(self, number):

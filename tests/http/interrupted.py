@@ -12,7 +12,7 @@ import threading
 from urllib.parse import urlsplit
 
 from containers import dense, pattern, zt1
-from wire import get
+from wire import get, http_connection
 
 TIMEOUT_S = 30
 
@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 def call(server, method, path, body=None, fields=None, expected=(200, 201, 202, 204)):
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT_S)
+    connection = http_connection(server)
     try:
         connection.request(method, path, body, fields or {})
         answer = connection.getresponse()

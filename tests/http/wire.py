@@ -48,11 +48,17 @@ def head(server, target, **fields):
     return ask(server, "HEAD", target, {name.replace("_", "-"): value for name, value in fields.items()})
 
 
+def http_connection(server):
+    if server.context is None:
+        return http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT_S)
+    return http.client.HTTPSConnection(server.host, server.port, timeout=TIMEOUT_S, context=server.context)
+
+
 class Connection:
     """A connection that is kept from request to request."""
 
     def __init__(self, server):
-        self.http = http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT_S)
+        self.http = http_connection(server)
 
     def __enter__(self):
         return self
@@ -85,7 +91,9 @@ def connect(server, receive_buffer=None):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     connection.settimeout(TIMEOUT_S)
     connection.connect((server.host, server.port))
-    return connection
+    if server.context is None:
+        return connection
+    return server.context.wrap_socket(connection, server_hostname=server.host)
 
 
 def read_until_closed(connection):

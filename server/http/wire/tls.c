@@ -34,6 +34,7 @@ struct report {
     size_t size;
     const char *key;
     const char *path;
+    bool is_open; /* everybody may read or change it */
 };
 
 static bool fail(const struct report *report, const char *why)
@@ -69,7 +70,7 @@ static bool read_all(int descriptor, gnutls_datum_t *bytes, size_t size)
     return true;
 }
 
-static bool read_opened(int descriptor, const struct report *report, gnutls_datum_t *out_bytes)
+static bool read_opened(int descriptor, struct report *report, gnutls_datum_t *out_bytes)
 {
     struct stat status;
 
@@ -79,9 +80,7 @@ static bool read_opened(int descriptor, const struct report *report, gnutls_datu
         return fail(report, "not a file");
     if (status.st_size > (off_t)FILE_MOST)
         return fail(report, "too large for a file of certificates");
-    if (strcmp(report->key, "tls.key") == 0 && (status.st_mode & S_IRWXO) != 0)
-        log_write(LOG_LEVEL_WARN, "%s: %s: everybody on this machine may read or change it",
-                  report->key, report->path);
+    report->is_open = (status.st_mode & S_IRWXO) != 0;
     out_bytes->data = malloc((size_t)status.st_size + 1);
     if (out_bytes->data == NULL)
         return fail(report, "out of memory");
@@ -92,7 +91,7 @@ static bool read_opened(int descriptor, const struct report *report, gnutls_datu
     return false;
 }
 
-static bool read_file(const struct report *report, gnutls_datum_t *out_bytes)
+static bool read_file(struct report *report, gnutls_datum_t *out_bytes)
 {
     /* Not to wait if it is a FIFO. */
     const int descriptor = open(report->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -119,26 +118,7 @@ static void free_chain(struct chain *chain)
         gnutls_x509_crt_deinit(chain->certificates[--chain->count]);
 }
 
-/* The certificate works, but clients will refuse it. */
-static void warn_of_times(const struct report *report, gnutls_x509_crt_t certificate)
-{
-    const time_t now = time(NULL);
-    const time_t begins = gnutls_x509_crt_get_activation_time(certificate);
-    const time_t ends = gnutls_x509_crt_get_expiration_time(certificate);
-    char date[HTTP_DATE_SIZE];
-
-    if (ends < now) {
-        http_date_format(ends, date);
-        log_write(LOG_LEVEL_WARN, "%s: %s: the certificate expired on %s", report->key,
-                  report->path, date);
-    } else if (begins > now) {
-        http_date_format(begins, date);
-        log_write(LOG_LEVEL_WARN, "%s: %s: the certificate is not valid before %s", report->key,
-                  report->path, date);
-    }
-}
-
-static bool load_chain(const struct report *report, struct chain *chain)
+static bool load_chain(struct report *report, struct chain *chain)
 {
     gnutls_datum_t bytes;
     int status;
@@ -154,7 +134,6 @@ static bool load_chain(const struct report *report, struct chain *chain)
     free_bytes(&bytes);
     if (status > 0) {
         chain->count = (unsigned)status;
-        warn_of_times(report, chain->certificates[0]);
         return true;
     }
     chain->count = 0;
@@ -165,7 +144,7 @@ static bool load_chain(const struct report *report, struct chain *chain)
                             : gnutls_strerror(status));
 }
 
-static bool load_key(const struct report *report, gnutls_x509_privkey_t key)
+static bool load_key(struct report *report, gnutls_x509_privkey_t key)
 {
     gnutls_datum_t bytes;
     int status;
@@ -178,7 +157,8 @@ static bool load_key(const struct report *report, gnutls_x509_privkey_t key)
         return true;
     if (status == GNUTLS_E_DECRYPTION_FAILED)
         return fail(report, "the private key is encrypted; give one without a password");
-    return fail(report, status == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR
+    return fail(report, status == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR ||
+                                status == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE
                             ? "there is no private key (PEM) in it"
                             : gnutls_strerror(status));
 }
@@ -196,7 +176,9 @@ static bool set_pair(struct tls_version *version, const struct config *config, s
     report->path = config->tls.key;
     if (!load_key(report, key))
         return false;
+    version->begins_s = (int64_t)gnutls_x509_crt_get_activation_time(chain->certificates[0]);
     version->expires_s = (int64_t)gnutls_x509_crt_get_expiration_time(chain->certificates[0]);
+    version->key_is_open = report->is_open;
     status = gnutls_certificate_set_x509_key(version->credentials, chain->certificates,
                                              (int)chain->count, key);
     if (status >= 0)
@@ -227,7 +209,7 @@ static bool load_pair(struct tls_version *version, const struct config *config,
 
 /* --- what clients may show --- */
 
-static bool load_authorities(struct tls_version *version, const struct report *report)
+static bool load_authorities(struct tls_version *version, struct report *report)
 {
     gnutls_datum_t bytes;
     int count;
@@ -249,7 +231,7 @@ static bool load_authorities(struct tls_version *version, const struct report *r
 static bool load(struct tls_version *version, const struct config *config, char *error,
                  size_t error_size)
 {
-    struct report report = {error, error_size, "tls.cert", config->tls.cert};
+    struct report report = {error, error_size, "tls.cert", config->tls.cert, false};
     gnutls_datum_t ticket_key;
 
     if (gnutls_certificate_allocate_credentials(&version->credentials) != GNUTLS_E_SUCCESS ||
@@ -265,6 +247,26 @@ static bool load(struct tls_version *version, const struct config *config, char 
     return !version->asks_clients || load_authorities(version, &report);
 }
 
+/* It works, but clients will refuse the certificate, or others can use the key. */
+static void warn(const struct tls_version *version, const struct config *config)
+{
+    const time_t now = time(NULL);
+    char date[HTTP_DATE_SIZE];
+
+    if (version->expires_s < now) {
+        http_date_format((time_t)version->expires_s, date);
+        log_write(LOG_LEVEL_WARN, "tls.cert: %s: the certificate expired on %s", config->tls.cert,
+                  date);
+    } else if (version->begins_s > now) {
+        http_date_format((time_t)version->begins_s, date);
+        log_write(LOG_LEVEL_WARN, "tls.cert: %s: the certificate is not valid before %s",
+                  config->tls.cert, date);
+    }
+    if (version->key_is_open)
+        log_write(LOG_LEVEL_WARN, "tls.key: %s: everybody on this machine may read or change it",
+                  config->tls.key);
+}
+
 struct tls_version *tls_load(const struct config *config, char *error, size_t error_size)
 {
     struct tls_version *version = calloc(1, sizeof(*version));
@@ -275,10 +277,12 @@ struct tls_version *tls_load(const struct config *config, char *error, size_t er
         return NULL;
     }
     atomic_init(&version->holders, 1);
-    if (load(version, config, error, error_size))
-        return version;
-    tls_release(version);
-    return NULL;
+    if (!load(version, config, error, error_size)) {
+        tls_release(version);
+        return NULL;
+    }
+    warn(version, config);
+    return version;
 }
 
 struct tls_version *tls_hold(struct tls_version *version)

@@ -13,7 +13,9 @@ struct tls_version {
     unsigned char *ticket_key;
     unsigned ticket_key_size;
     bool asks_clients; /* for certificates */
-    int64_t expires_s; /* the server's certificate */
+    bool key_is_open;  /* everybody on the machine may read or change it */
+    int64_t begins_s;  /* the server's certificate, in seconds since 1970 */
+    int64_t expires_s;
 };
 
 #endif
