@@ -67,8 +67,9 @@ def test_the_keys_that_wait_for_a_restart_are_named():
     assert re.findall(r"`([a-z_.]+)`", sentence) == waiting
 
 
-def test_the_example_of_a_configuration_is_accepted(ztserve, tmp_path):
-    page = (TOP / "docs" / "configuration.md").read_text()
+@pytest.mark.parametrize("name", ["configuration.md", "threat-model.md"])
+def test_the_example_of_a_configuration_is_accepted(name, ztserve, tmp_path):
+    page = (TOP / "docs" / name).read_text()
     example = tmp_path / "example.json"
     example.write_text(re.search(r"```json\n(.*?)```", page, re.DOTALL).group(1))
     result = ztserve("check-config", example)
