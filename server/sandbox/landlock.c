@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -66,14 +65,6 @@ static const uint64_t rights_of[] = {
     [SANDBOX_UNNAMED] = READ_FILE | WRITE_FILE | TRUNCATE,
 };
 
-/* An abstract socket of systemd's is told when the server is ready, outside of the sandbox. */
-static bool notifies_abstract_socket(void)
-{
-    const char *socket = getenv("NOTIFY_SOCKET");
-
-    return socket != NULL && socket[0] == '@';
-}
-
 static struct ruleset ruleset_of(int version)
 {
     struct ruleset ruleset = {.files = FILES_1};
@@ -87,7 +78,7 @@ static struct ruleset ruleset_of(int version)
     if (version >= 5)
         ruleset.files = FILES_5;
     if (version >= 6)
-        ruleset.scoped = SCOPE_SIGNALS | (notifies_abstract_socket() ? 0 : SCOPE_ABSTRACT_SOCKETS);
+        ruleset.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
     return ruleset;
 }
 

@@ -6,8 +6,7 @@
  *     already stay usable, and so do their descriptors' places in /proc/self/fd;
  *   - the network: no TCP socket can be bound or connected any more (Landlock);
  *   - system calls: those that a server makes are allowed, and no others. No process can be
- *     started, no code mapped, no device made, and no socket but those to a service manager that
- *     asked for messages (NOTIFY_SOCKET).
+ *     started, no code mapped, and no socket, link or device made.
  *
  * All of that holds until the process ends. Threads inherit it when they are started: it must come
  * before the first one. */

@@ -9,9 +9,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 /* glibc's malloc and thread stacks need PROT_NONE to PROT_WRITE; nothing needs new code. */
 #define EXECUTABLE PROT_EXEC
@@ -296,19 +294,6 @@ static int add_conditional(scmp_filter_ctx filter)
     return 0;
 }
 
-/* The service manager is told of each change of state through a socket of its own. */
-static int add_notifications(scmp_filter_ctx filter)
-{
-    const struct scmp_arg_cmp is_local = {0, SCMP_CMP_EQ, AF_UNIX, 0};
-
-    if (getenv("NOTIFY_SOCKET") == NULL)
-        return 0;
-    if (add_rule(filter, SCMP_ACT_ALLOW, "socket", &is_local) != 0 ||
-        add_rule(filter, SCMP_ACT_ALLOW, "connect", NULL) != 0)
-        return -ENOMEM;
-    return 0;
-}
-
 /* All of this is optional, and older versions of library or kernel may lack it. */
 static void tune(scmp_filter_ctx filter)
 {
@@ -334,8 +319,6 @@ int system_calls_confine(void)
             add_list(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof(deadly) / sizeof(deadly[0]));
     if (status == 0)
         status = add_conditional(filter);
-    if (status == 0)
-        status = add_notifications(filter);
     if (status == 0)
         status = seccomp_load(filter);
     seccomp_release(filter);

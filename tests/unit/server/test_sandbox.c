@@ -98,7 +98,6 @@ static int run_confined(int (*steps)(void))
 
     assert_true(child >= 0);
     if (child == 0) {
-        unsetenv("NOTIFY_SOCKET");
         confine(&report);
         if (!report.complete || strstr(report.text, "sanitizer") != NULL)
             _exit(255);
