@@ -20,6 +20,7 @@
 #include "config/schema.h"
 #include "config/value.h"
 #include "http/wire/listener.h"
+#include "serve/confinement.h"
 #include "serve/instance.h"
 
 #define LINE_SIZE 1024
@@ -171,9 +172,21 @@ static void report_serving(const struct serving *serving)
            instance_address(serving->instance));
 }
 
+/* A file outside of the known folders looks as if the user might not read it. */
+static void explain_refusal(const struct serving *serving, const struct config *config)
+{
+    const char *file = confinement_forbidden(config, settings_file(serving->argc, serving->argv));
+
+    if (file != NULL)
+        log_write(LOG_LEVEL_WARN,
+                  "%s is in none of the folders that the sandbox knows since the start: restart "
+                  "the server to read it",
+                  file);
+}
+
 static void reload(const struct serving *serving)
 {
-    struct config config;
+    struct config config = *instance_config(serving->instance);
     struct config_message message;
 
     report(serving, SERVICE_RELOADING, "reading the configuration again");
@@ -181,6 +194,7 @@ static void reload(const struct serving *serving)
     if (!load(serving, &config, &message) ||
         !instance_reload(serving->instance, &config, message.text, sizeof(message.text))) {
         log_write(LOG_LEVEL_ERROR, "the configuration is unchanged: %s", message.text);
+        explain_refusal(serving, &config);
         metric_add(METRIC_RELOADS_FAILED, 1);
         note_configuration(false);
         report(serving, SERVICE_READY, "the configuration is unchanged: %s", message.text);

@@ -4,6 +4,8 @@
 #include "serve/confinement.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -87,17 +89,55 @@ static void add_state(struct plan *plan, const struct config *config)
     add(plan, path, SANDBOX_WRITE, !config->writable || config->state.dir[0] != '\0');
 }
 
+/* The files that SIGHUP reads again. */
+#define READ_AGAIN 6
+
+static void files_of(const struct config *config, const char *config_file,
+                     const char *out_files[READ_AGAIN])
+{
+    const char *const files[READ_AGAIN] = {config_file,       config->auth.tokens,
+                                           config->auth.jwks, config->tls.cert,
+                                           config->tls.key,   config->tls.client_ca};
+
+    memcpy(out_files, files, sizeof(files));
+}
+
 static void add_places(struct plan *plan, const struct config *config, const char *config_file)
 {
-    const char *const read_again[] = {config_file,      config->auth.tokens, config->auth.jwks,
-                                      config->tls.cert, config->tls.key,     config->tls.client_ca};
+    const char *read_again[READ_AGAIN];
 
+    files_of(config, config_file, read_again);
     add(plan, config->root, config->writable ? SANDBOX_WRITE : SANDBOX_READ, true);
     add_state(plan, config);
-    for (size_t i = 0; i < sizeof(read_again) / sizeof(read_again[0]); i++)
+    for (size_t i = 0; i < READ_AGAIN; i++)
         add_file(plan, read_again[i]);
     /* The id by which uploads recognise a restart of the system. */
     add(plan, "/proc/sys/kernel/random", SANDBOX_FILES, false);
+}
+
+/* access asks only whether the user may; Landlock decides when a file is opened. */
+static bool is_forbidden(const char *path)
+{
+    int file;
+
+    if (path == NULL || path[0] == '\0' || access(path, R_OK) != 0)
+        return false;
+    file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0)
+        return errno == EACCES;
+    close(file);
+    return false;
+}
+
+const char *confinement_forbidden(const struct config *config, const char *config_file)
+{
+    const char *read_again[READ_AGAIN];
+
+    files_of(config, config_file, read_again);
+    for (size_t i = 0; i < READ_AGAIN; i++)
+        if (is_forbidden(read_again[i]))
+            return read_again[i];
+    return NULL;
 }
 
 /* Libraries read files of their own once, when they are first used. */

@@ -111,6 +111,22 @@ def test_a_linked_configuration_is_read_again(start_server, tmp_path):
     eventually(lambda: "threads was changed" in server.log)
 
 
+def test_a_file_in_a_folder_that_was_not_known_is_named(start_server, tmp_path):
+    root, settings, elsewhere = (tmp_path / name for name in ("root", "settings", "elsewhere"))
+    for folder in (root, settings, elsewhere):
+        folder.mkdir()
+    (elsewhere / "tokens").write_text("reader read " + "0" * 64 + "\n")
+    file = settings / "ztserve.json"
+    file.write_text("{}")
+    server = start_server(root, "--config", file)
+    if "no Landlock" in line_of(server):
+        pytest.skip("skipped: this kernel has no Landlock")
+    file.write_text(f'{{"auth": {{"tokens": "{elsewhere}/tokens"}}}}')
+    server.signal(signal.SIGHUP)
+    eventually(lambda: f"{elsewhere}/tokens is in none of the folders that the sandbox knows" in server.log)
+    assert get(server, "/v1/models").status == 200
+
+
 def test_a_folder_in_the_place_of_the_root_is_a_warning_once(start_server, tmp_path):
     root, other = tmp_path / "root", tmp_path / "other"
     for folder in (root, other):
