@@ -13,6 +13,7 @@
 #include "http/exchange/request_metrics.h"
 #include "http/wire/admission.h"
 #include "http/wire/loop.h"
+#include "http/wire/tls.h"
 #include "store/store.h"
 #include "verify/verifier.h"
 
@@ -143,6 +144,13 @@ static void write_connections(FILE *stream, const struct server *server)
           atomic_load(&server->draining));
 }
 
+static void write_certificate(FILE *stream, const struct server *server)
+{
+    if (server->tls != NULL)
+        gauge(stream, "ztserve_tls_certificate_expiry_timestamp_seconds",
+              "When the TLS certificate in force expires.", (uint64_t)tls_expires_s(server->tls));
+}
+
 static void write_jobs(FILE *stream, const char *name, const char *help,
                        const size_t counts[WORKERS_KINDS])
 {
@@ -175,6 +183,7 @@ static void write_page(FILE *stream, const struct server *server)
     metrics_write(stream);
     write_refusals(stream);
     write_connections(stream, server);
+    write_certificate(stream, server);
     write_models(stream, server);
     write_workers(stream, server);
     process_figures_write(stream);

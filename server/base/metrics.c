@@ -83,8 +83,6 @@ static const struct {
                                 "Whether the configuration that was read last is in force.", true},
     [METRIC_RELOAD_TIME] = {"ztserve_config_last_reload_success_timestamp_seconds", NULL,
                             "When the configuration in force was read.", true},
-    [METRIC_CERTIFICATE_EXPIRY] = {"ztserve_tls_certificate_expiry_timestamp_seconds", NULL,
-                                   "When the TLS certificate in force expires.", true},
 };
 
 struct shard {

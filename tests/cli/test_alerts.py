@@ -143,6 +143,11 @@ def test_what_an_alert_says(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_the_page_says_what_to_do_about_each():
+    page = (TOP / "docs" / "operations.md").read_text()
+    assert sorted(re.findall(r"`(Ztserve\w+)`", page)) == sorted(ALERTS)
+
+
 def test_the_files_are_valid():
     for command in (["rules", RULES], ["config", RULES.with_name("scrape.yaml")]):
         result = subprocess.run(["promtool", "check", *command], capture_output=True, text=True, check=False)

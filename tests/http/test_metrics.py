@@ -1,15 +1,17 @@
 """GET /metrics: the format, what is counted, and that no label holds a client's text."""
 
+import http.client
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 
 import pytest
 
 from containers import dense, pattern, zt1
 from server_process import TOP
-from wire import Connection, ask, assert_problem, component_path, connect, eventually, get, head, talk, verify
+from wire import TIMEOUT_S, Connection, ask, assert_problem, component_path, connect, eventually, get, head, talk, verify
 
 DATA = pattern(1000)
 COMPONENT = "/v1/models/{model}/objects/{object}/{component}"
@@ -231,6 +233,22 @@ def test_reloads_are_counted(start_server, tmp_path):
     assert counted["ztserve_config_last_reload_successful"] == 1
     time = "ztserve_config_last_reload_success_timestamp_seconds"
     assert counted[time] >= started[time] > 1_700_000_000
+
+
+def test_the_certificates_end_is_shown(start_server, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    subprocess.run([*make, "-subj", "/CN=localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    server = start_server(tmp_path, "--tls-cert", certificate, "--tls-key", key)
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    connection = http.client.HTTPSConnection(server.host, server.port, timeout=TIMEOUT_S, context=context)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    shown = re.search(r"^ztserve_tls_certificate_expiry_timestamp_seconds (\d+)$", text, re.MULTILINE)
+    printed = subprocess.run(["openssl", "x509", "-enddate", "-noout", "-in", certificate], check=True, capture_output=True, text=True)
+    assert int(shown.group(1)) == ssl.cert_time_to_seconds(printed.stdout.strip().removeprefix("notAfter="))
 
 
 def test_the_page_describes_exactly_these_metrics(start_server, tmp_path):

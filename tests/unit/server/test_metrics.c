@@ -65,11 +65,12 @@ static void gauges_appear_once_they_are_set(void **state)
     const char *text = written_by(metrics_write);
 
     (void)state;
-    assert_null(strstr(text, "ztserve_tls_certificate_expiry_timestamp_seconds"));
-    metric_set(METRIC_CERTIFICATE_EXPIRY, 1800000000);
+    assert_null(strstr(text, "ztserve_config_last_reload_success_timestamp_seconds"));
+    metric_set(METRIC_RELOAD_TIME, 1800000000);
     text = written_by(metrics_write);
-    assert_non_null(strstr(text, "\n# TYPE ztserve_tls_certificate_expiry_timestamp_seconds gauge\n"
-                                 "ztserve_tls_certificate_expiry_timestamp_seconds 1800000000\n"));
+    assert_non_null(strstr(text,
+                           "\n# TYPE ztserve_config_last_reload_success_timestamp_seconds gauge\n"
+                           "ztserve_config_last_reload_success_timestamp_seconds 1800000000\n"));
 }
 
 static void lines_of_a_family_stand_together(void **state)
