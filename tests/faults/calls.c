@@ -1,11 +1,12 @@
-/* A library to preload: makes one call to the file system fail, as a full or broken disk would, and
- * records the order of calls.
+/* A library to preload: makes one call to the file system fail, as a full or broken disk would,
+ * makes reading slow, and records the order of calls.
  *
  *   ZT_FAULT=KIND:N:ERRNO     the N-th call of a kind (write, sync, link, rename, copy, truncate)
  *                             fails with that number
  *   ZT_FAULT=KIND:N+:ERRNO    so do all calls after it
  *   ZT_FAULT_MARK=FILE        gets a byte for each call that failed: was there an N-th?
  *   ZT_HANG=FILE              no connection is accepted, and the thread waits, while FILE exists
+ *   ZT_SLOW_READ_MS=N         each read from a position takes so much longer
  *   ZT_RECORD=FILE            gets a line for each call that succeeded, and for each HTTP answer
  *                             before it is sent (record.h)
  *
@@ -81,6 +82,14 @@ ssize_t write(int descriptor, const void *bytes, size_t length)
     if (fault_is_due(FAULT_WRITE))
         return -1;
     return recorded_bytes(real.function(descriptor, bytes, length), "write", descriptor);
+}
+
+ssize_t pread64(int descriptor, void *bytes, size_t length, off64_t offset)
+{
+    NEXT("pread64", ssize_t, int, void *, size_t, off64_t);
+
+    fault_delay();
+    return real.function(descriptor, bytes, length, offset);
 }
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *const kind_names[FAULT_KINDS] = {"write",  "sync", "link",
@@ -18,14 +19,18 @@ static bool all_later_fail;
 static int failing_errno;
 static atomic_ulong calls;
 static int mark = -1;
+static long delay_ms;
 
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *text = getenv("ZT_FAULT");
     const char *path = getenv("ZT_FAULT_MARK");
+    const char *delay = getenv("ZT_SLOW_READ_MS");
     char kind[16];
     char plus[2] = "";
 
+    if (delay != NULL)
+        delay_ms = strtol(delay, NULL, 10);
     if (text == NULL)
         return;
     /* Opened now: later the program may not open files outside of its folders. */
@@ -44,6 +49,14 @@ __attribute__((constructor)) static void read_environment(void)
 static void write_mark(void)
 {
     (void)syscall(SYS_write, mark, "x", (size_t)1);
+}
+
+void fault_delay(void)
+{
+    const struct timespec time = {delay_ms / 1000, delay_ms % 1000 * 1000000};
+
+    if (delay_ms > 0)
+        nanosleep(&time, NULL);
 }
 
 bool fault_is_due(enum fault_kind kind)

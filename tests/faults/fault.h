@@ -17,4 +17,7 @@ enum fault_kind {
 /* Counts a call of this kind. True, with errno set, if it is one that must fail. */
 bool fault_is_due(enum fault_kind kind);
 
+/* Waits for as long as the environment variable ZT_SLOW_READ_MS says. */
+void fault_delay(void);
+
 #endif

@@ -5,15 +5,17 @@ victim is still there at the end. So it is when the bytes arrive a few at a time
 the first test, since a few of them take seconds.
 """
 
+import os
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from containers import dense, pattern, zt1
 from hostile_requests import FILE, TABLE
-from wire import connect, get
+from wire import connect, eventually, get
 
 CANARY = b"GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3}) [^\r\n]+\Z")
@@ -146,9 +148,21 @@ def server(folder, rounds, share_server):
     (folder / "m.zt").write_bytes(zt1({"w": dense(pattern(1000))}))
     limits = {"ZTSERVE_LIMITS_HEADER_TIMEOUT_S": "2", "ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "2"}
     server = share_server(folder, "--writable", environment={**limits, "ZTSERVE_UPLOAD_MAX_BYTES": str(1 << 40)})
+    server.sockets_at_start = sockets(server)
     for one in rounds.values():
         one.run(server)
     return server
+
+
+def sockets(server):
+    return sum(is_socket(path) for path in Path(f"/proc/{server.process.pid}/fd").iterdir())
+
+
+def is_socket(path):
+    try:
+        return os.readlink(path).startswith("socket:")
+    except FileNotFoundError:
+        return False
 
 
 def fits(answers, wanted, has_canary):
@@ -185,6 +199,11 @@ def test_row_is_answered_as_it_says(server, rounds, name):
 @pytest.mark.parametrize("name", SHORT_NAMES)
 def test_row_in_pieces_is_answered_as_it_says(server, rounds, name):
     assert_as_wanted(rounds["pieces"], name)
+
+
+def test_no_connection_stays_open(server):
+    """Not even one whose line never ended."""
+    eventually(lambda: sockets(server) == server.sockets_at_start)
 
 
 def test_server_is_as_before(server, rounds, folder):

@@ -2,13 +2,9 @@
 #include "http/wire/connections.h"
 
 #include <assert.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -25,10 +21,23 @@
 
 /* How long idle connections stay open while the server drains, for requests on their way. */
 #define CLOSING_MS 1000
+/* The number of looks at a reader within the shorter of its times, and the least time between
+ * two. */
+#define LOOKS         4
+#define LOOK_LEAST_MS 250
 /* How long a client that was turned away may take to send its request or to hang up. */
 #define TURNED_AWAY_MS 2000
 /* The time between two warnings of the process that there are too many connections. */
 #define WARNING_MS 10000
+
+/* Often enough that a client is cut soon after it may be. */
+static uint64_t look_ms(const struct reader_limits *limits)
+{
+    const uint64_t time_ms =
+        limits->grace_ms < limits->stall_ms ? limits->grace_ms : limits->stall_ms;
+
+    return time_ms / LOOKS > LOOK_LEAST_MS ? time_ms / LOOKS : LOOK_LEAST_MS;
+}
 
 void connections_configure(struct connections *connections, const struct config *config)
 {
@@ -38,12 +47,17 @@ void connections_configure(struct connections *connections, const struct config 
     deadlines_change_time(&connections->header, header_ms);
     deadlines_change_time(&connections->idle, idle_ms);
     deadlines_change_time(&connections->body, idle_ms);
-    deadlines_change_time(&connections->answer, idle_ms);
+    connections->rate_grace_ms = (uint64_t)config_number(&config->limits.rate_grace_s) * 1000;
+    connections->reader_limits = (struct reader_limits){
+        .stall_ms = idle_ms,
+        .grace_ms = connections->rate_grace_ms,
+        .bytes_per_s = (uint64_t)config_number(&config->limits.reader_min_bytes_per_s),
+    };
+    deadlines_change_time(&connections->answer, look_ms(&connections->reader_limits));
     connections->answer.is_for_reader = true;
     connections->turned_away.time_ms = TURNED_AWAY_MS;
     connections->closing.time_ms = CLOSING_MS;
     connections->body_time_ms = (uint64_t)config_number(&config->upload.body_timeout_s) * 1000;
-    connections->rate_grace_ms = (uint64_t)config_number(&config->limits.rate_grace_s) * 1000;
     connections->body_bytes_per_s = (uint64_t)config_number(&config->limits.body_min_bytes_per_s);
 }
 
@@ -174,94 +188,6 @@ void connection_refuse(struct connection *connection)
 bool connection_awaits_client(const struct connection *connection)
 {
     return connection->deadline.list != NULL && !connection->deadline.list->is_for_reader;
-}
-
-/* --- the kernel's view --- */
-
-bool connection_has_unread(const struct connection *connection)
-{
-    int unread = 0;
-
-    return connection->refused_early ||
-           (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
-}
-
-/* TCP_ESTABLISHED of <netinet/tcp.h>, which cannot be included beside <linux/tcp.h>. */
-#define STATE_ESTABLISHED 1
-
-static bool read_tcp_info(const struct connection *connection, struct tcp_info *out_info)
-{
-    socklen_t length = sizeof(*out_info);
-
-    memset(out_info, 0, sizeof(*out_info));
-    return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_info, &length) == 0;
-}
-
-/* Of everything that was sent; 0 if the kernel does not say. */
-static uint64_t acked_bytes(const struct connection *connection)
-{
-    struct tcp_info info;
-
-    return read_tcp_info(connection, &info) ? info.tcpi_bytes_acked : 0;
-}
-
-uint64_t connection_sent(const struct connection *connection)
-{
-    const uint64_t begun =
-        connection->tls != NULL ? connection->answer_begun : connection->answer_bytes;
-    const uint64_t acked = acked_bytes(connection);
-
-    if (acked < begun)
-        return 0;
-    return connection->tls != NULL ? tls_session_content_of(connection->tls, acked - begun)
-                                   : acked - begun;
-}
-
-void connection_begin_answer(struct connection *connection, bool large)
-{
-    struct tcp_info info;
-    int unacknowledged = 0;
-
-    connection->answer_begun = UINT64_MAX;
-    /* In this order, so that nothing is left out. */
-    if (large && connection->tls != NULL &&
-        ioctl(connection->descriptor, SIOCOUTQ, &unacknowledged) == 0 &&
-        read_tcp_info(connection, &info))
-        connection->answer_begun = info.tcpi_bytes_acked + (uint64_t)unacknowledged;
-}
-
-uint64_t connection_received(const struct connection *connection)
-{
-    struct tcp_info info;
-    int unread = 0;
-
-    /* In this order, so that bytes that arrive in between count as read. */
-    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 ||
-        !read_tcp_info(connection, &info) || info.tcpi_bytes_received < (uint64_t)unread)
-        return 0;
-    return info.tcpi_bytes_received - (uint64_t)unread;
-}
-
-bool connection_is_established(const struct connection *connection)
-{
-    struct tcp_info info;
-
-    return read_tcp_info(connection, &info) && info.tcpi_state == STATE_ESTABLISHED;
-}
-
-bool connection_is_gone(const struct connection *connection)
-{
-    struct pollfd looked = {.fd = connection->descriptor};
-
-    if (atomic_load_explicit(&connection->deserted, memory_order_relaxed))
-        return true;
-    return poll(&looked, 1, 0) > 0 && (looked.revents & (POLLHUP | POLLERR)) != 0;
-}
-
-void connections_cut(const struct connections *connections)
-{
-    for (const struct connection *one = connections->first; one != NULL; one = one->after)
-        shutdown(one->descriptor, SHUT_RDWR);
 }
 
 /* --- requests --- */
@@ -416,6 +342,7 @@ void connections_header_begin(struct connections *connections, struct connection
 void connections_answer_begin(struct connections *connections, struct connection *connection,
                               uint64_t now_ms)
 {
+    connection->reader = (struct reader){0};
     deadline_set(&connection->deadline, &connections->answer, now_ms);
 }
 
@@ -448,23 +375,29 @@ static void cut_due(struct deadlines *list, uint64_t now_ms)
     }
 }
 
-/* Cuts the connections whose clients have taken nothing of their answers since the last look. Those
- * that the server itself keeps waiting are looked at again. */
-static void cut_due_readers(struct deadlines *list, uint64_t now_ms)
+/* What waits in the send buffer would stay there until the client takes it or the system gives up:
+ * it is thrown away when the connection is closed. */
+static void cut_reader(struct connection *connection)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+    connection->timed_out = true;
+    setsockopt(connection->descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    shutdown(connection->descriptor, SHUT_RDWR);
+}
+
+static void cut_slow_readers(struct connections *connections, uint64_t now_ms)
 {
     struct deadline *due;
 
-    while ((due = deadlines_take_due(list, now_ms)) != NULL) {
+    while ((due = deadlines_take_due(&connections->answer, now_ms)) != NULL) {
         struct connection *connection = (struct connection *)due;
-        const uint64_t before_bytes = connection->acked_bytes;
 
-        connection->acked_bytes = acked_bytes(connection);
-        if (connection->suspended || connection->acked_bytes != before_bytes) {
-            deadline_set(due, list, now_ms);
-            continue;
-        }
-        connection->timed_out = true;
-        shutdown(connection->descriptor, SHUT_RDWR);
+        if (reader_is_too_slow(&connection->reader, &connections->reader_limits,
+                               connection_progress(connection, now_ms)))
+            cut_reader(connection);
+        else
+            deadline_set(due, &connections->answer, now_ms);
     }
 }
 
@@ -474,9 +407,18 @@ static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
     struct deadline *due;
 
     while ((due = deadlines_take_due(list, now_ms)) != NULL) {
-        cut_body((struct connection *)due);
-        shutdown(((struct connection *)due)->descriptor, SHUT_RDWR);
+        struct connection *connection = (struct connection *)due;
+
+        cut_body(connection);
+        shutdown(connection->descriptor, SHUT_RDWR);
+        mhd_end_soon(connection);
     }
+}
+
+void connections_cut(const struct connections *connections)
+{
+    for (const struct connection *one = connections->first; one != NULL; one = one->after)
+        shutdown(one->descriptor, SHUT_RDWR);
 }
 
 void connections_cut_due(struct connections *connections, uint64_t now_ms)
@@ -485,7 +427,7 @@ void connections_cut_due(struct connections *connections, uint64_t now_ms)
     cut_due(&connections->idle, now_ms);
     cut_due(&connections->closing, now_ms);
     cut_due(&connections->turned_away, now_ms);
-    cut_due_readers(&connections->answer, now_ms);
+    cut_slow_readers(connections, now_ms);
     cut_due_bodies(&connections->body, now_ms);
 }
 

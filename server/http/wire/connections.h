@@ -12,6 +12,7 @@
 #include "http/exchange/request.h"
 #include "http/exchange/trace.h"
 #include "http/wire/deadlines.h"
+#include "http/wire/reader.h"
 
 struct MHD_Connection;
 struct gnutls_session_int;
@@ -40,7 +41,7 @@ struct connection {
     uint64_t hung_up_ms;     /* since when the client is known to send no more during this request;
                               * 0 if it is not */
     atomic_bool deserted;    /* it has sent no more for so long that it counts as gone */
-    uint64_t acked_bytes;    /* of everything sent, as of the last look at a slow reader */
+    struct reader reader;    /* of the current answer */
     bool suspended;          /* the library leaves it alone */
     bool bypassed;           /* bypass.c reads its body and sends its answer, which is the last */
     bool answered;           /* that answer went out */
@@ -64,6 +65,7 @@ struct connections {
     uint64_t body_time_ms; /* for a whole body */
     uint64_t rate_grace_ms;
     uint64_t body_bytes_per_s; /* minimum rate after the grace period; 0: none */
+    struct reader_limits reader_limits;
 };
 
 /* Takes the times from a configuration: at the start, and when they change, which also applies to
@@ -137,6 +139,9 @@ void connection_begin_answer(struct connection *connection, bool large);
 
 /* An upper bound on how many of the client's bytes have been read; 0 if the kernel does not say. */
 uint64_t connection_received(const struct connection *connection);
+
+/* How far the client has taken what was sent to it. */
+struct reader_progress connection_progress(const struct connection *connection, uint64_t now_ms);
 
 /* Whether neither side has closed or half-closed the connection. */
 bool connection_is_established(const struct connection *connection);

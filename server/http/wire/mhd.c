@@ -111,6 +111,12 @@ void mhd_resume(struct connection *connection)
     MHD_resume_connection(connection->handle);
 }
 
+void mhd_end_soon(struct connection *connection)
+{
+    if (connection->handle != NULL && !connection->suspended)
+        MHD_set_connection_option(connection->handle, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
+}
+
 /* Path and query stay as they were sent: request.c and the router decode them. */
 static size_t leave_escaped(void *context, struct MHD_Connection *handle, char *text)
 {

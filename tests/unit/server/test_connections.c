@@ -26,6 +26,7 @@ static int open_connection(void **state)
     config.limits.idle_timeout_s = 60;
     config.limits.rate_grace_s = 5;
     config.limits.body_min_bytes_per_s = 1000;
+    config.limits.reader_min_bytes_per_s = 0;
     config.upload.body_timeout_s = 600;
     connections = (struct connections){0};
     connections_configure(&connections, &config);
@@ -295,19 +296,29 @@ static void a_reader_that_takes_nothing_is_cut(void **state)
     (void)state;
     connections_answer_begin(&connections, connection, START_MS);
     assert_false(connection_awaits_client(connection));
-    connections_cut_due(&connections, START_MS + 60000);
+    connections_cut_due(&connections, START_MS + 2000);
+    connections_cut_due(&connections, START_MS + 61000);
+    assert_null(received());
+    connections_cut_due(&connections, START_MS + 63000);
     assert_string_equal(received(), "");
+    assert_true(connection->timed_out);
 }
 
 static void a_reader_that_the_server_keeps_waiting_is_not_cut(void **state)
 {
     (void)state;
     connections_answer_begin(&connections, connection, START_MS);
+    connections_cut_due(&connections, START_MS + 2000);
     connection->suspended = true;
-    connections_cut_due(&connections, START_MS + 60000);
-    assert_null(received());
+    connections_cut_due(&connections, START_MS + 63000);
+    connections_cut_due(&connections, START_MS + 65000);
     connection->suspended = false;
-    assert_true(connections_due_ms(&connections) == START_MS + 120000);
+    connections_cut_due(&connections, START_MS + 67000);
+    assert_null(received());
+    connections_cut_due(&connections, START_MS + 126000);
+    assert_null(received());
+    connections_cut_due(&connections, START_MS + 128000);
+    assert_string_equal(received(), "");
 }
 
 static void idle_connections_end_soon_while_draining(void **state)

@@ -1,0 +1,102 @@
+/* What the kernel says about the socket of a connection. */
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "http/wire/connections.h"
+#include "http/wire/tls_session.h"
+
+bool connection_has_unread(const struct connection *connection)
+{
+    int unread = 0;
+
+    return connection->refused_early ||
+           (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
+}
+
+/* TCP_ESTABLISHED of <netinet/tcp.h>, which cannot be included beside <linux/tcp.h>. */
+#define STATE_ESTABLISHED 1
+
+static bool read_tcp_info(const struct connection *connection, struct tcp_info *out_info)
+{
+    socklen_t length = sizeof(*out_info);
+
+    memset(out_info, 0, sizeof(*out_info));
+    return getsockopt(connection->descriptor, IPPROTO_TCP, TCP_INFO, out_info, &length) == 0;
+}
+
+/* Of everything that was sent; 0 if the kernel does not say. */
+static uint64_t acked_bytes(const struct connection *connection)
+{
+    struct tcp_info info;
+
+    return read_tcp_info(connection, &info) ? info.tcpi_bytes_acked : 0;
+}
+
+uint64_t connection_sent(const struct connection *connection)
+{
+    const uint64_t begun =
+        connection->tls != NULL ? connection->answer_begun : connection->answer_bytes;
+    const uint64_t acked = acked_bytes(connection);
+
+    if (acked < begun)
+        return 0;
+    return connection->tls != NULL ? tls_session_content_of(connection->tls, acked - begun)
+                                   : acked - begun;
+}
+
+/* The kernel counts the time during which something was unacknowledged. If it does not, all time
+ * counts in which the server does not keep the client waiting. */
+struct reader_progress connection_progress(const struct connection *connection, uint64_t now_ms)
+{
+    struct tcp_info info;
+
+    if (read_tcp_info(connection, &info) && info.tcpi_busy_time > 0)
+        return (struct reader_progress){info.tcpi_bytes_acked, info.tcpi_busy_time / 1000};
+    return (struct reader_progress){info.tcpi_bytes_acked, connection->suspended ? 0 : now_ms};
+}
+
+void connection_begin_answer(struct connection *connection, bool large)
+{
+    struct tcp_info info;
+    int unacknowledged = 0;
+
+    connection->answer_begun = UINT64_MAX;
+    /* In this order, so that nothing is left out. */
+    if (large && connection->tls != NULL &&
+        ioctl(connection->descriptor, SIOCOUTQ, &unacknowledged) == 0 &&
+        read_tcp_info(connection, &info))
+        connection->answer_begun = info.tcpi_bytes_acked + (uint64_t)unacknowledged;
+}
+
+uint64_t connection_received(const struct connection *connection)
+{
+    struct tcp_info info;
+    int unread = 0;
+
+    /* In this order, so that bytes that arrive in between count as read. */
+    if (ioctl(connection->descriptor, FIONREAD, &unread) != 0 ||
+        !read_tcp_info(connection, &info) || info.tcpi_bytes_received < (uint64_t)unread)
+        return 0;
+    return info.tcpi_bytes_received - (uint64_t)unread;
+}
+
+bool connection_is_established(const struct connection *connection)
+{
+    struct tcp_info info;
+
+    return read_tcp_info(connection, &info) && info.tcpi_state == STATE_ESTABLISHED;
+}
+
+bool connection_is_gone(const struct connection *connection)
+{
+    struct pollfd looked = {.fd = connection->descriptor};
+
+    if (atomic_load_explicit(&connection->deserted, memory_order_relaxed))
+        return true;
+    return poll(&looked, 1, 0) > 0 && (looked.revents & (POLLHUP | POLLERR)) != 0;
+}

@@ -1,0 +1,110 @@
+/* Clients that take their answers too slowly, as a pure function of what was taken and when. */
+#include "support.h"
+
+#include "http/wire/reader.h"
+
+static const struct reader_limits limits = {
+    .stall_ms = 60000, .grace_ms = 10000, .bytes_per_s = 1000};
+static struct reader reader;
+
+static int begin(void **state)
+{
+    (void)state;
+    reader = (struct reader){0};
+    return 0;
+}
+
+static bool look(uint64_t taken_bytes, uint64_t owed_ms)
+{
+    return reader_is_too_slow(&reader, &limits, (struct reader_progress){taken_bytes, owed_ms});
+}
+
+static void a_reader_at_the_least_rate_is_left_alone(void **state)
+{
+    (void)state;
+    for (uint64_t s = 1; s < 100; s++)
+        assert_false(look(s * 1000, s * 1000));
+}
+
+static void a_reader_below_the_least_rate_is_cut_after_the_grace(void **state)
+{
+    (void)state;
+    assert_false(look(0, 1000));
+    assert_false(look(4000, 6000));
+    assert_false(look(9000, 10999));
+    assert_true(look(9999, 11000));
+}
+
+static void a_reader_that_was_fast_may_not_trickle(void **state)
+{
+    (void)state;
+    assert_false(look(0, 1000));
+    assert_false(look(1000000000, 11000));
+    assert_false(look(1000001000, 20000));
+    assert_true(look(1000002000, 21000));
+}
+
+static void a_pause_within_the_grace_is_forgiven(void **state)
+{
+    (void)state;
+    assert_false(look(0, 1000));
+    assert_false(look(0, 10000));
+    assert_false(look(10000, 11000));
+    assert_false(look(10000, 20000));
+    assert_false(look(20000, 21000));
+}
+
+static void time_in_which_nothing_is_owed_does_not_count(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        assert_false(look(5, 1000));
+}
+
+static void a_reader_that_takes_nothing_is_cut(void **state)
+{
+    const struct reader_limits stall_only = {.stall_ms = 60000, .grace_ms = 10000};
+
+    (void)state;
+    for (uint64_t s = 1; s < 61; s++)
+        assert_false(
+            reader_is_too_slow(&reader, &stall_only, (struct reader_progress){7, s * 1000}));
+    assert_true(reader_is_too_slow(&reader, &stall_only, (struct reader_progress){7, 61000}));
+}
+
+static void without_a_least_rate_a_byte_a_minute_is_enough(void **state)
+{
+    const struct reader_limits stall_only = {.stall_ms = 60000, .grace_ms = 10000};
+
+    (void)state;
+    for (uint64_t minute = 1; minute < 100; minute++)
+        assert_false(reader_is_too_slow(&reader, &stall_only,
+                                        (struct reader_progress){minute, minute * 60000}));
+}
+
+static void a_clock_that_starts_again_begins_a_new_measurement(void **state)
+{
+    (void)state;
+    assert_false(look(0, 500000));
+    assert_false(look(0, 100));
+    assert_false(look(0, 0));
+    assert_false(look(0, 600000));
+    assert_false(look(9000, 609000));
+    assert_true(look(9000, 611000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_reader_at_the_least_rate_is_left_alone, begin),
+        cmocka_unit_test_setup(a_reader_below_the_least_rate_is_cut_after_the_grace, begin),
+        cmocka_unit_test_setup(a_reader_that_was_fast_may_not_trickle, begin),
+        cmocka_unit_test_setup(a_pause_within_the_grace_is_forgiven, begin),
+        cmocka_unit_test_setup(time_in_which_nothing_is_owed_does_not_count, begin),
+        cmocka_unit_test_setup(a_reader_that_takes_nothing_is_cut, begin),
+        cmocka_unit_test_setup(without_a_least_rate_a_byte_a_minute_is_enough, begin),
+        cmocka_unit_test_setup(a_clock_that_starts_again_begins_a_new_measurement, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
