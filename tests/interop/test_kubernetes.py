@@ -152,9 +152,10 @@ def test_probes_reach_the_server(built):
     container, settings = ztserve_of(built), settings_of(built)
     probes = {name: container[name] for name in ("startupProbe", "readinessProbe", "livenessProbe") if name in container}
     if settings["ZTSERVE_LISTEN"].startswith("127."):
-        commands = [probe["exec"]["command"] for probe in probes.values()]
-        assert [command[:2] for command in commands] == [["/usr/bin/ztserve", "healthcheck"]] * len(commands)
-        assert {command[2] for command in commands} == {f"http://{settings['ZTSERVE_LISTEN']}/{name}" for name in ("readyz", "healthz")}
+        assert {name: probe["exec"]["command"][2:] for name, probe in probes.items()} == {
+            "startupProbe": ["--ready"],
+            "livenessProbe": [],
+        }
         return
     paths = {name: probe["httpGet"]["path"] for name, probe in probes.items()}
     assert paths == {"startupProbe": "/healthz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
@@ -284,6 +285,10 @@ def test_the_settings_start_a_server_that_answers_its_probes(built, tmp_path, st
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         if "httpGet" in container.get(probe, {}):
             assert client.get(f"{base}{container[probe]['httpGet']['path']}").status_code == 200
+        elif probe in container:
+            command = [PROGRAM, *container[probe]["exec"]["command"][1:]]
+            environment = os.environ | here | {"ZTSERVE_LISTEN": f"{address}:{server.port}"}
+            assert subprocess.run(command, env=environment).returncode == 0
     has_tokens, is_watched = "ZTSERVE_AUTH_TOKENS" in settings, "ZTSERVE_METRICS_PUBLIC" in settings
     assert client.get(f"{base}/v1/models").status_code == (401 if has_tokens else 200)
     assert client.get(f"{base}/metrics").status_code == (401 if has_tokens and not is_watched else 200)
