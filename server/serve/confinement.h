@@ -10,9 +10,9 @@
  * config_file: the file that SIGHUP reads again; NULL if there is none. */
 void confinement_begin(const struct config *config, const char *config_file);
 
-/* After a failed reload: the first file, among config_file (or NULL) and those that the configuration
- * names, that this user may read and the process may not, since it is in none of the folders that
- * were known at the start. NULL: none. */
+/* After a failed reload: the first file, among config_file (or NULL) and those that the
+ * configuration names, that this user may read and the process may not, since it is in none of the
+ * folders that were known at the start. NULL: none. */
 const char *confinement_forbidden(const struct config *config, const char *config_file);
 
 /* After a reload, which may have brought the first secrets: keeps them out of core dumps. */
