@@ -26,12 +26,13 @@ class ServerProcess:
 
     With tls, which makes contexts (certificates.Authority), what talks to it does so with TLS."""
 
-    def __init__(self, root, *arguments, environment=None, launcher=(), pass_fds=(), tls=None):
+    def __init__(self, root, *arguments, environment=None, launcher=(), pass_fds=(), tls=None, listen="127.0.0.1:0"):
         if tls is None and ALWAYS_TLS:
             tls = common_authority()
             arguments = [*arguments, *common_certificate().arguments]
         self.context = tls.context() if tls is not None else None
-        command = [*launcher, str(PROGRAM), "serve", "--root", str(root), "--listen", "127.0.0.1:0", *map(str, arguments)]
+        address = ["--listen", listen] if listen else []
+        command = [*launcher, str(PROGRAM), "serve", "--root", str(root), *address, *map(str, arguments)]
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,

@@ -118,6 +118,57 @@ static void every_described_path_is_a_route(void **state)
     }
 }
 
+/* The scope that a route needs. */
+static const char *scope_of(const struct route *route, size_t method)
+{
+    switch (operation_of(route, method)->needs) {
+    case NEEDS_BY_METHOD:
+        break;
+    case NEEDS_READ:
+        return "read";
+    case NEEDS_ADMIN:
+        return "admin";
+    }
+    return strcmp(methods[method], "get") == 0 ? "read" : "write";
+}
+
+/* [{"token": [scope]}, {"certificate": [scope]}], and {} if nothing may suffice too. */
+static void assert_security(const json_t *security, const struct route *route, size_t method)
+{
+    const char *scope = scope_of(route, method);
+    static const char *const schemes[] = {"token", "certificate"};
+
+    if (route->audience == AUDIENCE_EVERYBODY) {
+        assert_true(json_is_array(security));
+        assert_int_equal(json_array_size(security), 0);
+        return;
+    }
+    assert_int_equal(json_array_size(security), route->audience == AUDIENCE_METRICS ? 3 : 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *scopes = json_object_get(json_array_get(security, i), schemes[i]);
+
+        assert_int_equal(json_array_size(scopes), 1);
+        assert_string_equal(json_string_value(json_array_get(scopes, 0)), scope);
+    }
+}
+
+static void described_scopes_are_those_of_the_routes(void **state)
+{
+    json_t *paths = json_object_get(*state, "paths");
+
+    for (size_t i = 0; i < route_count; i++) {
+        char path[PATH_SIZE];
+
+        path_of(routes[i].pattern, path);
+        for (size_t method = 0; method < METHODS; method++) {
+            json_t *described = json_object_get(json_object_get(paths, path), methods[method]);
+
+            if (described != NULL)
+                assert_security(json_object_get(described, "security"), &routes[i], method);
+        }
+    }
+}
+
 /* Each name in braces is a path parameter of the operation, and no other is. */
 static void assert_path_parameters(json_t *document, const char *path, json_t *operation)
 {
@@ -276,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(web_pages_can_read_every_field_of_every_answer, load,
                                         unload),
         cmocka_unit_test_setup_teardown(every_described_path_is_a_route, load, unload),
+        cmocka_unit_test_setup_teardown(described_scopes_are_those_of_the_routes, load, unload),
         cmocka_unit_test_setup_teardown(operations_are_complete, load, unload),
         cmocka_unit_test_setup_teardown(every_code_of_a_problem_is_listed, load, unload),
         cmocka_unit_test_setup_teardown(every_reference_has_a_target, load, unload),
