@@ -101,7 +101,8 @@ void config_defaults(struct config *out_config);
 /* Sets the keys that a JSON file contains. Errors name the file, and:
  *   - invalid JSON: line and column;
  *   - a repeated key: line, column and the key;
- *   - an unknown key, a wrong type, a value out of bounds: the key in full ("upload.max_bytes"). */
+ *   - an unknown key, a wrong type, a value out of bounds: line, and the key in full
+ *     ("upload.max_bytes"). */
 bool config_load_file(struct config *config, const char *path, struct config_message *message);
 
 /* Sets the keys that have ZTSERVE_… variables in environment (NULL-terminated "NAME=value", like

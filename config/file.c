@@ -1,8 +1,8 @@
 /* Reads and prints the configuration as JSON, with jansson.
  *
  * Keys are nested one level deep: {"listen": "…", "upload": {"max_bytes": 1}}. jansson reports line
- * and column of syntax errors and repeated keys. It does not keep positions for a parsed document,
- * so all other errors name the key in full ("upload.max_bytes"). */
+ * and column of syntax errors and repeated keys; all other errors name the line and the key in full
+ * ("upload.max_bytes"). */
 #include <assert.h>
 #include <errno.h>
 #include <jansson.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/position.h"
 #include "config/schema.h"
 #include "config/value.h"
 
@@ -21,8 +22,27 @@
 struct loading {
     struct config *config;
     const char *path; /* of the file */
+    const char *text;
+    size_t length;
     struct config_message *message;
 };
+
+/* The start of a message about a key: the file, and the line if it is known. */
+struct place {
+    char text[CONFIG_TEXT_SIZE + 32];
+};
+
+static struct place place_of(const struct loading *loading, const char *group, const char *name)
+{
+    const unsigned line = config_line_of(loading->text, loading->length, group, name);
+    struct place place;
+
+    if (line > 0)
+        snprintf(place.text, sizeof(place.text), "%s: line %u", loading->path, line);
+    else
+        snprintf(place.text, sizeof(place.text), "%s", loading->path);
+    return place;
+}
 
 /* Reads the whole file into *out_bytes; the caller frees it. */
 static bool read_file(const char *path, char **out_bytes, size_t *out_length,
@@ -91,18 +111,18 @@ static json_t *parse_json(const struct loading *loading, const char *text, size_
     return NULL;
 }
 
-static bool fail_unknown(const struct loading *loading, const char *path)
+static bool fail_unknown(const struct loading *loading, const char *where, const char *path)
 {
     const struct config_key *nearest = config_key_suggest(path);
 
     if (config_key_find(path) != NULL)
         return config_fail(loading->message,
                            "%s: unknown key \"%s\" at the top level; groups are nested objects",
-                           loading->path, path);
+                           where, path);
     if (nearest != NULL)
-        return config_fail(loading->message, "%s: unknown key \"%s\"; did you mean \"%s\"?",
-                           loading->path, path, nearest->name);
-    return config_fail(loading->message, "%s: unknown key \"%s\"", loading->path, path);
+        return config_fail(loading->message, "%s: unknown key \"%s\"; did you mean \"%s\"?", where,
+                           path, nearest->name);
+    return config_fail(loading->message, "%s: unknown key \"%s\"", where, path);
 }
 
 static bool set_list(const struct loading *loading, const struct config_key *key,
@@ -124,11 +144,11 @@ static bool set_list(const struct loading *loading, const struct config_key *key
 }
 
 static bool set_from_json(const struct loading *loading, const struct config_key *key,
-                          const json_t *value)
+                          const char *where, const json_t *value)
 {
-    char origin[CONFIG_TEXT_SIZE + NAME_SIZE];
+    char origin[sizeof(struct place) + NAME_SIZE];
 
-    snprintf(origin, sizeof(origin), "%s: %s", loading->path, key->name);
+    snprintf(origin, sizeof(origin), "%s: %s", where, key->name);
     if (key->nullable && json_is_null(value)) {
         config_value_reset(loading->config, key);
         return true;
@@ -150,6 +170,7 @@ static bool set_from_json(const struct loading *loading, const struct config_key
 static bool set_key(const struct loading *loading, const char *group, const char *name,
                     const json_t *value)
 {
+    const struct place place = place_of(loading, group, name);
     char path[NAME_SIZE];
     const struct config_key *key;
 
@@ -158,8 +179,8 @@ static bool set_key(const struct loading *loading, const char *group, const char
     key = config_key_find(path);
     /* A top-level name that contains a dot must not pass for a key of a group. */
     if (key == NULL || strchr(name, '.') != NULL)
-        return fail_unknown(loading, path);
-    return set_from_json(loading, key, value);
+        return fail_unknown(loading, place.text, path);
+    return set_from_json(loading, key, place.text, value);
 }
 
 static bool set_group(const struct loading *loading, const char *group, json_t *object)
@@ -168,8 +189,8 @@ static bool set_group(const struct loading *loading, const char *group, json_t *
     json_t *value;
 
     if (!json_is_object(object))
-        return config_fail(loading->message, "%s: \"%s\" must be an object of keys", loading->path,
-                           group);
+        return config_fail(loading->message, "%s: \"%s\" must be an object of keys",
+                           place_of(loading, NULL, group).text, group);
     json_object_foreach(object, name, value)
     {
         if (!set_key(loading, group, name, value))
@@ -207,6 +228,8 @@ bool config_load_file(struct config *config, const char *path, struct config_mes
 
     if (!read_file(path, &bytes, &length, message))
         return false;
+    loading.text = bytes;
+    loading.length = length;
     document = parse_json(&loading, bytes, length);
     if (document == NULL || !set_document(&loading, document))
         goto out;

@@ -57,6 +57,32 @@ static void assert_rejected(const char *text, const char *expected)
     assert_memory_equal(&config, &defaults, sizeof(config));
 }
 
+/* For documents of one line. */
+static void assert_key_rejected(const char *text, const char *expected)
+{
+    char line[CONFIG_MESSAGE_SIZE];
+
+    snprintf(line, sizeof(line), "line 1: %s", expected);
+    assert_rejected(text, line);
+}
+
+static void the_line_of_a_key_is_named(void **state)
+{
+    (void)state;
+    assert_rejected("{\n\"upload\": {\"expire_s\": 5,\n\n\"max_bytes\": 0}}",
+                    "line 4: upload.max_bytes: must be a whole number from 1 to "
+                    "1152921504606846976");
+    /* Neither the value, nor a key of the same name in another group, nor one in a value. */
+    assert_rejected("{\"root\": \"drain_s\", \"state\": {\"dir\": \"a\\\"drain_s\\\":\"},\n"
+                    " \"hosts\": [\"drain_s\"],\n \"drain_s\" \n: -1}",
+                    "line 3: drain_s: must be a whole number from 0 to 86400");
+    assert_rejected("{\"limits\": {\n\"max_bytes\": 1},\n\"upload\": {\"max_bytes\": 0}}",
+                    "line 2: unknown key \"limits.max_bytes\"; did you mean "
+                    "\"upload.max_bytes\"?");
+    assert_rejected("{\n\"upload\":\n5}", "line 2: \"upload\" must be an object of keys");
+    assert_rejected("{\n\"\\u0064rain_s\": -1}", "drain_s: must be a whole number from 0 to 86400");
+}
+
 static void nested_keys_are_set(void **state)
 {
     struct config config;
@@ -101,18 +127,19 @@ static void null_sets_the_default_of_nullable_keys(void **state)
     (void)state;
     assert_true(load("{\"upload\": {\"reserve_bytes\": null}, \"root\": null}", &config, &message));
     assert_int_equal(config.upload.reserve_bytes, CONFIG_RESERVE_AUTOMATIC);
-    assert_rejected("{\"threads\": null}", "threads: must be a whole number from 0 to 1024");
+    assert_key_rejected("{\"threads\": null}", "threads: must be a whole number from 0 to 1024");
 }
 
 static void an_unknown_key_is_named_and_a_near_one_suggested(void **state)
 {
     (void)state;
-    assert_rejected("{\"upload\": {\"max_byte\": 1}}",
-                    "unknown key \"upload.max_byte\"; did you mean \"upload.max_bytes\"?");
-    assert_rejected("{\"zebra\": 1}", "unknown key \"zebra\"");
-    assert_rejected("{\"meta\": {\"cert\": \"x\"}}", "unknown key \"meta\"");
-    assert_rejected("{\"upload.max_bytes\": 1}",
-                    "unknown key \"upload.max_bytes\" at the top level; groups are nested objects");
+    assert_key_rejected("{\"upload\": {\"max_byte\": 1}}",
+                        "unknown key \"upload.max_byte\"; did you mean \"upload.max_bytes\"?");
+    assert_key_rejected("{\"zebra\": 1}", "unknown key \"zebra\"");
+    assert_key_rejected("{\"meta\": {\"cert\": \"x\"}}", "unknown key \"meta\"");
+    assert_key_rejected(
+        "{\"upload.max_bytes\": 1}",
+        "unknown key \"upload.max_bytes\" at the top level; groups are nested objects");
     assert_rejected("{\"li\\nsten\": \"x\"}", "unknown key \"li?sten\"; did you mean \"listen\"?");
 }
 
@@ -136,38 +163,38 @@ static void a_repeated_key_is_reported_by_name_line_and_column(void **state)
 static void a_value_of_another_type_is_rejected(void **state)
 {
     (void)state;
-    assert_rejected("{\"threads\": \"4\"}", "threads: must be a whole number from 0 to 1024");
-    assert_rejected("{\"threads\": 4.0}", "threads: must be a whole number from 0 to 1024");
-    assert_rejected("{\"writable\": 1}", "writable: must be true or false");
-    assert_rejected("{\"listen\": 8080}", "listen: must be a string");
-    assert_rejected("{\"verify\": \"never\"}", "verify: must be lazy, eager or off");
-    assert_rejected("{\"verify\": true}", "verify: must be lazy, eager or off");
-    assert_rejected("{\"hosts\": \"a\"}",
-                    "hosts: must be a list of words without blanks and commas");
-    assert_rejected("{\"hosts\": [\"a\", 5]}",
-                    "hosts: must be a list of words without blanks and commas");
-    assert_rejected("{\"hosts\": [\"a,b\"]}",
-                    "hosts: must be a list of words without blanks and commas");
-    assert_rejected("{\"upload\": 5}", "\"upload\" must be an object of keys");
+    assert_key_rejected("{\"threads\": \"4\"}", "threads: must be a whole number from 0 to 1024");
+    assert_key_rejected("{\"threads\": 4.0}", "threads: must be a whole number from 0 to 1024");
+    assert_key_rejected("{\"writable\": 1}", "writable: must be true or false");
+    assert_key_rejected("{\"listen\": 8080}", "listen: must be a string");
+    assert_key_rejected("{\"verify\": \"never\"}", "verify: must be lazy, eager or off");
+    assert_key_rejected("{\"verify\": true}", "verify: must be lazy, eager or off");
+    assert_key_rejected("{\"hosts\": \"a\"}",
+                        "hosts: must be a list of words without blanks and commas");
+    assert_key_rejected("{\"hosts\": [\"a\", 5]}",
+                        "hosts: must be a list of words without blanks and commas");
+    assert_key_rejected("{\"hosts\": [\"a,b\"]}",
+                        "hosts: must be a list of words without blanks and commas");
+    assert_key_rejected("{\"upload\": 5}", "\"upload\" must be an object of keys");
     assert_rejected("[]", "must be a JSON object of keys");
 }
 
 static void a_number_out_of_bounds_is_rejected(void **state)
 {
     (void)state;
-    assert_rejected("{\"threads\": -1}", "threads: must be a whole number from 0 to 1024");
-    assert_rejected("{\"threads\": 1025}", "threads: must be a whole number from 0 to 1024");
-    assert_rejected("{\"upload\": {\"max_bytes\": 0}}",
-                    "upload.max_bytes: must be a whole number from 1 to 1152921504606846976");
-    assert_rejected("{\"limits\": {\"idle_timeout_s\": 0}}",
-                    "limits.idle_timeout_s: must be a whole number from 1 to 86400");
+    assert_key_rejected("{\"threads\": -1}", "threads: must be a whole number from 0 to 1024");
+    assert_key_rejected("{\"threads\": 1025}", "threads: must be a whole number from 0 to 1024");
+    assert_key_rejected("{\"upload\": {\"max_bytes\": 0}}",
+                        "upload.max_bytes: must be a whole number from 1 to 1152921504606846976");
+    assert_key_rejected("{\"limits\": {\"idle_timeout_s\": 0}}",
+                        "limits.idle_timeout_s: must be a whole number from 1 to 86400");
 }
 
 static void a_bad_address_or_text_is_rejected(void **state)
 {
     (void)state;
-    assert_rejected("{\"listen\": \"8080\"}", "listen: \"8080\" is not host:port");
-    assert_rejected("{\"root\": \"\"}", "root: must not be empty");
+    assert_key_rejected("{\"listen\": \"8080\"}", "listen: \"8080\" is not host:port");
+    assert_key_rejected("{\"root\": \"\"}", "root: must not be empty");
 }
 
 static void invalid_json_is_reported_by_line_and_column(void **state)
@@ -254,6 +281,7 @@ int main(void)
         cmocka_unit_test(a_number_out_of_bounds_is_rejected),
         cmocka_unit_test(a_bad_address_or_text_is_rejected),
         cmocka_unit_test(invalid_json_is_reported_by_line_and_column),
+        cmocka_unit_test(the_line_of_a_key_is_named),
         cmocka_unit_test(every_prefix_of_a_file_is_rejected_cleanly),
         cmocka_unit_test(a_file_that_cannot_be_read_is_one_line),
         cmocka_unit_test(what_is_printed_loads_as_the_same),
