@@ -17,8 +17,18 @@ def missing_for_roots():
     for tool in ("mmdebstrap", "unshare", "chroot"):
         if shutil.which(tool) is None:
             return f"{tool} is not installed"
-    namespace = subprocess.run(["unshare", "--mount", "true"], capture_output=True)
-    return None if namespace.returncode == 0 else "no mount name space can be made here"
+    return None if own_mounts() else "no mount name space can be made here"
+
+
+def own_mounts():
+    """The command that runs another one with mounts that nobody else sees; None if that cannot be."""
+    private = ["unshare", "--mount", "--propagation", "private"]
+    if subprocess.run([*private, "true"], capture_output=True).returncode == 0:
+        return private
+    # Where the root is no mount point, as in a chroot; then nothing may be shared already.
+    unchanged = ["unshare", "--mount", "--propagation", "unchanged"]
+    is_shared = " shared:" in Path("/proc/self/mountinfo").read_text()
+    return unchanged if not is_shared and subprocess.run([*unchanged, "true"], capture_output=True).returncode == 0 else None
 
 
 def os_release():
@@ -77,7 +87,7 @@ class BareRoot:
         script = 'mount -t proc proc "$0/proc" && exec chroot --userspec="$1" "$0" /usr/bin/env -i "${@:2}"'
         environment = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
         inside = ["bash", "-c", script, str(self.path), user, *environment, *map(str, words)]
-        return ["unshare", "--mount", "--propagation", "private", *inside]
+        return [*own_mounts(), *inside]
 
     def run(self, *words, user="root"):
         return run_checked(self.command(*words, user=user))

@@ -1,14 +1,14 @@
 """locked_down.py ROOT MODELS UID:GID [NAME=VALUE...] -- COMMAND...: runs a command as a container's runtime would that locks it
 down: ROOT is its root and read-only, so is the folder MODELS at /models; it has no capability and cannot gain any.
 
-Started in a mount name space of its own (unshare --mount). The process becomes the command.
+Started with mounts of its own (unshare --mount). The process becomes the command.
 """
 
 import ctypes
 import os
 import sys
 
-MS_RDONLY, MS_NOSUID, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 32, 4096, 16384, 1 << 18
+MS_RDONLY, MS_NOSUID, MS_REMOUNT, MS_BIND = 1, 2, 32, 4096
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -43,7 +43,6 @@ def main():
     root, models, owner, *variables = sys.argv[1:split]
     command = sys.argv[split + 1 :]
     user, group = map(int, owner.split(":"))
-    mount("none", "/", None, MS_REC | MS_PRIVATE)
     # A runtime makes these two where the image has none.
     os.makedirs(f"{root}/proc", exist_ok=True)
     mount_read_only(root, root)

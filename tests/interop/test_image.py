@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from bare_root import make_root, missing_for_roots, os_release, run_checked, source_lines
+from bare_root import make_root, missing_for_roots, os_release, own_mounts, run_checked, source_lines
 from sbom_rules import broken_rules
 from server_process import SERVING, TOP
 
@@ -104,7 +104,7 @@ def models(tmp_path):
 def locked_command(image, models, configuration, words, *variables):
     environment = [*configuration["Env"], *variables]
     launcher = [sys.executable, HERE / "locked_down.py", image, models, configuration["User"], *environment, "--", *words]
-    return ["unshare", "--mount", *map(str, launcher)]
+    return [*own_mounts(), *map(str, launcher)]
 
 
 def status_of(process):
