@@ -1,5 +1,6 @@
 """The log line of every request, including requests that were cut off or refused by the HTTP library."""
 
+import hashlib
 import json
 import signal
 import socket
@@ -207,11 +208,23 @@ def test_a_user_agent_cannot_forge_members_of_a_text_line(start):
     assert line.endswith(' client="127.0.0.1" user_agent="x\\" user=\\"admin"')
 
 
-def test_authorization_is_never_logged(start):
-    server = start()
-    line = asked(server, "/v1/models", Authorization="Bearer s3cret", User_Agent="x")
-    assert line["status"] in (200, 401)
+def test_the_client_is_logged_by_its_name_and_credentials_never(start, tmp_path):
+    token = "s3cret-token"
+    tokens = tmp_path / "tokens.txt"
+    tokens.write_text(f"ci-runner  read  {hashlib.sha256(token.encode()).hexdigest()}\n")
+    server = start("json", "--tokens", tokens, ZTSERVE_LOG_LEVEL="debug")
+    line = asked(server, "/v1/models", Authorization=f"Bearer {token}")
+    assert (line["status"], line["user"]) == (200, "ci-runner")
+    for wrong in (f"Bearer {token}x", f"Basic {token}", f"Bearer {token} {token}"):
+        answer = get(server, "/v1/models/m?wrong", Authorization=wrong)
+        assert answer.status == 401 and token.encode() not in answer.body
+    line = request_line(server, "/v1/models/m?wrong")
+    assert (line["status"], line["code"]) == (401, "unauthorized") and "user" not in line
+    assert asked(server, "/healthz", Authorization=f"Bearer {token}")["status"] == 200
     assert "s3cret" not in server.log
+    text = get(server, "/metrics", Authorization=f"Bearer {token}").body.decode()
+    assert 'ztserve_auth_failures_total{reason="unknown_token"} 1\n' in text
+    assert 'ztserve_auth_failures_total{reason="bad_credentials"} 2\n' in text
 
 
 @pytest.mark.parametrize(

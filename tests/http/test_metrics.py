@@ -260,5 +260,7 @@ def test_the_page_describes_exactly_these_metrics(start_server, tmp_path):
     assert described - written == {"ztserve_tls_certificate_expiry_timestamp_seconds"} and written <= described
     for name, labels in re.findall(r"^([a-z_]+)\{([^}]*)\}", text.replace("{model}", "").replace("{path...}", ""), re.MULTILINE):
         line = next((line for line in page.splitlines() if f"`{re.sub('_(bucket|sum|count)$', '', name)}`" in line), "")
-        missing = {label for label in re.findall(r'(\w+)="', labels) if f"`{label}`" not in line} - {"le"}
-        assert not missing, name
+        words = re.findall(r'(\w+)="([^"]*)"', labels)
+        named = {label for label, _ in words} | {value for label, value in words if label in ("reason", "result", "state", "kind")}
+        missing = {word for word in named if f"`{word}`" not in line} - {"le"}
+        assert not missing, f"{name}: {missing}"
