@@ -105,6 +105,15 @@ def test_the_unit_starts_what_the_package_has(unpacked):
     assert (unpacked / "usr/lib/systemd/system/ztserve.socket").is_file()
 
 
+def test_manual_pages_and_completions_are_where_their_readers_look(unpacked):
+    share = unpacked / "usr/share"
+    completions = ("bash-completion/completions/ztserve", "zsh/vendor-completions/_ztserve", "fish/vendor_completions.d/ztserve.fish")
+    for path in completions:
+        assert "ztserve" in (share / path).read_text()
+    for path in ("man/man1/ztserve.1.gz", "man/man5/ztserve.json.5.gz"):
+        assert (share / path).is_file()
+
+
 def write_model(root, name):
     """The example model, as an administrator puts it there."""
     run_checked([BUILD / "ztserve-example", root.path / MODELS[1:] / name])

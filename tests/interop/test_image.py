@@ -155,10 +155,18 @@ def test_it_serves_read_only_without_capabilities_and_stops_with_0(image, models
         assert (status["NoNewPrivs"], status["Groups"]) == (["1"], [])
         assert requests.get(f"http://{address}/healthz").status_code == 200
         assert [shown["name"] for shown in requests.get(f"http://{address}/v1/models").json()["models"]] == ["example"]
+        check = configuration["Healthcheck"]["Test"][1:]
+        run_checked(locked_command(image, models, configuration, check, f"ZTSERVE_LISTEN=0.0.0.0:{match.group(3)}"))
     finally:
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=60)
     assert process.returncode == 0, log
+
+
+def test_the_health_check_fails_where_nothing_answers(image, models, configuration):
+    check = configuration["Healthcheck"]["Test"][1:]
+    result = subprocess.run(locked_command(image, models, configuration, check, "ZTSERVE_LISTEN=127.0.0.1:1"))
+    assert result.returncode == 1
 
 
 def test_the_sbom_lists_what_is_in_the_image(engine, image):
