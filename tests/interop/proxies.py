@@ -1,6 +1,7 @@
 """Proxies in front of a server, each with a folder and a port of its own, started from a configuration's text."""
 
 import os
+import random
 import re
 import shutil
 import socket
@@ -17,17 +18,23 @@ def program(name):
     return shutil.which(name, path=SEARCH_PATH)
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+def own_address():
+    """An address and a port that no other test can take before the proxy does: all of 127.0.0.0/8 is this machine."""
+    host = ".".join(["127", *(str(random.randint(1, 254)) for _ in range(3))])
+    with socket.create_server((host, 0)) as free:
+        return f"{host}:{free.getsockname()[1]}"
 
 
 class Proxy:
     """A proxy that runs in the foreground; `url` is its address."""
 
-    def __init__(self, folder, port, command):
-        self.host, self.port = "127.0.0.1", port
-        self.url = f"http://{self.host}:{port}"
+    # No TLS.
+    context = None
+
+    def __init__(self, folder, own, command):
+        self.host, port = own.split(":")
+        self.port = int(port)
+        self.url = f"http://{own}"
         self.output = folder / "output"
         # Caddy keeps files below these.
         places = {name: str(folder) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
@@ -73,26 +80,27 @@ http {{
 
 def start_nginx(folder, text, address=HERE):
     """`text` is what stands inside http {}; it listens on port 80 and passes requests on to HERE."""
-    port = free_port()
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};").replace(HERE, address)
+    own = own_address()
+    text = text.replace("listen 80;", f"listen {own};").replace(HERE, address)
     configuration = folder / "nginx.conf"
     configuration.write_text(NGINX_FRAME.format(folder=folder, text=text))
-    return Proxy(folder, port, [program("nginx"), "-p", folder, "-c", configuration])
+    return Proxy(folder, own, [program("nginx"), "-p", folder, "-c", configuration])
 
 
 def start_caddy(folder, text, address=HERE):
-    port = free_port()
-    text = re.sub(r"^\S+ \{", f"http://127.0.0.1:{port} {{", text, count=1, flags=re.MULTILINE).replace(HERE, address)
+    own = own_address()
+    site = f"http://{own} {{\n\tbind {own.split(':')[0]}"
+    text = re.sub(r"^\S+ \{", site, text, count=1, flags=re.MULTILINE).replace(HERE, address)
     configuration = folder / "Caddyfile"
     configuration.write_text("{\n\tadmin off\n}\n" + text)
-    return Proxy(folder, port, [program("caddy"), "run", "--adapter", "caddyfile", "--config", configuration])
+    return Proxy(folder, own, [program("caddy"), "run", "--adapter", "caddyfile", "--config", configuration])
 
 
 def start_haproxy(folder, text, address=HERE):
-    port = free_port()
+    own = own_address()
     configuration = folder / "haproxy.cfg"
-    configuration.write_text(text.replace("bind :80\n", f"bind 127.0.0.1:{port}\n").replace(HERE, address))
-    return Proxy(folder, port, [program("haproxy"), "-db", "-f", configuration])
+    configuration.write_text(text.replace("bind :80\n", f"bind {own}\n").replace(HERE, address))
+    return Proxy(folder, own, [program("haproxy"), "-db", "-f", configuration])
 
 
 APACHE_MODULES = ["mpm_event", "authz_core", "headers", "proxy", "proxy_http", "reqtimeout"]
@@ -100,7 +108,7 @@ APACHE_FRAME = """
 ServerName localhost
 User www-data
 Group www-data
-Listen 127.0.0.1:{port}
+Listen {own}
 PidFile {folder}/pid
 DefaultRuntimeDir {folder}
 ErrorLog {folder}/errors
@@ -109,9 +117,9 @@ ErrorLog {folder}/errors
 
 
 def start_apache(folder, text, address=HERE):
-    port = free_port()
+    own = own_address()
     modules = "\n".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in APACHE_MODULES)
-    frame = APACHE_FRAME.format(port=port, folder=folder, modules=modules)
+    frame = APACHE_FRAME.format(own=own, folder=folder, modules=modules)
     configuration = folder / "apache.conf"
-    configuration.write_text(frame + text.replace("*:80>", f"127.0.0.1:{port}>").replace(HERE, address))
-    return Proxy(folder, port, [program("apache2"), "-d", folder, "-f", configuration, "-D", "FOREGROUND"])
+    configuration.write_text(frame + text.replace("*:80>", f"{own}>").replace(HERE, address))
+    return Proxy(folder, own, [program("apache2"), "-d", folder, "-f", configuration, "-D", "FOREGROUND"])

@@ -152,9 +152,11 @@ def test_probes_reach_the_server(built):
     container, settings = ztserve_of(built), settings_of(built)
     probes = {name: container[name] for name in ("startupProbe", "readinessProbe", "livenessProbe") if name in container}
     if settings["ZTSERVE_LISTEN"].startswith("127."):
-        assert {name: probe["exec"]["command"][2:] for name, probe in probes.items()} == {
-            "startupProbe": ["--ready"],
-            "livenessProbe": [],
+        # The program of the image, as the entry point names it.
+        program = json.loads(re.search(r"^ENTRYPOINT (.*)$", (TOP / "Dockerfile").read_text(), re.MULTILINE)[1])
+        assert {name: probe["exec"]["command"] for name, probe in probes.items()} == {
+            "startupProbe": [*program, "healthcheck", "--ready"],
+            "livenessProbe": [*program, "healthcheck"],
         }
         return
     paths = {name: probe["httpGet"]["path"] for name, probe in probes.items()}

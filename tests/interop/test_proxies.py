@@ -47,6 +47,7 @@ class Front:
 
     def __init__(self, proxy, server, root, prefix):
         self.host, self.port, self.url = proxy.host, proxy.port, proxy.url + prefix
+        self.context = proxy.context
         self.proxy, self.server, self.root, self.prefix = proxy, server, root, prefix
 
     def ask(self, method, target, fields=None, body=None):
@@ -200,7 +201,7 @@ def test_uploads_are_passed_on_while_they_arrive(front):
         "POST", "/v1/resumable", {**tus.TUS, "Upload-Metadata": tus.metadata("org/slow"), "Upload-Length": str(len(LARGE))}
     )
     with connect(front) as connection:
-        fields = {**tus.PIECE, "Upload-Offset": "0", "Content-Length": str(len(LARGE)), "Host": "127.0.0.1"}
+        fields = {**tus.PIECE, "Upload-Offset": "0", "Content-Length": str(len(LARGE)), "Host": front.host}
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         target = created["Location"].removeprefix(front.proxy.url)
         connection.sendall(f"PATCH {target} HTTP/1.1\r\n{lines}\r\n".encode() + LARGE[:HALF])
@@ -214,7 +215,7 @@ def test_uploads_are_passed_on_while_they_arrive(front):
 def test_clients_that_wait_for_100_continue_get_it(front):
     with connect(front) as connection:
         connection.sendall(
-            f"PUT {front.prefix}{model_path('org/waited')} HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\n"
+            f"PUT {front.prefix}{model_path('org/waited')} HTTP/1.1\r\nHost: {front.host}\r\nExpect: 100-continue\r\n"
             f"Content-Length: {len(LARGE)}\r\n\r\n".encode()
         )
         assert read_head(connection)[0] == 100
