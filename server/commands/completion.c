@@ -74,7 +74,7 @@ static void print_bash(void)
            "    # bash makes a word of the = between an option and its value.\n"
            "    if [[ $cur == = ]]; then\n"
            "        cur=\n"
-           "        before+==\n"
+           "        before+='='\n"
            "    elif [[ $before == = ]]; then\n"
            "        before=${COMP_WORDS[COMP_CWORD - 2]}=\n"
            "    fi\n"

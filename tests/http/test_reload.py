@@ -160,6 +160,49 @@ def test_the_time_of_an_idle_connection(configured):
         read_until_closed(idle)
 
 
+def begin_body(server, name, length=1_000_000):
+    """The header of an upload and some of its body, after which the client sends no more."""
+    connection = connect(server)
+    connection.sendall(f"PUT {model_path(name)} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode() + bytes(1000))
+    return connection
+
+
+def trickle(connection):
+    """Sends a byte now and then, until there is an answer; returns its status."""
+    connection.settimeout(0.2)
+    for _ in range(100):
+        connection.sendall(b"x")
+        with contextlib.suppress(TimeoutError):
+            return read_head(connection)[0]
+    raise AssertionError("no answer")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"upload": {"body_timeout_s": 1}},
+        {"limits": {"rate_grace_s": 1, "body_min_bytes_per_s": 1000000}},
+    ],
+)
+def test_the_time_and_the_rate_of_a_body(configured, changed):
+    """Of one that has begun."""
+    one = configured({"limits": {"rate_grace_s": 1, "body_min_bytes_per_s": 0}}, "--writable")
+    with begin_body(one.server, "m") as slow:
+        one.reload({"limits": {"rate_grace_s": 1, "body_min_bytes_per_s": 0}, **changed})
+        assert trickle(slow) == 408
+
+
+def test_the_bodies_of_a_client(configured):
+    one = configured({"upload": {"open_per_client": 1}}, "--writable")
+    with begin_body(one.server, "a"):
+        eventually(lambda: get(one.server, "/v1/uploads").json()["uploads"])
+        assert put(one.server, "m", SMALL).status == 429
+        one.reload({"upload": {"open_per_client": 2}})
+        assert put(one.server, "m", SMALL).status == 201
+        one.reload({"upload": {"open_per_client": 1}})
+        assert put(one.server, "m", SMALL).status == 429
+
+
 def download(server):
     """Begins to download BIG; the reader has stopped after the head."""
     connection = connect(server, receive_buffer=16384)
