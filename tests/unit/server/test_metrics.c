@@ -12,9 +12,14 @@
 #define TIMES   10000
 #define CELLS   100
 
+static pthread_barrier_t barrier;
+
 static void *count(void *argument)
 {
-    (void)argument;
+    /* All threads of a round have begun to count before the first of them ends. */
+    metric_add(METRIC_RECEIVED_BYTES, 1);
+    if (argument != NULL)
+        pthread_barrier_wait(argument);
     for (unsigned i = 0; i < TIMES; i++) {
         metric_add(METRIC_SENT_BYTES, 3);
         metric_cell_add(&metric_cells(METRIC_BLOCK_REQUESTS, CELLS)[i % CELLS], 1);
@@ -26,10 +31,12 @@ static void run_threads(void)
 {
     pthread_t threads[THREADS];
 
+    pthread_barrier_init(&barrier, NULL, THREADS);
     for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, count, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, count, &barrier), 0);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
 }
 
 static void counts_of_ended_threads_remain(void **state)
