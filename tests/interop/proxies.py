@@ -81,7 +81,7 @@ http {{
 def start_nginx(folder, text, address=HERE):
     """`text` is what stands inside http {}; it listens on port 80 and passes requests on to HERE."""
     own = own_address()
-    text = text.replace("listen 80;", f"listen {own};").replace(HERE, address)
+    text = re.sub(r"listen (80|443)\b", f"listen {own}", text).replace(HERE, address)
     configuration = folder / "nginx.conf"
     configuration.write_text(NGINX_FRAME.format(folder=folder, text=text))
     return Proxy(folder, own, [program("nginx"), "-p", folder, "-c", configuration])
@@ -99,7 +99,7 @@ def start_caddy(folder, text, address=HERE):
 def start_haproxy(folder, text, address=HERE):
     own = own_address()
     configuration = folder / "haproxy.cfg"
-    configuration.write_text(text.replace("bind :80\n", f"bind {own}\n").replace(HERE, address))
+    configuration.write_text(re.sub(r"bind :(80|443)\b", f"bind {own}", text).replace(HERE, address))
     return Proxy(folder, own, [program("haproxy"), "-db", "-f", configuration])
 
 

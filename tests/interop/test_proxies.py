@@ -11,6 +11,7 @@ import pytest
 import requests
 from tusclient.client import TusClient
 
+import certificates
 import proxies
 from environments import run_client
 from server_process import TOP, ServerProcess
@@ -307,3 +308,29 @@ def test_writes_by_a_public_name_need_settings(settings, fields, status, start_s
         assert sent.status_code == status, sent.text
     finally:
         proxy.stop()
+
+
+@pytest.mark.parametrize("configuration", ["nginx.conf", "haproxy.cfg"])
+def test_the_lines_about_tls_work(configuration, start_server, tmp_path):
+    """curl speaks HTTP/2 if the proxy does. The page is the proxy's own, although the server sees no TLS."""
+    require_proxy(configuration)
+    (tmp_path / "root").mkdir()
+    server = start_server(tmp_path / "root", "--writable")
+    authority = certificates.Authority(tmp_path)
+    made = authority.sign("models", "DNS:localhost")
+    (tmp_path / "chain.pem").write_bytes(made.cert.read_bytes() + made.key.read_bytes())
+    text = re.sub(r"(listen 80;|bind :80)\n *# With TLS: ", "", (CONFIGURATIONS / configuration).read_text())
+    files = {"/etc/ssl/models.key": made.key, "/etc/ssl/models.pem": made.cert, "/etc/haproxy/models.pem": "chain.pem"}
+    for path, here in files.items():
+        text = text.replace(path, str(tmp_path / here))
+    proxy = STARTS[configuration](tmp_path, text, f"{server.host}:{server.port}")
+    (tmp_path / "sent").write_bytes(LARGE)
+    origin = f"https://localhost:{proxy.port}"
+    command = ["curl", "-sS", "--cacert", authority.cert, "--resolve", f"localhost:{proxy.port}:{proxy.host}"]
+    command += ["-H", f"Origin: {origin}", "-w", "%{http_code}", "-T", tmp_path / "sent", f"{origin}{model_path('org/large')}"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    finally:
+        proxy.stop()
+    assert result.stdout == "201", result
+    assert (tmp_path / "root" / "org" / "large.zt").read_bytes() == LARGE
