@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import random
 import signal
+import socket
 import time
 
 import pytest
@@ -91,6 +92,43 @@ def test_half_closed_client_has_its_answer(server, name):
         connection.sendall(head_of(model_path(name), len(FILE)) + FILE)
         connection.shutdown(1)
         assert answer_of(connection)[0] == 201
+
+
+NEXT = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
+# States of TCP: nothing is left of a connection that was reset, and the server has only closed its side.
+CLOSED, CLOSE_WAIT = 7, 8
+
+
+def state_of(connection):
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 4)[0]
+
+
+@pytest.mark.parametrize("count", [1, 20_000])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_client_that_sends_on_behind_its_body_can_read_its_answer(server, name, count, is_late):
+    """No reset destroys it, also if the next request comes when the server has closed."""
+    with connect(server) as connection:
+        data = head_of(model_path(name), len(FILE)) + FILE
+        connection.sendall(data if is_late else data + NEXT * count)
+        if is_late:
+            eventually(lambda: state_of(connection) == CLOSE_WAIT)
+            connection.sendall(NEXT * count)
+            # Time for a reset, if there is one; there is no event to wait for.
+            time.sleep(0.3)
+        assert state_of(connection) != CLOSED
+        received = read_until_closed(connection)
+        assert received.startswith(b"HTTP/1.1 201 ") and received.count(b"HTTP/1.1 ") == 1, received
+        eventually(lambda: state_of(connection) == CLOSE_WAIT)
+
+
+def test_a_short_body_that_stalls_is_answered_and_not_reset(server, name):
+    with connect(server) as connection:
+        connection.sendall(head_of(model_path(name), 100_000) + FILE[:100])
+        eventually(lambda: state_of(connection) == CLOSE_WAIT)
+        connection.sendall(b"more")
+        time.sleep(0.3)
+        assert state_of(connection) == CLOSE_WAIT
+        assert read_until_closed(connection).startswith(b"HTTP/1.1 408 ")
 
 
 def test_invalid_file_is_refused_with_a_problem(server, folder, name):

@@ -137,6 +137,14 @@ void bypass_send_problem(const struct connection *connection, const struct bypas
 
 /* --- bodies --- */
 
+/* The library finds the last byte of the body, which is refused, and so closes the connection. */
+static void end_answered(struct connection *connection)
+{
+    connection->lingers = true;
+    shutdown(connection->descriptor, SHUT_WR);
+    mhd_resume(connection);
+}
+
 /* Makes the library find the end of the stream, in the middle of the body as far as it knows, so
  * that it closes the connection. */
 static void end_connection(struct connection *connection)
@@ -161,7 +169,10 @@ void bypass_advance(struct connection *connection)
     if (exchange_advance(connection->request) == OUTCOME_WAITING)
         return;
     bypass_answer(connection);
-    end_connection(connection);
+    if (connection->answered)
+        end_answered(connection);
+    else
+        end_connection(connection);
 }
 
 static bool on_received(void *context, struct connection *connection)

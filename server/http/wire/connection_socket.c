@@ -14,7 +14,7 @@ bool connection_has_unread(const struct connection *connection)
 {
     int unread = 0;
 
-    return connection->refused_early ||
+    return connection->lingers ||
            (ioctl(connection->descriptor, FIONREAD, &unread) == 0 && unread > 0);
 }
 

@@ -283,7 +283,7 @@ static void cut_body(struct connection *connection)
 
     deadline_clear(&connection->deadline);
     connection->timed_out = true;
-    connection->refused_early = true;
+    connection->lingers = true;
     if (is_first && connection->request != NULL)
         bypass_send_problem(connection, &problem, connection->request->id);
 }
@@ -401,7 +401,9 @@ static void cut_slow_readers(struct connections *connections, uint64_t now_ms)
     }
 }
 
-/* The connection lingers, so that the client can read the answer. */
+/* The connection lingers, so that the client can read the answer. To end the receiving side would
+ * make the system reset it when more comes, but nothing else ends a body that bypasses the
+ * library. */
 static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
 {
     struct deadline *due;
@@ -410,7 +412,7 @@ static void cut_due_bodies(struct deadlines *list, uint64_t now_ms)
         struct connection *connection = (struct connection *)due;
 
         cut_body(connection);
-        shutdown(connection->descriptor, SHUT_RDWR);
+        shutdown(connection->descriptor, connection->bypassed ? SHUT_RDWR : SHUT_WR);
         mhd_end_soon(connection);
     }
 }

@@ -139,12 +139,12 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     state->headers_hidden = header_is_hidden(state, method, version);
     refused = exchange_begin(request);
     if (refused && state->headers_long && connection->tls == NULL) {
-        connection->refused_early = true;
+        connection->lingers = true;
         bypass_answer(connection);
         return MHD_NO;
     }
     if (refused && (state->body_length > 0 || state->broken)) {
-        connection->refused_early = true;
+        connection->lingers = true;
         exchange_answer(request);
         return queue_answer(connection, request);
     }

@@ -201,11 +201,13 @@ static struct piece *piece_to_fill(struct intake *intake)
     return piece;
 }
 
+/* The last byte is read by itself. */
 static size_t room_in(const struct intake *intake, const struct piece *piece)
 {
     const size_t room = PIECE_BYTES - piece->length;
+    const uint64_t most = intake->left > 1 ? intake->left - 1 : 1;
 
-    return intake->left < room ? (size_t)intake->left : room;
+    return most < room ? (size_t)most : room;
 }
 
 static void count_in(struct intake *intake, struct piece *piece, size_t length)
@@ -224,10 +226,14 @@ static void count_in(struct intake *intake, struct piece *piece, size_t length)
         intake->broken = true;
 }
 
-/* At most one piece, so that other connections of the loop get their turns. */
+/* At most one piece, so that other connections of the loop get their turns. The last byte stays in
+ * the socket, where the library finds it: otherwise the only way to make it close the connection
+ * would be to shut down the receiving side, and then whatever a client sends behind its body resets
+ * the connection and may destroy the answer. */
 static void receive(struct intake *intake)
 {
     struct piece *piece = piece_to_fill(intake);
+    const int how = MSG_DONTWAIT | (intake->left == 1 ? MSG_PEEK : 0);
     ssize_t length;
 
     if (piece == NULL) {
@@ -235,7 +241,7 @@ static void receive(struct intake *intake)
         return;
     }
     length = recv(connection_of(intake)->descriptor, piece->bytes + piece->length,
-                  room_in(intake, piece), MSG_DONTWAIT);
+                  room_in(intake, piece), how);
     if (length > 0)
         count_in(intake, piece, (size_t)length);
     else if (length == 0 || (errno != EAGAIN && errno != EINTR))

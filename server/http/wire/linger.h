@@ -1,6 +1,7 @@
-/* Closes connections whose request was refused before its body was read. What still arrives is read
- * and dropped for a while, since closing with unread bytes would reset the connection and destroy
- * the answer on its way (RFC 9112 section 9.6). */
+/* Closes connections on which the client may still send: their request was refused before its body
+ * was read, or they end after an answer. What still arrives is read and dropped for a while, since
+ * closing with unread bytes would reset the connection and destroy the answer on its way (RFC 9112
+ * section 9.6). */
 #ifndef HTTP_WIRE_LINGER_H
 #define HTTP_WIRE_LINGER_H
 

@@ -50,8 +50,8 @@ void mhd_cut(struct mhd *mhd);
 void mhd_suspend(struct connection *connection);
 void mhd_resume(struct connection *connection);
 
-/* Makes the library close a connection whose socket has been shut down within about a second, even
- * if it does not read: its buffer may be full of a line that does not end. */
+/* Makes the library close a connection, unless it is suspended, within about a second, even if it
+ * does not read: its buffer may be full of a line that does not end. */
 void mhd_end_soon(struct connection *connection);
 
 /* The reason phrase of a status. */
