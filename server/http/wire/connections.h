@@ -47,7 +47,7 @@ struct connection {
     bool answered;           /* that answer went out */
     bool gone;               /* the client was gone when a wait ended */
     bool timed_out;          /* shut down because it took too long */
-    bool lingers;        /* bytes may still come that nobody reads */
+    bool lingers;            /* bytes may still come that nobody reads */
     bool surplus;            /* over the limit of connections, and answered with 503 */
 };
 
