@@ -1,5 +1,6 @@
 """docs/recipes.md is true: its lines of curl and its Python work as they stand."""
 
+import hashlib
 import re
 import subprocess
 
@@ -39,3 +40,17 @@ def test_the_python_for_numpy_works(server):
     assert np.array_equal(found["rows"], found["whole"][0:8, -16:])
     assert np.array_equal(found["half"], found["whole"][128:])
 
+
+def test_the_lines_about_tokens_work(tmp_path, start_server, monkeypatch):
+    section = PAGE.split("## With a token", 1)[1]
+    lines, program = (re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)[1] for language in ("sh", "python"))
+    (tmp_path / "models").mkdir()
+    subprocess.run([PROGRAM.parent / "ztserve-example", tmp_path / "models" / "example.zt"], check=True)
+    (tmp_path / "tokens").write_text(f"reader read {hashlib.sha256(b'secret').hexdigest()}\n")
+    server = start_server(tmp_path / "models", "--tokens", tmp_path / "tokens")
+    monkeypatch.setenv("ZTSERVE_TOKEN", "secret")
+    shown = subprocess.run(["bash", "-euc", lines.replace(HERE, server.url)], cwd=tmp_path, capture_output=True, text=True)
+    assert shown.returncode == 0 and '"name":"example"' in shown.stdout, shown
+    found = {}
+    exec(program.replace(HERE, server.url), found)
+    assert found["manifest"]["name"] == "example"
