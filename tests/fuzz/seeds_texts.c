@@ -69,6 +69,20 @@ static const struct {
     {"digest_fields", "members",
      "sha-512=:YQ==:;a=1, md5=?1, list=(1 \"a\" tok;q=0.5), sha-256=10"},
     {"query", "pairs", "/a?prefix=x%2Fy&match=*.w&a&a=1&=2&%61=3"},
+    {"grants", "all",
+     "# x\n\na read 7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed a/* b?[c-d] "
+     "#\r\n"
+     "b write mtls:b.example\nc admin jwt:system:*:[!x]"},
+    {"grants", "same", "a read mtls:b\nc read mtls:b\n"},
+    {"jwt", "token", "teyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzIn0.AAAA"},
+    {"jwt", "claims",
+     "c{\"iss\":\"i\",\"aud\":[\"b\",\"a\"],\"sub\":\"s\",\"exp\":1.8e9,\"nbf\":1,\"iat\":1}"},
+    {"jwt", "keys",
+     "k{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"kid\":\"a\",\"use\":\"sig\",\"alg\":"
+     "\"ES256\","
+     "\"key_ops\":[\"verify\"],\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\",\"y\":"
+     "\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"},{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":"
+     "\"AQAB\"},{\"kty\":\"oct\"}]}"},
     {"glob", "classes",
      "a*[b-d][!x]?\nab\xC3\xA9"
      "cde"},

@@ -121,6 +121,23 @@ static void only_the_whole_token_is_right(void **state)
     grants_free(grants);
 }
 
+static void every_digit_of_a_digest_counts(void **state)
+{
+    char text[] = "a read " TWO "\n";
+
+    (void)state;
+    for (char *at = text + sizeof("a read ") - 1; *at != '\n'; at++) {
+        const char before = *at;
+        struct grants *grants;
+
+        *at = before == '0' ? '1' : '0';
+        grants = parsed(text);
+        assert_null(of_token(grants, text_of("two")));
+        grants_free(grants);
+        *at = before;
+    }
+}
+
 static void first_line_that_fits_a_certificate_counts(void **state)
 {
     static const char *const both[] = {"two", "one", NULL};
@@ -342,6 +359,7 @@ int main(void)
         cmocka_unit_test(empty_file_lets_nobody_in),
         cmocka_unit_test(digests_may_be_written_in_upper_case),
         cmocka_unit_test(only_the_whole_token_is_right),
+        cmocka_unit_test(every_digit_of_a_digest_counts),
         cmocka_unit_test(first_line_that_fits_a_certificate_counts),
         cmocka_unit_test(first_line_that_fits_a_subject_counts),
         cmocka_unit_test(wrong_lines_are_named),
