@@ -269,6 +269,7 @@ def test_files_are_seen_by_the_name_that_they_have_as_models(server):
 def test_shards_are_seen_with_their_model(tmp_path, start_server):
     one = Client("one", "read", "big")
     two = Client("two", "read", "small", "big-*")
+    three = Client("three", "read", "small")
     root = tmp_path / "root"
     root.mkdir()
     (root / "small.zt").write_bytes(model(OWN))
@@ -277,11 +278,12 @@ def test_shards_are_seen_with_their_model(tmp_path, start_server):
     (root / "big.zt").write_bytes(zt2({"w": inside}, fields={"shards": {"part-1": shard_entry(shard)}}))
     (root / "big-part-1.zt").write_bytes(shard)
     (root / "big-sibling.zt").write_bytes(model(SECRET))
-    server = start_server(root, "--tokens", write_tokens(tmp_path / "tokens", one, two))
+    server = start_server(root, "--tokens", write_tokens(tmp_path / "tokens", one, two, three))
     assert one.get(server, component_path("big", "w")).body == OWN
     assert one.get(server, "/files/big-part-1.zt").body == shard
     # By its own name, although not as a part of a model.
     assert two.get(server, "/files/big-part-1.zt").body == shard
+    assert three.get(server, "/files/big-part-1.zt").status == 404
     assert one.get(server, "/files/big-sibling.zt").status == 404
     assert one.get(server, "/files/small.zt").status == 404
     assert two.get(server, "/files/big.zt").status == 404
