@@ -14,75 +14,83 @@
 /* So that no two threads write to one cache line. */
 #define LINE_BYTES 64
 
+/* A level is what threads add up to, as a counter is, but it falls too. */
+enum kind { COUNTER, LEVEL, GAUGE };
+
 static const struct {
     const char *name; /* lines of the same name stand together */
     const char *labels;
     const char *help; /* with the first line of a name */
-    bool is_gauge;
+    enum kind kind;
 } table[METRICS] = {
     [METRIC_CONNECTIONS_ACCEPTED] = {"ztserve_connections_accepted_total", NULL,
-                                     "Connections that were accepted and given a place.", false},
+                                     "Connections that were accepted and given a place.", COUNTER},
     [METRIC_CONNECTIONS_REFUSED_LIMIT] =
         {"ztserve_connections_refused_total", "reason=\"limit\"",
          "Connections turned away: over limits.connections, or over the limit of their address.",
-         false},
+         COUNTER},
     [METRIC_CONNECTIONS_REFUSED_ADDRESS] = {"ztserve_connections_refused_total",
-                                            "reason=\"address\"", NULL, false},
+                                            "reason=\"address\"", NULL, COUNTER},
     [METRIC_CUT_TIMEOUT] = {"ztserve_http_requests_cut_total", "reason=\"timeout\"",
-                            "Requests that ended before their whole answer was sent.", false},
-    [METRIC_CUT_DRAIN] = {"ztserve_http_requests_cut_total", "reason=\"drain\"", NULL, false},
-    [METRIC_CUT_CLIENT] = {"ztserve_http_requests_cut_total", "reason=\"client\"", NULL, false},
-    [METRIC_CUT_SERVER] = {"ztserve_http_requests_cut_total", "reason=\"server\"", NULL, false},
+                            "Requests that ended before their whole answer was sent.", COUNTER},
+    [METRIC_CUT_DRAIN] = {"ztserve_http_requests_cut_total", "reason=\"drain\"", NULL, COUNTER},
+    [METRIC_CUT_CLIENT] = {"ztserve_http_requests_cut_total", "reason=\"client\"", NULL, COUNTER},
+    [METRIC_CUT_SERVER] = {"ztserve_http_requests_cut_total", "reason=\"server\"", NULL, COUNTER},
+    [METRIC_REQUESTS_OPEN] = {"ztserve_http_requests_in_progress", NULL,
+                              "Requests that have not ended.", LEVEL},
     [METRIC_SENT_BYTES] = {"ztserve_http_sent_bytes_total", NULL,
-                           "Bytes of answers, heads included, counted when a request ends.", false},
+                           "Bytes of answers, heads included, counted when a request ends.",
+                           COUNTER},
     [METRIC_RECEIVED_BYTES] = {"ztserve_http_received_bytes_total", NULL,
                                "Bytes of requests, headers included, counted when a request ends.",
-                               false},
+                               COUNTER},
     [METRIC_CHECKS_VERIFIED] = {"ztserve_verification_components_total", "result=\"verified\"",
-                                "Components whose bytes were compared with their digest.", false},
+                                "Components whose bytes were compared with their digest.", COUNTER},
     [METRIC_CHECKS_FAILED] = {"ztserve_verification_components_total", "result=\"failed\"", NULL,
-                              false},
+                              COUNTER},
     [METRIC_CHECKS_UNSUPPORTED] = {"ztserve_verification_components_total",
-                                   "result=\"unsupported\"", NULL, false},
+                                   "result=\"unsupported\"", NULL, COUNTER},
     [METRIC_CHECKS_UNREADABLE] = {"ztserve_verification_components_total", "result=\"unreadable\"",
-                                  NULL, false},
+                                  NULL, COUNTER},
     [METRIC_HASHED_BYTES] = {"ztserve_verification_hashed_bytes_total", NULL,
-                             "Stored bytes that were hashed to verify components.", false},
+                             "Stored bytes that were hashed to verify components.", COUNTER},
     [METRIC_BEGUN_FILE] = {"ztserve_uploads_begun_total", "kind=\"file\"",
                            "Uploads that were accepted: whole files, streaming writer, resumable.",
-                           false},
-    [METRIC_BEGUN_WRITER] = {"ztserve_uploads_begun_total", "kind=\"writer\"", NULL, false},
-    [METRIC_BEGUN_RESUMABLE] = {"ztserve_uploads_begun_total", "kind=\"resumable\"", NULL, false},
+                           COUNTER},
+    [METRIC_BEGUN_WRITER] = {"ztserve_uploads_begun_total", "kind=\"writer\"", NULL, COUNTER},
+    [METRIC_BEGUN_RESUMABLE] = {"ztserve_uploads_begun_total", "kind=\"resumable\"", NULL, COUNTER},
     [METRIC_PUBLISHED_FILE] = {"ztserve_uploads_published_total", "kind=\"file\"",
-                               "Uploads that became models.", false},
-    [METRIC_PUBLISHED_WRITER] = {"ztserve_uploads_published_total", "kind=\"writer\"", NULL, false},
+                               "Uploads that became models.", COUNTER},
+    [METRIC_PUBLISHED_WRITER] = {"ztserve_uploads_published_total", "kind=\"writer\"", NULL,
+                                 COUNTER},
     [METRIC_PUBLISHED_RESUMABLE] = {"ztserve_uploads_published_total", "kind=\"resumable\"", NULL,
-                                    false},
+                                    COUNTER},
     [METRIC_FAILED_FILE] = {"ztserve_uploads_failed_total", "kind=\"file\"",
                             "Uploads that did not become models, and failed attempts to publish.",
-                            false},
-    [METRIC_FAILED_WRITER] = {"ztserve_uploads_failed_total", "kind=\"writer\"", NULL, false},
-    [METRIC_FAILED_RESUMABLE] = {"ztserve_uploads_failed_total", "kind=\"resumable\"", NULL, false},
+                            COUNTER},
+    [METRIC_FAILED_WRITER] = {"ztserve_uploads_failed_total", "kind=\"writer\"", NULL, COUNTER},
+    [METRIC_FAILED_RESUMABLE] = {"ztserve_uploads_failed_total", "kind=\"resumable\"", NULL,
+                                 COUNTER},
     [METRIC_EXPIRED_WRITER] = {"ztserve_uploads_expired_total", "kind=\"writer\"",
                                "Uploads that were removed because they were idle for too long.",
-                               false},
+                               COUNTER},
     [METRIC_EXPIRED_RESUMABLE] = {"ztserve_uploads_expired_total", "kind=\"resumable\"", NULL,
-                                  false},
+                                  COUNTER},
     [METRIC_JOBS_ORDINARY] = {"ztserve_worker_jobs_total", "kind=\"ordinary\"",
-                              "Jobs that workers have done.", false},
-    [METRIC_JOBS_LONG] = {"ztserve_worker_jobs_total", "kind=\"long\"", NULL, false},
-    [METRIC_JOBS_IDLE] = {"ztserve_worker_jobs_total", "kind=\"idle\"", NULL, false},
+                              "Jobs that workers have done.", COUNTER},
+    [METRIC_JOBS_LONG] = {"ztserve_worker_jobs_total", "kind=\"long\"", NULL, COUNTER},
+    [METRIC_JOBS_IDLE] = {"ztserve_worker_jobs_total", "kind=\"idle\"", NULL, COUNTER},
     [METRIC_RELOADS_DONE] = {"ztserve_config_reloads_total", "result=\"done\"",
-                             "Attempts to read the configuration again.", false},
-    [METRIC_RELOADS_FAILED] = {"ztserve_config_reloads_total", "result=\"failed\"", NULL, false},
+                             "Attempts to read the configuration again.", COUNTER},
+    [METRIC_RELOADS_FAILED] = {"ztserve_config_reloads_total", "result=\"failed\"", NULL, COUNTER},
     [METRIC_OPEN_FILE] = {"ztserve_uploads_open", "kind=\"file\"",
-                          "Uploads in progress, idle ones included.", true},
-    [METRIC_OPEN_WRITER] = {"ztserve_uploads_open", "kind=\"writer\"", NULL, true},
-    [METRIC_OPEN_RESUMABLE] = {"ztserve_uploads_open", "kind=\"resumable\"", NULL, true},
+                          "Uploads in progress, idle ones included.", GAUGE},
+    [METRIC_OPEN_WRITER] = {"ztserve_uploads_open", "kind=\"writer\"", NULL, GAUGE},
+    [METRIC_OPEN_RESUMABLE] = {"ztserve_uploads_open", "kind=\"resumable\"", NULL, GAUGE},
     [METRIC_RELOAD_IN_FORCE] = {"ztserve_config_last_reload_successful", NULL,
-                                "Whether the configuration that was read last is in force.", true},
+                                "Whether the configuration that was read last is in force.", GAUGE},
     [METRIC_RELOAD_TIME] = {"ztserve_config_last_reload_success_timestamp_seconds", NULL,
-                            "When the configuration in force was read.", true},
+                            "When the configuration in force was read.", GAUGE},
 };
 
 struct shard {
@@ -158,7 +166,7 @@ void metric_add(enum metric metric, uint64_t amount)
 {
     struct shard *shard = own_shard();
 
-    assert(metric < METRICS && !table[metric].is_gauge);
+    assert(metric < METRICS && table[metric].kind != GAUGE);
     if (shard != NULL)
         metric_cell_add(&shard->counters[metric], amount);
 }
@@ -181,7 +189,7 @@ metric_cell *metric_cells(enum metric_block block, size_t count)
 
 void metric_set(enum metric metric, int64_t value)
 {
-    assert(metric < METRICS && table[metric].is_gauge);
+    assert(metric < METRICS && table[metric].kind == GAUGE);
     atomic_store(&gauges[metric], value);
     atomic_store(&gauge_is_set[metric], true);
 }
@@ -193,7 +201,7 @@ uint64_t metric_value(enum metric metric)
     uint64_t sum = 0;
 
     assert(metric < METRICS);
-    if (table[metric].is_gauge)
+    if (table[metric].kind == GAUGE)
         return (uint64_t)atomic_load(&gauges[metric]);
     for (struct shard *shard = atomic_load_explicit(&shards, memory_order_acquire); shard != NULL;
          shard = shard->next)
@@ -246,10 +254,10 @@ void metrics_write(FILE *stream)
     for (enum metric metric = 0; metric < METRICS; metric++) {
         const char *name = table[metric].name;
 
-        if (table[metric].is_gauge && !atomic_load(&gauge_is_set[metric]))
+        if (table[metric].kind == GAUGE && !atomic_load(&gauge_is_set[metric]))
             continue;
         if (table[metric].help != NULL)
-            metrics_write_family(stream, name, table[metric].is_gauge ? "gauge" : "counter",
+            metrics_write_family(stream, name, table[metric].kind == COUNTER ? "counter" : "gauge",
                                  table[metric].help);
         metrics_write_sample(stream, name, table[metric].labels, metric_value(metric));
     }

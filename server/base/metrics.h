@@ -21,6 +21,7 @@ enum metric {
     METRIC_CUT_DRAIN,
     METRIC_CUT_CLIENT,
     METRIC_CUT_SERVER,
+    METRIC_REQUESTS_OPEN, /* falls too */
     METRIC_SENT_BYTES,
     METRIC_RECEIVED_BYTES,
     METRIC_CHECKS_VERIFIED,
@@ -55,6 +56,13 @@ enum metric {
 
 /* Counts up. */
 void metric_add(enum metric metric, uint64_t amount);
+
+/* Counts down again, on the thread that counted up. */
+static inline void metric_subtract(enum metric metric, uint64_t amount)
+{
+    /* Modulo 2^64, as the sum is. */
+    metric_add(metric, 0 - amount);
+}
 
 /* Sets a gauge. A gauge that was never set has no line. */
 void metric_set(enum metric metric, int64_t value);

@@ -127,8 +127,12 @@ def test_connections_are_counted(server):
     assert counted["ztserve_connections_accepted_total"] >= 6
     assert counted["ztserve_http_requests_in_progress"] >= 1
     for connection in idle:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
+    eventually(lambda: samples(server)["ztserve_http_requests_in_progress"] == 6)
+    for connection in idle:
         connection.close()
     eventually(lambda: samples(server)["ztserve_connections"] < 6)
+    eventually(lambda: samples(server)["ztserve_http_requests_in_progress"] == 1)
 
 
 def test_refused_connections_are_counted(start_server, tmp_path):

@@ -245,6 +245,7 @@ struct request *connection_begin_request(struct connection *connection, const ch
     connection->answer_begun = UINT64_MAX;
     connection->hung_up_ms = 0;
     atomic_fetch_add_explicit(&mhd->active, 1, memory_order_relaxed);
+    metric_add(METRIC_REQUESTS_OPEN, 1);
     return request;
 }
 
@@ -262,6 +263,7 @@ void connection_end_request(struct connection *connection, enum ending ending)
     if (state->ahead == NULL || readahead_end(state->ahead))
         request_free(request);
     atomic_fetch_sub_explicit(&connection->mhd->active, 1, memory_order_relaxed);
+    metric_subtract(METRIC_REQUESTS_OPEN, 1);
 }
 
 void connection_forget_request(struct connection *connection)
