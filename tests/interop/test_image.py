@@ -49,8 +49,18 @@ class Engine:
             "ZT_BUILD_DIR": str(folder),
         }
 
+        # In a chroot, whose root is no mount point, the engine gets the same files at a root that is one.
+        self.wrapper = []
+        if "private" not in own_mounts():
+            root = folder / "root"
+            root.mkdir()
+            self.wrapper = [*own_mounts(), "sh", "-c", 'mount --rbind / "$0" && exec chroot "$0" "$@"', str(root)]
+
+    def call(self, *words):
+        return run_checked([*self.wrapper, *map(str, words)], env=self.environment)
+
     def run(self, *words):
-        return run_checked(["buildah", *map(str, words)], env=self.environment)
+        return self.call("buildah", *words)
 
     def make_base(self):
         """The image that the Dockerfile begins with: its release of Debian where it can be had, else that of this machine."""
@@ -75,7 +85,7 @@ def engine(tmp_path_factory):
     folder = tmp_path_factory.mktemp("engine")
     engine = Engine(folder)
     engine.make_base()
-    run_checked([TOP / "deploy/image.sh", "--network", "host"], env=engine.environment)
+    engine.call(TOP / "deploy/image.sh", "--network", "host")
     yield engine
     engine.run("rm", "--all")
     shutil.rmtree(folder)
