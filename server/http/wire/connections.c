@@ -390,13 +390,17 @@ static void cut_reader(struct connection *connection)
 
 static void cut_slow_readers(struct connections *connections, uint64_t now_ms)
 {
+    const struct reader_limits *limits = &connections->reader_limits;
     struct deadline *due;
 
     while ((due = deadlines_take_due(&connections->answer, now_ms)) != NULL) {
         struct connection *connection = (struct connection *)due;
 
-        if (reader_is_too_slow(&connection->reader, &connections->reader_limits,
-                               connection_progress(connection, now_ms)))
+        const struct reader_progress progress = connection_progress(connection, now_ms);
+
+        if (reader_is_too_slow(&connection->reader, limits, progress) ||
+            reader_gets_nothing(&connection->reader, limits, progress,
+                                connection->suspended ? 0 : now_ms))
             cut_reader(connection);
         else
             deadline_set(due, &connections->answer, now_ms);

@@ -32,9 +32,22 @@ bool reader_is_too_slow(struct reader *reader, const struct reader_limits *limit
 {
     /* Time runs backwards when the kernel begins to count it. */
     if (!reader->is_known || now.owed_ms < reader->last.owed_ms) {
-        *reader = (struct reader){.last = now, .window = now, .is_known = now.owed_ms > 0};
+        reader->last = now;
+        reader->window = now;
+        reader->is_known = now.owed_ms > 0;
         return false;
     }
     assert(now.taken_bytes >= reader->last.taken_bytes);
     return has_stalled(reader, limits, now) || trickles(reader, limits, now);
+}
+
+bool reader_gets_nothing(struct reader *reader, const struct reader_limits *limits,
+                         struct reader_progress now, uint64_t now_ms)
+{
+    if (reader->seen_ms != 0 && now_ms != 0 && now.taken_bytes == reader->seen.taken_bytes &&
+        now.owed_ms == reader->seen.owed_ms)
+        return now_ms - reader->seen_ms >= limits->stall_ms;
+    reader->seen = now;
+    reader->seen_ms = now_ms;
+    return false;
 }

@@ -20,6 +20,8 @@ struct reader {
     struct reader_progress last;   /* when the client was last seen to have taken something */
     struct reader_progress window; /* from where the current rate is measured */
     bool is_known;                 /* both are set */
+    struct reader_progress seen;   /* at the last look at which something was different */
+    uint64_t seen_ms;              /* the time of that look; 0: there was none */
 };
 
 struct reader_limits {
@@ -32,5 +34,11 @@ struct reader_limits {
  * the client has taken nothing for too long, or less than it must within the last grace period. */
 bool reader_is_too_slow(struct reader *reader, const struct reader_limits *limits,
                         struct reader_progress now);
+
+/* To be called as well. now_ms: the clock; 0 while the server keeps the answer waiting. True: for as
+ * long as a client may stall, nothing was taken, and nothing waited to be taken: the server cannot
+ * send, as if a file ends too early, and never will. */
+bool reader_gets_nothing(struct reader *reader, const struct reader_limits *limits,
+                         struct reader_progress now, uint64_t now_ms);
 
 #endif

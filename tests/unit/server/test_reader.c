@@ -93,6 +93,42 @@ static void a_clock_that_starts_again_begins_a_new_measurement(void **state)
     assert_true(look(9000, 611000));
 }
 
+static bool gets_nothing(uint64_t taken_bytes, uint64_t owed_ms, uint64_t now_ms)
+{
+    return reader_gets_nothing(&reader, &limits, (struct reader_progress){taken_bytes, owed_ms},
+                               now_ms);
+}
+
+static void an_answer_of_which_nothing_more_comes_is_noticed(void **state)
+{
+    (void)state;
+    assert_false(gets_nothing(5000, 100, 1000));
+    assert_false(gets_nothing(5000, 100, 60999));
+    assert_true(gets_nothing(5000, 100, 61000));
+}
+
+static void an_answer_of_which_something_is_owed_or_taken_goes_on(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i < 100; i++) {
+        assert_false(gets_nothing(5000 + i / 2, 100, i * 59000));
+        assert_false(look(5000 + i / 2, 100));
+    }
+    reader.seen_ms = 0;
+    for (uint64_t i = 1; i < 100; i++)
+        assert_false(gets_nothing(5000, 100 + i / 2, i * 59000));
+}
+
+static void an_answer_that_the_server_keeps_waiting_goes_on(void **state)
+{
+    (void)state;
+    assert_false(gets_nothing(5000, 100, 1000));
+    assert_false(gets_nothing(5000, 100, 0));
+    assert_false(gets_nothing(5000, 100, 1000000));
+    assert_false(gets_nothing(5000, 100, 1059999));
+    assert_true(gets_nothing(5000, 100, 1060000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +140,9 @@ int main(void)
         cmocka_unit_test_setup(a_reader_that_takes_nothing_is_cut, begin),
         cmocka_unit_test_setup(without_a_least_rate_a_byte_a_minute_is_enough, begin),
         cmocka_unit_test_setup(a_clock_that_starts_again_begins_a_new_measurement, begin),
+        cmocka_unit_test_setup(an_answer_of_which_nothing_more_comes_is_noticed, begin),
+        cmocka_unit_test_setup(an_answer_of_which_something_is_owed_or_taken_goes_on, begin),
+        cmocka_unit_test_setup(an_answer_that_the_server_keeps_waiting_goes_on, begin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
