@@ -1,6 +1,7 @@
 /* GET /metrics: what the parts of the server count and what they are doing now, in the text format
- * of Prometheus, version 0.0.4. A worker writes it, since looking at all models takes a while (30 ms
- * for 10,000); as an ordinary job all the same, since long ones may wait behind hours of hashing. */
+ * of Prometheus, version 0.0.4. A worker writes it, since looking at all models takes a while
+ * (30 ms for 10,000); as an ordinary job all the same, since long ones may wait behind hours of
+ * hashing. */
 #include "base/metrics.h"
 
 #include <stdlib.h>
