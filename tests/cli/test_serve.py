@@ -93,6 +93,18 @@ def test_an_address_in_use_is_reported(ztserve, tmp_path):
     assert len(result.error_lines) == 1
     assert f"cannot listen on {address}: " in result.errors
     assert "in use" in result.errors
+    assert "ss -ltnp" in result.errors and "--listen" in result.errors
+
+
+def test_an_address_of_another_machine_is_reported(ztserve, tmp_path):
+    result = ztserve("serve", "--root", tmp_path, "--listen", "192.0.2.1:0")
+    assert (result.status, len(result.error_lines)) == (1, 1)
+    assert "cannot listen on 192.0.2.1:0: " in result.errors and "ip address" in result.errors
+
+
+def test_writable_in_the_open_is_refused_with_what_to_do_instead(refused, tmp_path):
+    message = refused("serve", "--root", tmp_path, "--writable", "--listen", "0.0.0.0:0")
+    assert [words for words in ("--tokens", "127.0.0.1", "proxy") if words not in message] == []
 
 
 def test_two_servers_never_share_a_port(ztserve, start_server, tmp_path):

@@ -35,9 +35,9 @@ struct reader_limits {
 bool reader_is_too_slow(struct reader *reader, const struct reader_limits *limits,
                         struct reader_progress now);
 
-/* To be called as well. now_ms: the clock; 0 while the server keeps the answer waiting. True: for as
- * long as a client may stall, nothing was taken, and nothing waited to be taken: the server cannot
- * send, as if a file ends too early, and never will. */
+/* To be called as well. now_ms: the clock; 0 while the server keeps the answer waiting. True: for
+ * as long as a client may stall, nothing was taken and nothing waited to be taken. The server
+ * cannot send, as if a file ends too early, and never will. */
 bool reader_gets_nothing(struct reader *reader, const struct reader_limits *limits,
                          struct reader_progress now, uint64_t now_ms);
 
