@@ -20,7 +20,7 @@ package_names()
     bench) printf '%s\n' curl python3 nginx-light ;;
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl aria2 \
-            nginx-light haproxy caddy apache2-bin prometheus \
+            nginx-light haproxy caddy apache2-bin prometheus slowhttptest \
             mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl
         ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/metrics.h"
@@ -17,6 +18,9 @@
 #define WORKERS_LEAST 3
 /* About 10 ms of hashing. */
 #define LONG_BYTES ((uint64_t)4 << 20)
+/* Some seconds of work, if most of it is short. */
+#define QUEUED_PER_THREAD 256u
+#define QUEUED_LEAST      1024u
 /* More than any configuration allows; bounds the array. */
 #define WORKERS_MOST 1024
 
@@ -38,6 +42,7 @@ struct workers {
     struct queue queues[KINDS];
     size_t running[KINDS];
     size_t pending;
+    atomic_size_t awaited; /* queued jobs other than idle ones */
     bool stopping;
     unsigned count;
     pthread_t threads[];
@@ -87,8 +92,12 @@ static bool may_run(const struct workers *workers, enum kind kind)
 
 static struct job *take_if_may(struct workers *workers, enum kind kind, enum kind *out_kind)
 {
+    struct job *job = may_run(workers, kind) ? queue_take(&workers->queues[kind]) : NULL;
+
     *out_kind = kind;
-    return may_run(workers, kind) ? queue_take(&workers->queues[kind]) : NULL;
+    if (job != NULL && kind != KIND_IDLE)
+        atomic_fetch_sub_explicit(&workers->awaited, 1, memory_order_relaxed);
+    return job;
 }
 
 /* With the lock held. One thread prefers long jobs, so that they make progress however many
@@ -195,6 +204,8 @@ static void submit(struct workers *workers, enum kind kind, struct job *job)
     pthread_mutex_lock(&workers->lock);
     queue_put(&workers->queues[kind], job);
     workers->pending++;
+    if (kind != KIND_IDLE)
+        atomic_fetch_add_explicit(&workers->awaited, 1, memory_order_relaxed);
     pthread_cond_signal(&workers->ready);
     pthread_mutex_unlock(&workers->lock);
 }
@@ -228,6 +239,14 @@ void workers_load(struct workers *workers, struct workers_load *out_load)
         out_load->running[kind] = workers->running[kind];
     }
     pthread_mutex_unlock(&workers->lock);
+}
+
+bool workers_are_overloaded(const struct workers *workers)
+{
+    const size_t most = workers->count * QUEUED_PER_THREAD;
+
+    return atomic_load_explicit(&workers->awaited, memory_order_relaxed) >=
+           (most > QUEUED_LEAST ? most : QUEUED_LEAST);
 }
 
 const char *workers_kind_name(unsigned kind)

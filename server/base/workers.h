@@ -55,6 +55,10 @@ struct workers_load {
 };
 
 void workers_load(struct workers *workers, struct workers_load *out_load);
+
+/* Whether so many ordinary and long jobs are queued that no new request should add to them: 256 for
+ * each thread, or 1024 if that is more. Takes no lock. */
+bool workers_are_overloaded(const struct workers *workers);
 const char *workers_kind_name(unsigned kind);
 
 /* Runs all queued jobs, then ends the threads and frees the pool. Takes NULL. */

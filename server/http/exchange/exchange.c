@@ -126,6 +126,19 @@ static void check_loaded(struct request *request)
     representation_field(&request->reply, "Retry-After", "1");
 }
 
+/* A queue that grows would let every client wait longer and longer. What needs no models needs no
+ * worker either. */
+static void check_load(struct request *request)
+{
+    const struct server *server = request->server;
+
+    if (request->route->needs_no_models || server->workers == NULL ||
+        !workers_are_overloaded(server->workers))
+        return;
+    problem_reply(request, PROBLEM_OVERLOADED, "too much work is waiting already");
+    representation_field(&request->reply, "Retry-After", "1");
+}
+
 static void begin_operation(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -143,9 +156,9 @@ static void begin_operation(struct request *request)
 bool exchange_begin(struct request *request)
 {
     static void (*const checks[])(struct request * request) = {
-        check_method,        check_framing,    check_target,   timing_begin,
-        router_find,         authorize_client, cors_check,     find_operation,
-        authorize_operation, check_loaded,     begin_operation};
+        check_method,        check_framing,    check_target, timing_begin,
+        router_find,         authorize_client, cors_check,   find_operation,
+        authorize_operation, check_loaded,     check_load,   begin_operation};
 
     /* This comes first, since a refusal carries the request's id too. */
     trace_identify(request);

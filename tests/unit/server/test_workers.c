@@ -167,6 +167,45 @@ static void long_jobs_have_a_thread_whatever_runs_in_the_background(void **state
     assert_int_equal(atomic_load(&order), 9);
 }
 
+/* With all threads at the gate, so that nothing is taken from the queues. */
+static void a_pool_is_overloaded_until_its_queue_is_short_again(void **state)
+{
+    static struct counted jobs[JOBS];
+    static struct blocking blockers[3];
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    atomic_uint order = 0;
+    atomic_uint runs = 0;
+    atomic_uint dones = 0;
+    struct workers *workers = workers_start(3);
+
+    (void)state;
+    assert_non_null(workers);
+    atomic_store(&entered, 0);
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < 3; i++) {
+        blockers[i] =
+            (struct blocking){.job = {.run = wait_at_gate}, .gate = &gate, .order = &order};
+        workers_submit(workers, &blockers[i].job);
+    }
+    while (atomic_load(&entered) < 3)
+        wait_a_millisecond();
+    for (unsigned i = 0; i < JOBS; i++)
+        jobs[i] = (struct counted){
+            .job = {.run = count_run, .done = count_done}, .runs = &runs, .dones = &dones};
+    for (unsigned i = 0; i < 900; i++)
+        workers_submit_idle(workers, &jobs[i].job);
+    for (unsigned i = 900; i < 900 + 1023; i++)
+        workers_submit(workers, &jobs[i].job);
+    assert_false(workers_are_overloaded(workers));
+    workers_submit_long(workers, &jobs[JOBS - 1].job);
+    assert_true(workers_are_overloaded(workers));
+    pthread_mutex_unlock(&gate);
+    while (atomic_load(&dones) < 900 + 1024)
+        wait_a_millisecond();
+    assert_false(workers_are_overloaded(workers));
+    workers_stop(workers);
+}
+
 static void stop_takes_nothing(void **state)
 {
     (void)state;
@@ -181,6 +220,7 @@ int main(void)
         cmocka_unit_test(short_jobs_pass_long_ones_that_fill_the_queue),
         cmocka_unit_test(long_jobs_have_a_thread_whatever_runs_in_the_background),
         cmocka_unit_test(stop_takes_nothing),
+        cmocka_unit_test(a_pool_is_overloaded_until_its_queue_is_short_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
