@@ -13,6 +13,9 @@
 #include "zt/verify.h"
 
 #define CANDIDATES_MAX 64
+/* A shorter digest (CRC-32C) could be guessed: whoever may write a model would get at the bytes of
+ * other files in its folder, which it may not be allowed to see. */
+#define DIGEST_BYTES_MIN 8
 /* When this many digests are remembered, a new one replaces the oldest. */
 #define KNOWN_DIGESTS_MAX 1024
 
@@ -116,7 +119,8 @@ static bool find_by_content(const struct shard_owner *owner, const struct zt_sha
     unsigned tried = 0;
 
     if (zt_digest_parse((struct zt_text){shard->digest, shard->digest_length}, &wanted, NULL) !=
-        ZT_OK)
+            ZT_OK ||
+        wanted.length_bytes < DIGEST_BYTES_MIN)
         return false;
     for (size_t i = catalog_index_path_bound(search->index, folder);
          i < search->index->count && tried < CANDIDATES_MAX; i++) {

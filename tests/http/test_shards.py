@@ -11,8 +11,10 @@ import pytest
 
 from containers import (
     Object,
+    crc32c,
     dense,
     dense_in_shard,
+    digest_text,
     in_shard,
     pattern,
     seekable,
@@ -401,6 +403,18 @@ def test_shard_of_any_name_is_found_by_size_and_digest(start_server, tmp_path):
     decoy = shard.with_bit_flipped(shard.offsets[1])
     server = serve(start_server, tmp_path, m=model, a__decoy=decoy, other=shard, zz=decoy)
     assert content(server, "m") == DATA
+
+
+@pytest.mark.parametrize("digest, found", [("sha256", True), ("xxh3", True), ("crc32c", False)])
+def test_shard_is_not_found_by_a_digest_that_could_be_guessed(start_server, tmp_path, digest, found):
+    shard = zt2_data_shard(b"in front", DATA)
+    inside = dense_in_shard("w", shard.offsets[1], DATA, digest="xxh3")
+    text = digest_text(digest, shard).lower() if digest != "crc32c" else f"crc32c:{crc32c(shard):08x}"
+    model = zt2({"in": inside}, fields={"shards": {"w": {"size": len(shard), "digest": text}}})
+    server = serve(start_server, tmp_path, m=model, other=shard)
+    assert is_missing(server, "m") != found
+    (tmp_path / "other.zt").rename(tmp_path / "m-w.zt")
+    eventually(lambda: content(server, "m") == DATA)
 
 
 def test_shard_elsewhere_than_in_the_folder_is_not_found(start_server, tmp_path):
