@@ -47,7 +47,8 @@ class Authority:
         openssl("req", "-new", "-key", made.key, "-subj", f"/CN={name}", "-out", request)
         settings.write_text(
             f"[ca]\ndefault_ca=this\n[this]\ndatabase={self.folder}/{self.name}.index\nrand_serial=yes\n"
-            f"new_certs_dir={self.folder}\ndefault_md=sha256\npolicy=any\nunique_subject=no\n[any]\ncommonName=supplied\n"
+            f"new_certs_dir={self.folder}\ndefault_md=sha256\npolicy=any\nunique_subject=no\n"
+            "[any]\ncommonName=supplied\n"
             f"[added]\nsubjectAltName={alternatives}\nextendedKeyUsage={purpose}\nbasicConstraints=CA:FALSE\n"
         )
         openssl("ca", "-batch", "-notext", "-config", settings, "-extensions", "added", "-cert", self.cert, "-keyfile",

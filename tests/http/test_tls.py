@@ -3,6 +3,7 @@ server holds out against clients that do not finish, do not speak TLS, or lose t
 
 Whole test files can be run over TLS too: ZT_ALWAYS_TLS=1."""
 
+import contextlib
 import hashlib
 import os
 import random
@@ -93,7 +94,9 @@ def test_older_versions_are_refused(server, authority, version):
     assert get(server, "/healthz").status == 200
 
 
-@pytest.mark.parametrize("ciphers", ["AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES128-CCM", "DHE-RSA-AES128-GCM-SHA256"])
+@pytest.mark.parametrize(
+    "ciphers", ["AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES128-CCM", "DHE-RSA-AES128-GCM-SHA256"]
+)
 def test_weak_ciphers_are_refused(server, authority, ciphers):
     context = authority.context(version=ssl.TLSVersion.TLSv1_2)
     context.set_ciphers(ciphers)
@@ -144,7 +147,9 @@ def test_ordinary_clients_get_the_bytes(server, authority, tmp_path):
 # --- answers ---
 
 
-@pytest.mark.parametrize("length", [1, 100, RECORD - 1, RECORD, RECORD + 1, 65535, 65536, 65537, 65536 + RECORD, 1_000_000])
+@pytest.mark.parametrize(
+    "length", [1, 100, RECORD - 1, RECORD, RECORD + 1, 65535, 65536, 65537, 65536 + RECORD, 1_000_000]
+)
 def test_ranges_of_any_length_are_right(server, length):
     for first in (0, 1, 4095, 123_457):
         answer = get(server, component_path("m", "big"), Range=f"bytes={first}-{first + length - 1}")
@@ -285,14 +290,16 @@ def test_a_chunked_upload_is_taken(server, name):
 
 def test_a_refusal_before_the_body_can_be_read(server):
     with connect(server) as connection:
-        connection.sendall(b"PUT /v1/models/%20 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n" + bytes(300_000))
+        head_bytes = b"PUT /v1/models/%20 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n"
+        connection.sendall(head_bytes + bytes(300_000))
         assert read_head(connection)[0] == 400
 
 
 def test_a_body_that_stops_is_answered_408(start):
     server = start("--writable", rate_grace_s=1, idle_timeout_s=2)
     with connect(server) as connection:
-        connection.sendall(b"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n" + bytes(2_000_000))
+        head_bytes = b"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n"
+        connection.sendall(head_bytes + bytes(2_000_000))
         assert read_head(connection)[0] == 408
         assert read_until_closed(connection) == b""
 
@@ -354,30 +361,56 @@ def test_clients_that_leave_at_any_moment_harm_nobody(server):
     assert get(server, component_path("m", "big")).body == BIG
 
 
-def test_a_damaged_record_ends_the_connection(server, authority):
-    with plain(server) as raw:
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        session = authority.context().wrap_bio(incoming, outgoing, server_hostname=server.host)
+class Session:
+    """A session whose records the test sends and receives itself."""
+
+    def __init__(self, raw, server, context):
+        self.raw = raw
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=server.host)
         while True:
             try:
-                session.do_handshake()
+                self.tls.do_handshake()
                 break
             except ssl.SSLWantReadError:
-                raw.sendall(outgoing.read())
-                incoming.write(raw.recv(65536))
-        session.write(HEALTH)
-        records = bytearray(outgoing.read())
+                raw.sendall(self.outgoing.read())
+                self.incoming.write(raw.recv(65536))
+
+    def records(self, content, end=False):
+        self.tls.write(content)
+        if end:
+            with contextlib.suppress(ssl.SSLError):
+                self.tls.unwrap()
+        return self.outgoing.read()
+
+    def read_until_closed(self):
+        self.incoming.write(read_until_closed(self.raw))
+        self.incoming.write_eof()
+        received = b""
+        with contextlib.suppress(ssl.SSLError):
+            while chunk := self.tls.read(65536):
+                received += chunk
+        return received
+
+
+def test_a_damaged_record_ends_the_connection(server, authority):
+    with plain(server) as raw:
+        session = Session(raw, server, authority.context())
+        records = bytearray(session.records(HEALTH))
         records[-1] ^= 1
         raw.sendall(records)
-        incoming.write(read_until_closed(raw))
-        incoming.write_eof()
-        received = b""
-        try:
-            while chunk := session.read(65536):
-                received += chunk
-        except ssl.SSLError:
-            pass
-        assert received == b""
+        assert session.read_until_closed() == b""
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("path", ["/healthz", component_path("m", "big")])
+def test_a_client_that_has_ended_its_side_gets_its_answer(server, authority, version, path):
+    with plain(server) as raw:
+        session = Session(raw, server, authority.context(version=version))
+        raw.sendall(session.records(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), end=True))
+        raw.shutdown(socket.SHUT_WR)
+        received = session.read_until_closed()
+        assert received.endswith(b'{"status":"ok"}' if path == "/healthz" else BIG[-1000:])
 
 
 @pytest.mark.parametrize("first, last", [(0, 2_999_999), (1_000_000, 1_050_000)])

@@ -1,5 +1,5 @@
-"""The files of TLS: what is refused at the start and what is only warned of, how they are replaced while the server runs,
-and which certificates of clients are taken."""
+"""The files of TLS: what is refused at the start and what is only warned of, how they are replaced while the server
+runs, and which certificates of clients are taken."""
 
 import os
 import shutil
@@ -53,7 +53,9 @@ def refusal(tmp_path, *arguments):
 
 
 @pytest.mark.parametrize("argument", ["--tls-cert", "--tls-key", "--tls-client-ca"])
-@pytest.mark.parametrize("content", [None, b"", b"no PEM at all\n", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"no PEM at all\n", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+)
 def test_a_file_that_is_not_what_it_should_be_is_refused(tmp_path, certificate, authority, argument, content):
     files = {"--tls-cert": certificate.cert, "--tls-key": certificate.key, "--tls-client-ca": authority.cert}
     bad = tmp_path / "bad.pem"
