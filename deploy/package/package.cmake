@@ -53,6 +53,7 @@ add_custom_target(debian-files DEPENDS ${packed})
 
 install(TARGETS ztserve RUNTIME DESTINATION bin ${debian})
 install(FILES README.md deploy/package/README.Debian deploy/package/copyright DESTINATION ${ZT_DEBIAN_DOC} ${debian})
+install(DIRECTORY docs DESTINATION ${ZT_DEBIAN_DOC} ${debian} FILES_MATCHING PATTERN "*.md")
 install(FILES deploy/package/ztserve.json DESTINATION /etc/ztserve ${debian})
 # Packages have a folder of their own for zsh.
 foreach(file ${ZT_COMPLETIONS})
