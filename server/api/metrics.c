@@ -105,8 +105,6 @@ static void write_models(FILE *stream, const struct server *server)
     write_components(stream, &models.components);
     gauge(stream, "ztserve_catalog_loaded", "Whether the first scan of the folder has ended.",
           catalog_is_loaded(server->catalog));
-    gauge(stream, "ztserve_skipped_files", "Files that are not served because of their names.",
-          server->store->ops->misfits(server->store));
     if (server->store->ops->space(server->store, &space, NULL) == ZT_OK)
         gauge(stream, "ztserve_upload_available_bytes",
               "Disk space that uploads may use, upload.reserve_bytes deducted.", space);

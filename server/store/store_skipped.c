@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/metrics.h"
 #include "store/store.h"
 #include "zt/digest.h"
 
@@ -14,6 +15,9 @@
 #define REMEMBERED_MAX ((size_t)65536)
 /* Lines of one walk: the first walk of a large folder may find thousands. */
 #define NAMED_MAX 100
+
+static_assert((int)METRIC_SKIPPED_LONG - (int)METRIC_SKIPPED_NAME == (int)SKIP_LONG,
+              "a metric for each reason, in their order");
 
 static uint64_t hash_of(const char *path, enum skip_reason reason)
 {
@@ -70,6 +74,8 @@ static void log_skipped(const char *path, enum skip_reason reason, int os_error)
     case SKIP_LONG:
         log_write(LOG_LEVEL_WARN, "%.200s… is skipped: its path is too long", path);
         break;
+    case SKIP_REASONS:
+        break;
     }
 }
 
@@ -83,6 +89,7 @@ void skipped_free(struct skipped *skipped)
 void skipped_begin(struct skipped *skipped)
 {
     skipped->found_count = 0;
+    memset(skipped->counts, 0, sizeof(skipped->counts));
     skipped->named = 0;
     skipped->unnamed = 0;
     skipped->sum = 0;
@@ -96,7 +103,8 @@ void skipped_note(struct skipped *skipped, const char *path, enum skip_reason re
         zt_array_reserve(&skipped->found, &skipped->found_capacity, skipped->found_count + 1,
                          sizeof(hash), REMEMBERED_MAX) == ZT_OK;
 
-    assert(skipped->found_count <= REMEMBERED_MAX);
+    assert(skipped->found_count <= REMEMBERED_MAX && reason < SKIP_REASONS);
+    skipped->counts[reason]++;
     if (!remembered) {
         skipped->sum += hash;
         skipped->beyond++;
@@ -148,9 +156,17 @@ static size_t sort_distinct(uint64_t *items, size_t count)
     return kept;
 }
 
+static void show(const struct skipped *skipped)
+{
+    for (enum skip_reason reason = 0; reason < SKIP_REASONS; reason++)
+        metric_set(METRIC_SKIPPED_NAME + (enum metric)reason, (int64_t)skipped->counts[reason]);
+}
+
 void skipped_end(struct skipped *skipped, bool whole)
 {
     log_rest(skipped);
+    if (whole)
+        show(skipped);
     if (!whole)
         keep_known(skipped);
     free(skipped->known);

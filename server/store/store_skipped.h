@@ -18,7 +18,8 @@ enum skip_reason {
     SKIP_BROKEN,      /* a link to nothing */
     SKIP_SPECIAL,     /* a device, FIFO or socket */
     SKIP_UNREADABLE,  /* a folder that cannot be read */
-    SKIP_LONG         /* the path is too long to be opened */
+    SKIP_LONG,        /* the path is too long to be opened */
+    SKIP_REASONS
 };
 
 struct skipped {
@@ -28,8 +29,9 @@ struct skipped {
     uint64_t *found;
     size_t found_count;
     size_t found_capacity;
-    size_t named;   /* lines of this walk */
-    size_t unnamed; /* new, without a line */
+    size_t counts[SKIP_REASONS]; /* of this walk */
+    size_t named;                /* lines of this walk */
+    size_t unnamed;              /* new, without a line */
     /* What could not be remembered: a sum over hashes, and how many. */
     uint64_t sum;
     size_t beyond;
@@ -42,7 +44,8 @@ void skipped_free(struct skipped *skipped);
 void skipped_begin(struct skipped *skipped);
 /* os_error: of SKIP_UNREADABLE. */
 void skipped_note(struct skipped *skipped, const char *path, enum skip_reason reason, int os_error);
-/* whole: the walk has seen everything; what it has not found is forgotten. */
+/* whole: the walk has seen everything; what it has not found is forgotten, and the metrics show how
+ * much it left out. */
 void skipped_end(struct skipped *skipped, bool whole);
 
 #endif

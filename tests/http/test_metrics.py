@@ -1,6 +1,7 @@
 """GET /metrics: the format, what is counted, and that no label holds a client's text."""
 
 import http.client
+import os
 import re
 import shutil
 import signal
@@ -173,6 +174,20 @@ def test_models_and_verification_are_counted(server):
     assert counted['ztserve_verification_components_total{result="failed"}'] >= 1
     assert counted["ztserve_verification_hashed_bytes_total"] >= 1
     assert counted['ztserve_http_problems_total{code="corrupt-component",status="500"}'] == 1
+
+
+def test_what_is_left_out_is_counted(start_server, tmp_path):
+    root = tmp_path / "root"
+    (root / "with space").mkdir(parents=True)
+    for name in ("a b.zt", "c d.zt", "weights.bin"):
+        (root / name).write_bytes(b"")
+    (tmp_path / "elsewhere.zt").write_bytes(zt1({"w": dense(b"1")}))
+    (root / "out.zt").symlink_to(tmp_path / "elsewhere.zt")
+    (root / "nowhere.zt").symlink_to("missing.zt")
+    os.mkfifo(root / "pipe.zt")
+    counted = samples(start_server(root))
+    reasons = {"name": 2, "folder_name": 1, "extension": 1, "outside": 1, "broken": 1, "special": 1, "unreadable": 0, "long": 0}
+    assert {reason: counted[f'ztserve_skipped_entries{{reason="{reason}"}}'] for reason in reasons} == reasons
 
 
 def test_more_models_than_are_looked_at_together_are_counted(start_server, tmp_path):
