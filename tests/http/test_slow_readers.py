@@ -1,5 +1,5 @@
-"""Clients that take their answers slowly: below limits.reader_min_bytes_per_s they are cut after the grace, in whichever
-way the answer is sent; above it they are left alone, and so is a client whose server is the slow one."""
+"""Clients that take their answers slowly: below limits.reader_min_bytes_per_s they are cut after the grace, in
+whichever way the answer is sent; above it they are left alone, and so is a client whose server is the slow one."""
 
 import time
 

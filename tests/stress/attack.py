@@ -199,8 +199,8 @@ def mixed(server):
 
 def run_slowhttptest(server, options):
     target = server.url + ("/v1/models/slow" if "PUT" in options else "/v1/models/m/objects/big/data")
-    command = ["slowhttptest", "-c", str(ATTACKERS), "-r", "200", "-l", str(ATTACK_S), "-p", "5", "-u", target, *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = ["slowhttptest", "-c", str(ATTACKERS), "-r", "200", "-l", str(ATTACK_S), "-p", "5", "-u", target]
+    return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
 
 
 def slowhttptest(server):
