@@ -6,13 +6,15 @@
 #include "sandbox/system_calls.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
-
-/* glibc's malloc and thread stacks need PROT_NONE to PROT_WRITE; nothing needs new code. */
-#define EXECUTABLE PROT_EXEC
+#include <sys/prctl.h>
+#include <unistd.h>
 
 static const char *const allowed[] = {
     /* files */
@@ -83,7 +85,6 @@ static const char *const allowed[] = {
     "dup",
     "dup2",
     "dup3",
-    "ioctl",
     "getcwd",
     "umask",
     "inotify_init1",
@@ -120,10 +121,7 @@ static const char *const allowed[] = {
     "gettid",
     "getpid",
     "getppid",
-    "tgkill",
-    "tkill",
     "membarrier",
-    "prctl",
     "arch_prctl",
     "restart_syscall",
     "clock_gettime",
@@ -203,7 +201,6 @@ static const char *const allowed[] = {
     "getrusage",
     "getrlimit",
     "ugetrlimit",
-    "prlimit64",
     "getrandom",
     "riscv_hwprobe",
     "riscv_flush_icache",
@@ -249,21 +246,21 @@ static const char *const deadly[] = {
 
 /* Only a lack of memory counts: a call that this architecture does not have needs no rule. */
 static int add_rule(scmp_filter_ctx filter, uint32_t action, const char *name,
-                    const struct scmp_arg_cmp *condition)
+                    const struct scmp_arg_cmp *conditions, unsigned condition_count)
 {
     const int number = seccomp_syscall_resolve_name(name);
     int status;
 
     if (number == __NR_SCMP_ERROR)
         return 0;
-    status = seccomp_rule_add_array(filter, action, number, condition != NULL, condition);
+    status = seccomp_rule_add_array(filter, action, number, condition_count, conditions);
     return status == -ENOMEM ? status : 0;
 }
 
 static int add_list(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (add_rule(filter, action, names[i], NULL) != 0)
+        if (add_rule(filter, action, names[i], NULL, 0) != 0)
             return -ENOMEM;
     return 0;
 }
@@ -275,6 +272,21 @@ static int add_list(scmp_filter_ctx filter, uint32_t action, const char *const *
 #define CLONE_FLAGS 0
 #endif
 
+/* The number of an argument, and what it must be under a mask. */
+#define MUST_BE(name, argument, mask, value)          \
+    {                                                 \
+        name,                                         \
+        {                                             \
+            argument, SCMP_CMP_MASKED_EQ, mask, value \
+        }                                             \
+    }
+#define WHOLE UINT64_MAX
+
+/* Linux 5.17: glibc names its memory by it. */
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+
 static int add_conditional(scmp_filter_ctx filter)
 {
     const struct {
@@ -282,16 +294,28 @@ static int add_conditional(scmp_filter_ctx filter)
         struct scmp_arg_cmp condition;
     } rules[] = {
         /* Threads, not processes. Of clone3 the flags cannot be seen: the C library falls back. */
-        {"clone", {CLONE_FLAGS, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}},
-        {"mmap", {2, SCMP_CMP_MASKED_EQ, EXECUTABLE, 0}},
-        {"mmap2", {2, SCMP_CMP_MASKED_EQ, EXECUTABLE, 0}},
-        {"mprotect", {2, SCMP_CMP_MASKED_EQ, EXECUTABLE, 0}},
+        MUST_BE("clone", CLONE_FLAGS, CLONE_THREAD, CLONE_THREAD),
+        MUST_BE("mmap", 2, PROT_EXEC, 0),
+        MUST_BE("mmap2", 2, PROT_EXEC, 0),
+        MUST_BE("mprotect", 2, PROT_EXEC, 0),
+        /* Not TIOCSTI, which types into the terminal. */
+        MUST_BE("ioctl", 1, WHOLE, FIONREAD),
+        MUST_BE("ioctl", 1, WHOLE, FIONBIO),
+        MUST_BE("ioctl", 1, WHOLE, SIOCOUTQ),
+        MUST_BE("ioctl", 1, WHOLE, TCGETS),
+        MUST_BE("prctl", 0, WHOLE, PR_SET_NAME),
+        MUST_BE("prctl", 0, WHOLE, PR_SET_VMA),
+        /* The process itself: abort, limits. */
+        MUST_BE("tgkill", 0, WHOLE, (scmp_datum_t)getpid()),
+        MUST_BE("prlimit64", 0, WHOLE, 0),
     };
+    const struct scmp_arg_cmp no_dumps[] = {{0, SCMP_CMP_EQ, PR_SET_DUMPABLE, 0},
+                                            {1, SCMP_CMP_EQ, 0, 0}};
 
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-        if (add_rule(filter, SCMP_ACT_ALLOW, rules[i].name, &rules[i].condition) != 0)
+        if (add_rule(filter, SCMP_ACT_ALLOW, rules[i].name, &rules[i].condition, 1) != 0)
             return -ENOMEM;
-    return 0;
+    return add_rule(filter, SCMP_ACT_ALLOW, "prctl", no_dumps, 2);
 }
 
 /* All of this is optional, and older versions of library or kernel may lack it. */

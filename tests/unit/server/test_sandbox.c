@@ -8,10 +8,12 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -273,7 +275,32 @@ static int call_steps(void)
         return 4;
     if (syscall(SYS_keyctl + 100000) != -1 || errno != ENOSYS)
         return 5;
-    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 6;
+    return 0;
+}
+
+/* Calls that are allowed for some arguments only. */
+static int argument_steps(void)
+{
+    int ends[2];
+    int waiting = 0;
+
+    if (pipe2(ends, O_CLOEXEC) != 0 || ioctl(ends[0], FIONREAD, &waiting) != 0)
+        return 1;
+    if (!refused(ioctl(ends[0], TIOCSTI, "x"), ENOSYS))
+        return 2;
+    if (!refused(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), ENOSYS))
+        return 3;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+        return 4;
+    if (!refused((int)syscall(SYS_tgkill, getppid(), getppid(), SIGURG), ENOSYS))
+        return 5;
+    return raise(SIGURG) == 0 ? 0 : 6;
+}
+
+static void calls_are_allowed_for_some_arguments_only(void **state)
+{
+    (void)state;
+    assert_no_surprise(argument_steps);
 }
 
 static void calls_of_no_server_are_refused(void **state)
@@ -382,6 +409,7 @@ int main(void)
         cmocka_unit_test(place_of_unnamed_files_takes_no_others),
         cmocka_unit_test(threads_start_and_are_confined),
         cmocka_unit_test(calls_of_no_server_are_refused),
+        cmocka_unit_test(calls_are_allowed_for_some_arguments_only),
         cmocka_unit_test(running_a_program_ends_the_process),
         cmocka_unit_test(report_names_what_is_in_force_and_the_named_places),
         cmocka_unit_test(report_names_what_the_kernel_lacks_and_the_rest_is_in_force),
