@@ -25,7 +25,7 @@
 
 struct plan {
     struct sandbox_place places[PLACES_MAX];
-    char paths[PLACES_MAX][PATH_MAX];
+    char paths[PLACES_MAX][STATE_FOLDER_PATH_SIZE]; /* the longest of them */
     size_t count;
 };
 
@@ -40,7 +40,7 @@ static bool has(const struct plan *plan, const char *path)
 static void add(struct plan *plan, const char *path, enum sandbox_access access, bool named)
 {
     assert(plan->count < PLACES_MAX);
-    snprintf(plan->paths[plan->count], PATH_MAX, "%s", path);
+    snprintf(plan->paths[plan->count], STATE_FOLDER_PATH_SIZE, "%s", path);
     plan->places[plan->count] = (struct sandbox_place){plan->paths[plan->count], access, named};
     plan->count++;
 }
