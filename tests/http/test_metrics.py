@@ -15,6 +15,8 @@ from server_process import TOP
 from wire import TIMEOUT_S, Connection, ask, assert_problem, component_path, connect, eventually, get, head, talk, verify
 
 DATA = pattern(1000)
+# Connections are then accepted in the order in which they were made.
+ONE_LOOP = {"ZTSERVE_THREADS": "1"}
 COMPONENT = "/v1/models/{model}/objects/{object}/{component}"
 
 
@@ -137,7 +139,7 @@ def test_connections_are_counted(server):
 
 
 def test_refused_connections_are_counted(start_server, tmp_path):
-    server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_CONNECTIONS": "2"})
+    server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_CONNECTIONS": "2", **ONE_LOOP})
     with Connection(server) as kept:
         assert kept.ask("GET", "/metrics").status == 200
         with connect(server), connect(server) as surplus:
@@ -148,7 +150,7 @@ def test_refused_connections_are_counted(start_server, tmp_path):
 
 
 def test_connections_over_the_limit_of_an_address_are_counted(start_server, tmp_path):
-    server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_CONNECTIONS_PER_ADDRESS": "2"})
+    server = start_server(tmp_path, environment={"ZTSERVE_LIMITS_CONNECTIONS_PER_ADDRESS": "2", **ONE_LOOP})
     with Connection(server) as kept:
         assert kept.ask("GET", "/metrics").status == 200
         with connect(server), connect(server) as refused:
