@@ -19,6 +19,11 @@ BUILD = Path(os.environ.get("ZT_BUILD_DIR", TOP / "build"))
 STATE_OF_PACKAGES = ("/var/lib/dpkg", "/var/lib/apt", "/var/cache", "/var/log", "/proc", "/run", "/tmp")
 # The files of users change when the user of the service is added, which stays; their old forms appear then.
 OLD_FORMS = {f"/etc/{name}-" for name in ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")}
+# Writes down what it is asked to do.
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >>/var/cache/systemctl.log
+case "$*" in *is-enabled*) echo enabled ;; esac
+"""
 MODELS = "/var/lib/ztserve/models"
 
 
@@ -61,7 +66,9 @@ def root(tmp_path_factory):
     # The user of the service must get to its files.
     for folder in (work, work.parent):
         folder.chmod(0o755)
-    yield BareRoot(work / "root", os_release()["VERSION_CODENAME"], work)
+    root = BareRoot(work / "root", os_release()["VERSION_CODENAME"], work)
+    root.run("apt-get", "-q", "update")
+    yield root
     shutil.rmtree(work / "root")
 
 
@@ -112,6 +119,11 @@ def test_manual_pages_and_completions_are_where_their_readers_look(unpacked):
         assert "ztserve" in (share / path).read_text()
     for path in ("man/man1/ztserve.1.gz", "man/man5/ztserve.json.5.gz"):
         assert (share / path).is_file()
+
+
+def install(root, package):
+    shutil.copyfile(package, root.path / "var/cache" / package.name)
+    root.apt("install", f"/var/cache/{package.name}")
 
 
 def write_model(root, name):
@@ -174,14 +186,11 @@ def edit_settings(root):
 
 
 def test_it_installs_serves_upgrades_removes_and_purges(root, package, older):
-    for deb in (older, package):
-        shutil.copyfile(deb, root.path / "var/cache" / deb.name)
-    root.run("apt-get", "-q", "update")
     root.apt("satisfy", field(package, "Depends"))
     before = root.files(STATE_OF_PACKAGES)
 
     # Installed and used.
-    root.apt("install", f"/var/cache/{older.name}")
+    install(root, older)
     assert root.run("dpkg-query", "-W", "-f", "${Version}", "ztserve") == "0.0.1-1"
     write_model(root, "example.zt")
     assert_serves(root, "example")
@@ -192,7 +201,7 @@ def test_it_installs_serves_upgrades_removes_and_purges(root, package, older):
     # Upgraded: edited settings stay, and count; a disabled service stays disabled.
     edited = edit_settings(root)
     (root.path / "etc/systemd/system/multi-user.target.wants/ztserve.service").unlink()
-    root.apt("install", f"/var/cache/{package.name}")
+    install(root, package)
     assert root.run("dpkg-query", "-W", "-f", "${Version}", "ztserve") == field(package, "Version")
     assert (root.path / "etc/ztserve/ztserve.json").read_text() == edited
     assert os.listdir(root.path / "etc/ztserve") == ["ztserve.json"]
@@ -213,10 +222,37 @@ def test_it_installs_serves_upgrades_removes_and_purges(root, package, older):
 
     # Without models, nothing does.
     shutil.rmtree(root.path / "var/lib/ztserve")
-    root.apt("install", f"/var/cache/{package.name}")
+    install(root, package)
     write_model(root, "example.zt")
     assert_serves(root, "example")
     (root.path / MODELS[1:] / "example.zt").unlink()
     root.apt("purge", "ztserve")
     after = root.files(STATE_OF_PACKAGES)
     assert (after - before - OLD_FORMS, before - after) == (set(), set())
+
+
+def calls_of(log):
+    """What systemctl was asked to do since the last time: verbs and units."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    told = [[word for word in line.split() if not word.startswith("-")] for line in lines]
+    return [" ".join(words) for words in told if words[0] in ("start", "restart", "stop", "daemon-reload")]
+
+
+def test_the_service_is_started_restarted_and_stopped_where_systemd_runs(root, package, older):
+    log = root.path / "var/cache/systemctl.log"
+    systemctl = root.path / "usr/bin/systemctl"
+    systemctl.write_text(SYSTEMCTL)
+    systemctl.chmod(0o755)
+    running = root.path / "run/systemd/system"
+    running.mkdir(parents=True)
+    try:
+        install(root, older)
+        assert calls_of(log) == ["daemon-reload", "start ztserve.service"]
+        install(root, package)
+        assert "restart ztserve.service" in calls_of(log)
+        root.apt("purge", "ztserve")
+        assert calls_of(log)[0] == "stop ztserve.socket ztserve.service"
+    finally:
+        running.rmdir()
+        systemctl.unlink()
