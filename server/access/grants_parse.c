@@ -19,6 +19,8 @@
 #define LINE_MAX_BYTES (GLOB_SET_BYTES_MAX + 1024)
 /* Bytes of a certificate's name or of a glob of subjects. */
 #define IDENTITY_MAX 1024
+/* A glob and what is wrong with it. */
+#define WHAT_SIZE (GLOB_MAX + 128)
 
 struct reader {
     struct grants *grants;
@@ -33,15 +35,14 @@ struct reader {
 __attribute__((format(printf, 2, 3))) static bool fail(const struct reader *reader,
                                                        const char *format, ...)
 {
-    const int length = snprintf(reader->error, reader->error_size,
-                                KEY ": %s, line %u: ", reader->path, reader->line);
+    char what[WHAT_SIZE];
     va_list arguments;
 
-    if (length < 0 || (size_t)length >= reader->error_size)
-        return false;
     va_start(arguments, format);
-    vsnprintf(reader->error + length, reader->error_size - (size_t)length, format, arguments);
+    vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
+    snprintf(reader->error, reader->error_size, KEY ": %s, line %u: %s", reader->path, reader->line,
+             what);
     return false;
 }
 
