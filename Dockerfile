@@ -26,7 +26,8 @@ LABEL org.opencontainers.image.title="ztserve" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /root-of-image /
 # No VOLUME: models that another image copies to /models would be lost.
-ENV ZTSERVE_ROOT=/models ZTSERVE_LISTEN=0.0.0.0:8080
+# Some platforms choose the port, and tell it in PORT.
+ENV ZTSERVE_ROOT=/models PORT=8080 ZTSERVE_LISTEN=0.0.0.0:\$PORT
 USER 65532:65532
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/usr/bin/ztserve", "healthcheck"]

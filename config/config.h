@@ -106,7 +106,7 @@ void config_defaults(struct config *out_config);
 bool config_load_file(struct config *config, const char *path, struct config_message *message);
 
 /* Sets the keys that have ZTSERVE_… variables in environment (NULL-terminated "NAME=value", like
- * environ). Unknown variables are ignored with a warning. warnings may be NULL. */
+ * environ), and takes the port of a "host:$PORT" from the variable PORT. Unknown variables are ignored with a warning. warnings may be NULL. */
 bool config_load_environment(struct config *config, char *const *environment,
                              const struct config_warnings *warnings,
                              struct config_message *message);
@@ -163,6 +163,9 @@ struct config_listen {
 /* Parses "host:port": "127.0.0.1:0", "[::1]:8080". */
 bool config_listen_parse(const char *text, struct config_listen *out_listen,
                          struct config_message *message);
+
+/* Whether the text is "host:$PORT": config_load_environment puts the variable PORT in its place. */
+bool config_listen_wants_port(const char *text);
 
 /* True for 127.0.0.0/8, ::1 and localhost. Names are not looked up: no other name counts as
  * loopback. */

@@ -85,6 +85,14 @@ bool config_listen_parse(const char *text, struct config_listen *out_listen,
     return true;
 }
 
+bool config_listen_wants_port(const char *text)
+{
+    static const char ending[] = ":$PORT";
+    const size_t length = strlen(text);
+
+    return length > sizeof(ending) - 1 && strcmp(text + length - (sizeof(ending) - 1), ending) == 0;
+}
+
 bool config_listen_is_loopback(const struct config_listen *listen)
 {
     static const uint8_t mapped_prefix[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};

@@ -45,6 +45,27 @@ static bool load_variable(struct config *config, const char *entry,
     return config_value_read(config, key, entry + length + 1, name, message);
 }
 
+/* Platforms that choose a container's port tell it in the variable PORT. */
+static bool take_port(struct config *config, char *const *environment,
+                      struct config_message *message)
+{
+    static const char name[] = "PORT=";
+    const size_t kept = strcspn(config->listen, "$");
+    struct config_listen listen;
+    struct config_message reason;
+
+    if (!config_listen_wants_port(config->listen))
+        return true;
+    while (*environment != NULL && strncmp(*environment, name, strlen(name)) != 0)
+        environment++;
+    if (*environment == NULL)
+        return config_fail(message, "listen: %.300s: the variable PORT is not set", config->listen);
+    snprintf(config->listen + kept, sizeof(config->listen) - kept, "%s",
+             *environment + strlen(name));
+    return config_listen_parse(config->listen, &listen, &reason) ||
+           config_fail(message, "listen, with the variable PORT: %s", reason.text);
+}
+
 bool config_load_environment(struct config *config, char *const *environment,
                              const struct config_warnings *warnings, struct config_message *message)
 {
@@ -56,6 +77,8 @@ bool config_load_environment(struct config *config, char *const *environment,
         if (!load_variable(&loaded, environment[i], warnings, message))
             return false;
     }
+    if (!take_port(&loaded, environment, message))
+        return false;
     *config = loaded;
     return true;
 }

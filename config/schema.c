@@ -40,7 +40,8 @@ const struct config_key config_keys[] = {
      .offset = PLACE(listen),
      .text = "127.0.0.1:8080",
      .meaning =
-         "Address and port to listen on, as host:port or [address]:port; port 0 picks a free one."},
+         "Address and port to listen on, as host:port or [address]:port; port 0 picks a free one, "
+         "$PORT stands for the variable PORT."},
     {.name = "threads",
      .argument = "--threads",
      .type = CONFIG_TYPE_COUNT,

@@ -189,7 +189,8 @@ bool config_value_set_text(struct config *config, const struct config_key *key, 
         return config_fail(message, "%s: must not be empty", origin);
     if (strlen(text) >= CONFIG_TEXT_SIZE)
         return config_fail(message, "%s: is longer than %d bytes", origin, CONFIG_TEXT_SIZE - 1);
-    if (key->type == CONFIG_TYPE_ADDRESS && !config_listen_parse(text, &listen, &reason))
+    if (key->type == CONFIG_TYPE_ADDRESS && !config_listen_wants_port(text) &&
+        !config_listen_parse(text, &listen, &reason))
         return config_fail(message, "%s: %s", origin, reason.text);
     memcpy(place(config, key), text, strlen(text) + 1);
     return true;

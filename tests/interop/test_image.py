@@ -125,7 +125,7 @@ def status_of(process):
 def test_user_command_and_labels(configuration):
     assert configuration["User"] == USER
     assert (configuration["Entrypoint"], configuration["Cmd"]) == (["/usr/bin/ztserve"], ["serve"])
-    assert {"ZTSERVE_ROOT=/models", "ZTSERVE_LISTEN=0.0.0.0:8080"} <= set(configuration["Env"])
+    assert {"ZTSERVE_ROOT=/models", "PORT=8080", "ZTSERVE_LISTEN=0.0.0.0:$PORT"} <= set(configuration["Env"])
     assert list(configuration["ExposedPorts"]) == ["8080/tcp"]
     version = run_checked([os.environ.get("ZTSERVE", BUILD / "ztserve"), "--version"]).strip()
     labels = configuration["Labels"]

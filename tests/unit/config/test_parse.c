@@ -280,6 +280,32 @@ static void writable_is_rejected_off_loopback(void **state)
     assert_true(config_validate(&config, &message));
 }
 
+static void the_port_may_come_from_a_variable(void **state)
+{
+    char listen[] = "ZTSERVE_LISTEN=[::]:$PORT";
+    char port[] = "PORT=9000";
+    char bad[] = "PORT=http";
+    char *environment[] = {listen, port, NULL};
+    struct config config;
+    struct config_message message;
+
+    (void)state;
+    config_defaults(&config);
+    assert_true(config_load_environment(&config, environment, NULL, &message));
+    assert_string_equal(config.listen, "[::]:9000");
+    environment[1] = bad;
+    assert_false(config_load_environment(&config, environment, NULL, &message));
+    assert_string_equal(message.text, "listen, with the variable PORT: \"[::]:http\" must end in a "
+                                      "port from 0 to 65535");
+    environment[1] = NULL;
+    assert_false(config_load_environment(&config, environment, NULL, &message));
+    assert_string_equal(message.text, "listen: [::]:$PORT: the variable PORT is not set");
+    assert_string_equal(config.listen, "[::]:9000");
+    environment[0] = port;
+    assert_true(config_load_environment(&config, environment, NULL, &message));
+    assert_string_equal(config.listen, "[::]:9000");
+}
+
 static void every_origin_is_rejected_with_tokens(void **state)
 {
     struct config config;
@@ -377,6 +403,7 @@ int main(void)
         cmocka_unit_test(addresses_are_split_into_host_and_port),
         cmocka_unit_test(what_is_not_an_address_is_rejected),
         cmocka_unit_test(writable_is_rejected_off_loopback),
+        cmocka_unit_test(the_port_may_come_from_a_variable),
         cmocka_unit_test(every_origin_is_rejected_with_tokens),
         cmocka_unit_test(a_key_without_those_that_it_needs_is_rejected),
         cmocka_unit_test(a_list_is_read_from_words_and_commas),
