@@ -29,15 +29,31 @@ needed_packages()
     done
 }
 
+# The file with the licences of a package. Packages of one source may share it through a link, which slim images leave out.
+copyright_of()
+{
+    local source sibling
+    source=$(dpkg-query -W -f '${source:Package}' "$1")
+    for sibling in "$1" $(dpkg-query -W -f '${source:Package} ${Package}\n' | sed -n "s/^$source //p"); do
+        if [ -f "/usr/share/doc/$sibling/copyright" ]; then
+            echo "/usr/share/doc/$sibling/copyright"
+            return
+        fi
+    done
+    echo "error: there is no copyright file of $1" >&2
+    return 1
+}
+
 copy_package()
 {
-    local path
+    local path copyright
+    copyright=$(copyright_of "$1")
     dpkg-query -L "$1" | grep -vE "$left_out" | while read -r path; do
         # Its folder may be a link (/lib); the copy is at the real place.
         path=$(realpath "$(dirname "$path")")/$(basename "$path")
         [ ! -L "$path" ] && [ ! -f "$path" ] || echo "$path"
     done | sed 's,^/*,,' | tar -C / --no-recursion -cf - -T - | tar -C "$root" -xf -
-    install -D -m 644 "/usr/share/doc/$1/copyright" "$root/usr/share/doc/$1/copyright"
+    install -D -m 644 "$copyright" "$root/usr/share/doc/$1/copyright"
     # Scanners of images read this folder where there is no dpkg.
     dpkg-query -s "$1" >"$root/var/lib/dpkg/status.d/$1"
 }
