@@ -5,9 +5,12 @@
  * ("upload.max_bytes"). */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config/config.h"
 #include "config/position.h"
@@ -44,17 +47,40 @@ static struct place place_of(const struct loading *loading, const char *group, c
     return place;
 }
 
+/* Opens a regular file. A FIFO would stop a reload for good, and with it all signals. */
+static FILE *open_regular(const char *path, struct config_message *message)
+{
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat status;
+    FILE *file = NULL;
+
+    if (descriptor >= 0 && fstat(descriptor, &status) == 0) {
+        if (!S_ISREG(status.st_mode)) {
+            config_say(message, "%s: is not a regular file", path);
+            close(descriptor);
+            return NULL;
+        }
+        file = fdopen(descriptor, "rb");
+    }
+    if (file != NULL)
+        return file;
+    config_say(message, "%s: %s", path, strerror(errno));
+    if (descriptor >= 0)
+        close(descriptor);
+    return NULL;
+}
+
 /* Reads the whole file into *out_bytes; the caller frees it. */
 static bool read_file(const char *path, char **out_bytes, size_t *out_length,
                       struct config_message *message)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = open_regular(path, message);
     char *bytes = NULL;
     size_t length;
     bool done = false;
 
     if (file == NULL)
-        return config_fail(message, "%s: %s", path, strerror(errno));
+        return false;
     bytes = malloc(FILE_MAX_BYTES + 1);
     if (bytes == NULL) {
         config_say(message, "%s: out of memory", path);

@@ -121,6 +121,22 @@ static bool allows_any_origin(const struct config *config)
     return false;
 }
 
+/* Pages of any site may read what everybody may read; not what only some may, and not write. */
+static bool validate_any_origin(const struct config *config, struct config_message *message)
+{
+    const char *together = config->auth.tokens[0] != '\0'     ? "auth.tokens"
+                           : config->tls.client_ca[0] != '\0' ? "tls.client_ca"
+                           : config->writable                 ? "writable"
+                                                              : NULL;
+
+    if (together == NULL || !allows_any_origin(config))
+        return true;
+    return config_fail(message,
+                       "cors.origins: * is refused together with %s; list the origins of the "
+                       "pages that may use the API",
+                       together);
+}
+
 /* Who may write, and keys that mean nothing without another one. */
 static bool validate_access(const struct config *config, const struct config_listen *listen,
                             struct config_message *message)
@@ -133,9 +149,8 @@ static bool validate_access(const struct config *config, const struct config_lis
                            "address, so anybody could write; give --tokens FILE, or listen on "
                            "127.0.0.1 behind a proxy that authenticates",
                            config->listen);
-    if (has_tokens && allows_any_origin(config))
-        return config_fail(message, "cors.origins: * is refused together with auth.tokens; list "
-                                    "the origins of the pages that may use the API");
+    if (!validate_any_origin(config, message))
+        return false;
     if (config->auth.jwks[0] != '\0' &&
         (!has_tokens || config->auth.issuer[0] == '\0' || config->auth.audience[0] == '\0'))
         return config_fail(message, "auth.jwks needs auth.tokens, auth.issuer and auth.audience");

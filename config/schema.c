@@ -105,7 +105,8 @@ const struct config_key config_keys[] = {
      .offset = PLACE(cors.origins),
      .reloads = true,
      .meaning = "Origins of web pages that may use the API in a browser (https://example.org); * "
-                "stands for all and is refused together with tokens."},
+                "stands for all and is refused together with tokens, with client certificates, and "
+                "if writable."},
     {.name = "auth.tokens",
      .argument = "--tokens",
      .type = CONFIG_TYPE_TEXT,

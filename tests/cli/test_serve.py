@@ -181,6 +181,18 @@ def test_a_broken_configuration_leaves_the_old_in_force(start_server, tmp_path):
     wait_for(lambda: any("/healthz" in line for line in server.log_lines))
 
 
+def test_a_fifo_in_place_of_the_configuration_does_not_stop_a_reload(start_server, tmp_path):
+    settings = tmp_path / "c.json"
+    settings.write_text("{}")
+    server = start_server(tmp_path, "--config", settings)
+    settings.unlink()
+    os.mkfifo(settings)
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: f"the configuration is unchanged: {settings}: is not a regular file" in server.log)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+
+
 def test_sighup_finds_new_files(start_server, tmp_path):
     server = start_server(tmp_path)
     (tmp_path / "new.zt").write_bytes(zt1({"w": dense(b"1")}))

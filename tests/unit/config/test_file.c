@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -238,11 +239,28 @@ static void a_file_that_cannot_be_read_is_one_line(void **state)
     assert_false(config_load_file(&config, "/nonexistent/ztserve.json", &message));
     assert_string_equal(message.text, "/nonexistent/ztserve.json: No such file or directory");
     assert_false(config_load_file(&config, "/", &message));
-    assert_string_equal(message.text, "/: Is a directory");
+    assert_string_equal(message.text, "/: is not a regular file");
     memset(large, ' ', (1 << 20) + 1);
     assert_false(load_bytes(large, (1 << 20) + 1, &config, &message));
     assert_non_null(strstr(message.text, ": is larger than 1 MiB"));
     free(large);
+}
+
+static void a_fifo_is_refused_without_waiting_for_a_writer(void **state)
+{
+    struct config config;
+    struct config_message message;
+    char fifo[sizeof(path) + 8];
+    bool loaded;
+
+    (void)state;
+    snprintf(fifo, sizeof(fifo), "%s.fifo", path);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    config_defaults(&config);
+    loaded = config_load_file(&config, fifo, &message);
+    unlink(fifo);
+    assert_false(loaded);
+    assert_non_null(strstr(message.text, ".fifo: is not a regular file"));
 }
 
 static void what_is_printed_loads_as_the_same(void **state)
@@ -284,6 +302,7 @@ int main(void)
         cmocka_unit_test(the_line_of_a_key_is_named),
         cmocka_unit_test(every_prefix_of_a_file_is_rejected_cleanly),
         cmocka_unit_test(a_file_that_cannot_be_read_is_one_line),
+        cmocka_unit_test(a_fifo_is_refused_without_waiting_for_a_writer),
         cmocka_unit_test(what_is_printed_loads_as_the_same),
     };
 

@@ -306,7 +306,23 @@ static void the_port_may_come_from_a_variable(void **state)
     assert_string_equal(config.listen, "[::]:9000");
 }
 
-static void every_origin_is_rejected_with_tokens(void **state)
+static void assert_every_origin_rejected(struct config *config, const char *together)
+{
+    struct config_message message;
+    char expected[256];
+
+    snprintf(expected, sizeof(expected),
+             "cors.origins: * is refused together with %s; list the origins of the pages that may "
+             "use the API",
+             together);
+    snprintf(config->cors.origins, sizeof(config->cors.origins), "https://a.example,*");
+    assert_false(config_validate(config, &message));
+    assert_string_equal(message.text, expected);
+    snprintf(config->cors.origins, sizeof(config->cors.origins), "https://a.example");
+    assert_true(config_validate(config, &message));
+}
+
+static void every_origin_is_rejected_unless_everybody_may_only_read(void **state)
 {
     struct config config;
     struct config_message message;
@@ -315,12 +331,14 @@ static void every_origin_is_rejected_with_tokens(void **state)
     config_defaults(&config);
     snprintf(config.cors.origins, sizeof(config.cors.origins), "https://a.example,*");
     assert_true(config_validate(&config, &message));
+    config.writable = true;
+    assert_every_origin_rejected(&config, "writable");
+    snprintf(config.tls.cert, sizeof(config.tls.cert), "cert.pem");
+    snprintf(config.tls.key, sizeof(config.tls.key), "key.pem");
+    snprintf(config.tls.client_ca, sizeof(config.tls.client_ca), "ca.pem");
+    assert_every_origin_rejected(&config, "tls.client_ca");
     snprintf(config.auth.tokens, sizeof(config.auth.tokens), "tokens");
-    assert_false(config_validate(&config, &message));
-    assert_string_equal(message.text, "cors.origins: * is refused together with auth.tokens; list "
-                                      "the origins of the pages that may use the API");
-    snprintf(config.cors.origins, sizeof(config.cors.origins), "https://a.example");
-    assert_true(config_validate(&config, &message));
+    assert_every_origin_rejected(&config, "auth.tokens");
 }
 
 static void a_key_without_those_that_it_needs_is_rejected(void **state)
@@ -404,7 +422,7 @@ int main(void)
         cmocka_unit_test(what_is_not_an_address_is_rejected),
         cmocka_unit_test(writable_is_rejected_off_loopback),
         cmocka_unit_test(the_port_may_come_from_a_variable),
-        cmocka_unit_test(every_origin_is_rejected_with_tokens),
+        cmocka_unit_test(every_origin_is_rejected_unless_everybody_may_only_read),
         cmocka_unit_test(a_key_without_those_that_it_needs_is_rejected),
         cmocka_unit_test(a_list_is_read_from_words_and_commas),
         cmocka_unit_test(small_digest_pieces_are_rejected),
