@@ -106,7 +106,8 @@ void config_defaults(struct config *out_config);
 bool config_load_file(struct config *config, const char *path, struct config_message *message);
 
 /* Sets the keys that have ZTSERVE_… variables in environment (NULL-terminated "NAME=value", like
- * environ), and takes the port of a "host:$PORT" from the variable PORT. Unknown variables are ignored with a warning. warnings may be NULL. */
+ * environ), and takes the port of a "host:$PORT" from the variable PORT. Unknown variables are
+ * ignored with a warning. warnings may be NULL. */
 bool config_load_environment(struct config *config, char *const *environment,
                              const struct config_warnings *warnings,
                              struct config_message *message);
