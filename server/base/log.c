@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,52 +63,140 @@ static void put_text(struct line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* How many bytes of the character at the front may be printed as they are; 0: it must be
- * escaped. */
-static size_t printable_length(const unsigned char *text, size_t length)
+/* What is escaped besides what no reader should get as it is (is_hidden). */
+enum escaping {
+    ESCAPE_WORDS,  /* nothing */
+    ESCAPE_QUOTED, /* quotes and backslashes, as in JSON */
+    ESCAPE_TARGET  /* all but printable ASCII, quotes and backslashes, as %XX: it has no quotes */
+};
+
+/* Of a well-formed character of UTF-8. */
+static uint32_t code_point(const unsigned char *text, size_t length)
 {
-    if (*text < 0x20 || *text == 0x7F)
-        return 0;
-    /* U+0080 to U+009F are control characters too, to a terminal. */
-    if (length > 1 && text[0] == 0xC2 && text[1] < 0xA0)
-        return 0;
-    return zt_utf8_character((const char *)text, length);
+    static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t point;
+
+    assert(length >= 1 && length <= 4);
+    point = text[0] & first_bits[length];
+    for (size_t i = 1; i < length; i++)
+        point = point << 6 | (text[i] & 0x3F);
+    return point;
 }
 
-/* Escapes what JSON requires; in text everything but quotes and backslashes. Bytes that are not
- * UTF-8 become \u00XX, the character of that number: a log is for reading, not for recovering
- * bytes. */
-static void put_bytes(struct line *line, struct zt_text text, size_t limit, bool json)
+/* Control characters, separators of lines, and the format controls (category Cf), most of which are
+ * invisible or change the order in which the rest of the line is shown. */
+static bool is_hidden(uint32_t point)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0, 0x1F},          {0x7F, 0x9F},       {0xAD, 0xAD},       {0x600, 0x605},
+        {0x61C, 0x61C},     {0x6DD, 0x6DD},     {0x70F, 0x70F},     {0x890, 0x891},
+        {0x8E2, 0x8E2},     {0x180E, 0x180E},   {0x200B, 0x200F},   {0x2028, 0x202E},
+        {0x2060, 0x206F},   {0xFEFF, 0xFEFF},   {0xFFF9, 0xFFFB},   {0x110BD, 0x110BD},
+        {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A},
+        {0xE0000, 0xE007F},
+    };
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        if (point >= ranges[i].first && point <= ranges[i].last)
+            return true;
+    return false;
+}
+
+/* Longer than the longest escape, two of \uXXXX. */
+#define ESCAPE_SIZE 16
+
+/* As in JSON: beyond U+FFFF a pair of surrogates. */
+static void escape_point(uint32_t point, char out_escape[ESCAPE_SIZE])
+{
+    if (point < 0x10000)
+        snprintf(out_escape, ESCAPE_SIZE, "\\u%04x", (unsigned)point);
+    else
+        snprintf(out_escape, ESCAPE_SIZE, "\\u%04x\\u%04x",
+                 (unsigned)(0xD800 + ((point - 0x10000) >> 10)),
+                 (unsigned)(0xDC00 + ((point - 0x10000) & 0x3FF)));
+}
+
+/* Prints one character, and returns its length in bytes. Bytes that are not UTF-8 become \u00XX,
+ * the character of that number: a log is for reading, not for recovering bytes. */
+static size_t put_character(struct line *line, const unsigned char *text, size_t length,
+                            enum escaping escaping)
+{
+    const size_t valid = zt_utf8_character((const char *)text, length);
+    const size_t taken = valid > 0 && escaping != ESCAPE_TARGET ? valid : 1;
+    const bool is_mark = *text == '"' || *text == '\\';
+    const uint32_t point = taken > 1 ? code_point(text, taken) : *text;
+    char escape[ESCAPE_SIZE];
+
+    if (escaping == ESCAPE_TARGET && (*text <= ' ' || *text > '~' || is_mark)) {
+        snprintf(escape, sizeof(escape), "%%%02X", *text);
+        put_text(line, escape);
+    } else if (valid == 0 || is_hidden(point)) {
+        escape_point(point, escape);
+        put_text(line, escape);
+    } else {
+        put(line, "\\", is_mark && escaping == ESCAPE_QUOTED ? 1 : 0);
+        put(line, (const char *)text, taken);
+    }
+    return taken;
+}
+
+/* Returns whether the text has fitted; if not, the cut is marked. */
+static bool put_bytes(struct line *line, struct zt_text text, size_t limit, enum escaping escaping)
 {
     const unsigned char *at = (const unsigned char *)text.bytes;
     const size_t end = line->length + limit < LINE_SIZE - LINE_RESERVE ? line->length + limit
                                                                        : LINE_SIZE - LINE_RESERVE;
-    size_t left = text.length;
-    char escape[8];
 
-    while (left > 0) {
-        size_t length = printable_length(at, left);
-        const size_t taken = length > 0 ? length : 1;
-
-        if (line->length + sizeof(escape) > end) {
+    for (size_t done = 0; done < text.length;) {
+        if (line->length + ESCAPE_SIZE > end) {
             put_text(line, "...");
-            return;
+            return false;
         }
-        if (length == 0) {
-            snprintf(escape, sizeof(escape), "\\u%04x", *at);
-            put_text(line, escape);
-        } else {
-            put(line, "\\", json && (*at == '"' || *at == '\\') ? 1 : 0);
-            put(line, (const char *)at, length);
-        }
-        at += taken;
-        left -= taken;
+        done += put_character(line, at + done, text.length - done, escaping);
     }
+    return true;
 }
 
-static void put_escaped(struct line *line, const char *text, size_t limit, bool json)
+static void put_escaped(struct line *line, const char *text, size_t limit, enum escaping escaping)
 {
-    put_bytes(line, (struct zt_text){text, strlen(text)}, limit, json);
+    put_bytes(line, (struct zt_text){text, strlen(text)}, limit, escaping);
+}
+
+/* The length of the text up to and with the name of a parameter that holds a token (RFC 6750,
+ * section 2.3); all of it if there is none. */
+static size_t length_to_token(const char *target)
+{
+    static const char name[] = "access_token=";
+    const char *at = target;
+
+    while ((at = strpbrk(at, "?&;")) != NULL) {
+        at++;
+        if (strncasecmp(at, name, sizeof(name) - 1) == 0)
+            return (size_t)(at - target) + sizeof(name) - 1;
+    }
+    return strlen(target);
+}
+
+/* The target of a request without the tokens in it. They are not accepted there, but may be valid
+ * elsewhere. */
+static void put_target(struct line *line, const char *target, enum escaping escaping)
+{
+    const size_t end = line->length + PATH_SHOWN;
+
+    while (*target != '\0') {
+        const size_t length = length_to_token(target);
+        const size_t limit = end > line->length ? end - line->length : 0;
+
+        if (!put_bytes(line, (struct zt_text){target, length}, limit, escaping))
+            return;
+        target += length;
+        if (*target == '\0')
+            return;
+        put_text(line, "***");
+        target += strcspn(target, "&");
+    }
 }
 
 static void put_time(struct line *line)
@@ -161,7 +250,7 @@ void log_write(enum log_level level, const char *format, ...)
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     begin(&line, level, json);
-    put_escaped(&line, text, LINE_SIZE, json);
+    put_escaped(&line, text, LINE_SIZE, json ? ESCAPE_QUOTED : ESCAPE_WORDS);
     put_text(&line, json ? "\"}" : "");
     end(&line);
     errno = saved;
@@ -172,7 +261,7 @@ static void put_member(struct line *line, const char *name, const char *value, s
     put_text(line, ",\"");
     put_text(line, name);
     put_text(line, "\":\"");
-    put_escaped(line, value, limit, true);
+    put_escaped(line, value, limit, ESCAPE_QUOTED);
     put_text(line, "\"");
 }
 
@@ -251,7 +340,7 @@ static void put_known(struct line *line, const struct log_request_line *request,
         put_text(line, json ? ",\"" : " ");
         put_text(line, known[i].name);
         put_text(line, json ? "\":\"" : "=\"");
-        put_bytes(line, known[i].value, known[i].limit, true);
+        put_bytes(line, known[i].value, known[i].limit, ESCAPE_QUOTED);
         put_text(line, "\"");
     }
 }
@@ -264,7 +353,9 @@ static void put_request_json(struct line *line, const struct log_request_line *r
     put_member(line, "request_id", request->request_id, 256);
     put_member(line, "trace_id", request->trace_id, 64);
     put_member(line, "method", request->method, 32);
-    put_member(line, "path", request->path, PATH_SHOWN);
+    put_text(line, ",\"path\":\"");
+    put_target(line, request->path, ESCAPE_QUOTED);
+    put_text(line, "\"");
     put_member(line, "route", request->route, 256);
     snprintf(numbers, sizeof(numbers),
              ",\"status\":%u,\"bytes\":%" PRIu64 ",\"duration_ms\":%" PRIu64 ".%03u",
@@ -281,14 +372,14 @@ static void put_request_text(struct line *line, const struct log_request_line *r
 {
     char numbers[128];
 
-    put_escaped(line, request->method, 32, false);
+    put_escaped(line, request->method, 32, ESCAPE_TARGET);
     put_text(line, " ");
-    put_escaped(line, request->path, PATH_SHOWN, false);
+    put_target(line, request->path, ESCAPE_TARGET);
     snprintf(numbers, sizeof(numbers), " %u %" PRIu64 " bytes %" PRIu64 ".%03u ms ",
              request->status, request->bytes, request->duration_us / 1000,
              (unsigned)(request->duration_us % 1000));
     put_text(line, numbers);
-    put_escaped(line, request->request_id, 256, false);
+    put_escaped(line, request->request_id, 256, ESCAPE_TARGET);
     put_known(line, request, false);
     if (request->cut.reason != NULL)
         put_cut_text(line, &request->cut);

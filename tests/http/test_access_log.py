@@ -164,13 +164,33 @@ def test_an_unfinished_header_is_logged(start, end):
     assert line["status"] == 499
 
 
-@pytest.mark.parametrize("field", ["Content-Length: abc", "Content-Length: 99999999999999999999", "Nonsense"])
-def test_requests_refused_by_the_library_are_logged_as_400(start, field):
+@pytest.mark.parametrize(
+    "field, status",
+    [
+        ("Content-Length: abc", 400),
+        ("Nonsense", 400),
+        ("Content-Length: 99999999999999999999", 413),
+        ("Authorization: Bearer " + "x" * 20000, 431),
+    ],
+    ids=["malformed length", "no colon", "length beyond 2^64", "long token"],
+)
+def test_requests_refused_by_the_library_are_logged_with_the_status_they_got(start, field, status):
     server = start()
-    talk(server, f"POST /refused HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n".encode())
+    answer = talk(server, f"POST /refused HTTP/1.1\r\nHost: x\r\n{field}\r\n\r\n".encode())
     line = request_line(server, "/refused")
-    assert line["status"] == 400 and line["request_id"], line
+    assert line["status"] == status and line["request_id"], line
     assert line["method"] in ("-", "POST") and "cut" not in line
+    # Since 1.0 the library closes the connection after some of them.
+    assert answer == b"" or answer.startswith(f"HTTP/1.1 {status} ".encode())
+    counted = [name for name in get(server, "/metrics").body.decode().splitlines() if 'route="none"' in name and "requests_total" in name]
+    assert len(counted) == 1 and f'status="{status}"' in counted[0], counted
+
+
+def test_a_malformed_chunk_is_logged_with_the_status_it_got(start):
+    server = start("json", "--writable")
+    answer = talk(server, b"PUT /v1/models/u HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\nzz\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert request_line(server, "/v1/models/u")["status"] == 400
 
 
 # --- who asked ---
@@ -206,6 +226,55 @@ def test_a_user_agent_cannot_forge_members_of_a_text_line(start):
     get(server, "/healthz", User_Agent='x" user="admin')
     line = eventually(lambda: next((line for line in server.log_lines if "/healthz" in line), None))
     assert line.endswith(' client="127.0.0.1" user_agent="x\\" user=\\"admin"')
+
+
+def text_lines(server, count):
+    """The lines of requests, once there are that many."""
+
+    def look():
+        lines = [line for line in server.log_lines if ' client="127.0.0.1"' in line]
+        return lines if len(lines) >= count else None
+
+    return eventually(look)
+
+
+@pytest.mark.parametrize(
+    "target, shown, status",
+    [
+        (b"/healthz 200 9 bytes 0.010 ms dead client=\"6.6.6.6\"", "/healthz%20200%209%20bytes%200.010%20ms%20dead%20client=%226.6.6.6%22", 400),
+        (b"/healthz?\"client=\"6.6.6.6\"user=\"admin\"", "/healthz?%22client=%226.6.6.6%22user=%22admin%22", 200),
+        (b"/healthz?\\%41\xc3\xa9", "/healthz?%5C%41%C3%A9", 200),
+    ],
+    ids=["a whole line", "members in the query", "a backslash and bytes beyond ASCII"],
+)  # fmt: skip
+def test_a_target_cannot_forge_members_of_a_text_line(start, target, shown, status):
+    server = start("text")
+    talk(server, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    get(server, "/healthz")
+    lines = text_lines(server, 1)
+    assert f" GET {shown} {status} " in lines[0], lines
+    assert not any('"6.6.6.6"' in line or 'user="' in line for line in lines)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_format_controls_are_escaped(start, form):
+    server = start(form)
+    get(server, "/healthz", User_Agent="a\u202eb\u2028c\ufeffd".encode().decode("latin-1"))
+    assert "a\\u202eb\\u2028c\\ufeffd" in eventually(lambda: next((line for line in server.log_lines if "/healthz" in line), None))
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_tokens_in_the_query_are_not_logged(start, form):
+    server = start(form)
+    get(server, "/healthz?a=1&Access_Token=s3cret&b=2")
+    line = eventually(lambda: next((line for line in server.log_lines if "/healthz" in line), None))
+    assert "/healthz?a=1&Access_Token=***&b=2" in line and "s3cret" not in server.log
+
+
+def test_unknown_methods_are_logged_as_other(start):
+    server = start()
+    ask(server, "BREW", "/healthz")
+    assert request_line(server, "/healthz")["method"] == "OTHER"
 
 
 def test_the_client_is_logged_by_its_name_and_credentials_never(start, tmp_path):

@@ -111,6 +111,8 @@ struct request_state {
 
     /* For the wire (handler.c, sender.c). */
     enum request_phase phase;
+    unsigned
+        library_status;  /* of the answer that the library gave by itself; 0: unknown, or none */
     bool body_ended;     /* the library has delivered all of the body */
     size_t header_bytes; /* length of the request line and the header as received */
     uint64_t head_bytes; /* length of the answer's status line and fields */

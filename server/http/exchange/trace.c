@@ -135,7 +135,9 @@ static uint64_t bytes_of(const struct request_state *state, const struct log_cut
 
 static unsigned status_of(const struct request_state *state, enum ending ending)
 {
-    return state->phase == PHASE_QUEUED ? state->answer.status : endings[ending].status;
+    if (state->phase == PHASE_QUEUED)
+        return state->answer.status;
+    return state->library_status != 0 ? state->library_status : endings[ending].status;
 }
 
 static bool has_sent_problem(const struct request_state *state)

@@ -25,7 +25,8 @@ enum ending {
 /* Counts the request and writes its line to the log. sent_bytes counts what the client has received
  * of the answer, head included; it matters only if the ending is not whole. The status of a request
  * that was cut before it had an answer is 408 (timeout), 503 (drain), 499 (client gone, as in
- * nginx) or 500; the HTTP library's own refusals are logged as 400. */
+ * nginx) or 500. What the HTTP library answered by itself has the status of that answer, or 400 if
+ * it gave none. */
 void trace_end(struct request *request, enum ending ending, uint64_t sent_bytes);
 
 #endif

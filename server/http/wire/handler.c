@@ -244,16 +244,27 @@ static enum ending ending_of(const struct request *request, enum MHD_RequestTerm
     return connection_is_established(connection) ? ENDING_SERVER : ENDING_CLIENT;
 }
 
+/* The status of an answer that the library gave by itself. */
+static unsigned library_status(const struct request *request, struct MHD_Connection *handle)
+{
+    const union MHD_ConnectionInfo *info;
+
+    if (request_state_const(request)->phase == PHASE_QUEUED)
+        return 0;
+    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_HTTP_STATUS);
+    return info != NULL ? info->http_status : 0;
+}
+
 void handler_on_completed(void *context, struct MHD_Connection *handle, void **request_context,
                           enum MHD_RequestTerminationCode code)
 {
     struct mhd *mhd = context;
     struct request *request = *request_context;
 
-    (void)handle;
     if (request == NULL)
         return;
     *request_context = NULL;
+    request_state(request)->library_status = library_status(request, handle);
     connections_idle_begin(&mhd->connections, request->connection, mhd->now_ms);
     connection_end_request(request->connection, ending_of(request, code));
 }

@@ -83,8 +83,8 @@ static void json_escapes_quotes_and_bytes_that_are_no_text(void **state)
     (void)state;
     log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     capture(speak_of_quotes);
-    assert_non_null(strstr(
-        written, "\"message\":\"a \\\"quoted\\\" \\\\ \xc3\xa9 \\u00ff \\u00c2\\u009b\"}\n"));
+    assert_non_null(
+        strstr(written, "\"message\":\"a \\\"quoted\\\" \\\\ \xc3\xa9 \\u00ff \\u009b\"}\n"));
     assert_memory_equal(written, "{\"time\":\"2", 10);
 }
 
@@ -139,6 +139,105 @@ static void clients_are_logged_and_cannot_forge_members(void **state)
                            " ms id client=\"10.0.0.1\" forwarded=\"2001:db8::1\" user=\"ci\" "
                            "model=\"a/b\\u0000c\" code=\"internal\" "
                            "user_agent=\"x\\\" status=\\\"200\\u000a\\u00ff\"\n"));
+}
+
+static void speak_of_a_target(const char *method, const char *path)
+{
+    log_request(&(struct log_request_line){
+        .request_id = "id", .trace_id = "", .method = method, .path = path, .route = "/"});
+}
+
+static void speak_of_forged_targets(void)
+{
+    speak_of_a_target("GET", "/v1 200 1 bytes 0.010 ms client=\"6.6.6.6\"");
+    speak_of_a_target("A B\"", "/\\%41%zz\x7f\t\n\xc3\xa9\xff~!");
+}
+
+static void targets_cannot_forge_members_of_a_text_line(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_forged_targets);
+    assert_non_null(
+        strstr(written, " info GET /v1%20200%201%20bytes%200.010%20ms%20client=%226.6.6.6%22 0 0 "
+                        "bytes 0.000 ms id\n"));
+    assert_non_null(
+        strstr(written, " info A%20B%22 /%5C%41%zz%7F%09%0A%C3%A9%FF~! 0 0 bytes 0.000 ms id\n"));
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_of_forged_targets);
+    assert_non_null(
+        strstr(written, "\"path\":\"/v1 200 1 bytes 0.010 ms client=\\\"6.6.6.6\\\"\","));
+}
+
+/* A left-to-right mark, both separators, an override, an isolate, a byte order mark, a tag beyond
+ * U+FFFF; and after them what is no control: U+2010, U+2030, U+1F600. */
+#define CONTROLS \
+    "\xe2\x80\x8e\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xae\xe2\x81\xa6\xef\xbb\xbf\xf3\xa0\x80\x81"
+#define ESCAPED   "\\u200e\\u2028\\u2029\\u202e\\u2066\\ufeff\\udb40\\udc01"
+#define CHARACTER "\xe2\x80\x90\xe2\x80\xb0\xf0\x9f\x98\x80"
+
+static void speak_of_format_controls(void)
+{
+    log_write(LOG_LEVEL_WARN, "%s", CONTROLS CHARACTER);
+    log_request(&(struct log_request_line){.request_id = "id",
+                                           .trace_id = "",
+                                           .method = "GET",
+                                           .path = "/" CONTROLS,
+                                           .route = "/",
+                                           .user_agent = CONTROLS CHARACTER});
+}
+
+static void format_controls_are_escaped(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_format_controls);
+    assert_non_null(strstr(written, " warn " ESCAPED CHARACTER "\n"));
+    assert_non_null(strstr(written, " user_agent=\"" ESCAPED CHARACTER "\"\n"));
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    capture(speak_of_format_controls);
+    assert_non_null(strstr(written, "\"message\":\"" ESCAPED CHARACTER "\"}\n"));
+    assert_non_null(strstr(written, "\"path\":\"/" ESCAPED "\","));
+    assert_non_null(strstr(written, "\"user_agent\":\"" ESCAPED CHARACTER "\"}\n"));
+}
+
+static void speak_of_tokens(void)
+{
+    speak_of_a_target("GET", "/a?access_token=s3cret%20x&b=1&ACCESS_token=s3cret s3cret?&c");
+    speak_of_a_target("GET", "/a?access_token=&my_access_token=1&access_tokens=2&access_token");
+}
+
+static void tokens_in_targets_are_not_logged(void **state)
+{
+    static const enum log_format formats[] = {LOG_FORMAT_TEXT, LOG_FORMAT_JSON};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        log_configure(LOG_LEVEL_INFO, formats[i]);
+        capture(speak_of_tokens);
+        assert_null(strstr(written, "s3cret"));
+        assert_non_null(strstr(written, "/a?access_token=***&b=1&ACCESS_token=***&c"));
+        assert_non_null(strstr(written, "&my_access_token=1&access_tokens=2&access_token"));
+    }
+}
+
+static void speak_of_a_long_target(void)
+{
+    static char path[20000];
+    size_t length = 0;
+
+    while (length + 32 < sizeof(path))
+        length += (size_t)snprintf(path + length, 32, "?access_token=s&a=%s", "\"\"\"");
+    speak_of_a_target("GET", path);
+}
+
+static void long_targets_are_cut(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_a_long_target);
+    assert_true(strlen(written) > 1024 && strlen(written) < 1200);
+    assert_non_null(strstr(written, "... 0 0 bytes 0.000 ms id\n"));
 }
 
 static void speak_at_length(void)
@@ -204,6 +303,10 @@ int main(void)
         cmocka_unit_test(long_lines_are_cut_and_still_end),
         cmocka_unit_test(requests_are_logged_with_their_members),
         cmocka_unit_test(clients_are_logged_and_cannot_forge_members),
+        cmocka_unit_test(targets_cannot_forge_members_of_a_text_line),
+        cmocka_unit_test(format_controls_are_escaped),
+        cmocka_unit_test(tokens_in_targets_are_not_logged),
+        cmocka_unit_test(long_targets_are_cut),
         cmocka_unit_test(long_requests_stay_one_line_of_json),
         cmocka_unit_test(cut_requests_are_logged_with_their_progress),
         cmocka_unit_test(levels_below_the_configured_are_silent),
