@@ -76,6 +76,14 @@ const struct grant *grants_of_subject(const struct grants *grants, struct zt_tex
     return NULL;
 }
 
+bool grants_limit_models(const struct grants *grants)
+{
+    for (size_t i = 0; i < grants->count; i++)
+        if (grants->entries[i].grant.models != NULL)
+            return true;
+    return false;
+}
+
 bool grant_covers(const struct grant *grant, struct zt_text model)
 {
     return grant->models == NULL || glob_set_matches(grant->models, model);

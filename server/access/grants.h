@@ -60,6 +60,9 @@ const struct grant *grants_of_token(const struct grants *grants, const struct to
 const struct grant *grants_of_certificate(const struct grants *grants, const char *const *names);
 const struct grant *grants_of_subject(const struct grants *grants, struct zt_text subject);
 
+/* Whether any client may see only some models. */
+bool grants_limit_models(const struct grants *grants);
+
 /* Whether a client may see a model; a model that does not exist is judged by its name. */
 bool grant_covers(const struct grant *grant, struct zt_text model);
 

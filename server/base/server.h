@@ -1,5 +1,5 @@
 /* The parts of a running server, for code that needs more than one of them. Filled at start and
- * constant from then on, except for access and draining. */
+ * constant from then on, except for access, shards_by_name and draining. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -42,6 +42,8 @@ struct server {
     struct tls *tls; /* NULL: plain HTTP */
     struct loop **loops;
     unsigned loop_count;
+    /* Some clients may see only some models, so a model may not choose a shard by its content. */
+    atomic_bool shards_by_name;
     atomic_bool draining;
 };
 

@@ -54,6 +54,16 @@ static void update_files(struct catalog *catalog, const struct catalog_files *fi
 
 /* --- scans --- */
 
+static void rejudge_shards(struct catalog *catalog)
+{
+    struct catalog_files models = {NULL, 0, 0};
+
+    if (!catalog_content_rejudge(&catalog->content, &models))
+        log_write(LOG_LEVEL_ERROR, "no memory to look for the shards of models again");
+    update_files(catalog, &models);
+    catalog_files_free(&models);
+}
+
 static void scan(struct catalog *catalog)
 {
     struct catalog_files files = {NULL, 0, 0};
@@ -69,6 +79,7 @@ static void scan(struct catalog *catalog)
     }
     catalog_files_free(&changed);
     catalog_files_free(&files);
+    rejudge_shards(catalog);
     if (!atomic_load(&catalog->content.loaded) && !is_stopping(catalog))
         catalog_content_loaded(&catalog->content);
 }

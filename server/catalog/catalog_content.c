@@ -176,8 +176,9 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
 {
     const struct generation *known =
         catalog_index_find_path(&content->index, zt_text_from(file->path));
+    const bool by_name = atomic_load(&content->server->shards_by_name);
     struct generation *opened =
-        generation_open(content->server->store, file->path, &content->search);
+        generation_open(content->server->store, file->path, by_name ? NULL : &content->search);
 
     if (opened != NULL && opened->source == NULL) {
         /* A file that cannot be opened has the identity from the listing; one that is not even
@@ -333,6 +334,24 @@ bool catalog_content_compare(struct catalog_content *content, const struct catal
     return compared;
 }
 
+bool catalog_content_rejudge(struct catalog_content *content, struct catalog_files *out_models)
+{
+    const bool by_name = atomic_load(&content->server->shards_by_name);
+    bool added = true;
+
+    pthread_mutex_lock(&content->update);
+    for (size_t i = 0; added && by_name != content->by_name && i < content->index.count; i++) {
+        const struct generation *generation = content->index.by_path[i];
+
+        if (generation->shards.count > 0)
+            added = catalog_files_add(out_models, generation->path, &generation->identity);
+    }
+    if (added)
+        content->by_name = by_name;
+    pthread_mutex_unlock(&content->update);
+    return added;
+}
+
 void catalog_content_loaded(struct catalog_content *content)
 {
     const char **paths;
@@ -466,6 +485,7 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     content->hashing = (struct zt_progress){may_hash_on, content};
     content->search = (struct shard_search){
         .store = server->store, .index = &content->index, .progress = &content->hashing};
+    content->by_name = atomic_load(&server->shards_by_name);
     content->open_most = most_open();
     pthread_mutex_init(&content->parking, NULL);
     pthread_mutex_init(&content->update, NULL);

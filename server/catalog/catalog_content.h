@@ -14,6 +14,7 @@ struct catalog_content {
     pthread_rwlock_t index_lock;
     struct catalog_index index;
     struct shard_search search; /* under update */
+    bool by_name;               /* server->shards_by_name as of the last scan; under update */
     struct zt_progress hashing;
     atomic_bool loaded; /* the first scan is done */
     pthread_mutex_t parking;
@@ -37,6 +38,10 @@ size_t catalog_content_update(struct catalog_content *content, const struct cata
  * longer being written to. */
 bool catalog_content_compare(struct catalog_content *content, const struct catalog_files *files,
                              struct catalog_files *out_changed);
+
+/* Finds the models with shards, in order of path, if shards_by_name has changed since the last
+ * call: each must be opened again. False if out of memory. */
+bool catalog_content_rejudge(struct catalog_content *content, struct catalog_files *out_models);
 
 /* Records and reports that the first scan is done. */
 void catalog_content_loaded(struct catalog_content *content);

@@ -1,6 +1,6 @@
-/* The files of a model's shards (zTensor 2): found beside the model in the store, or by their
- * content among the zTensor 2 files of its folder. They are kept open with the model, so replacing
- * or removing a shard never changes a download. */
+/* The files of a model's shards (zTensor 2): found beside the model in the store or, unless
+ * server->shards_by_name, by their content among the zTensor 2 files of its folder. They are kept
+ * open with the model, so replacing or removing a shard never changes a download. */
 #ifndef CATALOG_SHARD_FILES_H
 #define CATALOG_SHARD_FILES_H
 

@@ -101,6 +101,17 @@ static bool open_store(struct instance *instance, char *error, size_t error_size
     return false;
 }
 
+/* A model of one client could have a file that only another may see as its shard. */
+static void choose_shards(struct server *server)
+{
+    const struct grants *grants = server->access->grants;
+
+    const bool by_name = grants != NULL && grants_limit_models(grants);
+
+    if (atomic_exchange(&server->shards_by_name, by_name) != by_name && server->catalog != NULL)
+        catalog_refresh(server->catalog);
+}
+
 static bool start_parts(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
@@ -181,6 +192,7 @@ struct instance *instance_start(const struct config *config, const char *config_
         instance_stop(instance);
         return NULL;
     }
+    choose_shards(&instance->server);
     /* There is no thread yet, and nothing is left to be opened outside of its places. */
     confinement_begin(&instance->config, config_file);
     if (!start_parts(instance, error, error_size) || !start_loops(instance, error, error_size)) {
@@ -332,6 +344,7 @@ static void put_in_force(struct instance *instance, const struct config *wanted,
     free(reloaded->leases);
     access_release(server->access);
     server->access = reloaded->access;
+    choose_shards(server);
     if (reloaded->tls != NULL)
         tls_replace(server->tls, reloaded->tls);
 }

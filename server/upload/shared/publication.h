@@ -4,6 +4,7 @@
 #ifndef UPLOAD_SHARED_PUBLICATION_H
 #define UPLOAD_SHARED_PUBLICATION_H
 
+#include "base/name_filter.h"
 #include "catalog/catalog.h"
 #include "http/fields/conditional.h"
 #include "store/store.h"
@@ -22,6 +23,8 @@ struct publication {
     struct stored_upload *stored; /* taken over on success (then NULL), unchanged on failure */
     const char *name;             /* the model's, NUL-terminated, borrowed */
     struct preconditions preconditions; /* texts borrowed */
+    /* The names that the client may use: those of the model's shards must be among them. */
+    struct name_filter covers;
     /* Of a component's decoded bytes, or NULL where it is not known; no function where no decoded
      * bytes were hashed. *out_compressed: these bytes are not what is stored. */
     const uint8_t *(*decoded_sha256)(void *context, struct zt_text object, struct zt_text component,

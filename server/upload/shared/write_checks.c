@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/workers.h"
+#include "zt/shards.h"
 #include "zt/verify.h"
 
 /* --- the request --- */
@@ -325,6 +326,49 @@ static bool check_data(struct check *check)
     return check_digests(check) && check_contents(check);
 }
 
+/* --- the shards --- */
+
+static bool fail_shard(struct check *check, const struct zt_shard *shard)
+{
+    access_count_failure(ACCESS_MODEL);
+    return failure_refuse(&check->failure, PROBLEM_FORBIDDEN,
+                          "shard %.*s: this client may not use a file of this name",
+                          (int)shard->name_length, shard->name);
+}
+
+static bool covers_shard(struct check *check, const char *path, const struct zt_shard *shard)
+{
+    char *sibling = zt_shard_sibling(path, shard);
+    struct zt_text name;
+    bool covered;
+
+    if (sibling == NULL)
+        return failure_no_memory(&check->failure, "the name of a shard");
+    name = zt_text_from(sibling);
+    assert(name.length > strlen(".zt"));
+    name.length -= strlen(".zt");
+    covered = name_filter_passes(check->publication->covers, name);
+    free(sibling);
+    return covered || fail_shard(check, shard);
+}
+
+/* A shard's file is served, and removed, as part of the model: whoever could name any file as a
+ * shard would get at models that it may not see. Nothing is said about the file, not even whether
+ * it exists. */
+static bool check_shards(struct check *check)
+{
+    const struct zt_model *model = check->model;
+    char path[MODEL_NAME_MAX + sizeof(".zt")];
+
+    if (model == NULL || check->publication->covers.passes == NULL)
+        return true;
+    snprintf(path, sizeof(path), "%s.zt", check->publication->name);
+    for (uint32_t i = 0; i < model->shard_count; i++)
+        if (!covers_shard(check, path, &model->shards[i]))
+            return false;
+    return true;
+}
+
 /* *out_model is NULL for a data shard, which has nothing to check. */
 static bool open_model(struct check *check, struct zt_model **out_model)
 {
@@ -352,7 +396,7 @@ bool publication_check(const struct publication *publication, struct findings *o
     check.model = model;
     if (valid)
         out_findings->extension = extension_of(model);
-    valid = valid && (model == NULL || check_data(&check));
+    valid = valid && check_shards(&check) && (model == NULL || check_data(&check));
     zt_model_free(model);
     assert(valid == !check.failure.is_set);
     return valid || failure_set(failure, check.failure.problem, &check.failure.error);

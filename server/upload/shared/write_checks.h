@@ -44,8 +44,8 @@ struct findings {
     uint32_t verdict_count;
 };
 
-/* Opens the file with the reader that serves it, checks the digests that it states and then the
- * rules of its content. False: failure is set. */
+/* Opens the file with the reader that serves it, checks whether the client may use the files of its
+ * shards, the digests that it states, and then the rules of its content. False: failure is set. */
 bool publication_check(const struct publication *publication, struct findings *out_findings,
                        struct failure *failure);
 

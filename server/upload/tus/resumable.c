@@ -215,7 +215,8 @@ static bool note_end(struct resumable *resumable, struct failure *failure)
            failure_of_store(failure, &error);
 }
 
-static bool run_publication(struct resumable *resumable, struct failure *failure)
+static bool run_publication(struct resumable *resumable, struct name_filter covers,
+                            struct failure *failure)
 {
     struct server *server = resumable->kept.server;
     struct publication publication = {
@@ -225,6 +226,7 @@ static bool run_publication(struct resumable *resumable, struct failure *failure
         .preconditions = {.if_match = resumable->texts[RESUMABLE_IF_MATCH],
                           .if_none_match = resumable->texts[RESUMABLE_IF_NONE_MATCH],
                           .if_unmodified_since = resumable->texts[RESUMABLE_IF_UNMODIFIED_SINCE]},
+        .covers = covers,
         .published = resumable->published,
     };
 
@@ -250,12 +252,13 @@ static bool may_succeed_later(enum problem problem)
            problem == PROBLEM_READ_ONLY || problem == PROBLEM_CONFLICT;
 }
 
-bool resumable_publish(struct resumable *resumable, struct failure *failure)
+bool resumable_publish(struct resumable *resumable, struct name_filter covers,
+                       struct failure *failure)
 {
     assert(resumable_state(resumable) == RESUMABLE_RECEIVING);
     assert(atomic_load(&resumable->durable) == resumable->length);
     if (hash_whole(resumable, failure) && check_digest(resumable, failure) &&
-        note_end(resumable, failure) && run_publication(resumable, failure)) {
+        note_end(resumable, failure) && run_publication(resumable, covers, failure)) {
         kept_uploads_finish(&resumable->kept);
         metric_add(METRIC_PUBLISHED_RESUMABLE, 1);
         return true;

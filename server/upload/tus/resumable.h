@@ -70,9 +70,11 @@ void resumable_advance(struct resumable *resumable, uint64_t length);
 /* Makes all received bytes durable. On a worker. */
 enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error);
 
-/* Validates and publishes, when all bytes are durable. For the holder of the claim, on a worker.
- * False with failure set; the upload is then gone if no further try can succeed, else unchanged. */
-bool resumable_publish(struct resumable *resumable, struct failure *failure);
+/* Validates and publishes, when all bytes are durable, for a client that may use the names that
+ * covers passes. For the holder of the claim, on a worker. False with failure set; the upload is
+ * then gone if no further try can succeed, else unchanged. */
+bool resumable_publish(struct resumable *resumable, struct name_filter covers,
+                       struct failure *failure);
 
 /* --- resumable_files.c: its files --- */
 

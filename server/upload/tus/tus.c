@@ -127,7 +127,7 @@ static void work_head(struct request *request)
     if (resumable_make_durable(visit->resumable, &error) != ZT_OK)
         failure_of_store(&visit->failure, &error);
     else if (visit->claim != 0 && awaits_publication(visit->resumable))
-        (void)resumable_publish(visit->resumable, &visit->failure);
+        (void)resumable_publish(visit->resumable, authorize_filter(request), &visit->failure);
     resumable_end_claim(visit->resumable, &visit->claim);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/exchange/authorize.h"
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_fields.h"
@@ -299,13 +300,13 @@ static bool make_durable(struct tus_body *body)
            failure_of_store(&body->failure, &error);
 }
 
-static bool publish_whole(struct tus_body *body)
+static bool publish_whole(struct tus_body *body, struct name_filter covers)
 {
     struct resumable *resumable = body->resumable;
 
     return resumable_state(resumable) == RESUMABLE_PUBLISHED ||
            atomic_load(&resumable->kept.entry.received) < resumable->length ||
-           resumable_publish(resumable, &body->failure);
+           resumable_publish(resumable, covers, &body->failure);
 }
 
 void tus_body_work(struct request *request)
@@ -317,7 +318,7 @@ void tus_body_work(struct request *request)
     body->is_finished = true;
     finished = finished && !body->failure.is_set &&
                (body->chunk == NULL || (check_chunk(body) && append_chunk(body))) &&
-               make_durable(body) && publish_whole(body);
+               make_durable(body) && publish_whole(body, authorize_filter(request));
     assert(finished == !body->failure.is_set);
     body->offset = atomic_load(&body->resumable->durable);
     /* A failed creation is removed with its request. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/metrics.h"
+#include "http/exchange/authorize.h"
 #include "http/exchange/client.h"
 #include "upload/shared/body_follower.h"
 #include "upload/shared/publication.h"
@@ -98,6 +99,7 @@ static struct put *new_put(struct request *request)
     memcpy(put->name, request->names[0].bytes, request->names[0].length);
     put->publication.server = request->server;
     put->publication.name = put->name;
+    put->publication.covers = authorize_filter(request);
     return put;
 }
 

@@ -272,11 +272,12 @@ static bool run(struct commit *commit, const struct preconditions *asked)
 }
 
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
-                   struct failure *failure)
+                   struct name_filter covers, struct failure *failure)
 {
     struct commit commit = {.session = session,
                             .publication = {.server = session->kept.server,
                                             .name = session->kept.entry.model,
+                                            .covers = covers,
                                             .decoded_sha256 = decoded_sha256,
                                             .context = session},
                             .failure = failure};

@@ -80,6 +80,19 @@ static void lines_give_names_scopes_and_globs(void **state)
     assert_string_equal(name_of(boss), "boss");
     assert_int_equal(boss->scope, SCOPE_ADMIN);
     assert_true(grant_covers(boss, text_of("anything/at/all")));
+    assert_true(grants_limit_models(grants));
+    grants_free(grants);
+}
+
+static void lines_without_globs_limit_no_models(void **state)
+{
+    struct grants *grants = parsed("a write " ONE "\nb write jwt:* # team/*\n");
+
+    (void)state;
+    assert_false(grants_limit_models(grants));
+    grants_free(grants);
+    grants = parsed("a write " ONE "\nb read jwt:* team/*\n");
+    assert_true(grants_limit_models(grants));
     grants_free(grants);
 }
 
@@ -356,6 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_give_names_scopes_and_globs),
+        cmocka_unit_test(lines_without_globs_limit_no_models),
         cmocka_unit_test(empty_file_lets_nobody_in),
         cmocka_unit_test(digests_may_be_written_in_upper_case),
         cmocka_unit_test(only_the_whole_token_is_right),

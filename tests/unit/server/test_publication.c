@@ -3,6 +3,7 @@
 #include "upload_world.h"
 
 #include "upload/shared/publication.h"
+#include "zt2_file.h"
 
 #define FILE_MAX 4096
 
@@ -148,6 +149,78 @@ static void wrong_digest_and_broken_file_are_refused(void **state)
     publication = publication_of(world, store_bytes(world, "ZTEN not a model", 16));
     assert_refused(world, &publication, PROBLEM_INVALID_MODEL);
     world_command(world, "test ! -e m.zt");
+}
+
+/* --- shards --- */
+
+/* A model whose table of shards has "w", of an unknown kind of digest. */
+static struct stored_upload *store_sharded(struct world *world)
+{
+    static const char manifest[] =
+        "{\"shards\":{\"w\":{\"size\":4152,\"digest\":\"blake3:00\"}},\"objects\":{}}";
+    struct zt2_file file = {0};
+    struct stored_upload *stored;
+
+    zt2_file_make(&file, ZT2_MANIFEST_AT, manifest);
+    stored = store_bytes(world, file.bytes, file.length);
+    zt2_file_free(&file);
+    return stored;
+}
+
+static bool is_the_context(const void *context, struct zt_text name)
+{
+    return zt_text_is(name, context);
+}
+
+static void shards_that_the_client_may_not_use_are_refused(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_sharded(world));
+    struct failure failure = {.is_set = false};
+    uint64_t counted = access_failures(ACCESS_MODEL);
+
+    publication.covers = (struct name_filter){is_the_context, "m"};
+    assert_refused(world, &publication, PROBLEM_FORBIDDEN);
+    assert_int_equal(access_failures(ACCESS_MODEL), counted + 1);
+    world_command(world, "test ! -e m.zt");
+    publication = publication_of(world, store_sharded(world));
+    publication.covers = (struct name_filter){is_the_context, "m-w"};
+    assert_true(publication_run(&publication, &failure));
+    publication = publication_of(world, store_sharded(world));
+    assert_true(publication_run(&publication, &failure));
+}
+
+static void shards_are_those_beside_a_name_with_dots_and_folders(void **state)
+{
+    struct world *world = *state;
+    struct publication publication = publication_of(world, store_sharded(world));
+    struct failure failure = {.is_set = false};
+
+    publication.name = "a.b/m-1.5";
+    publication.covers = (struct name_filter){is_the_context, "a.b/m-1-w"};
+    assert_refused(world, &publication, PROBLEM_FORBIDDEN);
+    publication = publication_of(world, store_sharded(world));
+    publication.name = "a.b/m-1.5";
+    publication.covers = (struct name_filter){is_the_context, "a.b/m-1.5-w"};
+    assert_true(publication_run(&publication, &failure));
+}
+
+static void nothing_is_said_about_the_file_of_a_refused_shard(void **state)
+{
+    static const char *const expected = "shard w: this client may not use a file of this name";
+    struct world *world = *state;
+
+    for (unsigned exists = 0; exists < 2; exists++) {
+        struct publication publication = publication_of(world, store_sharded(world));
+        struct failure failure = {.is_set = false};
+
+        if (exists)
+            world_model(world, "m-w.zt", true);
+        publication.covers = (struct name_filter){is_the_context, "m"};
+        assert_false(publication_run(&publication, &failure));
+        assert_string_equal(failure.error.message, expected);
+        world->server.store->ops->abandon(publication.stored);
+    }
 }
 
 static void folder_of_the_files_name_is_a_conflict(void **state)
@@ -299,6 +372,12 @@ int main(void)
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(wrong_digest_and_broken_file_are_refused, uploads_set_up,
                                         uploads_tear_down),
+        cmocka_unit_test_setup_teardown(shards_that_the_client_may_not_use_are_refused,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(shards_are_those_beside_a_name_with_dots_and_folders,
+                                        uploads_set_up, uploads_tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_said_about_the_file_of_a_refused_shard,
+                                        uploads_set_up, uploads_tear_down),
         cmocka_unit_test_setup_teardown(folder_of_the_files_name_is_a_conflict, uploads_set_up,
                                         uploads_tear_down),
         cmocka_unit_test_setup_teardown(of_two_that_only_create_exactly_one_wins, uploads_set_up,

@@ -41,6 +41,11 @@ static struct resumable *whole(struct world *world, struct options options)
     return resumable;
 }
 
+static bool publish(struct resumable *resumable, struct failure *failure)
+{
+    return resumable_publish(resumable, (struct name_filter){NULL, NULL}, failure);
+}
+
 static void assert_gone(struct world *world, struct resumable *resumable)
 {
     assert_int_equal(resumable_state(resumable), RESUMABLE_GONE);
@@ -56,7 +61,7 @@ static void whole_file_becomes_a_model(void **state)
     struct failure failure = {.is_set = false};
     struct zt_error error;
 
-    assert_true(resumable_publish(resumable, &failure));
+    assert_true(publish(resumable, &failure));
     assert_int_equal(resumable_state(resumable), RESUMABLE_PUBLISHED);
     assert_null(resumable->data);
     assert_string_not_equal(resumable->published.etag, "");
@@ -72,7 +77,7 @@ static void outcome_is_remembered_across_a_restart(void **state)
     struct failure failure = {.is_set = false};
     uint8_t sha256[32];
 
-    assert_true(resumable_publish(resumable, &failure));
+    assert_true(publish(resumable, &failure));
     memcpy(sha256, resumable->published.sha256, sizeof(sha256));
     kept_upload_release(resumable);
     uploads_restart(world);
@@ -90,7 +95,7 @@ static void outcome_expires(void **state)
     struct failure failure = {.is_set = false};
     uint64_t claim = resumable->claim.holder;
 
-    assert_true(resumable_publish(resumable, &failure));
+    assert_true(publish(resumable, &failure));
     resumable_end_claim(resumable, &claim);
     kept_uploads_expire(world->server.kept);
     assert_true(resumable->kept.is_listed);
@@ -107,7 +112,7 @@ static void file_that_can_never_be_published_is_gone(void **state)
     struct resumable *resumable = whole(world, (struct options){.unsound = true});
     struct failure failure = {.is_set = false};
 
-    assert_false(resumable_publish(resumable, &failure));
+    assert_false(publish(resumable, &failure));
     assert_int_equal(failure.problem, PROBLEM_DIGEST_MISMATCH);
     assert_gone(world, resumable);
 }
@@ -120,7 +125,7 @@ static void wrong_digest_of_the_whole_is_gone(void **state)
         (struct options){.repr_digest = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"});
     struct failure failure = {.is_set = false};
 
-    assert_false(resumable_publish(resumable, &failure));
+    assert_false(publish(resumable, &failure));
     assert_int_equal(failure.problem, PROBLEM_DIGEST_MISMATCH);
     assert_gone(world, resumable);
 }
@@ -132,7 +137,7 @@ static void failed_precondition_is_gone(void **state)
     struct failure failure = {.is_set = false};
 
     world_model(world, "m.zt", true);
-    assert_false(resumable_publish(resumable, &failure));
+    assert_false(publish(resumable, &failure));
     assert_int_equal(failure.problem, PROBLEM_PRECONDITION_FAILED);
     world_command(world, "rm m.zt");
     assert_gone(world, resumable);
@@ -145,13 +150,13 @@ static void what_may_succeed_later_stays(void **state)
     struct failure failure = {.is_set = false};
 
     world_command(world, "mkdir m.zt");
-    assert_false(resumable_publish(resumable, &failure));
+    assert_false(publish(resumable, &failure));
     assert_int_equal(failure.problem, PROBLEM_CONFLICT);
     assert_int_equal(resumable_state(resumable), RESUMABLE_RECEIVING);
     assert_non_null(resumable->data);
     world_command(world, "rmdir m.zt");
     failure = (struct failure){.is_set = false};
-    assert_true(resumable_publish(resumable, &failure));
+    assert_true(publish(resumable, &failure));
     assert_int_equal(resumable_state(resumable), RESUMABLE_PUBLISHED);
     kept_upload_release(resumable);
 }

@@ -202,6 +202,32 @@ static void content_is_searched_by_size_first_and_hashed_once(void **state)
     zt2_file_free(&decoy);
 }
 
+/* Also a model that the catalog has, as soon as it scans again. */
+static void content_is_not_searched_while_shards_are_found_by_name(void **state)
+{
+    struct world *world = *state;
+    struct generation *found;
+
+    world_command(world, "mkdir d");
+    write_pair(world, "d/m.zt", "d/elsewhere.zt");
+    for (unsigned round = 0; round < 4; round++) {
+        const bool by_name = round % 2 == 1;
+
+        atomic_store(&world->server.shards_by_name, by_name);
+        catalog_refresh(world->server.catalog);
+        for (unsigned i = 0; i < 5000; i++) {
+            found = world_find(world, "d/m");
+            if (found != NULL && (found->model == NULL) == by_name)
+                break;
+            generation_release(found);
+            pause_ms(1);
+        }
+        assert_non_null(found);
+        assert_string_equal(found->error.message, by_name ? "shard w is missing" : "");
+        generation_release(found);
+    }
+}
+
 static void models_with_shards_are_parked_and_opened_again(void **state)
 {
     struct world *world = *state;
@@ -290,6 +316,7 @@ int main(void)
         WORLD_TEST(a_missing_shard_leaves_an_error_and_nothing_open),
         WORLD_TEST(changes_concern_models_that_have_or_miss_the_file),
         WORLD_TEST(content_is_searched_by_size_first_and_hashed_once),
+        WORLD_TEST(content_is_not_searched_while_shards_are_found_by_name),
         WORLD_TEST(models_with_shards_are_parked_and_opened_again),
         WORLD_TEST(models_of_many_shards_do_not_use_up_the_descriptors),
         WORLD_TEST(a_parked_model_whose_shard_changed_is_opened_again),

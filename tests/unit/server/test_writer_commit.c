@@ -56,7 +56,7 @@ static bool commit(struct writer_session *session, struct preconditions precondi
     *out_failure = (struct failure){.is_set = false};
     assert_true(writer_round_end(session, WRITER_COMMITTING, &before));
     assert_int_equal(before, WRITER_OPEN);
-    return writer_commit(session, &preconditions, out_failure);
+    return writer_commit(session, &preconditions, (struct name_filter){NULL, NULL}, out_failure);
 }
 
 static void assert_fails(struct writer_session *session, struct preconditions preconditions,
