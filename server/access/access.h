@@ -39,6 +39,11 @@ extern const struct access access_unrestricted;
  * line. */
 struct access *access_load(const struct config *config, char *error, size_t error_size);
 
+/* Logs what a version allows or refuses that was hardly meant. config: what it was loaded from;
+ * before: the version that it replaces, or NULL. */
+void access_warn(const struct access *access, const struct access *before,
+                 const struct config *config);
+
 /* From any thread. */
 struct access *access_hold(struct access *access);
 /* Takes NULL. */

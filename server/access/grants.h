@@ -44,7 +44,7 @@ struct token_hash {
 bool token_hash_make(struct zt_text token, struct token_hash *out_hash);
 
 /* Reads a tokens file. NULL with one line in error that names the file and the line but repeats
- * nothing that may be a secret. Warns in the log if everybody may read the file. */
+ * nothing that may be a secret. */
 struct grants *grants_load(const char *path, char *error, size_t error_size);
 
 /* The same for a text, which is copied; path is for messages. */

@@ -10,7 +10,6 @@
 #include "access/text_file.h"
 #include "base/glob.h"
 #include "base/hex.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "zt/utf8.h"
 
@@ -380,9 +379,11 @@ struct grants *grants_load(const char *path, char *error, size_t error_size)
 
     if (!text_file_read(KEY, path, &file, error, error_size))
         return NULL;
-    if (file.is_public)
-        log_write(LOG_LEVEL_WARN, KEY ": %s can be read by every user of this machine", path);
     grants = grants_parse((struct zt_text){file.text, file.length}, path, error, error_size);
+    if (grants != NULL) {
+        grants->is_public = file.is_public;
+        grants->path = strdup(path);
+    }
     text_file_free(&file);
     return grants;
 }
@@ -394,6 +395,7 @@ void grants_free(struct grants *grants)
     for (size_t i = 0; i < grants->count; i++)
         clear_entry(&grants->entries[i]);
     free(grants->entries);
+    free(grants->path);
     free(grants->text);
     free(grants);
 }

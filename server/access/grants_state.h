@@ -20,7 +20,9 @@ struct entry {
 };
 
 struct grants {
-    char *text; /* of the file; names point into it */
+    char *path;     /* of the file; NULL: there is none */
+    bool is_public; /* every user of this machine can read it */
+    char *text;     /* of the file; names point into it */
     size_t text_length;
     struct entry *entries; /* in the order of the file */
     size_t count;

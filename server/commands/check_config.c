@@ -1,7 +1,81 @@
-/* ztserve check-config: prints the configuration that results from a file and the environment. */
+/* ztserve check-config: prints the configuration that results from a file and the environment, and
+ * checks the files that it names as serve would. Those that are not here may well be on the machine
+ * that the configuration is for: they are only a warning. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "access/access.h"
+#include "access/jwks.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
+#include "http/wire/tls.h"
+#include "store/store.h"
+
+/* Empties the value of a key if it names what is not here. */
+static bool keep_if_here(const char *key, char *path)
+{
+    if (path[0] == '\0' || access(path, F_OK) == 0 || errno != ENOENT)
+        return true;
+    command_complain("%s: %s: %s; it is not checked", key, path, strerrordesc_np(ENOENT));
+    path[0] = '\0';
+    return false;
+}
+
+static bool leave_out_absent(struct config *config)
+{
+    const struct {
+        const char *key;
+        char *path;
+    } paths[] = {
+        {"root", config->root},           {"auth.tokens", config->auth.tokens},
+        {"auth.jwks", config->auth.jwks}, {"tls.cert", config->tls.cert},
+        {"tls.key", config->tls.key},     {"tls.client_ca", config->tls.client_ca},
+    };
+    bool all = true;
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        all = keep_if_here(paths[i].key, paths[i].path) && all;
+    return all;
+}
+
+/* What the files say together makes sense only if none is missing. */
+static bool check_access(const struct config *config, bool is_whole, struct config_message *message)
+{
+    struct access *access = access_load(config, message->text, sizeof(message->text));
+    struct jwks *keys = NULL;
+    bool is_right = access != NULL;
+
+    if (is_right && config->auth.tokens[0] == '\0' && config->auth.jwks[0] != '\0') {
+        keys = jwks_load(config->auth.jwks, message->text, sizeof(message->text));
+        is_right = keys != NULL;
+    }
+    if (is_right && is_whole)
+        access_warn(access, NULL, config);
+    jwks_free(keys);
+    access_release(access);
+    return is_right;
+}
+
+static bool check_root(const struct config *config, struct config_message *message)
+{
+    struct zt_error error;
+
+    if (config->root[0] == '\0' || store_local_check(config->root, &error) == ZT_OK)
+        return true;
+    snprintf(message->text, sizeof(message->text), "%s", error.message);
+    return false;
+}
+
+static bool check_files(const struct config *config, struct config_message *message)
+{
+    struct config here = *config;
+    const bool is_whole = leave_out_absent(&here);
+
+    return check_access(&here, is_whole, message) &&
+           tls_check(&here, message->text, sizeof(message->text)) && check_root(&here, message);
+}
 
 int command_check_config(int argc, char **argv)
 {
@@ -14,7 +88,7 @@ int command_check_config(int argc, char **argv)
 
     if (path == NULL || is_option || arguments_next(&arguments, &more_is_option) != NULL)
         return command_usage("check-config takes one configuration file");
-    if (!settings_load_file(path, &config, &message)) {
+    if (!settings_load_file(path, &config, &message) || !check_files(&config, &message)) {
         command_complain("%s", message.text);
         return EXIT_USAGE;
     }

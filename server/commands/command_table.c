@@ -110,7 +110,7 @@ const struct command command_table[] = {
     {"convert", command_convert, "IN OUT [options]", VALUE_FILE, NULL,
      "convert to another format, by OUT's extension unless --to is given", convert_options},
     {"check-config", command_check_config, "FILE", VALUE_FILE, NULL,
-     "check a configuration file and print the resulting configuration", no_options},
+     "check a configuration and the files that it names; print the result", no_options},
     {"healthcheck", command_healthcheck, "[URL] [options]", VALUE_OTHER, NULL,
      "ask a server, by default that of the configuration, whether it is alive",
      healthcheck_options},

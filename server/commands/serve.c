@@ -353,14 +353,15 @@ static void warn_if_not_writable(const struct config *config)
 static int run(struct serving *serving, const struct config *config)
 {
     char error[LINE_SIZE];
+    bool misconfigured;
     int ended = 0;
 
     note_configuration(true);
     serving->instance = instance_start(config, settings_file(serving->argc, serving->argv),
-                                       &serving->sockets, error, sizeof(error));
+                                       &serving->sockets, error, sizeof(error), &misconfigured);
     if (serving->instance == NULL) {
         command_complain("%s", error);
-        return EXIT_BAD;
+        return misconfigured ? EXIT_USAGE : EXIT_BAD;
     }
     while (ended == 0 && !instance_is_loaded(serving->instance))
         ended = wait_for_end(serving, LOADING_POLL_MS);

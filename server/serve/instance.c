@@ -172,12 +172,20 @@ static bool start_loops(struct instance *instance, char *error, size_t error_siz
     return true;
 }
 
+/* The files that the configuration names. */
+static bool load_files(struct instance *instance, char *error, size_t error_size)
+{
+    instance->server.access = access_load(&instance->config, error, error_size);
+    return instance->server.access != NULL && start_tls(instance, error, error_size);
+}
+
 struct instance *instance_start(const struct config *config, const char *config_file,
                                 const struct service_sockets *inherited, char *error,
-                                size_t error_size)
+                                size_t error_size, bool *out_misconfigured)
 {
     struct instance *instance = calloc(1, sizeof(*instance));
 
+    *out_misconfigured = false;
     if (instance == NULL) {
         snprintf(error, error_size, "cannot start: out of memory");
         return NULL;
@@ -185,14 +193,14 @@ struct instance *instance_start(const struct config *config, const char *config_
     instance->config = *config;
     instance->server.config = &instance->config;
     process_figures_open();
-    instance->server.access = access_load(config, error, error_size);
-    if (instance->server.access == NULL || !start_tls(instance, error, error_size) ||
-        !open_sockets(instance, inherited, error, error_size) ||
+    *out_misconfigured = !load_files(instance, error, error_size);
+    if (*out_misconfigured || !open_sockets(instance, inherited, error, error_size) ||
         !open_store(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
     choose_shards(&instance->server);
+    access_warn(instance->server.access, NULL, config);
     /* There is no thread yet, and nothing is left to be opened outside of its places. */
     confinement_begin(&instance->config, config_file);
     if (!start_parts(instance, error, error_size) || !start_loops(instance, error, error_size)) {
@@ -358,6 +366,7 @@ bool instance_reload(struct instance *instance, const struct config *wanted, cha
     if (!choose_effective(instance, wanted, &effective, error, error_size) ||
         !prepare_reload(instance, &effective, &reloaded, error, error_size))
         return false;
+    access_warn(reloaded.access, instance->server.access, &effective);
     put_in_force(instance, &effective, &reloaded);
     confinement_renew(&effective);
     return true;

@@ -13,10 +13,10 @@ struct instance;
 /* Binds the address (or takes over the sockets of a service manager, if there are any), opens the
  * root, confines the process, starts workers and loops, and begins the first scan. Copies the
  * configuration; config_file is the file that it was read from, or NULL. On failure returns NULL
- * with one line in error. */
+ * with one line in error, and whether a file that belongs to the configuration is to blame. */
 struct instance *instance_start(const struct config *config, const char *config_file,
                                 const struct service_sockets *inherited, char *error,
-                                size_t error_size);
+                                size_t error_size, bool *out_misconfigured);
 
 /* The address it listens on, with the actual port: "127.0.0.1:8080". */
 const char *instance_address(const struct instance *instance);

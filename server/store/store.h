@@ -116,6 +116,9 @@ struct store {
     const struct store_ops *ops;
 };
 
+/* Whether a folder can be opened as a store; the message is that of store_local_open. */
+enum zt_status store_local_check(const char *root, struct zt_error *error);
+
 /* Opens a folder as a store. reserve_bytes: space that uploads must leave free. ZT_NOT_FOUND or
  * ZT_IO, with a message for the person who starts the program. */
 enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,

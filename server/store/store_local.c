@@ -203,11 +203,9 @@ static char *absolute_path(const char *path)
     return joined;
 }
 
-enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
-                                struct zt_error *error)
+static enum zt_status open_root(const char *root, int *out_descriptor, struct zt_error *error)
 {
-    struct local_store *local;
-    int descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (descriptor < 0)
         return fail_root(root, errno, error);
@@ -218,6 +216,29 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
         close(descriptor);
         return fail_root(root, os_error, error);
     }
+    *out_descriptor = descriptor;
+    return ZT_OK;
+}
+
+enum zt_status store_local_check(const char *root, struct zt_error *error)
+{
+    int descriptor;
+    const enum zt_status status = open_root(root, &descriptor, error);
+
+    if (status == ZT_OK)
+        close(descriptor);
+    return status;
+}
+
+enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct store **out_store,
+                                struct zt_error *error)
+{
+    struct local_store *local;
+    int descriptor;
+    const enum zt_status status = open_root(root, &descriptor, error);
+
+    if (status != ZT_OK)
+        return status;
     local = calloc(1, sizeof(*local));
     if (local != NULL)
         local->root_path = absolute_path(root);

@@ -83,15 +83,19 @@ static void open_folder(struct verifier *verifier)
 {
     const struct config *config = verifier->server->config;
     bool is_configured = config->state.dir[0] != '\0';
+    char path[STATE_FOLDER_PATH_SIZE];
     int state_folder = state_folder_open(config);
     int os_error = errno;
 
     state_folder_enter(&verifier->folder, state_folder, "verified");
+    if (state_folder >= 0)
+        os_error = errno;
+    state_folder_path(config, path);
     /* Only a warning if the folder was configured; the root may well be read-only. */
     if (verifier->folder.descriptor < 0)
         log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-                  "verdicts are kept in memory only: the state folder cannot be written (%s)",
-                  strerror(state_folder < 0 ? os_error : errno));
+                  "verdicts are kept in memory only: the state folder, %s, cannot be written (%s)",
+                  path, strerror(os_error));
     digest_finder_init(verifier, state_folder);
     if (state_folder >= 0)
         close(state_folder);

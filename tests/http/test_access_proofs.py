@@ -151,7 +151,7 @@ def test_a_wrong_key_set_stops_the_start_and_leaves_the_old_one_at_a_reload(tmp_
     assert str(jwks) in server.log and expected in server.log
     assert with_token(server, token).status == 200
     again = subprocess.run([*server.process.args], capture_output=True, text=True, timeout=60)
-    assert again.returncode == 1 and "auth.jwks" in again.stderr and expected in again.stderr
+    assert again.returncode == 2 and "auth.jwks" in again.stderr and expected in again.stderr
 
 
 def test_web_tokens_stay_out_of_the_log(tmp_path, start_server, keys):

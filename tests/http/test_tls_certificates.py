@@ -44,7 +44,7 @@ def refusal(tmp_path, *arguments):
         text=True,
         timeout=60,
     )
-    assert result.returncode in (1, 2) and result.stdout == "", result
+    assert result.returncode == 2 and result.stdout == "", result
     assert len(result.stderr.strip().splitlines()) == 1, result.stderr
     return result.stderr
 

@@ -308,6 +308,58 @@ void tls_release(struct tls_version *version)
     free(version);
 }
 
+/* --- checking --- */
+
+static bool check_chain(struct report *report)
+{
+    struct chain chain = {.count = 0};
+    const bool loaded = load_chain(report, &chain);
+
+    free_chain(&chain);
+    return loaded;
+}
+
+static bool check_key(struct report *report)
+{
+    gnutls_x509_privkey_t key;
+    bool loaded;
+
+    if (gnutls_x509_privkey_init(&key) != GNUTLS_E_SUCCESS)
+        return fail(report, "out of memory");
+    loaded = load_key(report, key);
+    gnutls_x509_privkey_deinit(key);
+    return loaded;
+}
+
+static bool check_authorities(struct report *report)
+{
+    struct tls_version version = {.credentials = NULL};
+    bool loaded;
+
+    if (gnutls_certificate_allocate_credentials(&version.credentials) != GNUTLS_E_SUCCESS)
+        return fail(report, "out of memory");
+    loaded = load_authorities(&version, report);
+    gnutls_certificate_free_credentials(version.credentials);
+    return loaded;
+}
+
+bool tls_check(const struct config *config, char *error, size_t error_size)
+{
+    struct report cert = {error, error_size, "tls.cert", config->tls.cert, false};
+    struct report key = {error, error_size, "tls.key", config->tls.key, false};
+    struct report authorities = {error, error_size, "tls.client_ca", config->tls.client_ca, false};
+    struct tls_version *version;
+
+    if (config->tls.cert[0] != '\0' && config->tls.key[0] != '\0') {
+        version = tls_load(config, error, error_size);
+        tls_release(version);
+        return version != NULL;
+    }
+    return (config->tls.cert[0] == '\0' || check_chain(&cert)) &&
+           (config->tls.key[0] == '\0' || check_key(&key)) &&
+           (config->tls.client_ca[0] == '\0' || check_authorities(&authorities));
+}
+
 /* --- the version in force --- */
 
 struct tls *tls_new(struct tls_version *version)

@@ -27,6 +27,10 @@ struct tls_version; /* what one reading of the files gave */
  * that everybody may read) is logged as a warning. */
 struct tls_version *tls_load(const struct config *config, char *error, size_t error_size);
 
+/* Whether the files are right that the configuration names: together if both the certificate and
+ * the key are named, else each alone. False as tls_load; it also logs the same warnings. */
+bool tls_check(const struct config *config, char *error, size_t error_size);
+
 struct tls_version *tls_hold(struct tls_version *version);
 /* The last release frees it. Takes NULL. */
 void tls_release(struct tls_version *version);

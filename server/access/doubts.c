@@ -1,0 +1,75 @@
+/* Warns of what is right by its form, but shuts out clients or lets everybody in. */
+#include <string.h>
+
+#include "access/access.h"
+#include "access/grants_state.h"
+#include "base/log.h"
+
+static const struct entry *first_of(const struct grants *grants, enum proof proof)
+{
+    for (size_t i = 0; i < grants->count; i++)
+        if (grants->entries[i].proof == proof)
+            return &grants->entries[i];
+    return NULL;
+}
+
+/* Lines of the tokens file that fit nobody, since nothing can prove what they ask for. */
+static void warn_of_lines(const struct access *access, const struct config *config)
+{
+    const struct entry *subject = first_of(access->grants, PROOF_SUBJECT);
+    const struct entry *certificate = first_of(access->grants, PROOF_CERTIFICATE);
+
+    if (access->grants->count == 0)
+        log_write(LOG_LEVEL_WARN,
+                  "auth.tokens: %s names no client: everybody is refused (401), except at /healthz "
+                  "and /readyz",
+                  config->auth.tokens);
+    if (subject != NULL && access->keys == NULL)
+        log_write(LOG_LEVEL_WARN,
+                  "auth.tokens: %s, line %u: jwt: fits nobody, since auth.jwks is not set",
+                  config->auth.tokens, subject->grant.line);
+    if (certificate != NULL && !access->has_certificates)
+        log_write(LOG_LEVEL_WARN,
+                  "auth.tokens: %s, line %u: mtls: fits nobody, since tls.client_ca is not set",
+                  config->auth.tokens, certificate->grant.line);
+    if (subject == NULL && access->keys != NULL)
+        log_write(LOG_LEVEL_WARN,
+                  "auth.jwks: %s is of no use, since %s (auth.tokens) has no line with jwt:",
+                  config->auth.jwks, config->auth.tokens);
+}
+
+/* Whether the version before this one had the same file, and said so. */
+static bool was_public(const struct access *before, const char *path)
+{
+    const struct grants *grants = before != NULL ? before->grants : NULL;
+
+    return grants != NULL && grants->is_public && grants->path != NULL &&
+           strcmp(grants->path, path) == 0;
+}
+
+/* What clients may do now without showing what they had to show before. */
+static void warn_of_opening(const struct access *access, const struct access *before,
+                            const struct config *config)
+{
+    const char *deeds = config->writable ? "read and write" : "read";
+
+    if (before->needs_client && !access->needs_client)
+        log_write(LOG_LEVEL_WARN, "%s is not set any more: everybody may now %s",
+                  before->grants != NULL ? "auth.tokens" : "tls.client_ca", deeds);
+    else if (before->grants != NULL && access->grants == NULL)
+        log_write(LOG_LEVEL_WARN,
+                  "auth.tokens is not set any more: whoever has a certificate may now %s", deeds);
+}
+
+void access_warn(const struct access *access, const struct access *before,
+                 const struct config *config)
+{
+    if (before != NULL)
+        warn_of_opening(access, before, config);
+    if (access->grants == NULL)
+        return;
+    if (access->grants->is_public && !was_public(before, config->auth.tokens))
+        log_write(LOG_LEVEL_WARN, "auth.tokens: %s can be read by every user of this machine",
+                  config->auth.tokens);
+    warn_of_lines(access, config);
+}
