@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "catalog/catalog_content.h"
+#include "catalog/parking.h"
 
 /* Pauses between rounds, so that a burst of changes takes few scans, and a file that is written to
  * all the time does not keep a core busy. */
@@ -279,8 +280,7 @@ static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder,
     struct generation *found;
 
     found = catalog_content_find(&catalog->content, finder, key);
-    if (found != NULL && catalog_content_unpark(&catalog->content, found) &&
-        generation_is_same(found)) {
+    if (found != NULL && parking_open(&catalog->content, found) && generation_is_same(found)) {
         *out_generation = found;
         return CATALOG_FOUND;
     }
@@ -329,7 +329,7 @@ struct generation *catalog_update(struct catalog *catalog, const char *path)
     catalog_content_update(&catalog->content, &file, 1);
     found = catalog_content_find(&catalog->content, catalog_index_find_path, zt_text_from(path));
     free(file.path);
-    if (found != NULL && !catalog_content_unpark(&catalog->content, found)) {
+    if (found != NULL && !parking_open(&catalog->content, found)) {
         generation_release(found);
         return NULL;
     }

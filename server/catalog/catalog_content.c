@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "catalog/parking.h"
 
 /* The most files opened, and the longest time taken, before they are shown; uploads wait for the
  * lock that long. */
@@ -20,92 +20,6 @@
 /* Someone may still be copying a broken file that was modified more recently than this; the next
  * scan decides. */
 #define SETTLED_NS CLOCK_NS_PER_S
-
-/* Files that nobody reads may hold a quarter of the descriptors; connections and temporary files
- * need the rest. */
-#define OPEN_SHARE 4
-#define OPEN_MAX   ((rlim_t)16384)
-
-/* --- parking: more files than descriptors --- */
-
-static size_t open_files(const struct generation *generation)
-{
-    return atomic_load(&generation->parked) ? 0 : generation_open_files(generation);
-}
-
-/* Closes the files of generations that only the index holds, until few enough are open. The index's
- * write lock is held, so nobody can take a reference meanwhile. */
-static void park_some(struct catalog_content *content)
-{
-    size_t open_count = 0;
-
-    /* Counted again: the count drifts if a generation is dropped while it is opened again. */
-    for (size_t i = 0; i < content->index.count; i++)
-        open_count += open_files(content->index.by_path[i]);
-    atomic_store(&content->open_count, open_count);
-    for (size_t i = 0;
-         i < content->index.count && atomic_load(&content->open_count) > content->open_most / 2;
-         i++) {
-        struct generation *generation = content->index.by_path[i];
-
-        if (atomic_load(&generation->references) != 1 || generation->source == NULL)
-            continue;
-        assert(!atomic_load(&generation->parked));
-        atomic_fetch_sub(&content->open_count, generation_open_files(generation));
-        zt_source_close(generation->source);
-        generation->source = NULL;
-        shard_files_park(&generation->shards);
-        atomic_store(&generation->parked, true);
-    }
-}
-
-static void park_excess(struct catalog_content *content)
-{
-    if (atomic_load(&content->open_count) <= content->open_most)
-        return;
-    pthread_rwlock_wrlock(&content->index_lock);
-    park_some(content);
-    pthread_rwlock_unlock(&content->index_lock);
-}
-
-static bool same_bytes(const struct file_identity *a, const struct file_identity *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&
-           a->modified_ns == b->modified_ns;
-}
-
-static bool open_again(struct catalog_content *content, struct generation *generation)
-{
-    struct store *store = content->server->store;
-    struct file_identity identity;
-    struct zt_source *source = NULL;
-
-    if (store->ops->open(store, generation->path, &source, &identity, NULL) != ZT_OK)
-        return false;
-    if (!same_bytes(&identity, &generation->identity) ||
-        !shard_files_unpark(&generation->shards, store)) {
-        zt_source_close(source);
-        return false;
-    }
-    assert(generation->source == NULL);
-    generation->source = source;
-    atomic_fetch_add(&content->open_count, generation_open_files(generation));
-    atomic_store(&generation->parked, false);
-    return true;
-}
-
-bool catalog_content_unpark(struct catalog_content *content, struct generation *generation)
-{
-    bool opened;
-
-    if (!atomic_load(&generation->parked))
-        return true;
-    pthread_mutex_lock(&content->parking);
-    opened = !atomic_load(&generation->parked) || open_again(content, generation);
-    pthread_mutex_unlock(&content->parking);
-    park_excess(content);
-    return opened;
-}
 
 /* --- the log, with the update lock held --- */
 
@@ -244,7 +158,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
             content->observer.dropped(content->observer.context, dropped[i]);
         /* A parked generation has no open files. An open one leaves the count even if requests
          * still read it. */
-        atomic_fetch_sub(&content->open_count, open_files(dropped[i]));
+        atomic_fetch_sub(&content->open_count, parking_open_files(dropped[i]));
         generation_release(dropped[i]);
     }
     if (!done)
@@ -259,7 +173,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
             log_shadowed(content, changes[i].generation);
         }
     }
-    park_excess(content);
+    parking_limit(content);
     return done;
 }
 
@@ -458,15 +372,6 @@ struct generation **catalog_content_hold_all(struct catalog_content *content, si
     return all;
 }
 
-static size_t most_open(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / OPEN_SHARE > OPEN_MAX)
-        return (size_t)OPEN_MAX;
-    return files.rlim_cur < OPEN_SHARE ? 1 : (size_t)(files.rlim_cur / OPEN_SHARE);
-}
-
 /* Hashing a shard to recognise it must not delay the end of the program. */
 static bool may_hash_on(void *context, uint64_t bytes)
 {
@@ -486,7 +391,7 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     content->search = (struct shard_search){
         .store = server->store, .index = &content->index, .progress = &content->hashing};
     content->by_name = atomic_load(&server->shards_by_name);
-    content->open_most = most_open();
+    content->open_most = parking_most_open();
     pthread_mutex_init(&content->parking, NULL);
     pthread_mutex_init(&content->update, NULL);
     pthread_rwlock_init(&content->index_lock, NULL);

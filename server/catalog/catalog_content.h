@@ -46,10 +46,6 @@ bool catalog_content_rejudge(struct catalog_content *content, struct catalog_fil
 /* Records and reports that the first scan is done. */
 void catalog_content_loaded(struct catalog_content *content);
 
-/* Opens the file of a held generation again if it was parked. False if the file is gone or has
- * changed. */
-bool catalog_content_unpark(struct catalog_content *content, struct generation *generation);
-
 /* Returns a reference to a generation, which may be parked; NULL if there is none. */
 struct generation *catalog_content_find(struct catalog_content *content, catalog_finder *finder,
                                         struct zt_text key);
