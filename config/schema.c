@@ -274,7 +274,8 @@ const struct config_key config_keys[] = {
      .maximum = CONNECTIONS_MAX,
      .number = 10000,
      .meaning = "Maximum number of connections; less if there are not enough descriptors. Up to 64 "
-                "more get a 503 and are closed within seconds; all others are closed at once."},
+                "more may send one request within 2 seconds: /healthz and /readyz are answered, "
+                "all else gets a 503. All others are closed at once."},
     {.name = "limits.connections_per_address",
      .type = CONFIG_TYPE_COUNT,
      .offset = PLACE(limits.connections_per_address),

@@ -134,7 +134,7 @@ static void write_connections(FILE *stream, const struct server *server)
     gauge(stream, "ztserve_connections_limit", "As many connections as may be open.",
           admission_limit(server->config));
     gauge(stream, "ztserve_connections_surplus",
-          "Connections over the limit, which are open until they have got their 503.", surplus);
+          "Connections over the limit, which are open until they have got their answer.", surplus);
     gauge(stream, "ztserve_draining", "Whether the server is shutting down.",
           atomic_load(&server->draining));
 }

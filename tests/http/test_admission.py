@@ -3,16 +3,20 @@ one too many learns."""
 
 import contextlib
 import socket
+import subprocess
 
 import pytest
 
 from containers import dense, pattern, zt1
+from server_process import PROGRAM
 from wire import connect, eventually, read_head, read_until_closed
 
 LIMIT = 40
 SURPLUS = 64
 LOOPS = 16
-HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+VERSION = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+# These are answered over the limit too.
+PROBES = ["/healthz", "/readyz"]
 
 
 def start(start_server, folder, **limits):
@@ -26,7 +30,7 @@ def server(start_server, tmp_path):
 
 
 def status_of(connection):
-    connection.sendall(HEALTH)
+    connection.sendall(VERSION)
     return read_head(connection)[0]
 
 
@@ -59,7 +63,7 @@ def test_a_connection_over_the_limit_gets_503_and_is_closed(server, asks):
         for _ in range(3):
             with connect(server) as surplus:
                 if asks:
-                    surplus.sendall(HEALTH)
+                    surplus.sendall(VERSION)
                 assert_overloaded(read_until_closed(surplus))
         assert [status_of(connection) for connection in connections] == [200] * LIMIT
     eventually(lambda: any("connections are in use" in line for line in server.log_lines))
@@ -79,6 +83,79 @@ def test_a_request_over_the_limit_is_not_carried_out(start_server, tmp_path):
     assert (tmp_path / "m.zt").exists()
 
 
+@contextlib.contextmanager
+def full(server, limit=LIMIT):
+    """While others have all connections."""
+    with contextlib.ExitStack() as stack:
+        connections = connect_many(stack, server, limit)
+        assert [status_of(connection) for connection in connections] == [200] * limit
+        yield
+        assert [status_of(connection) for connection in connections] == [200] * limit
+
+
+@pytest.mark.parametrize("path", PROBES)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_probe_over_the_limit_is_answered_and_closed(server, method, path):
+    with full(server):
+        # More than there are places, so each must be free again.
+        for _ in range(SURPLUS + 10):
+            with connect(server) as surplus:
+                surplus.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                received = read_until_closed(surplus)
+                assert received.startswith(b"HTTP/1.1 200 ") and b"\r\nConnection: close\r\n" in received, received
+
+
+def test_only_the_first_request_over_the_limit_is_answered(server):
+    with full(server), connect(server) as surplus:
+        surplus.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+        assert read_until_closed(surplus).count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        "POST /healthz HTTP/1.1\r\n",
+        "GET /healthz HTTP/1.1\r\nContent-Length: 5\r\n",
+        "GET /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n",
+        "GET /healthz/x HTTP/1.1\r\n",
+        "GET /v1/models HTTP/1.1\r\n",
+    ],
+)
+def test_what_only_resembles_a_probe_gets_503_over_the_limit(server, request_head):
+    with full(server), connect(server) as surplus:
+        surplus.sendall(f"{request_head}Host: x\r\n\r\n".encode())
+        assert_overloaded(read_until_closed(surplus))
+
+
+def test_a_client_may_send_its_body_although_its_503_is_there(start_server, tmp_path):
+    server = start_server(tmp_path, "--writable", environment={"ZTSERVE_LIMITS_CONNECTIONS": "2"})
+    size = 16 << 20
+    with full(server, 2), connect(server) as surplus:
+        surplus.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+        surplus.sendall(f"PUT /v1/models/m HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode())
+        assert surplus.recv(1, socket.MSG_PEEK) == b"H"
+        surplus.sendall(bytes(size))
+        assert_overloaded(read_until_closed(surplus))
+
+
+@pytest.mark.parametrize("begin", [b"GET /healthz HTTP/1.1\r\nHost:", b"GET /version HTTP/1.1\r\nHost:", b"GET"])
+def test_a_request_over_the_limit_that_does_not_end_is_cut(server, begin):
+    with full(server), connect(server) as surplus:
+        surplus.settimeout(20)
+        surplus.sendall(begin)
+        received = read_until_closed(surplus)
+        if received:
+            assert_overloaded(received)
+
+
+def test_ztserve_healthcheck_succeeds_over_the_limit(server):
+    with full(server):
+        for option in [[], ["--ready"]]:
+            command = [PROGRAM, "healthcheck", *option, f"http://{server.host}:{server.port}"]
+            done = subprocess.run(command, capture_output=True, timeout=60)
+            assert done.returncode == 0, done
+
+
 def is_served(server):
     with connect(server) as connection:
         return status_of(connection) == 200
@@ -88,7 +165,7 @@ def test_connections_are_admitted_again_when_others_close(server):
     for _ in range(3):
         with contextlib.ExitStack() as stack:
             for connection in connect_many(stack, server, LIMIT + 10):
-                connection.sendall(HEALTH)
+                connection.sendall(VERSION)
         eventually(lambda: is_served(server))
 
 
@@ -115,6 +192,7 @@ def test_silent_connections_over_the_limit_end_soon(server):
 def is_overloaded(server):
     with connect(server) as connection:
         try:
+            connection.sendall(VERSION)
             return read_head(connection)[0] == 503
         except (ConnectionError, ValueError, IndexError, AssertionError):
             return False
@@ -136,7 +214,7 @@ def test_far_too_many_connections_are_closed(server):
         answers = []
         for connection in connect_many(stack, server, LIMIT + 200):
             with contextlib.suppress(ConnectionError):
-                connection.sendall(HEALTH)
+                connection.sendall(VERSION)
             try:
                 answers.append(read_head(connection)[0])
             except (ConnectionError, ValueError, IndexError, AssertionError):
@@ -167,7 +245,7 @@ def test_one_more_connection_of_an_address_is_closed(start_server, tmp_path):
         for connection in connect_many(stack, server, 4):
             assert status_of(connection) == 200
         with connect(server) as fifth, contextlib.suppress(ConnectionError):
-            fifth.sendall(HEALTH)
+            fifth.sendall(VERSION)
             assert fifth.recv(1) == b""
 
 

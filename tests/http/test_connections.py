@@ -176,7 +176,7 @@ def status_on_a_new_connection(server):
     """503 as long as the server has not noticed that others have closed."""
     with connect(server) as connection:
         connection.settimeout(TURN_S)
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        connection.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         return read_head(connection)[0]
 
 

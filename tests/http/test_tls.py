@@ -455,7 +455,25 @@ def test_one_connection_too_many_gets_503(start):
     with connect(server) as first:
         first.sendall(HEALTH)
         assert read_head(first)[0] == 200
+        for target in [b"/version", b"/v1/models"]:
+            with connect(server) as second:
+                second.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+                status, fields, _ = read_head(second)
+                assert status == 503 and fields["retry-after"] == "1"
+        first.sendall(HEALTH)
+        assert read_head(first)[0] == 200
+
+
+def test_a_probe_is_answered_on_one_connection_too_many(start):
+    server = start(connections=1)
+    with connect(server) as first:
+        first.sendall(HEALTH)
+        assert read_head(first)[0] == 200
+        for _ in range(70):
+            with connect(server) as second:
+                second.sendall(HEALTH)
+                status, fields, _ = read_head(second)
+                assert status == 200 and fields["connection"] == "close"
         with connect(server) as second:
-            second.sendall(HEALTH)
-            status, fields, _ = read_head(second)
-            assert status == 503 and fields["retry-after"] == "1"
+            second.sendall(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+            assert read_head(second)[0] == 503

@@ -25,7 +25,7 @@
  * two. */
 #define LOOKS         4
 #define LOOK_LEAST_MS 250
-/* How long a client that was turned away may take to send its request or to hang up. */
+/* How long a client over the limit may take to send the header of its request. */
 #define TURNED_AWAY_MS 2000
 /* The time between two warnings of the process that there are too many connections. */
 #define WARNING_MS 10000
@@ -111,7 +111,7 @@ static void warn_of_limit(const struct mhd *mhd)
         return;
     log_write(LOG_LEVEL_WARN,
               "all %u connections are in use (limits.connections, or as many as "
-              "descriptors allow): further clients get 503",
+              "descriptors allow): further clients get 503, except for /healthz and /readyz",
               mhd->connection_limit);
 }
 
@@ -168,8 +168,6 @@ void connections_turn_away(struct connections *connections, struct connection *c
     assert(!connection->surplus && connection->request == NULL);
     connection->surplus = true;
     deadline_set(&connection->deadline, &connections->turned_away, now_ms);
-    if (connection->tls == NULL)
-        connection_refuse(connection);
 }
 
 void connection_refuse(struct connection *connection)
@@ -180,6 +178,7 @@ void connection_refuse(struct connection *connection)
     char id[REQUEST_ID_SIZE];
 
     assert(connection->surplus);
+    deadline_clear(&connection->deadline);
     trace_make_id(id);
     bypass_send_problem(connection, &problem, id);
     shutdown(connection->descriptor, SHUT_WR);
@@ -337,7 +336,7 @@ void connections_header_begin(struct connections *connections, struct connection
                               uint64_t now_ms)
 {
     /* The first header's time runs from the beginning of the connection. */
-    if (connection->deadline.list != &connections->header)
+    if (connection->deadline.list != &connections->header && !connection->surplus)
         deadline_set(&connection->deadline, &connections->header, now_ms);
 }
 
@@ -373,6 +372,21 @@ static void cut_due(struct deadlines *list, uint64_t now_ms)
         struct connection *connection = (struct connection *)due;
 
         connection->timed_out = true;
+        shutdown(connection->descriptor, SHUT_RDWR);
+    }
+}
+
+/* With TLS the handshake may not be over. */
+static void cut_due_surplus(struct deadlines *list, uint64_t now_ms)
+{
+    struct deadline *due;
+
+    while ((due = deadlines_take_due(list, now_ms)) != NULL) {
+        struct connection *connection = (struct connection *)due;
+
+        connection->timed_out = true;
+        if (connection->tls == NULL && connection->request == NULL)
+            connection_refuse(connection);
         shutdown(connection->descriptor, SHUT_RDWR);
     }
 }
@@ -434,7 +448,7 @@ void connections_cut_due(struct connections *connections, uint64_t now_ms)
     cut_due(&connections->header, now_ms);
     cut_due(&connections->idle, now_ms);
     cut_due(&connections->closing, now_ms);
-    cut_due(&connections->turned_away, now_ms);
+    cut_due_surplus(&connections->turned_away, now_ms);
     cut_slow_readers(connections, now_ms);
     cut_due_bodies(&connections->body, now_ms);
 }

@@ -48,7 +48,7 @@ struct connection {
     bool gone;               /* the client was gone when a wait ended */
     bool timed_out;          /* shut down because it took too long */
     bool lingers;            /* bytes may still come that nobody reads */
-    bool surplus;            /* over the limit of connections, and answered with 503 */
+    bool surplus;            /* over the limit: only a probe is answered, all else gets 503 */
 };
 
 /* The HTTP library's own timeouts are off: they cannot be changed, and clients that keep sending a
@@ -59,7 +59,7 @@ struct connections {
     struct deadlines idle;        /* from the end of a request to the first line of the next */
     struct deadlines body;        /* between two pieces of a body */
     struct deadlines answer;      /* between two looks at whether the client takes its answer */
-    struct deadlines turned_away; /* from a 503 to the end of the connection */
+    struct deadlines turned_away; /* from accept to the end of the header, over the limit */
     struct deadlines closing;     /* what idle is while the server drains */
     bool draining;
     uint64_t body_time_ms; /* for a whole body */
@@ -92,12 +92,14 @@ void connection_close(struct mhd *mhd, struct connection *connection);
 /* Frees a connection. Takes NULL. */
 void connections_remove(struct connections *connections, struct connection *connection);
 
-/* Answers a client that there are too many connections. The connection then stays open until the
- * client has sent a request or hung up, but not for long: closing it with unread bytes would
- * destroy the answer. With TLS the answer has to wait for the handshake and the request
- * (connection_refuse). */
+/* Marks a connection as one too many. It stays open until the client has sent one request or hung
+ * up, but not for long: a probe is answered, so that a full server does not look like a dead one.
+ * Without TLS who has sent no request by then is refused as well. */
 void connections_turn_away(struct connections *connections, struct connection *connection,
                            uint64_t now_ms);
+
+/* Answers that there are too many connections; the connection must then be ended. With TLS the
+ * handshake must be over. */
 void connection_refuse(struct connection *connection);
 
 /* Called when the first line of a request is in: the header must follow in time. */

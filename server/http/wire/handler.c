@@ -45,6 +45,12 @@ static void hide_query(const char *target)
         query[1] = '\0';
 }
 
+/* Whoever watches the server must not take it for dead because others hold all connections. */
+static bool is_probe_target(const char *target)
+{
+    return strcmp(target, "/healthz") == 0 || strcmp(target, "/readyz") == 0;
+}
+
 /* The raw target is not reported again later. */
 void *handler_on_target(void *context, const char *target, struct MHD_Connection *handle)
 {
@@ -52,7 +58,7 @@ void *handler_on_target(void *context, const char *target, struct MHD_Connection
     struct request *request;
 
     (void)context;
-    if (connection == NULL || connection->surplus)
+    if (connection == NULL || (connection->surplus && !is_probe_target(target)))
         return NULL;
     request = connection_begin_request(connection, target);
     connections_header_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
@@ -94,7 +100,8 @@ static enum MHD_Result queue_answer(struct connection *connection, struct reques
 {
     struct request_state *state = request_state(request);
     struct mhd *mhd = connection->mhd;
-    struct MHD_Response *response = sender_response(request, atomic_load(&mhd->server->draining));
+    const bool close = connection->surplus || atomic_load(&mhd->server->draining);
+    struct MHD_Response *response = sender_response(request, close);
     enum MHD_Result result;
 
     if (response == NULL)
@@ -120,6 +127,26 @@ static enum MHD_Result answer(struct connection *connection, struct request *req
     return queue_answer(connection, request);
 }
 
+/* A body would hold the connection for longer than a probe may. */
+static bool is_probe(const struct request *request)
+{
+    return (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
+           request_state_const(request)->body_length == 0;
+}
+
+/* Whether the request is refused already. */
+static bool begin(const struct connection *connection, struct request *request)
+{
+    const bool refused = exchange_begin(request);
+
+    if (!connection->surplus || is_probe(request))
+        return refused;
+    request_state(request)->broken = true;
+    problem_reply(request, PROBLEM_OVERLOADED, "all connections are in use");
+    representation_field(&request->reply, "Retry-After", "1");
+    return true;
+}
+
 static enum MHD_Result on_header_end(struct connection *connection, struct request *request,
                                      const char *method, const char *version)
 {
@@ -137,7 +164,7 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
     state->headers_long = header_is_long(state);
     state->headers_hidden = header_is_hidden(state, method, version);
-    refused = exchange_begin(request);
+    refused = begin(connection, request);
     if (refused && state->headers_long && connection->tls == NULL) {
         connection->lingers = true;
         bypass_answer(connection);
@@ -173,10 +200,13 @@ static enum MHD_Result on_body(struct connection *connection, struct request *re
 }
 
 /* There was no memory for the request, or there are too many connections. */
-static enum MHD_Result refuse(struct connection *connection)
+static enum MHD_Result refuse(struct connection *connection, const char *method)
 {
-    if (connection != NULL && connection->surplus && connection->tls != NULL)
-        connection_refuse(connection);
+    if (connection == NULL || !connection->surplus)
+        return MHD_NO;
+    connection_refuse(connection);
+    /* A body may follow. */
+    connection->lingers = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0;
     return MHD_NO;
 }
 
@@ -204,7 +234,7 @@ enum MHD_Result handler_on_request(void *context, struct MHD_Connection *handle,
     if (mhd->cutting)
         return MHD_NO;
     if (request == NULL)
-        return refuse(connection_of(handle));
+        return refuse(connection_of(handle), method);
     connection = request->connection;
     /* If the client is gone, the work that it waited for may have been skipped. What the library
      * still delivers of a bypassed connection is not the body. */

@@ -196,33 +196,54 @@ static void sockets_that_are_not_tcp_have_no_counts(void **state)
     assert_false(connection_is_established(connection));
 }
 
-static void one_connection_too_many_gets_503_and_no_more(void **state)
+static void assert_refused(void)
 {
-    const char *text;
+    const char *text = received();
 
-    (void)state;
-    connections_turn_away(&connections, connection, START_MS);
-    assert_true(connection->surplus);
-    text = received();
     assert_non_null(text);
     assert_int_equal(strncmp(text, "HTTP/1.1 503 Service Unavailable\r\n", 34), 0);
     assert_non_null(strstr(text, "\r\nRetry-After: 1\r\n"));
     assert_non_null(strstr(text, "\"code\":\"overloaded\""));
     assert_string_equal(received(), "");
-    /* Its request can still be sent, so that no reset destroys the answer. */
-    assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
 }
 
-static void a_silent_client_that_was_turned_away_is_cut_soon(void **state)
+static void one_connection_too_many_may_send_its_request_first(void **state)
+{
+    (void)state;
+    connections_turn_away(&connections, connection, START_MS);
+    assert_true(connection->surplus);
+    assert_null(received());
+    connection_refuse(connection);
+    assert_refused();
+    /* More of it can still be sent, so that no reset destroys the answer. */
+    assert_int_equal(send(client, "x", 1, MSG_NOSIGNAL), 1);
+    connections_cut_due(&connections, START_MS + 10000);
+    assert_string_equal(received(), "");
+}
+
+static void a_silent_client_that_was_turned_away_is_refused_and_cut_soon(void **state)
 {
     (void)state;
     connections_turn_away(&connections, connection, START_MS);
     assert_true(connections_due_ms(&connections) == START_MS + 2000);
     connections_cut_due(&connections, START_MS + 1999);
+    assert_null(received());
     assert_false(connection_is_gone(connection));
     connections_cut_due(&connections, START_MS + 2000);
+    assert_refused();
     assert_true(connection_is_gone(connection));
     assert_true(connections_due_ms(&connections) == UINT64_MAX);
+}
+
+static void the_header_of_one_connection_too_many_gets_no_more_time(void **state)
+{
+    (void)state;
+    connections_turn_away(&connections, connection, START_MS);
+    connection->request = &request;
+    connections_header_begin(&connections, connection, START_MS + 1000);
+    assert_true(connections_due_ms(&connections) == START_MS + 2000);
+    connections_cut_due(&connections, START_MS + 2000);
+    assert_string_equal(received(), "");
 }
 
 static void connections_leave_the_list_in_any_order(void **state)
@@ -373,8 +394,9 @@ int main(void)
         CONNECTED(a_connection_is_gone_when_its_client_is),
         CONNECTED(a_deserted_connection_counts_as_gone),
         CONNECTED(sockets_that_are_not_tcp_have_no_counts),
-        CONNECTED(one_connection_too_many_gets_503_and_no_more),
-        CONNECTED(a_silent_client_that_was_turned_away_is_cut_soon),
+        CONNECTED(one_connection_too_many_may_send_its_request_first),
+        CONNECTED(a_silent_client_that_was_turned_away_is_refused_and_cut_soon),
+        CONNECTED(the_header_of_one_connection_too_many_gets_no_more_time),
         CONNECTED(connections_leave_the_list_in_any_order),
         CONNECTED(changed_times_hold_for_what_has_begun),
         CONNECTED(changed_times_keep_the_order_of_deadlines),
