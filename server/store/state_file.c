@@ -41,6 +41,8 @@ void state_folder_path(const struct config *config, char out_path[STATE_FOLDER_P
 
 int state_folder_open(const struct config *config)
 {
+    /* A link in the root may lead anywhere, and its maker need not be who started the server. */
+    const int follow = config->state.dir[0] != '\0' ? 0 : O_NOFOLLOW;
     char path[STATE_FOLDER_PATH_SIZE];
     int folder;
     int os_error;
@@ -48,7 +50,9 @@ int state_folder_open(const struct config *config)
     state_folder_path(config, path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return -1;
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
+    if (folder < 0 && errno == ELOOP)
+        errno = ENOTDIR;
     if (folder < 0 || faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return folder;
     os_error = errno;

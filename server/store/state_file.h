@@ -16,7 +16,7 @@
 void state_folder_path(const struct config *config, char out_path[STATE_FOLDER_PATH_SIZE]);
 
 /* Opens the state folder, and makes it if necessary, for its owner alone (0700). -1 with errno if
- * it cannot be written to. */
+ * it cannot be written to; ENOTDIR if something else has its name, in the root also a link. */
 int state_folder_open(const struct config *config);
 
 /* A folder of files within the state folder. */

@@ -59,7 +59,7 @@ static enum zt_status local_remove(struct store *store, const char *path, struct
     enum zt_status status = ZT_OK;
     int folder;
 
-    if (!store_path_is_clean(path))
+    if (!store_path_is_clean(path) || store_path_is_other(local->root, path))
         return not_found(error);
     folder = store_path_open_parent(local->root, path, false, &base);
     if (folder < 0)

@@ -80,6 +80,10 @@ int store_path_open(int root, const char *path, int flags);
  * for what is not a regular file. With O_NOFOLLOW, symbolic links are not regular files. */
 int store_path_open_file(int root, const char *path, int flags);
 
+/* Whether something has this name that is neither a folder nor a file that store_path_open_file
+ * would open: a FIFO, a socket, a device, a link that leads out of the root or nowhere. */
+bool store_path_is_other(int root, const char *path);
+
 /* Opens the folder that a path is in; *out_base is the path's last part. With make, missing folders
  * are made durably. -1 with errno. */
 int store_path_open_parent(int root, const char *path, bool make, const char **out_base);

@@ -287,6 +287,29 @@ int store_path_open_file(int root, const char *path, int flags)
     return descriptor;
 }
 
+bool store_path_is_other(int root, const char *path)
+{
+    const char *base;
+    const int folder = store_path_open_parent(root, path, false, &base);
+    struct stat info;
+    bool is_other;
+    int place;
+
+    if (folder < 0)
+        return false;
+    is_other = fstatat(folder, base, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(info.st_mode) &&
+               !S_ISDIR(info.st_mode);
+    close(folder);
+    if (!is_other || !S_ISLNK(info.st_mode))
+        return is_other;
+    place = store_path_open(root, path, O_PATH);
+    if (place < 0)
+        return true;
+    is_other = fstat(place, &info) != 0 || !S_ISREG(info.st_mode);
+    close(place);
+    return is_other;
+}
+
 /* Makes one folder durably, unless it exists. */
 static bool make_folder(int root, const char *path)
 {

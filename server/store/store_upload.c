@@ -362,6 +362,20 @@ uint64_t store_local_length(struct stored_upload *upload)
     return fstat(upload->descriptor, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
+/* Links out of the root, links that lead nowhere, FIFOs, sockets and devices are no files of the
+ * store. Who put them there did not mean them to be replaced by a model. */
+static bool may_replace(const struct stored_upload *upload, const char *path,
+                        struct zt_error *error)
+{
+    if (!store_path_is_other(upload->store->root, path))
+        return true;
+    (void)zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                  "there is something else of the name %s: a link out of the store, or what is "
+                  "neither file nor folder",
+                  path);
+    return false;
+}
+
 enum zt_status store_local_publish(struct stored_upload *upload, const char *path, bool replace,
                                    struct zt_error *error)
 {
@@ -371,6 +385,8 @@ enum zt_status store_local_publish(struct stored_upload *upload, const char *pat
 
     if (!store_path_is_clean(path))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the name cannot be used");
+    if (replace && !may_replace(upload, path, error))
+        return ZT_ARGUMENT;
     status = sync_with(upload, fsync, error);
     if (status != ZT_OK)
         return status;

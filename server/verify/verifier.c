@@ -92,7 +92,12 @@ static void open_folder(struct verifier *verifier)
         os_error = errno;
     state_folder_path(config, path);
     /* Only a warning if the folder was configured; the root may well be read-only. */
-    if (verifier->folder.descriptor < 0)
+    if (state_folder < 0 && !is_configured && os_error == ENOTDIR)
+        log_write(LOG_LEVEL_WARN,
+                  "state is kept in memory only: %s is a link, or something else that is not a "
+                  "folder; state.dir can name a folder anywhere",
+                  path);
+    else if (verifier->folder.descriptor < 0)
         log_write(is_configured ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
                   "verdicts are kept in memory only: the state folder, %s, cannot be written (%s)",
                   path, strerror(os_error));

@@ -6,7 +6,7 @@ import pytest
 
 from containers import dense, pattern, zt1
 from uploads import SMALL, put
-from wire import component_path, eventually, get, model_path
+from wire import ask, component_path, eventually, get, model_path
 
 MODEL = zt1({"w": dense(pattern(100))})
 MISFITS = ["my model.zt", "-d.zt", "X.ZT"]
@@ -95,6 +95,32 @@ def test_configured_state_folder_that_cannot_be_written_is_a_warning(start_serve
     environment = {"ZTSERVE_STATE_DIR": "/nonexistent/state"}
     server = start_server(tmp_path, "--log-level", "warn", environment=environment)
     logged(server, "memory only")
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_a_state_folder_that_is_a_link_in_the_root_is_not_followed(start_server, tmp_path, is_writable):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (root / ".ztserve").symlink_to(outside)
+    (root / "m.zt").write_bytes(zt1({"w": dense(pattern(100), digest="sha256")}))
+    server = start_server(root, *(["--writable"] if is_writable else []))
+    assert ask(server, "POST", model_path("m") + "/verification", body=b"").status in (200, 202, 403)
+    assert get(server, component_path("m", "w")).status == 200
+    (line,) = lines_with(server, "memory only")
+    assert " warn " in line and str(root / ".ztserve") in line
+    server.stop()
+    assert list(outside.iterdir()) == []
+
+
+def test_a_state_folder_that_is_named_may_be_a_link(start_server, tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "state").symlink_to("real")
+    server = start_server(tmp_path / "root", environment={"ZTSERVE_STATE_DIR": str(tmp_path / "state")})
+    server.stop()
+    assert lines_with(server, "memory only") == []
+    assert list((tmp_path / "real").iterdir()) != []
 
 
 def make_weights(folder, outside):

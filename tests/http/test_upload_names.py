@@ -1,12 +1,16 @@
 """PUT and names: which are valid, which of several writers wins, and what happens to files of another format."""
 
+import os
+import stat
 import threading
 
 import pytest
 
+import tus
+import writers
 from containers import dense, pattern, zt1, zt2_data_shard
 from uploads import OTHER, SMALL, assert_absent, content_of, files_of, put
-from wire import TIMEOUT_S, assert_problem, component_path, connect, eventually, get, manifest, model_path, read_head
+from wire import TIMEOUT_S, ask, assert_problem, component_path, connect, eventually, get, manifest, model_path, read_head
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +131,57 @@ def test_names_that_the_folder_has_no_room_for_are_a_conflict(server, folder, tm
     assert_problem(put(server, name, SMALL), 409, "conflict")
     assert files_of(folder) == before
     assert list(tmp_path.iterdir()) == []
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+def make_socket(path):
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
+def make_link_out(path):
+    path.symlink_to("/etc/hostname")
+
+
+def make_dead_link(path):
+    path.symlink_to("nothing")
+
+
+def by_put(server, name):
+    return put(server, name, SMALL)
+
+
+def by_put_of_another_format(server, name):
+    return put(server, name, OTHER)
+
+
+def by_tus(server, name):
+    return tus.post(server, name, len(SMALL), SMALL, Content_Type="application/offset+octet-stream")
+
+
+def by_writer(server, name):
+    upload = writers.create(server, name)["Location"]
+    return ask(server, "POST", f"{upload}/commit", body=b"")
+
+
+OTHER_THINGS = [make_fifo, make_socket, make_link_out, make_dead_link]
+
+
+@pytest.mark.parametrize("upload", [by_put, by_put_of_another_format, by_tus, by_writer], ids=lambda upload: upload.__name__)
+@pytest.mark.parametrize("make", OTHER_THINGS, ids=lambda make: make.__name__)
+def test_what_is_no_model_is_not_replaced(server, folder, make, upload, name):
+    path = folder / f"{name}.zt"
+    make(path)
+    before = path.lstat()
+    problem = assert_problem(upload(server, name), 409, "conflict")
+    assert "something else" in problem["detail"] and path.name in problem["detail"]
+    assert_problem(put(server, name, SMALL, If_None_Match="*"), 412, "precondition-failed")
+    assert path.lstat() == before
+    assert get(server, model_path(name)).status == 404
+    path.unlink()
+    assert put(server, name, SMALL).status == 201
 
 
 def test_file_name_that_is_too_long_for_the_disk_is_refused(server, folder):

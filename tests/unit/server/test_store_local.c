@@ -315,6 +315,30 @@ static void publish_replaces_only_if_asked_to(void **state)
     command(world, "test -z \"$(find . -name '.ztserve*')\"");
 }
 
+static void publish_and_remove_leave_what_is_no_file_of_the_store(void **state)
+{
+    static const char *const paths[] = {"fifo.zt", "out.zt", "dead.zt", "folder.zt", "sub/deep.zt"};
+    struct world *world = *state;
+    struct stored_upload *upload = begin(world, "text");
+    char bytes[16];
+
+    command(world, "mkdir sub d; touch ../outside/o.zt; mkfifo fifo.zt; ln -s ../outside/o.zt "
+                   "out.zt; ln -s nothing dead.zt; ln -s d folder.zt; mkfifo sub/deep.zt");
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct zt_error error = {.message = ""};
+
+        assert_int_equal(world->store->ops->publish(upload, paths[i], false, NULL), ZT_ARGUMENT);
+        assert_int_equal(world->store->ops->publish(upload, paths[i], true, &error), ZT_ARGUMENT);
+        assert_non_null(strstr(error.message, paths[i]));
+        assert_int_equal(world->store->ops->remove(world->store, paths[i], NULL), ZT_NOT_FOUND);
+    }
+    command(world, "test -p fifo.zt -a -L out.zt -a -L dead.zt -a -L folder.zt -a -p sub/deep.zt; "
+                   "touch real; ln -s real in.zt");
+    assert_int_equal(world->store->ops->publish(upload, "in.zt", true, NULL), ZT_OK);
+    assert_int_equal(open_path(world, "in.zt", bytes), ZT_OK);
+    assert_string_equal(bytes, "text");
+}
+
 static void publish_refuses_a_name_in_the_way_of_a_folder(void **state)
 {
     struct world *world = *state;
@@ -596,6 +620,7 @@ int main(void)
         TEST(walks_through_folders_that_link_to_each_other_end),
         TEST(published_files_appear_whole),
         TEST(publish_replaces_only_if_asked_to),
+        TEST(publish_and_remove_leave_what_is_no_file_of_the_store),
         TEST(publish_refuses_a_name_in_the_way_of_a_folder),
         TEST(abandoned_uploads_leave_nothing),
         TEST(create_refuses_what_the_disk_does_not_hold),
