@@ -114,7 +114,19 @@ def test_a_name_that_was_made_to_lead_here_cannot_write(plain):
     assert ask_as(plain, "evil.example", "GET", model_path("m")).status == 200
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:80", "[::1]", "models", "models.localhost:8080"])
+@pytest.mark.parametrize("target_host", ["evil.example", "evil.example:80", "localhost@evil.example"])
+def test_the_host_of_an_absolute_target_counts(plain, target_host):
+    target = f"http://{target_host}{model_path('absolute')}"
+    assert_problem(ask_as(plain, "localhost", "PUT", target, {}, SMALL), 403, "forbidden")
+    same = f"http://localhost:{plain.port}{model_path('absolute')}"
+    assert ask_as(plain, "evil.example", "PUT", same, {}, SMALL).status in (201, 204)
+    own = {"Origin": f"http://localhost:{plain.port}"}
+    assert ask_as(plain, "evil.example", "PUT", same, own, SMALL).status == 204
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1:80", "[::1]", "models", "models.localhost:8080", "localhost.", "localhost.:80"]
+)
 def test_local_names_can_write(plain, host):
     answer = ask_as(plain, host, "PUT", model_path("local"), {}, SMALL)
     assert answer.status in (201, 204), answer
@@ -216,6 +228,16 @@ def test_a_preflight_request_of_another_page_gets_no_permission(listed, plain):
     for answer in (preflight(listed, model_path("x"), origin=OTHER), preflight(plain, model_path("x"))):
         assert answer.status == 204 and answer["Allow"]
         assert [name for name in answer.fields if name.lower().startswith("access-control")] == []
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v1//models", "/v1/models/%ff", "/v1/models/m/", "/v1/models/%zz/manifest"])
+def test_a_preflight_request_for_a_path_without_a_resource_is_answered(listed, path):
+    answer = preflight(listed, path, method="DELETE", Access_Control_Request_Headers="authorization")
+    assert answer.status == 204 and answer["Access-Control-Allow-Origin"] == PAGE
+    assert "DELETE" in answer["Access-Control-Allow-Methods"]
+    assert answer["Access-Control-Allow-Headers"] == "authorization"
+    for other in (preflight(listed, path, origin=OTHER), preflight(listed, path, method="DELETE, PUT"), preflight(listed, path, method="")):
+        assert other.status in (204, 400, 404) and other["Access-Control-Allow-Methods"] is None
 
 
 def test_only_names_of_fields_are_echoed(listed):

@@ -11,6 +11,7 @@
 #include "http/exchange/router.h"
 #include "http/fields/grammar.h"
 #include "http/fields/origin.h"
+#include "http/fields/uri.h"
 
 /* How long a browser need not ask again. Browsers have limits of their own, of hours. */
 #define PREFLIGHT_SECONDS "3600"
@@ -45,6 +46,20 @@ static bool is_for_everybody(const struct request *request)
     return request->route != NULL && request->route->audience == AUDIENCE_EVERYBODY;
 }
 
+/* The name by which the request reached the server: RFC 9112 section 3.2.2 lets the target in
+ * absolute form decide, whatever the field Host says. */
+static const char *host_of(struct request *request)
+{
+    struct zt_text host;
+    const char *printed;
+
+    if (!target_host(request_target(request), &host))
+        return request_header(request, "Host");
+    printed = request_print(request, "%.*s", (int)host.length, host.bytes);
+    /* Out of memory: a host that nobody has, since none at all is let pass. */
+    return printed != NULL ? printed : "";
+}
+
 void cors_check(struct request *request)
 {
     struct origin_claim claim = {.is_write = is_write(request)};
@@ -53,7 +68,7 @@ void cors_check(struct request *request)
         return;
     claim.origin = request_header(request, "Origin");
     claim.fetch_site = request_header(request, "Sec-Fetch-Site");
-    claim.host = request_header(request, "Host");
+    claim.host = host_of(request);
     switch (origin_check(rules_of(request), &claim)) {
     case ORIGIN_ACCEPTED:
         break;
@@ -112,6 +127,18 @@ static const char *allowed_methods(const struct request *request)
     return NULL;
 }
 
+bool cors_is_preflight(struct request *request)
+{
+    const char *method = request_header(request, "Access-Control-Request-Method");
+
+    if (request->method != METHOD_OPTIONS || method == NULL || method[0] == '\0')
+        return false;
+    for (const char *at = method; *at != '\0'; at++)
+        if (!is_token_char(*at))
+            return false;
+    return allowed_origin(request) != NULL;
+}
+
 /* A list of field names, and nothing else. */
 static bool is_name_list(const char *text)
 {
@@ -158,8 +185,7 @@ unsigned cors_fields(struct request *request, struct field *out_fields)
     if (origin == NULL)
         return 0;
     add(&list, "Access-Control-Allow-Origin", origin);
-    if (request->method == METHOD_OPTIONS &&
-        request_header(request, "Access-Control-Request-Method") != NULL)
+    if (cors_is_preflight(request))
         add_preflight(request, &list);
     else
         add(&list, "Access-Control-Expose-Headers", cors_exposed);

@@ -19,6 +19,10 @@ extern const char cors_exposed[];
  * foreign host. After router_find. */
 void cors_check(struct request *request);
 
+/* Whether this is a preflight request of a page that may use the API. Browsers send it before some
+ * requests, and report only its failure, not that of the request that it is about. */
+bool cors_is_preflight(struct request *request);
+
 /* Writes the fields of the answer that let a page read it, or answer its preflight request; returns
  * their number. */
 unsigned cors_fields(struct request *request, struct field *out_fields);

@@ -2,12 +2,14 @@
  * any other.
  *
  * Checked in this order: an unknown method (501), an invalid path (400), an unknown path (404), an
- * invalid name (400), OPTIONS (204), a method that the path does not have (405). */
+ * invalid name (400), OPTIONS (204), a method that the path does not have (405). Preflight requests
+ * are answered for every path (204). */
 #include "http/exchange/router.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/fields/uri.h"
 #include "zt/utf8.h"
@@ -233,6 +235,11 @@ const struct operation *router_match(struct request *request)
     form = target_path(request_target(request), &path);
     if (form != TARGET_PATH) {
         reply_other_target(request, form);
+        return NULL;
+    }
+    /* For any path: only from the answer to the request itself can a page learn what is wrong. */
+    if (cors_is_preflight(request)) {
+        reply_options(request, request->route);
         return NULL;
     }
     if (path_has_empty_segment(path)) {

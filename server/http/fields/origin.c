@@ -100,11 +100,20 @@ const char *origin_host_name(const char *host, size_t *out_length)
     return whole.text;
 }
 
+/* Both names also stand with the dot of the root of all domains at their end (RFC 6761 section
+ * 6.3). */
+static bool is_localhost(struct part name)
+{
+    if (name.length > 0 && name.text[name.length - 1] == '.')
+        name.length--;
+    return is_equal(name, part_of("localhost")) || ends_with(name, ".localhost");
+}
+
 static bool is_loopback(struct part name)
 {
     struct config_listen place;
 
-    if (ends_with(name, ".localhost"))
+    if (is_localhost(name))
         return true;
     if (name.length > 1 && name.text[0] == '[' && name.text[name.length - 1] == ']')
         name = (struct part){name.text + 1, name.length - 2};

@@ -12,33 +12,49 @@
 
 /* --- the path --- */
 
-/* Where the path after "http://authority" begins; NULL if the target is not in absolute form. */
-static const char *skip_authority(const char *target)
+/* What is between "http://" and the path. False if the target is not in absolute form. */
+static bool find_authority(const char *target, struct zt_text *out_authority)
 {
     static const char *const schemes[] = {"http://", "https://"};
 
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-        size_t length = strlen(schemes[i]);
+        const size_t length = strlen(schemes[i]);
 
-        if (strncasecmp(target, schemes[i], length) == 0) {
-            size_t authority = strcspn(target + length, "/?#");
-
-            return authority > 0 ? target + length + authority : NULL;
-        }
+        if (strncasecmp(target, schemes[i], length) != 0)
+            continue;
+        *out_authority = (struct zt_text){target + length, strcspn(target + length, "/?#")};
+        return out_authority->length > 0;
     }
-    return NULL;
+    return false;
+}
+
+bool target_host(const char *target, struct zt_text *out_host)
+{
+    struct zt_text authority;
+    const char *at;
+
+    if (!find_authority(target, &authority))
+        return false;
+    at = memrchr(authority.bytes, '@', authority.length);
+    if (at != NULL) {
+        authority.length -= (size_t)(at + 1 - authority.bytes);
+        authority.bytes = at + 1;
+    }
+    *out_host = authority;
+    return true;
 }
 
 enum target_form target_path(const char *target, struct zt_text *out_path)
 {
+    struct zt_text authority;
     size_t length;
 
     if (strcmp(target, "*") == 0)
         return TARGET_ASTERISK;
     if (target[0] != '/') {
-        target = skip_authority(target);
-        if (target == NULL)
+        if (!find_authority(target, &authority))
             return TARGET_INVALID;
+        target = authority.bytes + authority.length;
     }
     length = strcspn(target, "?");
     /* "http://host" and "http://host?query" mean the root. */

@@ -14,6 +14,10 @@ enum target_form { TARGET_PATH, TARGET_ASTERISK, TARGET_INVALID };
  * '/'. */
 enum target_form target_path(const char *target, struct zt_text *out_path);
 
+/* The host of a target in absolute form ("http://host:80/a": "host:80"), with its port if there is
+ * one, without a user's name. False for another form. *out_host is borrowed from target. */
+bool target_host(const char *target, struct zt_text *out_host);
+
 /* Whether the path has an empty segment inside ("/a//b"). A trailing slash does not count. */
 bool path_has_empty_segment(struct zt_text path);
 

@@ -30,6 +30,27 @@ static void an_absolute_target_has_the_path_after_its_authority(void **state)
     assert_path("http://h?x", "/");
 }
 
+static void an_absolute_target_states_the_host(void **state)
+{
+    static const char *const without[] = {"/a",        "*",        "http://",
+                                          "http:///a", "//host/a", "ftp://host/"};
+    static const struct {
+        const char *target;
+        const char *host;
+    } with[] = {{"http://host/a", "host"},           {"HTTPS://host:80?b@c", "host:80"},
+                {"http://[::1]:80/a@b", "[::1]:80"}, {"http://localhost@host/", "host"},
+                {"http://a:b@c@host:1", "host:1"},   {"http://a@/", ""}};
+    struct zt_text host;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {
+        assert_true(target_host(with[i].target, &host));
+        assert_true(zt_text_is(host, with[i].host));
+    }
+    for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+        assert_false(target_host(without[i], &host));
+}
+
 static void other_targets_are_not_paths(void **state)
 {
     static const char *const targets[] = {"",  "a", "a/b", "http://", "http:///a", "ftp://host/a",
@@ -155,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_path_of_a_target_ends_at_the_query),
         cmocka_unit_test(an_absolute_target_has_the_path_after_its_authority),
+        cmocka_unit_test(an_absolute_target_states_the_host),
         cmocka_unit_test(other_targets_are_not_paths),
         cmocka_unit_test(empty_segments_are_found_inside_a_path),
         cmocka_unit_test(encoded_slashes_are_found_in_any_case),
