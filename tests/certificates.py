@@ -38,20 +38,21 @@ class Authority:
         openssl("req", "-x509", "-new", "-key", self.key, "-subj", f"/CN={name}", "-days", 2, "-out", self.cert)
         (self.folder / f"{name}.index").touch()
 
-    def sign(self, name, alternatives="IP:127.0.0.1", purpose="serverAuth", begins_days=-1, ends_days=2, rsa=False):
-        """A new certificate of that common name, in files of that name."""
+    def sign(self, name, alternatives="IP:127.0.0.1", purpose="serverAuth", begins_days=-1, ends_days=2, rsa=False,
+             subject=None, string="utf8only"):  # fmt: skip
+        """A new certificate of that common name, or with that subject, in files of that name. string: openssl's string_mask."""
         made = Certificate(self.folder / f"{name}.pem", self.folder / f"{name}.key")
         request = self.folder / f"{name}.csr"
         settings = self.folder / f"{name}.cnf"
         make_key(made.key, rsa)
-        openssl("req", "-new", "-key", made.key, "-subj", f"/CN={name}", "-out", request)
         settings.write_text(
-            f"[ca]\ndefault_ca=this\n[this]\ndatabase={self.folder}/{self.name}.index\nrand_serial=yes\n"
+            f"[req]\ndistinguished_name=nobody\nstring_mask={string}\n[nobody]\n[ca]\ndefault_ca=this\n[this]\ndatabase={self.folder}/{self.name}.index\nrand_serial=yes\n"
             f"new_certs_dir={self.folder}\ndefault_md=sha256\npolicy=any\nunique_subject=no\n"
-            "[any]\ncommonName=supplied\n"
+            "[any]\norganizationName=optional\ncommonName=optional\n"
             f"[added]\nsubjectAltName={alternatives}\nextendedKeyUsage={purpose}\nbasicConstraints=CA:FALSE\n"
         )
-        openssl("ca", "-batch", "-notext", "-config", settings, "-extensions", "added", "-cert", self.cert, "-keyfile",
+        openssl("req", "-new", "-config", settings, "-utf8", "-key", made.key, "-subj", subject or f"/CN={name}", "-out", request)
+        openssl("ca", "-batch", "-utf8", "-notext", "-config", settings, "-extensions", "added", "-cert", self.cert, "-keyfile",
                 self.key, "-startdate", moment(begins_days), "-enddate", moment(ends_days), "-in", request, "-out",
                 made.cert)
         return made

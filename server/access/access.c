@@ -93,7 +93,10 @@ static const struct grant *by_certificate(const struct access *access, const cha
     const struct grant *grant;
 
     *out_failure = ACCESS_NO_CREDENTIALS;
-    if (!access->has_certificates || names == NULL || names[0] == NULL)
+    if (!access->has_certificates || names == NULL)
+        return NULL;
+    *out_failure = ACCESS_UNNAMED_CERTIFICATE;
+    if (names[0] == NULL)
         return NULL;
     if (access->grants == NULL)
         return &any_certificate;

@@ -60,6 +60,7 @@ enum access_failure {
     ACCESS_EXPIRED_TOKEN,       /* signed, but not valid any more, or not yet */
     ACCESS_UNKNOWN_SUBJECT,     /* valid, but no line has its subject */
     ACCESS_UNKNOWN_CERTIFICATE, /* no line has one of its names */
+    ACCESS_UNNAMED_CERTIFICATE, /* it has no name that can be compared */
     ACCESS_NO_MEMORY,
     ACCESS_SCOPE, /* the client is known, but may only do less */
     ACCESS_MODEL, /* the client may not see this model */
@@ -76,7 +77,7 @@ const char *access_failure_name(enum access_failure failure);
 struct credentials {
     enum authorization authorization;
     struct zt_text token;     /* if authorization is BEARER */
-    const char *const *names; /* in its verified certificate; empty or NULL: none */
+    const char *const *names; /* in its verified certificate; NULL: it showed none */
 };
 
 struct token_memory;

@@ -28,6 +28,7 @@ const char *access_failure_name(enum access_failure failure)
         [ACCESS_EXPIRED_TOKEN] = "expired_token",
         [ACCESS_UNKNOWN_SUBJECT] = "unknown_subject",
         [ACCESS_UNKNOWN_CERTIFICATE] = "unknown_certificate",
+        [ACCESS_UNNAMED_CERTIFICATE] = "unnamed_certificate",
         [ACCESS_NO_MEMORY] = "no_memory",
         [ACCESS_SCOPE] = "scope",
         [ACCESS_MODEL] = "model",

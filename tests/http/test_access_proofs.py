@@ -213,6 +213,51 @@ def test_names_in_certificates_are_clients(folder, start_server, authority, cert
     assert "Authorization: Bearer TOKEN), or show a client certificate" in get(server, "/v1/models").json()["detail"]
 
 
+# What a subject is in openssl's words, and its common name. Each is another client.
+SUBJECTS = {
+    "/CN=worker\\+1": "worker+1",
+    "/CN=a,b": "a,b",
+    "/CN=#lead": "#lead",
+    "/CN=\\\\#lead": "\\#lead",
+    "/CN=x=y": "x=y",
+    '/CN=<"q">;': '<"q">;',
+    "/CN=Jürgen": "Jürgen",
+    "/O=somebody/CN=second": "second",
+    "/O=somebody+CN=beside": "beside",
+    "/CN=first/CN=other": "first",
+}
+# openssl's masks of types of text.
+STRINGS = {"utf8": "utf8only", "printable": "MASK:0x2002", "teletex": "MASK:0x0004", "bmp": "MASK:0x0800"}
+
+
+@pytest.mark.parametrize("string", STRINGS)
+def test_common_names_are_compared_as_they_are(folder, start_server, authority, certificates, string):
+    lines = [f"client-{at}. read mtls:{name}" for at, name in enumerate(SUBJECTS.values())]
+    tokens = write_tokens(folder / "common-names", lines=lines)
+    server = start_with_certificates(folder, start_server, authority, certificates, "--tokens", tokens)
+    for at, (subject, name) in enumerate(SUBJECTS.items()):
+        one = authority.sign(f"subject-{at}", "IP:127.0.0.1", "clientAuth", subject=subject, string=STRINGS[string])
+        as_client(server, authority, one)
+        answer = get(server, "/v1/models")
+        if string == "teletex" and not name.isascii():
+            # A TeletexString does not say which characters it has.
+            assert "the certificate has no name" in assert_problem(answer, 401, "unauthorized")["detail"]
+            continue
+        assert answer.status == 200, (subject, answer)
+        eventually(lambda wanted=at: f"client-{wanted}." in server.log)
+
+
+@pytest.mark.parametrize("subject", ["/O=nameless", "/CN=a\nb", "/CN=a\tb"], ids=["none", "line", "tab"])
+def test_a_certificate_without_a_name_to_compare_is_said_to_be_so(folder, start_server, authority, certificates, subject):
+    tokens = write_tokens(folder / "unnamed", lines=["a read mtls:a", "ab read mtls:ab"])
+    server = start_with_certificates(folder, start_server, authority, certificates, "--tokens", tokens)
+    as_client(server, authority, authority.sign("unnamed", "IP:127.0.0.1", "clientAuth", subject=subject))
+    detail = assert_problem(get(server, "/v1/models"), 401, "unauthorized")["detail"]
+    assert "the certificate has no name" in detail and "show a client certificate" not in detail
+    as_client(server, authority, None)
+    assert "show a client certificate" in get(server, "/v1/models").json()["detail"]
+
+
 def test_without_a_tokens_file_every_certificate_may_read_and_write(folder, start_server, authority, certificates):
     server = start_with_certificates(folder, start_server, authority, certificates, "--writable")
     as_client(server, authority, certificates["stranger"])

@@ -50,6 +50,9 @@ static const char *detail_of(const struct request *request, enum access_failure 
         return "no client is known by the token's subject";
     case ACCESS_UNKNOWN_CERTIFICATE:
         return "no client is known by a name in the certificate";
+    case ACCESS_UNNAMED_CERTIFICATE:
+        return "the certificate has no name that can be compared: a common name, DNS name, URI or "
+               "email address of UTF-8 without control characters, of 1 to 1023 bytes";
     case ACCESS_UNKNOWN_TOKEN:
     case ACCESS_NO_MEMORY:
     case ACCESS_SCOPE:

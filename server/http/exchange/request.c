@@ -50,12 +50,11 @@ bool request_is_abandoned(const struct request *request)
 
 const char *const *request_client_names(const struct request *request)
 {
-    static const char *const none[] = {NULL};
     const struct transport *transport = request_state_const(request)->transport;
 
     return transport != NULL && transport->client_names != NULL
                ? transport->client_names(request->connection)
-               : none;
+               : NULL;
 }
 
 static bool waiter_is_gone(const struct waiter *waiter)

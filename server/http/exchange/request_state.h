@@ -185,7 +185,7 @@ bool request_is_abandoned(const struct request *request);
 
 /* The names in the certificate that the client showed, which an authority of tls.client_ca signed:
  * common name of the subject; DNS names, URIs and email addresses of the alternative names. A list
- * that ends with NULL, borrowed until the request ends; empty without a certificate. On the loop's
+ * that ends with NULL, borrowed until the request ends; NULL without a certificate. On the loop's
  * thread. The first call on a connection takes about 100 us. */
 const char *const *request_client_names(const struct request *request);
 

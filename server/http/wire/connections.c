@@ -218,9 +218,7 @@ static void use_access(struct request *request, struct lease *lease)
 
 static const char *const *client_names(const struct connection *connection)
 {
-    static const char *const none[] = {NULL};
-
-    return connection->tls != NULL ? tls_session_client_names(connection->tls) : none;
+    return connection->tls != NULL ? tls_session_client_names(connection->tls) : NULL;
 }
 
 struct request *connection_begin_request(struct connection *connection, const char *target)

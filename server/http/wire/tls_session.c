@@ -14,10 +14,19 @@
 #include "base/log.h"
 #include "http/wire/tls.h"
 #include "http/wire/tls_version.h"
+#include "zt/utf8.h"
 
 /* More names of a certificate, and longer ones, are ignored. */
 #define NAMES_MOST 32u
 #define NAME_SIZE  1024u
+/* Of a subject, and of one relative name in it. Subjects have fewer than ten. */
+#define SUBJECT_PARTS_MOST 64
+/* Types of text (X.680 section 8.4). */
+#define TAG_UTF8      12
+#define TAG_PRINTABLE 19
+#define TAG_TELETEX   20
+#define TAG_IA5       22
+#define TAG_BMP       30
 /* RFC 8446 section 5.1. */
 #define RECORD_BYTES 16384u
 /* The time between two warnings of the process that a client's certificate was refused. */
@@ -26,10 +35,9 @@
 struct tls_session {
     gnutls_session_t library; /* NULL once the library has freed it */
     struct tls_version *version;
-    char **names; /* NULL until they are asked for */
+    bool was_asked;
+    char **names; /* NULL until they are asked for, and without a valid certificate */
 };
-
-static const char *const no_names[] = {NULL};
 
 /* --- the client's certificate --- */
 
@@ -98,7 +106,7 @@ static bool name_is_plain(const char *name, size_t length)
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
             return false;
-    return length > 0;
+    return length > 0 && length < NAME_SIZE && zt_utf8_valid(name, length);
 }
 
 /* A name with a NUL or another control character could pass for a different one. */
@@ -111,14 +119,92 @@ static void add_name(char **names, size_t *count, const char *name, size_t lengt
         (*count)++;
 }
 
+/* GnuTLS counts the NUL behind the digits of an OID in some versions. */
+static bool is_common_name(const gnutls_x509_ava_st *part)
+{
+    static const char common_name[] = GNUTLS_OID_X520_COMMON_NAME;
+    const size_t length = strnlen((const char *)part->oid.data, part->oid.size);
+
+    return length == strlen(common_name) && memcmp(part->oid.data, common_name, length) == 0;
+}
+
+static bool is_ascii(const gnutls_datum_t *text)
+{
+    for (unsigned i = 0; i < text->size; i++)
+        if (text->data[i] > 0x7F)
+            return false;
+    return true;
+}
+
+/* From UTF-16 (BMPString) to UTF-8; returns the length. Surrogates become what is not UTF-8. */
+static size_t from_utf16(const unsigned char *bytes, size_t length, char out_name[NAME_SIZE])
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i + 1 < length && at + 3 < NAME_SIZE; i += 2) {
+        const unsigned unit = (unsigned)bytes[i] << 8 | bytes[i + 1];
+
+        if (unit < 0x80) {
+            out_name[at++] = (char)unit;
+            continue;
+        }
+        if (unit >= 0x800) {
+            out_name[at++] = (char)(0xE0 | unit >> 12);
+            out_name[at++] = (char)(0x80 | (unit >> 6 & 0x3F));
+        } else {
+            out_name[at++] = (char)(0xC0 | unit >> 6);
+        }
+        out_name[at++] = (char)(0x80 | (unit & 0x3F));
+    }
+    return at;
+}
+
+/* The value itself: texts that the library makes of names are escaped (RFC 4514). */
+static void add_common_name_value(const gnutls_x509_ava_st *part, char **names, size_t *count)
+{
+    const size_t length = part->value.size;
+    char name[NAME_SIZE];
+
+    switch (part->value_tag) {
+    case TAG_UTF8:
+        add_name(names, count, (const char *)part->value.data, length);
+        break;
+    case TAG_PRINTABLE:
+    case TAG_TELETEX: /* beyond ASCII it is in one character set or another */
+    case TAG_IA5:
+        if (is_ascii(&part->value))
+            add_name(names, count, (const char *)part->value.data, length);
+        break;
+    case TAG_BMP:
+        if (length % 2 == 0 && length < NAME_SIZE / 2)
+            add_name(names, count, name, from_utf16(part->value.data, length, name));
+        break;
+    default:
+        break;
+    }
+}
+
+/* The first one: a subject has more than one only by mistake. */
 static void add_common_name(gnutls_x509_crt_t certificate, char **names, size_t *count)
 {
-    char name[NAME_SIZE];
-    size_t length = sizeof(name);
+    gnutls_x509_dn_t subject;
+    gnutls_x509_ava_st part;
 
-    if (gnutls_x509_crt_get_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
-                                      &length) == GNUTLS_E_SUCCESS)
-        add_name(names, count, name, length);
+    if (gnutls_x509_crt_get_subject(certificate, &subject) != GNUTLS_E_SUCCESS)
+        return;
+    for (int i = 0; i < SUBJECT_PARTS_MOST; i++) {
+        for (int j = 0; j < SUBJECT_PARTS_MOST; j++) {
+            if (gnutls_x509_dn_get_rdn_ava(subject, i, j, &part) != GNUTLS_E_SUCCESS) {
+                if (j == 0)
+                    return;
+                break;
+            }
+            if (is_common_name(&part)) {
+                add_common_name_value(&part, names, count);
+                return;
+            }
+        }
+    }
 }
 
 static void add_alternative_names(gnutls_x509_crt_t certificate, char **names, size_t *count)
@@ -135,33 +221,35 @@ static void add_alternative_names(gnutls_x509_crt_t certificate, char **names, s
     }
 }
 
-static void read_names(gnutls_session_t library, char **names)
+static char **read_names(gnutls_session_t library)
 {
     unsigned count = 0;
     const gnutls_datum_t *certificates = gnutls_certificate_get_peers(library, &count);
     gnutls_x509_crt_t certificate;
     size_t found = 0;
+    char **names;
 
     /* Again, since it may have expired before this session was resumed. */
     if (certificates == NULL || count == 0 || verify(library) != 0 ||
         gnutls_x509_crt_init(&certificate) != GNUTLS_E_SUCCESS)
-        return;
-    if (gnutls_x509_crt_import(certificate, &certificates[0], GNUTLS_X509_FMT_DER) ==
-        GNUTLS_E_SUCCESS) {
+        return NULL;
+    names = calloc(NAMES_MOST + 1, sizeof(char *));
+    if (names != NULL && gnutls_x509_crt_import(certificate, &certificates[0],
+                                                GNUTLS_X509_FMT_DER) == GNUTLS_E_SUCCESS) {
         add_common_name(certificate, names, &found);
         add_alternative_names(certificate, names, &found);
     }
     gnutls_x509_crt_deinit(certificate);
+    return names;
 }
 
 const char *const *tls_session_client_names(struct tls_session *session)
 {
-    if (session->names == NULL && session->library != NULL && session->version->asks_clients) {
-        session->names = calloc(NAMES_MOST + 1, sizeof(char *));
-        if (session->names != NULL)
-            read_names(session->library, session->names);
+    if (!session->was_asked && session->library != NULL && session->version->asks_clients) {
+        session->names = read_names(session->library);
+        session->was_asked = true;
     }
-    return session->names != NULL ? (const char *const *)session->names : no_names;
+    return (const char *const *)session->names;
 }
 
 /* --- begin and end --- */

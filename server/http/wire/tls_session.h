@@ -33,7 +33,8 @@ uint64_t tls_session_content_of(const struct tls_session *session, uint64_t wire
 
 /* The names in the client's certificate: common name of the subject; DNS names, URIs and email
  * addresses of the alternative names. A list that ends with NULL, borrowed until the session ends;
- * empty if the client showed none, if it is not (any more) valid, or out of memory. */
+ * empty if none of them can be compared. NULL if the client showed no certificate, if it is not
+ * (any more) valid, or out of memory. */
 const char *const *tls_session_client_names(struct tls_session *session);
 
 #endif

@@ -103,7 +103,7 @@ static void reasons_of_refusals_are_told_apart(void **state)
     static const char *const strangers[] = {"stranger", NULL};
 
     (void)state;
-    assert_refused(NULL, no_names, ACCESS_NO_CREDENTIALS);
+    assert_refused(NULL, no_names, ACCESS_UNNAMED_CERTIFICATE);
     assert_refused(NULL, NULL, ACCESS_NO_CREDENTIALS);
     assert_refused(NULL, strangers, ACCESS_UNKNOWN_CERTIFICATE);
     assert_refused("two", NULL, ACCESS_UNKNOWN_TOKEN);
@@ -143,7 +143,7 @@ static void without_a_tokens_file_any_certificate_may_read_and_write(void **stat
     assert_null(grant->name);
     assert_int_equal(grant->scope, SCOPE_WRITE);
     assert_refused("one", NULL, ACCESS_UNKNOWN_TOKEN);
-    assert_refused(NULL, no_names, ACCESS_NO_CREDENTIALS);
+    assert_refused(NULL, no_names, ACCESS_UNNAMED_CERTIFICATE);
     access_of_test.grants = grants;
 }
 
