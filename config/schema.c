@@ -281,7 +281,8 @@ const struct config_key config_keys[] = {
      .offset = PLACE(limits.connections_per_address),
      .reloads = true,
      .maximum = CONNECTIONS_MAX,
-     .meaning = "Maximum number of connections from one address; 0 sets no limit."},
+     .meaning = "Maximum number of connections from one address; further ones are closed "
+                "without an answer. 0 sets no limit."},
     {.name = "limits.send_buffer_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.send_buffer_bytes),

@@ -25,6 +25,8 @@
 /* Enough for the line of the status. */
 #define ANSWER_SIZE 4096
 #define ERROR_SIZE  512
+/* Of a status: "200". */
+#define STATUS_DIGITS 3
 
 /* What to ask. */
 struct check {
@@ -221,15 +223,23 @@ static bool receive_line(int descriptor, struct tls_client *tls, char answer[ANS
     return false;
 }
 
-/* "HTTP/1.1 200 OK": the status and the text behind it; NULL if the line is something else. */
+/* "HTTP/1.1 200 OK" (RFC 9112 section 4): the status and the text behind it; NULL if the line is
+ * something else. A missing space behind the status is let pass, as many servers leave it out. */
 static const char *status_of(const char *line)
 {
+    static const char digits[] = "0123456789";
     static const char version[] = "HTTP/1.";
-    const size_t length = strlen(version);
+    const char *status = line + strlen(version) + 2;
 
-    if (strncmp(line, version, length) != 0 || strlen(line) < length + 5 || line[length + 1] != ' ')
+    if (strncmp(line, version, strlen(version)) != 0 || strspn(status - 2, digits) != 1 ||
+        status[-1] != ' ' || strspn(status, digits) != STATUS_DIGITS)
         return NULL;
-    return line + length + 2;
+    if (status[STATUS_DIGITS] != '\0' && status[STATUS_DIGITS] != ' ')
+        return NULL;
+    for (const char *at = status; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7F)
+            return NULL;
+    return status;
 }
 
 static bool exchange(int descriptor, const struct check *check, char *out_status, char *error)

@@ -181,7 +181,23 @@ def test_nobody_there(check):
     assert_failed(check("http://name.invalid"), "http://name.invalid/healthz: ")
 
 
-@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK", b"HTTP/1.1\r\n", b"x" * 100000])
+NO_ANSWERS = [
+    b"",
+    b"SSH-2.0-x\r\n",
+    b"HTTP/1.1 200 OK",
+    b"HTTP/1.1\r\n",
+    b"HTTP/1.1 2000 OK\r\n",
+    b"HTTP/1.1 200OK\r\n",
+    b"HTTP/1.1 20 OK\r\n",
+    b"HTTP/1.x 200 OK\r\n",
+    b"HTTP/1.11 200 OK\r\n",
+    b"HTTP/1.1  200 OK\r\n",
+    b"HTTP/1.1 503 no\x1b[31m\r\n",
+    b"x" * 100000,
+]
+
+
+@pytest.mark.parametrize("answer", NO_ANSWERS)
 def test_an_answer_that_is_none(check, peer, answer):
     assert_failed(check(f"http://127.0.0.1:{peer(answer).port}"), "not HTTP, or incomplete")
 
