@@ -18,6 +18,13 @@ STOP_TIMEOUT_S = 60
 # Set to use TLS in every test that does not bring a certificate of its own: most must hold there too.
 ALWAYS_TLS = bool(os.environ.get("ZT_ALWAYS_TLS"))
 
+
+def holds_freed_memory():
+    """Whether the program is built with a sanitizer that holds memory of its own, so that its size says nothing."""
+    program = PROGRAM.read_bytes()
+    return b"__asan_" in program or b"__tsan_" in program
+
+
 SERVING = re.compile(r"^ztserve: serving .* on (https?)://(.+):(\d+)$")
 
 
