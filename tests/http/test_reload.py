@@ -14,7 +14,7 @@ from uploads import SMALL, put
 from wire import Connection, ask, component_path, connect, eventually, get, model_path, read_head, read_until_closed
 
 BIG = pattern(64 << 20)
-HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+REQUEST = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Configured:
@@ -47,7 +47,7 @@ def configured(start_server, tmp_path):
 
 
 def status_of(connection):
-    connection.sendall(HEALTH)
+    connection.sendall(REQUEST)
     return read_head(connection)[0]
 
 
@@ -124,7 +124,7 @@ def test_connections_of_an_address_count_from_before_there_was_a_limit(configure
     def accepts():
         with connect(one.server) as connection:
             with contextlib.suppress(ConnectionError):
-                connection.sendall(HEALTH)
+                connection.sendall(REQUEST)
             return read_first(connection) != b""
 
     def read_first(connection):

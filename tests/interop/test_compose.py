@@ -56,7 +56,9 @@ def test_settings_are_known_and_agree_with_the_container(service, tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ZTSERVE_")}
     command = [PROGRAM, "check-config", tmp_path / "empty.json"]
     checked = subprocess.run(command, capture_output=True, text=True, env=environment | settings)
-    assert (checked.returncode, checked.stderr) == (0, "")
+    # The files of the container are not here.
+    said = [line for line in checked.stderr.splitlines() if not line.endswith("it is not checked")]
+    assert (checked.returncode, said) == (0, [])
     assert settings["ZTSERVE_ROOT"] == service["volumes"][0]["target"]
     assert settings["ZTSERVE_STATE_DIR"] == service["tmpfs"][0].split(":")[0]
     assert int(settings["ZTSERVE_DRAIN_S"]) < int(service["stop_grace_period"].removesuffix("s"))
