@@ -151,10 +151,14 @@ static bool open_data(struct arrival *arrival)
 {
     struct store *store = arrival->session->kept.server->store;
     struct zt_error error;
+    const enum zt_status status = store->ops->kept_open(store, arrival->session->kept.entry.id,
+                                                        WRITER_DATA, &arrival->data, &error);
 
-    return store->ops->kept_open(store, arrival->session->kept.entry.id, WRITER_DATA,
-                                 &arrival->data, &error) == ZT_OK ||
-           failure_of_store(&arrival->failure, &error);
+    /* A commit may have published the file since the request was let in. */
+    if (status == ZT_NOT_FOUND)
+        return failure_refuse(&arrival->failure, PROBLEM_CONFLICT,
+                              "the upload was committed or removed meanwhile");
+    return status == ZT_OK || failure_of_store(&arrival->failure, &error);
 }
 
 /* Fails if a known length does not fit on the disk. */

@@ -1,5 +1,6 @@
 /* PUT of a component: what its parameters may be, and what is refused before the body (http-api,
  * section 6.2). */
+#include "upload/writer/writer_session.h"
 #include "writer_request.h"
 
 #define DATA "/objects/a/data"
@@ -318,6 +319,18 @@ static void components_of_one_upload_share_the_limit(void **state)
 #define ZT1_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, uploads_tear_down)
 #define ZT2_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_zt2, uploads_tear_down)
 
+/* What a commit does to the file between the request's header and its body. */
+static void a_file_that_was_published_meanwhile_is_a_conflict(void **state)
+{
+    struct world *world = *state;
+    struct store *store = world->server.store;
+    const char *id = strrchr(target, '/') + 1;
+    struct zt_error error;
+
+    assert_int_equal(store->ops->kept_remove(store, id, WRITER_DATA, &error), ZT_OK);
+    assert_refused(world, put(DATA "?dtype=u8&shape=8", 8), 409, "conflict");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +353,7 @@ int main(void)
         ZT2_TEST(names_are_bounded_in_zt2),
         ZT1_TEST(component_beyond_the_limit_or_the_disk_is_refused),
         ZT1_TEST(components_of_one_upload_share_the_limit),
+        ZT1_TEST(a_file_that_was_published_meanwhile_is_a_conflict),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
