@@ -46,7 +46,7 @@ static void log_if_settled(struct catalog_content *content, struct generation *g
         log_error_once(generation);
 }
 
-/* Logs each pair once, in whatever order the two appear, and not again if the first is replaced. */
+/* Logs each pair once, in whatever order the two appear, and not again if either is replaced. */
 static void log_shadow(struct generation *shadowed, const struct generation *first)
 {
     size_t name_length;
@@ -112,6 +112,8 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     }
     if (opened != NULL && opened->model != NULL && content->observer.opened != NULL)
         content->observer.opened(content->observer.context, opened);
+    if (opened != NULL && known != NULL)
+        opened->logged_shadow = known->logged_shadow;
     if (opened != NULL)
         log_if_settled(content, opened);
     *out_change = (struct catalog_change){file->path, opened};

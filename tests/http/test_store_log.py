@@ -36,7 +36,8 @@ def test_a_shadowed_pair_is_logged_once(start_server, tmp_path):
     assert len(lines_with(server, "is shadowed by")) == 1, server.log
     (tmp_path / "a.safetensors").write_bytes(MODEL)
     assert "a.safetensors is shadowed by a.zt" in logged(server, "is shadowed by", 2)[1]
-    os.utime(tmp_path / "a.zt", (1, 1))
+    for name in ("a.zt", "a.safetensors"):
+        os.utime(tmp_path / name, (1, 1))
     settle(server, tmp_path)
     assert len(lines_with(server, "is shadowed by")) == 2, server.log
 
