@@ -162,6 +162,9 @@ static enum outcome reply_whole(struct request *request, const struct selection 
 
     request->reply.coding = coding_name(selection->reply.coding);
     set_fields(request, etag);
+    /* Without a length, the connection would end with a 304. */
+    request->reply.expected_length =
+        manifest_length(request->server->workers, request->generation, selection->reply.coding);
     representation_step(&request->reply, "manifest", step_manifest);
     return OUTCOME_READY;
 }

@@ -204,3 +204,22 @@ enum manifest_answer manifest_ask(struct workers *workers, struct generation *ge
                ? ask(workers, generation, coding, waiter, out_text)
                : given;
 }
+
+uint64_t manifest_length(struct workers *workers, struct generation *generation, enum coding coding)
+{
+    struct manifest_cache *cache = cache_of(generation);
+    const bool at_once =
+        coding == CODING_IDENTITY && generation->model->manifest_length <= INLINE_MANIFEST_BYTES;
+    struct coded_text *text;
+    uint64_t length;
+
+    if (cache == NULL)
+        return 0;
+    text = &cache->texts[coding];
+    pthread_mutex_lock(&cache->lock);
+    if (text->state == TEXT_EMPTY && at_once)
+        begin(workers, generation, coding);
+    length = text->state == TEXT_DONE ? text->length : 0;
+    pthread_mutex_unlock(&cache->lock);
+    return length;
+}

@@ -55,4 +55,8 @@ enum manifest_answer manifest_ask(struct workers *workers, struct generation *ge
                                   enum coding coding, struct waiter *waiter,
                                   struct zt_text *out_text);
 
+/* The length of that text in bytes, if it is there or can be written at once; else 0. */
+uint64_t manifest_length(struct workers *workers, struct generation *generation,
+                         enum coding coding);
+
 #endif

@@ -90,6 +90,23 @@ def test_a_304_has_the_length_of_the_200_or_none(server):
         assert "Transfer-Encoding" not in answer.fields
 
 
+def assert_kept(server, path, tag):
+    with Connection(server) as connection:
+        for _ in range(3):
+            answer = connection.ask("GET", path, {"If-None-Match": tag})
+            assert_not_modified(answer, tag)
+            assert answer["Connection"] is None, answer
+
+
+def test_the_connection_is_kept_behind_a_304(server, path, tag):
+    assert_kept(server, path, tag)
+
+
+def test_the_connection_is_kept_behind_a_304_of_a_manifest_that_nobody_has_fetched(server, folder, start_server):
+    tag = get(server, PATHS["manifest"])["ETag"]
+    assert_kept(start_server(folder), PATHS["manifest"], tag)
+
+
 def test_if_match_decides(server, path, tag):
     for value in (tag, "*", f'"a", {tag}', f'{tag} , W/"b"'):
         assert get(server, path, If_Match=value).status == 200, value
