@@ -39,6 +39,8 @@ struct server {
     struct digest_queue *digest_queue;
     /* Whether the catalog's first scan has ended. NULL (in tests) counts as true. */
     bool (*is_loaded)(const struct catalog *catalog);
+    /* catalog_heed. NULL (in tests): nothing is to be heeded. */
+    void (*heed)(struct catalog *catalog);
     struct tls *tls; /* NULL: plain HTTP */
     struct loop **loops;
     unsigned loop_count;

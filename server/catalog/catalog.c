@@ -20,6 +20,12 @@
 #define SCAN_GAP_MAX_NS CLOCK_NS_PER_S
 /* If more files than this changed in place, a scan finds them. */
 #define STALE_MAX 1024
+/* For so long a file that was seen unchanged is not looked at again, unless the store reports a
+ * change. Bounds what a client may see of changes that the store does not report, as those through
+ * a mapping or on another machine. */
+#define UNSEEN_MS 100
+/* Of generation.seen: the lower bits are a time, the others count changes. */
+#define SEEN_TIME_BITS 40
 
 struct catalog {
     struct catalog_content content;
@@ -33,6 +39,7 @@ struct catalog {
     struct waiter *waiters;
     int64_t round_ended_ns;
     int64_t next_scan_ns;
+    atomic_uint changes; /* that the store has reported */
 };
 
 static bool is_stopping(struct catalog *catalog)
@@ -217,13 +224,29 @@ void catalog_refresh(struct catalog *catalog)
     pthread_mutex_unlock(&catalog->lock);
 }
 
+/* Files are looked at again before their next answer. */
+static void note_change(struct catalog *catalog)
+{
+    atomic_fetch_add(&catalog->changes, 1);
+}
+
 static void on_store_changed(void *context)
 {
     struct catalog *catalog = context;
     struct store *store = catalog->content.server->store;
 
+    /* First, since another loop takes a change as noted that it does not find waiting. */
+    note_change(catalog);
     if (store->ops->changed(store))
         catalog_refresh(catalog);
+}
+
+void catalog_heed(struct catalog *catalog)
+{
+    struct store *store = catalog->content.server->store;
+
+    if (store->ops->is_changing(store))
+        note_change(catalog);
 }
 
 bool catalog_watch(struct catalog *catalog, struct loop *loop)
@@ -271,6 +294,26 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
     pthread_mutex_unlock(&catalog->lock);
 }
 
+/* Whether its files are unchanged, as far as the store reports changes, and in any case as of
+ * UNSEEN_MS ago. */
+static bool is_current(const struct catalog *catalog, struct generation *generation)
+{
+    const struct store *store = catalog->content.server->store;
+    const uint64_t times = (UINT64_C(1) << SEEN_TIME_BITS) - 1;
+    const uint64_t now_ms = (uint64_t)clock_coarse_ms() & times;
+    const uint64_t known = (uint64_t)atomic_load(&catalog->changes) << SEEN_TIME_BITS;
+    const uint64_t seen = atomic_load_explicit(&generation->seen, memory_order_relaxed);
+
+    if ((seen & ~times) == known && now_ms - (seen & times) < UNSEEN_MS &&
+        store->ops->reports(store))
+        return true;
+    if (!generation_is_same(generation))
+        return false;
+    /* A change that was reported meanwhile makes another look necessary. */
+    atomic_store_explicit(&generation->seen, known | now_ms, memory_order_relaxed);
+    return true;
+}
+
 static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder, struct zt_text key,
                                 struct waiter *waiter, struct generation **out_generation)
 {
@@ -280,7 +323,7 @@ static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder,
     struct generation *found;
 
     found = catalog_content_find(&catalog->content, finder, key);
-    if (found != NULL && parking_open(&catalog->content, found) && generation_is_same(found)) {
+    if (found != NULL && parking_open(&catalog->content, found) && is_current(catalog, found)) {
         *out_generation = found;
         return CATALOG_FOUND;
     }

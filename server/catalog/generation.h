@@ -72,6 +72,10 @@ struct generation {
     bool logged_error;
     unsigned logged_shadow;
 
+    /* When its files were last seen unchanged, and how many changes of the store were known by
+     * then (catalog.c); 0: never. */
+    _Atomic uint64_t seen;
+
     /* The SHA-256 of the whole file, computed during its upload; set once, valid if has_file_sha256
      * is. In memory only. */
     atomic_bool has_file_sha256;

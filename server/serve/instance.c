@@ -128,6 +128,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     observer = verifier_observer(server->verifier);
     server->catalog = catalog_new(server, &observer);
     server->is_loaded = catalog_is_loaded;
+    server->heed = catalog_heed;
     if (server->workers == NULL || server->decoded == NULL || server->exports == NULL ||
         server->digests == NULL || server->digest_queue == NULL || server->verifier == NULL ||
         server->registry == NULL || server->kept == NULL || server->catalog == NULL) {

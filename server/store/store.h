@@ -109,6 +109,11 @@ struct store_ops {
      * read are watched. */
     int (*watch)(struct store *store);
     bool (*changed)(struct store *store);
+    /* Whether a change waits to be read by changed. From any thread. */
+    bool (*is_changing)(struct store *store);
+    /* Whether the descriptor becomes readable as soon as this machine writes to any listed file
+     * through a descriptor, renames or removes it. From any thread. */
+    bool (*reports)(const struct store *store);
     void (*close)(struct store *store);
 };
 

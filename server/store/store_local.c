@@ -94,6 +94,16 @@ static bool local_changed(struct store *store)
     return store_watch_drain(&((struct local_store *)store)->watch);
 }
 
+static bool local_is_changing(struct store *store)
+{
+    return store_watch_is_waiting(&((struct local_store *)store)->watch);
+}
+
+static bool local_reports(const struct store *store)
+{
+    return atomic_load(&((const struct local_store *)store)->watch.complete);
+}
+
 static void local_close(struct store *store)
 {
     struct local_store *local = (struct local_store *)store;
@@ -132,6 +142,8 @@ static const struct store_ops local_ops = {
     .length = store_local_length,
     .watch = local_watch,
     .changed = local_changed,
+    .is_changing = local_is_changing,
+    .reports = local_reports,
     .close = local_close,
 };
 

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,8 @@
 #define SCAN_SHARE_UNWATCHED 5
 
 #define WATCHED_EVENTS                                                                  \
-    (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB | \
-     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+    (IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | \
+     IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 
 /* Bytes per read, and reads in a row: one scan is enough for a flood of events. */
 #define EVENT_BUFFER_BYTES 16384
@@ -100,13 +101,13 @@ int store_watch_descriptor(struct store_watch *watch)
 
 /* Whether an event can change what a scan finds. A link to a folder may have any name, so only
  * events about a file's bytes are judged by its extension. A file that is being written to is read
- * when it is closed. */
+ * when it is closed; that it is written to only matters to those who have read it. */
 static bool matters(const struct inotify_event *event)
 {
     size_t name_length;
     unsigned rank;
 
-    if ((event->mask & IN_IGNORED) != 0)
+    if ((event->mask & (IN_IGNORED | IN_MODIFY)) != 0)
         return false;
     if (event->len == 0 || (event->mask & IN_Q_OVERFLOW) != 0)
         return true;
@@ -138,6 +139,13 @@ static bool drain_events(int events)
         }
     }
     return found;
+}
+
+bool store_watch_is_waiting(const struct store_watch *watch)
+{
+    struct pollfd events = {.fd = watch->events, .events = POLLIN};
+
+    return atomic_load(&watch->complete) && poll(&events, 1, 0) > 0;
 }
 
 bool store_watch_drain(struct store_watch *watch)
@@ -226,5 +234,6 @@ void store_watch_end(struct store_watch *watch)
         return;
     if (watch->events >= 0)
         drop_unseen(watch);
+    atomic_store(&watch->complete, watch->events >= 0 && !watch->incomplete);
     set_timer(watch, delay_ns > POLL_NS ? delay_ns : POLL_NS);
 }

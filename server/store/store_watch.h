@@ -25,6 +25,7 @@ struct store_watch {
     /* Watches of the last whole scan, and of the one that runs. */
     struct watch_set kept;
     struct watch_set seen;
+    atomic_bool complete; /* the last scan could watch every folder */
     bool incomplete; /* the current scan could not watch every folder */
     bool logged;
     int64_t begun_ns;
@@ -37,6 +38,8 @@ void store_watch_close(struct store_watch *watch);
 int store_watch_descriptor(struct store_watch *watch);
 /* Reads all events and returns whether a scan is needed. */
 bool store_watch_drain(struct store_watch *watch);
+/* Whether there are events to read. From any thread. */
+bool store_watch_is_waiting(const struct store_watch *watch);
 
 void store_watch_begin(struct store_watch *watch);
 void store_watch_add(struct store_watch *watch, int folder);

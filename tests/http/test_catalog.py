@@ -1,5 +1,6 @@
 """Files that are added, changed and removed while the server runs, and downloads in progress at that time."""
 
+import mmap
 import os
 import signal
 from datetime import datetime, timezone
@@ -31,6 +32,12 @@ def publish(path, data):
     temporary = path.with_name(f".{path.name}.partial")
     temporary.write_bytes(data)
     temporary.rename(path)
+
+
+def tag_of_file(connection):
+    """The tag of the file, asked for over a connection that is kept."""
+    connection.sendall(b"HEAD /files/old.zt HTTP/1.1\r\nHost: x\r\n\r\n")
+    return read_head(connection)[1]["etag"]
 
 
 def version_of(text, dtype="u8"):
@@ -95,6 +102,29 @@ def test_file_changed_with_its_time_set_back_has_a_new_tag(server, tmp_path):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert all(get(server, target)["ETag"] not in (None, tag) for target, tag in zip(targets[::2], tags[::2]))
     assert get(server, targets[1]).status == 500
+
+
+def test_a_write_is_seen_by_the_next_request(server, tmp_path):
+    """Between two looks at a file the server relies on the kernel's reports, which each loop has to heed."""
+    path = tmp_path / "old.zt"
+    size = path.stat().st_size
+    connections = [connect(server) for _ in range(4)]
+    get(server, "/files/old.zt")
+    with path.open("r+b") as file:
+        for turn in range(200):
+            connection = connections[turn % len(connections)]
+            before = tag_of_file(connection)
+            os.pwrite(file.fileno(), bytes([turn]), size - 1)
+            assert tag_of_file(connection) != before, turn
+
+
+def test_a_change_through_a_mapping_is_seen_soon(server, tmp_path):
+    path = tmp_path / "old.zt"
+    before = get(server, "/files/old.zt")
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+        mapping[len(mapping) - 1] ^= 1
+        mapping.flush()
+        eventually(lambda: get(server, "/files/old.zt")["ETag"] != before["ETag"])
 
 
 @pytest.mark.parametrize("year", [2100, 2400])

@@ -71,13 +71,14 @@ static void wake_by_waiter(struct waiter *waiter)
     request_wake((struct request *)((char *)waiter - offsetof(struct request_state, waiter)));
 }
 
-struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target)
-{
-    const size_t length = strlen(target);
-    struct request_state *state = malloc(sizeof(*state) + length + 1);
+/* A target of up to this length fits into the memory of a pool's requests. */
+#define POOL_TARGET_MAX 511
+/* As many requests as one turn of a busy loop has. */
+#define POOL_MAX 256
 
-    if (state == NULL)
-        return NULL;
+static void begin(struct request_state *state, struct server *server, struct mailbox *mailbox,
+                  const char *target, size_t length)
+{
     memset(state, 0, offsetof(struct request_state, load_error));
     state->request.server = server;
     state->request.mailbox = mailbox;
@@ -87,8 +88,53 @@ struct request *request_new(struct server *server, struct mailbox *mailbox, cons
     state->waiter.is_gone = waiter_is_gone;
     state->target_length = length;
     memcpy(state->target, target, length + 1);
-    representation_init(&state->request.reply);
+    state->request.reply.status = 200;
+    state->request.reply.segments = state->request.reply.own_segments;
+}
+
+struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target)
+{
+    const size_t length = strlen(target);
+    struct request_state *state = malloc(sizeof(*state) + length + 1);
+
+    if (state == NULL)
+        return NULL;
+    state->pool = NULL;
+    begin(state, server, mailbox, target, length);
     return &state->request;
+}
+
+struct request *request_take(struct request_pool *pool, struct server *server,
+                             struct mailbox *mailbox, const char *target)
+{
+    const size_t length = strlen(target);
+    struct request_state *state = pool->spare;
+
+    if (length > POOL_TARGET_MAX)
+        return request_new(server, mailbox, target);
+    assert((state == NULL) == (pool->count == 0));
+    if (state != NULL) {
+        pool->spare = state->next_spare;
+        pool->count--;
+    } else {
+        state = malloc(sizeof(*state) + POOL_TARGET_MAX + 1);
+        if (state == NULL)
+            return NULL;
+        state->pool = pool;
+    }
+    begin(state, server, mailbox, target, length);
+    return &state->request;
+}
+
+void request_pool_clear(struct request_pool *pool)
+{
+    while (pool->spare != NULL) {
+        struct request_state *next = pool->spare->next_spare;
+
+        free(pool->spare);
+        pool->spare = next;
+    }
+    pool->count = 0;
 }
 
 void request_free(struct request *request)
@@ -108,7 +154,13 @@ void request_free(struct request *request)
         free(state->scratch);
         state->scratch = next;
     }
-    free(state);
+    if (state->pool == NULL || state->pool->count == POOL_MAX) {
+        free(state);
+        return;
+    }
+    state->next_spare = state->pool->spare;
+    state->pool->spare = state;
+    state->pool->count++;
 }
 
 const char *request_target(const struct request *request)

@@ -21,7 +21,7 @@
 /* The most fields of an answer: those of its representation, and the exchange's own. */
 #define ANSWER_FIELDS (REPRESENTATION_FIELDS + 15 + CORS_FIELDS)
 /* Enough for the texts of an ordinary answer; more is allocated separately. */
-#define REQUEST_SCRATCH 512
+#define REQUEST_SCRATCH 1536
 
 /* An answer of up to this length leaves at once: its end is as good as its start, and the clock is
  * read only once. */
@@ -144,8 +144,17 @@ struct request_state {
     struct field answer_fields[ANSWER_FIELDS];
     struct header_field headers[REQUEST_FIELDS_MAX];
     max_align_t inline_scratch[REQUEST_SCRATCH / sizeof(max_align_t)];
+    struct request_pool *pool;        /* where it goes when it ends; NULL: it is freed */
+    struct request_state *next_spare; /* in the pool */
     size_t target_length;
     char target[];
+};
+
+/* Requests of a loop that have ended and whose memory the next ones take: a request is large, and
+ * to allocate it anew costs more than to answer it. All members are 0 at first. */
+struct request_pool {
+    struct request_state *spare;
+    unsigned count;
 };
 
 /* Enters a later phase along the edges of the drawing above. */
@@ -172,8 +181,15 @@ static inline const struct request_state *request_state_const(const struct reque
  * out of memory. */
 struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target);
 
-/* Releases what the request holds, in reverse order, and frees it. On the loop's thread. Takes
- * NULL. */
+/* The same from a pool, which must outlive the request; of one thread. */
+struct request *request_take(struct request_pool *pool, struct server *server,
+                             struct mailbox *mailbox, const char *target);
+
+/* Frees the memory that waits in a pool. */
+void request_pool_clear(struct request_pool *pool);
+
+/* Releases what the request holds, in reverse order, and frees it, or gives it back to its pool. On
+ * the loop's thread. Takes NULL. */
 void request_free(struct request *request);
 
 /* Adds a field of the header, whose texts are borrowed. False if there are too many. */

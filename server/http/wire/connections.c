@@ -230,7 +230,7 @@ struct request *connection_begin_request(struct connection *connection, const ch
 
     connection_forget_request(connection);
     assert(connection->request == NULL);
-    request = request_new(mhd->server, loop_mailbox(mhd->loop), target);
+    request = request_take(&mhd->pool, mhd->server, loop_mailbox(mhd->loop), target);
     if (request == NULL)
         return NULL;
     use_access(request, loop_lease(mhd->loop));

@@ -219,6 +219,7 @@ static void free_mhd(struct mhd *mhd)
     linger_end(&mhd->linger);
     intake_set_free(mhd->intakes);
     hangups_end(&mhd->hangups);
+    request_pool_clear(&mhd->pool);
     free(mhd);
 }
 

@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/resident.h"
+#include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 #include "http/wire/hangups.h"
 #include "http/wire/linger.h"
@@ -23,6 +25,8 @@ struct mhd {
     struct hangups hangups;
     struct linger_set linger;
     struct intake_set *intakes;
+    struct request_pool pool;
+    struct resident resident;
     uint64_t now_ms; /* as of the last mhd_update_clock */
     unsigned connection_limit;
     unsigned address_limit;

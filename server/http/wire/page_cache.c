@@ -1,8 +1,9 @@
 /* The page cache, as mincore reports it. */
 #include "http/wire/page_cache.h"
 
-#include <assert.h>
 #include <sys/mman.h>
+
+#include "http/wire/mhd_state.h"
 
 #define PAGE_BYTES 4096u
 /* Positions of a large answer at which the page cache is queried. */
@@ -18,30 +19,23 @@ const uint8_t *segment_bytes(const struct segment *segment)
     return mapping != NULL ? mapping + segment->offset : NULL;
 }
 
-static bool pages_resident(const uint8_t *bytes, uint64_t length)
+static bool is_resident(const uint8_t *byte)
 {
-    unsigned char pages[PAGE_CACHE_SMALL_BYTES / PAGE_BYTES + 1];
-    const uintptr_t first = (uintptr_t)bytes & ~(uintptr_t)(PAGE_BYTES - 1);
-    const size_t span = (size_t)((uintptr_t)bytes + length - first);
-    const size_t count = (span + PAGE_BYTES - 1) / PAGE_BYTES;
+    const uintptr_t page = (uintptr_t)byte & ~(uintptr_t)(PAGE_BYTES - 1);
+    unsigned char state;
 
-    assert(count <= sizeof(pages));
-    /* If the pages of the system are larger, the call fails and the pages count as absent. */
-    if (mincore((void *)first, span, pages) != 0)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if ((pages[i] & 1) == 0)
-            return false;
-    return true;
+    /* If the pages of the system are larger, the call fails and the page counts as absent. */
+    return mincore((void *)page, 1, &state) == 0 && (state & 1) != 0;
 }
 
-static bool all_resident(const struct answer *answer)
+static bool all_resident(struct mhd *mhd, const struct answer *answer)
 {
     for (size_t i = 0; i < answer->segment_count; i++) {
         const struct segment *segment = &answer->segments[i];
 
         if (segment->kind != SEGMENT_MEMORY &&
-            !pages_resident(segment_bytes(segment), segment->length))
+            !resident_holds(&mhd->resident, mhd->now_ms, zt_source_map(segment->source),
+                            zt_source_size(segment->source), segment->offset, segment->length))
             return false;
     }
     return true;
@@ -58,19 +52,19 @@ static bool samples_resident(const struct answer *answer, const uint64_t *places
 
         for (; place < count && places[place] - start < segment->length; place++)
             if (segment->kind != SEGMENT_MEMORY &&
-                !pages_resident(segment_bytes(segment) + (places[place] - start), 1))
+                !is_resident(segment_bytes(segment) + (places[place] - start)))
                 return false;
         start += segment->length;
     }
     return true;
 }
 
-bool page_cache_holds(const struct answer *answer)
+bool page_cache_holds(struct mhd *mhd, const struct answer *answer)
 {
     uint64_t places[SAMPLES + 1];
 
     if (answer->content_length <= PAGE_CACHE_SMALL_BYTES)
-        return all_resident(answer);
+        return all_resident(mhd, answer);
     for (unsigned i = 0; i < SAMPLES; i++)
         places[i] = answer->content_length / SAMPLES * i;
     places[SAMPLES] = answer->content_length - 1;

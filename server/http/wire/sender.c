@@ -95,7 +95,7 @@ static bool mapping_is_good(struct request *request, const struct answer *answer
     if (answer_is_memory(answer))
         return true;
     return (small || config_number(&request->server->config->limits.send_buffer_bytes) > 0) &&
-           answer_is_mappable(answer) && page_cache_holds(answer);
+           answer_is_mappable(answer) && page_cache_holds(request->connection->mhd, answer);
 }
 
 static bool has_descriptor(const struct answer *answer)
@@ -193,10 +193,11 @@ static enum outcome take_ahead(struct request *request)
 
 /* --- with TLS --- */
 
-static bool can_load_here(const struct answer *answer)
+static bool can_load_here(struct mhd *mhd, const struct answer *answer)
 {
     return answer->segment_count <= SMALL_PARTS &&
-           (answer_is_memory(answer) || (answer_is_mappable(answer) && page_cache_holds(answer)));
+           (answer_is_memory(answer) ||
+            (answer_is_mappable(answer) && page_cache_holds(mhd, answer)));
 }
 
 static enum outcome load_here(struct request *request)
@@ -218,7 +219,8 @@ static enum outcome load_for_tls(struct request *request)
         return OUTCOME_READY;
     if (answer->content_length > SMALL_BYTES)
         return begin_ahead(request);
-    return can_load_here(answer) ? load_here(request) : begin_load(request);
+    return can_load_here(request->connection->mhd, answer) ? load_here(request)
+                                                           : begin_load(request);
 }
 
 enum outcome sender_load(struct request *request)
