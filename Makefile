@@ -20,8 +20,8 @@ install: ## Build and install program and library below PREFIX (default /usr/loc
 lint: ## Check layout, dialect, rooms, scripts and public headers, and run clang-tidy
 	@tests/lint/run.sh
 
-bench: ## Measure against nginx
-	@tests/bench/run.sh
+bench: ## Measure against nginx and write docs/benchmarks.md (WORKLOAD=name: one row only; WORKLOAD=list)
+	@tests/bench/run.sh --workload "$(WORKLOAD)"
 
 fuzz: ## Fuzz every reader and parser, each for a minute (FUZZ_SECONDS=60)
 	@tests/fuzz/run.sh

@@ -1,164 +1,186 @@
-"""ztserve beside nginx: the same bytes, the same machine, alternating runs; prints one table of ratios.
+"""ztserve beside nginx and other yardsticks: the same bytes, the same machine, in turn; ratios, thresholds and verdicts.
 
-A figure is the median over the rounds of ztserve / nginx taken in the same round. "throughput" is requests (or bytes) a
-second, "processor" is requests a second of the server's own processor time. Above 1 is ahead of nginx.
+Each figure is the median over the rounds; a ratio is taken within a round. Above 1, ztserve is ahead, unless a row says
+otherwise. The exit status is 0 if every threshold is met, 1 if something is missed, 2 if not everything could be judged.
 """
 
 import argparse
-import json
-import os
+import importlib
 import shutil
-import statistics
-import subprocess
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from server_process import ServerProcess  # noqa: E402
+import reading  # noqa: F401
+from context import HERE, TOP, Context, Skipped, note
+from curve import Measured
+from figures import OTHERS_LIMIT, SHOWN, SKIPPED, Figure, amount, exit_status, limit_text
+from machine import choose_processors, describe, others_between, take_sample
+from servers import use_program
+from workload import WORKLOADS
 
-TICKS = os.sysconf("SC_CLK_TCK")
-NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
-NGINX_CONFIGURATION = """
-daemon off; worker_processes {workers}; pid {folder}/nginx.pid; error_log {folder}/error.log; user root;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000; default_type application/octet-stream;
-    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-    server {{ listen 127.0.0.1:{port} reuseport; root {root}; }}
-}}
-"""
+IDLE_S = 2
 
 
-def processor_seconds(pids):
-    total = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
+def find_curves():
+    curves = []
+    for path in sorted(HERE.glob("curves*.py")):
+        curves += importlib.import_module(path.stem).CURVES
+    return curves
 
 
-def children_of(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def choose(wanted, workloads, curves):
+    """Those of the given names, in their own order; all if none is given. None if a name is unknown."""
+    names = [one.name for one in workloads] + [curve.name + "-curve" for curve in curves]
+    if any(name not in (*names, "curves") for name in wanted):
+        return None
+    every_curve = not wanted or "curves" in wanted
+    return (
+        [one for one in workloads if not wanted or one.name in wanted],
+        [curve for curve in curves if every_curve or curve.name + "-curve" in wanted],
+    )
 
 
-class Nginx:
-    def __init__(self, root, port):
-        self.folder = tempfile.mkdtemp(prefix="bench-nginx.")
-        configuration = Path(self.folder) / "nginx.conf"
-        configuration.write_text(
-            NGINX_CONFIGURATION.format(workers=os.cpu_count(), folder=self.folder, port=port, root=root)
-        )
-        self.process = subprocess.Popen([NGINX, "-c", configuration], stderr=subprocess.DEVNULL)
-        self.port = port
-        time.sleep(1)
-
-    def pids(self):
-        return [self.process.pid, *children_of(self.process.pid)]
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        shutil.rmtree(self.folder)
+def list_names(workloads, curves):
+    print("WORKLOAD=name runs one of these, WORKLOAD='name name' several; without it, all run and docs/benchmarks.md is written.")
+    for one in workloads:
+        print(f"  {one.name:14} {one.title}")
+    for curve in curves:
+        print(f"  {curve.name + '-curve':14} {curve.title}")
+    if curves:
+        print(f"  {'curves':14} all of these curves")
 
 
-class Ztserve:
-    def __init__(self, root, *arguments):
-        self.server = ServerProcess(root, "--log-level", "warn", *arguments)
-        self.port = self.server.port
-
-    def pids(self):
-        return [self.server.process.pid]
-
-    def stop(self):
-        self.server.stop()
+def idle_others():
+    """Cores that others take while nothing is measured."""
+    first = take_sample()
+    time.sleep(IDLE_S)
+    return others_between(first, take_sample())
 
 
-def measure(load, target, path, header, connections, seconds):
-    """Requests per second, and requests per second of processor time."""
-    before = processor_seconds(target.pids())
-    command = [load, str(target.port), str(connections), str(seconds), path, *([header] if header else [])]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    used = processor_seconds(target.pids()) - before
-    requests, errors, elapsed = int(output[0]), int(output[3]), float(output[2])
-    if errors:
-        raise SystemExit(f"{path}: {errors} errors")
-    # With large answers a request may be unfinished at the end, so bytes are counted.
-    return (int(output[1]) / elapsed, int(output[1]) / max(used, 1 / TICKS), requests / elapsed)
+def show(figure):
+    if figure.verdict() == SKIPPED:
+        note(f"  {figure.row}: skipped: {figure.skipped}")
+        return
+    text = f"  {figure.row}, {figure.metric}: {amount(median(figure.ours), figure.unit)}"
+    if figure.theirs:
+        low, high = min(figure.ratios()), max(figure.ratios())
+        text += f", {figure.beside} {amount(median(figure.theirs), figure.unit)}: {median(figure.ratios()):.2f}"
+        text += f" ({low:.2f} to {high:.2f})"
+    if figure.check:
+        text += f", {figure.beside} beside itself {figure.check_ratio():.2f}"
+    if figure.processor:
+        text += ", processor " + " / ".join(f"{share:.2f}" for share in figure.processor)
+    if figure.verdict() != SHOWN:
+        text += f"; {limit_text(figure.limit)}: {figure.verdict()}"
+    if figure.others > OTHERS_LIMIT:
+        text += f" (others took {figure.others:.2f} cores)"
+    print(text, flush=True)
 
 
-def make_files(program_folder, root, large_bytes):
-    """A model whose manifest is about 1 KiB of JSON, with one large raw component, and the same bytes for nginx."""
-    small, large = root / "small.zt", root / "large.zt"
-    subprocess.run([program_folder / "bench-model", small, "1024"], check=True)
-    subprocess.run([program_folder / "bench-model", large, str(large_bytes)], check=True)
+def median(values):
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def run_workload(context, one):
+    begun, figures = time.monotonic(), []
+    context.progress(f"==> {one.name}: {one.title}")
+    try:
+        for figure in one.run(context):
+            show(figure)
+            figures.append(figure)
+    except Skipped as reason:
+        figures.append(Figure(one.name, one.title, "", "", skipped=str(reason)))
+        show(figures[-1])
+    context.progress(f"    {time.monotonic() - begun:.0f} s")
+    return figures
+
+
+def run_curve(context, curve):
+    context.progress(f"==> {curve.name}-curve: {curve.title}")
+    measured = Measured(curve, [])
+    with context.watch() as others:
+        try:
+            for x, values in curve.points(context):
+                units = {series.name: series.unit for series in curve.series}
+                texts = (f"{name} {amount(value, units[name])}" for name, value in values.items())
+                context.progress(f"  {x:,} {curve.x}: " + ", ".join(texts))
+                measured.points.append((x, values))
+        except Skipped as reason:
+            measured.skipped = str(reason)
+            note(f"  skipped: {reason}")
+    measured.others = others[0]
+    return measured
+
+
+def run_all(arguments, chosen, processors):
+    folder = Path(tempfile.mkdtemp(prefix="bench."))
+    folder.chmod(0o755)
+    context = Context(folder, arguments.build, processors, arguments.rounds, arguments.seconds)
+    try:
+        figures = [figure for one in chosen[0] for figure in run_workload(context, one)]
+        curves = [run_curve(context, curve) for curve in chosen[1]]
+        return figures, curves
+    finally:
+        context.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def summarize(figures):
+    status = exit_status(figures)
+    counts = {}
+    for figure in figures:
+        counts[figure.verdict()] = counts.get(figure.verdict(), 0) + 1
+    print("==> " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+    for figure in figures:
+        if figure.verdict() not in ("met", SHOWN):
+            print(f"  {figure.verdict()}: {figure.row} {figure.metric}".rstrip())
+    return status
+
+
+def stop_on(number):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(number, interrupt)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", default="", help="names, or list")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
+    parser.add_argument("--build", type=Path, default=TOP / "build-bench")
     arguments = parser.parse_args()
-    root = Path(tempfile.mkdtemp(prefix="bench-root."))
-    root.chmod(0o755)
-    make_files(arguments.build, root, 1 << 30)
-    ztserve = Ztserve(root)
-    nginx = Nginx(root, 18080)
+    program = use_program(arguments.build / "ztserve")
+    curves = find_curves()
+    chosen = choose(arguments.workload.replace(",", " ").split(), WORKLOADS, curves)
+    if chosen is None:
+        list_names(WORKLOADS, curves)
+        return 0 if arguments.workload == "list" else 2
+    processors = choose_processors()
+    if processors is None:
+        note("error: one processor is not enough: server and client need one each")
+        return 2
+    for name, value in describe(TOP, str(program)).items():
+        print(f"{name}: {value}")
+    others = idle_others()
+    print(f"other programs take {others:.2f} cores before the start", flush=True)
+    if others > OTHERS_LIMIT:
+        note(f"error: other programs take more than {OTHERS_LIMIT} of a core: nothing that is measured now could be judged")
+        return 2
+    stop_on(signal.SIGTERM)
+    stop_on(signal.SIGHUP)
     try:
-        report(arguments, root, ztserve, nginx)
-    finally:
-        ztserve.stop()
-        nginx.stop()
-        shutil.rmtree(root)
-
-
-def report(arguments, root, ztserve, nginx):
-    load = arguments.build / "bench-load"
-    fetch = subprocess.run(
-        ["curl", "-s", f"http://127.0.0.1:{ztserve.port}/v1/models/small"], capture_output=True, check=True
-    ).stdout
-    (root / "small.json").write_bytes(fetch)
-    component = json.loads(fetch)["objects"]["weight"]["components"]["data"]
-    offset = component["offset"]
-    data = "/v1/models/large/objects/weight/data"
-    workloads = [
-        ("JSON of %d bytes" % len(fetch), "/v1/models/small", "/small.json", None, None),
-        ("4 KiB range", data, "/large.zt", 4096, offset),
-        ("64 MiB range", data, "/large.zt", 64 << 20, offset),
-    ]
-    # The first request verifies the component, which is not to be measured.
-    subprocess.run(["curl", "-s", "-o", "/dev/null", f"http://127.0.0.1:{ztserve.port}{data}"], check=True)
-    subprocess.run(["cat", root / "large.zt"], stdout=subprocess.DEVNULL, check=True)
-    print("| workload | connections | ztserve | nginx | throughput | processor |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for name, ours, theirs, length, base in workloads:
-        for connections in (1, 64):
-            rows = []
-            for _ in range(arguments.rounds):
-                header = f"Range: bytes=0-{length - 1}" if length else None
-                their_header = f"Range: bytes={base}-{base + length - 1}" if length else None
-                rows.append(
-                    (
-                        measure(load, ztserve, ours, header, connections, arguments.seconds),
-                        measure(load, nginx, theirs, their_header, connections, arguments.seconds),
-                    )
-                )
-            print(row_of(name, connections, rows, length), flush=True)
-
-
-def row_of(name, connections, rows, length):
-    throughput = statistics.median(a[0] / b[0] for a, b in rows)
-    processor = statistics.median(a[1] / b[1] for a, b in rows)
-    if length and length > 1 << 20:
-        absolute = [f"{statistics.median(row[i][0] for row in rows) / 1e9:.2f} GB/s" for i in (0, 1)]
-    else:
-        absolute = [f"{statistics.median(row[i][2] for row in rows):,.0f} /s" for i in (0, 1)]
-    return f"| {name} | {connections} | {absolute[0]} | {absolute[1]} | {throughput:.2f} | {processor:.2f} |"
+        figures, measured = run_all(arguments, chosen, processors)
+    except KeyboardInterrupt:
+        note("interrupted; servers and files are removed")
+        return 2
+    return summarize(figures) if figures else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

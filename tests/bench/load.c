@@ -1,10 +1,11 @@
-/* A load client for the benchmarks: one thread, a fixed number of kept connections, one request
- * after another on each, 256 KiB a read. Prints "requests bytes seconds errors". A general tool
- * reads 8 KiB at a time and would measure itself on large answers. */
+/* The client of the benchmarks: one thread, a fixed number of kept connections, one request after
+ * another on each (never two at once), 256 KiB a read. A general tool reads 8 KiB at a time and
+ * would measure itself on large answers. Prints one line of JSON; usage below. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,17 +13,34 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #define READ_BYTES   (256 * 1024)
-#define HEADER_BYTES 8192
+#define HEADER_BYTES 4096
 #define MAX_EVENTS   256
+#define MAX_PIDS     16
+/* The histogram of times has 64 buckets between a power of two of nanoseconds and the next, so
+ * that a percentile is off by less than 1.6 %. */
+#define STEP_BITS 6
+#define STEPS     (1 << STEP_BITS)
+#define BUCKETS   (64 * STEPS)
+
+static const char usage[] =
+    "usage: bench-load [--address A] --port P [--seconds S] [--warm S] [--requests N]\n"
+    "                  [--connections N] [--pid PID]... [--header FIELD]... --get PATH\n"
+    "Ends after S seconds, on SIGTERM, or after N answers (then without --warm). What comes in "
+    "the\n"
+    "first S seconds of --warm is not counted. The processor time of each PID is taken for the "
+    "same\n"
+    "span.\n";
 
 struct peer {
     int socket;
     uint64_t remaining_bytes; /* of the body being read */
+    uint64_t sent_ns;
     bool in_body;
     size_t header_length;
     char header[HEADER_BYTES];
@@ -30,89 +48,175 @@ struct peer {
 
 struct load {
     struct sockaddr_in address;
-    char request[2048];
+    int connections;
+    char path[1024];
+    char fields[1024];
+    char request[2560];
     size_t request_length;
+    clockid_t clocks[MAX_PIDS]; /* of the processes that are watched */
+    int clock_count;
+    double seconds;
+    double warm_seconds;
+    uint64_t stop_after; /* so many requests; 0: do not */
     int epoll;
     uint64_t requests;
     uint64_t bytes;
     uint64_t errors;
-    char *buffer;
+    uint64_t times[BUCKETS];
+    char buffer[READ_BYTES];
 };
 
-static double now_seconds(void)
-{
-    struct timespec now;
+static volatile sig_atomic_t ended;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+static void end(int number)
+{
+    (void)number;
+    ended = 1;
 }
 
-static void send_request(struct load *load, struct peer *peer)
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now = {0};
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t watched_ns(const struct load *load)
+{
+    uint64_t total = 0;
+
+    for (int i = 0; i < load->clock_count; i++)
+        total += clock_ns(load->clocks[i]);
+    return total;
+}
+
+/* --- times --- */
+
+static size_t bucket_of(uint64_t ns)
+{
+    int power = 63 - __builtin_clzll(ns | STEPS);
+
+    return (size_t)(power - STEP_BITS) * STEPS + (ns >> (power - STEP_BITS));
+}
+
+/* The middle of a bucket. */
+static double bucket_ns(size_t bucket)
+{
+    size_t power = bucket < 2 * STEPS ? 0 : bucket / STEPS - 1;
+    double low = (double)(bucket - power * STEPS);
+
+    return (low + 0.5) * (double)((uint64_t)1 << power);
+}
+
+static double percentile_us(const struct load *load, double part)
+{
+    uint64_t total = 0;
+    double wanted;
+
+    for (size_t i = 0; i < BUCKETS; i++)
+        total += load->times[i];
+    wanted = (double)total * part;
+    total = 0;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        total += load->times[i];
+        if ((double)total >= wanted && total > 0)
+            return bucket_ns(i) / 1000;
+    }
+    return 0;
+}
+
+/* --- exchanges --- */
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void send_request(const struct load *load, struct peer *peer)
 {
     peer->in_body = false;
     peer->header_length = 0;
+    peer->sent_ns = now_ns();
     if (send(peer->socket, load->request, load->request_length, MSG_NOSIGNAL) !=
         (ssize_t)load->request_length)
-        load->errors++;
+        fail("send");
 }
 
 static void connect_peer(struct load *load, struct peer *peer)
 {
     int one = 1;
-    struct epoll_event event;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
 
     peer->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (peer->socket < 0 ||
-        connect(peer->socket, (struct sockaddr *)&load->address, sizeof(load->address)) != 0) {
-        perror("connect");
-        exit(1);
-    }
+        connect(peer->socket, (struct sockaddr *)&load->address, sizeof(load->address)) != 0)
+        fail("connect");
     setsockopt(peer->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    fcntl(peer->socket, F_SETFL, O_NONBLOCK);
-    event = (struct epoll_event){.events = EPOLLIN, .data.ptr = peer};
-    epoll_ctl(load->epoll, EPOLL_CTL_ADD, peer->socket, &event);
-    send_request(load, peer);
+    if (fcntl(peer->socket, F_SETFL, O_NONBLOCK) != 0 ||
+        epoll_ctl(load->epoll, EPOLL_CTL_ADD, peer->socket, &event) != 0)
+        fail("epoll_ctl");
 }
 
 static void finish_request(struct load *load, struct peer *peer)
 {
     load->requests++;
+    load->times[bucket_of(now_ns() - peer->sent_ns)]++;
     send_request(load, peer);
 }
 
-/* Takes what belongs to the body; the answers are not pipelined, so nothing follows it. */
+/* The answers are not pipelined, so nothing may follow the body. */
 static void take_body(struct load *load, struct peer *peer, size_t length)
 {
+    if (length > peer->remaining_bytes) {
+        fprintf(stderr, "%s: more bytes than Content-Length says\n", load->path);
+        exit(1);
+    }
     load->bytes += length;
-    peer->remaining_bytes -= length < peer->remaining_bytes ? length : peer->remaining_bytes;
+    peer->remaining_bytes -= length;
     if (peer->remaining_bytes == 0)
         finish_request(load, peer);
+}
+
+/* The length of the body by the answer's header, which ends with a null byte. */
+static uint64_t body_length(const struct load *load, const struct peer *peer)
+{
+    const char *field = strcasestr(peer->header, "\r\nContent-Length:");
+    bool unchanged = strncmp(peer->header + 9, "304", 3) == 0;
+
+    if ((peer->header[9] != '2' && !unchanged) || (field == NULL && !unchanged)) {
+        fprintf(stderr, "%s: unexpected answer: %.40s\n", load->path, peer->header);
+        exit(1);
+    }
+    return unchanged ? 0 : strtoull(field + 17, NULL, 10);
 }
 
 static void take_header(struct load *load, struct peer *peer, const char *bytes, size_t length)
 {
     size_t room = HEADER_BYTES - 1 - peer->header_length;
     size_t taken = length < room ? length : room;
-    char *end;
-    size_t body;
-    const char *field;
+    const char *end;
 
     memcpy(peer->header + peer->header_length, bytes, taken);
     peer->header_length += taken;
     peer->header[peer->header_length] = '\0';
-    end = strstr(peer->header, "\r\n\r\n");
-    if (end == NULL)
-        return;
-    body = peer->header_length - (size_t)(end + 4 - peer->header) + (length - taken);
-    field = strcasestr(peer->header, "\r\nContent-Length:");
-    if (peer->header[9] != '2' || field == NULL) {
-        load->errors++;
-        fprintf(stderr, "unexpected answer: %.40s\n", peer->header);
+    end = memmem(peer->header, peer->header_length, "\r\n\r\n", 4);
+    if (end == NULL && taken < length) {
+        fprintf(stderr, "%s: a header of more than %d bytes\n", load->path, HEADER_BYTES);
         exit(1);
     }
-    peer->remaining_bytes = strtoull(field + 17, NULL, 10);
+    if (end == NULL)
+        return;
+    peer->remaining_bytes = body_length(load, peer);
     peer->in_body = true;
-    take_body(load, peer, body);
+    take_body(load, peer,
+              peer->header_length - (size_t)(end + 4 - peer->header) + (length - taken));
 }
 
 static void read_peer(struct load *load, struct peer *peer)
@@ -127,52 +231,150 @@ static void read_peer(struct load *load, struct peer *peer)
         load->errors++;
         close(peer->socket);
         connect_peer(load, peer);
+        send_request(load, peer);
     }
 }
 
-static void run(struct load *load, double seconds, double *out_elapsed)
+/* Returns how long it took since start, in nanoseconds. */
+static uint64_t run(struct load *load, uint64_t start, double seconds)
 {
     struct epoll_event events[MAX_EVENTS];
-    double start = now_seconds();
-    double now = start;
+    uint64_t now = start;
 
-    while (now - start < seconds) {
+    while (!ended && (double)(now - start) < seconds * 1e9 &&
+           (load->stop_after == 0 || load->requests < load->stop_after)) {
         int count = epoll_wait(load->epoll, events, MAX_EVENTS, 100);
 
         for (int i = 0; i < count; i++)
             read_peer(load, events[i].data.ptr);
-        now = now_seconds();
+        now = now_ns();
     }
-    *out_elapsed = now - start;
+    return now - start;
+}
+
+static void forget(struct load *load)
+{
+    memset(load->times, 0, sizeof(load->times));
+    load->requests = 0;
+    load->bytes = 0;
+}
+
+/* --- arguments --- */
+
+static void add_pid(struct load *load, int pid)
+{
+    if (load->clock_count == MAX_PIDS ||
+        clock_getcpuclockid(pid, &load->clocks[load->clock_count]) != 0) {
+        fprintf(stderr, "no processor time of process %d\n", pid);
+        exit(1);
+    }
+    load->clock_count++;
+}
+
+/* False if there is no such option. */
+static bool take_option(struct load *load, const char *name, const char *value)
+{
+    size_t used = strlen(load->fields);
+
+    if (strcmp(name, "--get") == 0)
+        snprintf(load->path, sizeof(load->path), "%s", value);
+    else if (strcmp(name, "--header") == 0)
+        snprintf(load->fields + used, sizeof(load->fields) - used, "%s\r\n", value);
+    else if (strcmp(name, "--address") == 0)
+        load->address.sin_addr.s_addr = inet_addr(value);
+    else if (strcmp(name, "--port") == 0)
+        load->address.sin_port = htons((uint16_t)atoi(value));
+    else if (strcmp(name, "--connections") == 0)
+        load->connections = atoi(value);
+    else if (strcmp(name, "--seconds") == 0)
+        load->seconds = atof(value);
+    else if (strcmp(name, "--warm") == 0)
+        load->warm_seconds = atof(value);
+    else if (strcmp(name, "--requests") == 0)
+        load->stop_after = strtoull(value, NULL, 10);
+    else if (strcmp(name, "--pid") == 0)
+        add_pid(load, atoi(value));
+    else
+        return false;
+    return true;
+}
+
+static bool take_arguments(struct load *load, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i += 2)
+        if (i + 1 == argc || !take_option(load, argv[i], argv[i + 1]))
+            return false;
+    load->request_length =
+        (size_t)snprintf(load->request, sizeof(load->request),
+                         "GET %s HTTP/1.1\r\nHost: bench\r\n%s\r\n", load->path, load->fields);
+    return load->path[0] != '\0' && load->address.sin_port != 0 && load->connections > 0;
+}
+
+/* As many connections as the kernel lets this process have. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void open_connections(struct load *load)
+{
+    struct peer *peers = calloc((size_t)load->connections, sizeof(*peers));
+
+    if (peers == NULL)
+        fail("connections");
+    for (int i = 0; i < load->connections; i++) {
+        connect_peer(load, &peers[i]);
+        send_request(load, &peers[i]);
+    }
+}
+
+static void print_results(const struct load *load, uint64_t took_ns, uint64_t watched,
+                          uint64_t client)
+{
+    printf("{\"seconds\": %.6f, \"requests\": %llu, \"bytes\": %llu, \"errors\": %llu, ",
+           (double)took_ns / 1e9, (unsigned long long)load->requests,
+           (unsigned long long)load->bytes, (unsigned long long)load->errors);
+    printf("\"p50_us\": %.2f, \"p99_us\": %.2f, \"server_seconds\": %.6f, "
+           "\"client_seconds\": %.6f}\n",
+           percentile_us(load, 0.5), percentile_us(load, 0.99), (double)watched / 1e9,
+           (double)client / 1e9);
 }
 
 int main(int argc, char **argv)
 {
-    struct load load;
-    int connections;
-    struct peer *peers;
-    double elapsed;
+    static struct load load = {.connections = 1, .seconds = 1e9};
+    uint64_t watched;
+    uint64_t client;
+    uint64_t start;
+    uint64_t took_ns;
 
-    if (argc < 5) {
-        fprintf(stderr, "usage: load PORT CONNECTIONS SECONDS PATH [HEADER]\n");
+    load.address.sin_family = AF_INET;
+    load.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    load.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (!take_arguments(&load, argc, argv)) {
+        fputs(usage, stderr);
         return 2;
     }
-    load = (struct load){.epoll = epoll_create1(EPOLL_CLOEXEC), .buffer = malloc(READ_BYTES)};
-    load.address.sin_family = AF_INET;
-    load.address.sin_port = htons((uint16_t)atoi(argv[1]));
-    load.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    load.request_length = (size_t)snprintf(load.request, sizeof(load.request),
-                                           "GET %s HTTP/1.1\r\nHost: bench\r\n%s%s\r\n", argv[4],
-                                           argc > 5 ? argv[5] : "", argc > 5 ? "\r\n" : "");
-    connections = atoi(argv[2]);
-    peers = calloc((size_t)connections, sizeof(*peers));
-    if (peers == NULL || load.buffer == NULL)
-        return 1;
-    for (int i = 0; i < connections; i++)
-        connect_peer(&load, &peers[i]);
-    elapsed = 0;
-    run(&load, atof(argv[3]), &elapsed);
-    printf("%llu %llu %.6f %llu\n", (unsigned long long)load.requests,
-           (unsigned long long)load.bytes, elapsed, (unsigned long long)load.errors);
+    signal(SIGTERM, end);
+    raise_limit();
+    start = now_ns();
+    watched = watched_ns(&load);
+    client = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    open_connections(&load);
+    if (load.warm_seconds > 0) {
+        run(&load, start, load.warm_seconds);
+        forget(&load);
+        start = now_ns();
+        watched = watched_ns(&load);
+        client = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    }
+    took_ns = run(&load, start, load.seconds);
+    print_results(&load, took_ns, watched_ns(&load) - watched,
+                  clock_ns(CLOCK_PROCESS_CPUTIME_ID) - client);
     return 0;
 }
