@@ -21,7 +21,7 @@ package_names()
     test)
         printf '%s\n' libcmocka-dev python3 python3-venv ca-certificates openssl curl aria2 \
             nginx-light haproxy caddy apache2-bin prometheus slowhttptest \
-            mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl
+            mmdebstrap dpkg-dev file lintian groff-base buildah systemd zsh fish openssl valgrind strace
         ;;
     clang) printf '%s\n' clang libclang-rt-dev ;;
     lint) printf '%s\n' g++ clang-format clang-tidy python3 shellcheck ;;

@@ -5,7 +5,7 @@
 #   CC=clang                          another compiler
 #   ZT_SANITIZE=address,undefined     sanitizers to build with
 #   ZT_WERROR=ON                      warnings are errors
-#   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop)
+#   ZT_SUITES="http cli"              which folders of tests/ pytest runs (default: http cli interop costs)
 #   ZT_CORPUS=DIR                     files with known outcomes; without it, tests that need them are skipped
 #   ZT_JOBS=N                         how many test files pytest runs at a time (default: one per processor, at most 4)
 #   ZT_BUILD_DIR=DIR                  where to build (default: build, or a folder named after the options above)
@@ -47,7 +47,7 @@ run_unit_tests()
 outside_suites()
 {
     local suite
-    for suite in ${ZT_SUITES-http cli interop}; do
+    for suite in ${ZT_SUITES-http cli interop costs}; do
         [ -z "$(find "tests/$suite" -name 'test_*.py' -print -quit 2>/dev/null)" ] || echo "tests/$suite"
     done
 }

@@ -1,0 +1,87 @@
+"""What a request costs on the hottest paths, compared with the figures in hot_paths.json. Counts, not times: they are the
+same on a busy machine, and one more allocation, system call or formatted field shows."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import hot_paths  # noqa: E402
+from server_process import PROGRAM, holds_freed_memory  # noqa: E402
+
+# Repeated runs differ by less than 0.3 % and 30 instructions.
+INSTRUCTIONS = 0.03
+INSTRUCTIONS_LEAST = 150
+# Of a build without figures of its own, in all: another compiler, another libmicrohttpd.
+INSTRUCTIONS_ELSEWHERE = 0.25
+# A request. What is done now and then (a look at a clock, a timer) stays below.
+CALLS = 0.1
+UPDATE = "if the change is meant, run this in an optimised build: tests/costs/hot_paths.py --update"
+
+
+def build_type():
+    cache = Path(os.environ.get("ZT_BUILD_DIR", PROGRAM.parent)) / "CMakeCache.txt"
+    found = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\w*)", cache.read_text(), re.MULTILINE) if cache.exists() else None
+    return found[1] if found else "unknown"
+
+
+@pytest.fixture(scope="module")
+def measured():
+    if holds_freed_memory() or build_type() != "Release":
+        pytest.skip(f"skipped: only a release build without sanitizers has figures, and this is {build_type()}")
+    if platform.machine() != "x86_64":
+        pytest.skip(f"skipped: there are no figures for {platform.machine()}")
+    missing = [tool for tool in ("valgrind", "strace") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"skipped: not installed: {', '.join(missing)}")
+    figures, counts = hot_paths.measure()
+    return figures, counts
+
+
+def beyond(now, figure, fraction, least):
+    return now - figure > max(figure * fraction, least)
+
+
+def differences(now, figure):
+    """Lines for what is not as the figures say; both are of one build."""
+    for kind, fraction, least in (("instructions", INSTRUCTIONS, INSTRUCTIONS_LEAST), ("system calls", 0, CALLS)):
+        for name in sorted({*now[kind], *figure[kind]}):
+            pair = now[kind].get(name, 0), figure[kind].get(name, 0)
+            if beyond(*pair, fraction, least):
+                yield f"{kind}, {name}: {pair[0]:g} a request, not {pair[1]:g}"
+    if beyond(now["allocations"], figure["allocations"], 0, CALLS):
+        yield f"allocations: {now['allocations']:g} a request, not {figure['allocations']:g}"
+
+
+def differences_elsewhere(now, figure):
+    """The same for a build without figures, beside those of another one: only what is clearly more."""
+    here, there = sum(now["instructions"].values()), sum(figure["instructions"].values())
+    if here > there * (1 + INSTRUCTIONS_ELSEWHERE):
+        yield f"instructions: {here} a request, beside {there}"
+    here, there = sum(now["system calls"].values()), sum(figure["system calls"].values())
+    if here > there + CALLS:
+        yield f"system calls: {now['system calls']}, beside {figure['system calls']}"
+
+
+@pytest.mark.parametrize("path", hot_paths.PATHS)
+def test_a_request_costs_what_the_figures_say(measured, path, capsys):
+    figures, counts = measured
+    build, known = hot_paths.build_name(), hot_paths.recorded()
+    if build in known:
+        found = list(differences(figures[path], known[build][path]))
+    else:
+        nearest = min(known, key=lambda name: (name.split()[0] != build.split()[0], name))
+        found = list(differences_elsewhere(figures[path], known[nearest][path]))
+    if not found:
+        return
+    hot_paths.print_functions(counts[path])
+    functions = capsys.readouterr().out
+    pytest.fail(
+        f"{path} ({build}):\n  " + "\n  ".join(found) + f"\nmost instructions a request:\n{functions}{UPDATE}",
+        pytrace=False,
+    )
