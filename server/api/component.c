@@ -4,11 +4,11 @@
 #include "api/component.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "api/handlers.h"
 #include "api/resolve.h"
+#include "base/decimal.h"
 #include "derived/passthrough.h"
 #include "http/fields/negotiate.h"
 #include "zt/decode.h"
@@ -30,7 +30,7 @@ static const char *field_text(struct request *request, const char *text, size_t 
     for (size_t i = 0; i < length; i++)
         if (text[i] < 0x20 || text[i] > 0x7E)
             return NULL;
-    return request_print(request, "%.*s", (int)length, text);
+    return request_copy(request, text, length);
 }
 
 /* NULL for a scalar and for a shape that is too long for a field. */
@@ -39,17 +39,16 @@ static const char *shape_text(struct request *request, const struct component_vi
     unsigned rank;
     const uint64_t *shape = component_view_shape(request, view, &rank);
     char text[FIELD_TEXT_MAX];
-    size_t length = 0;
+    char *at = text;
 
     for (unsigned i = 0; i < rank; i++) {
-        int written = snprintf(text + length, sizeof(text) - length,
-                               i > 0 ? ",%" PRIu64 : "%" PRIu64, shape[i]);
-
-        length += (size_t)written;
-        if (length >= sizeof(text))
+        if ((size_t)(text + sizeof(text) - at) < sizeof(",") + DECIMAL_SIZE)
             return NULL;
+        if (i > 0)
+            *at++ = ',';
+        at = decimal_write(at, shape[i]);
     }
-    return length > 0 ? request_print(request, "%s", text) : NULL;
+    return at > text ? request_copy(request, text, (size_t)(at - text)) : NULL;
 }
 
 /* A file name from the object's name, for clients that save what they receive. */
@@ -105,7 +104,7 @@ static void set_fields(struct request *request, const struct component_view *vie
     assert(!request->replied);
     component_view_tag(view, suffix);
     generation_etag(request->generation, suffix, etag, sizeof(etag));
-    reply->etag = request_print(request, "%s", etag);
+    reply->etag = request_copy(request, etag, strlen(etag));
     reply->last_modified = generation_modified(request->generation);
     reply->cache_control = "no-cache";
     reply->media_type = view->npy_head != NULL ? "application/x-npy" : "application/octet-stream";

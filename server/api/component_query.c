@@ -10,6 +10,7 @@
 
 #include "api/parameters.h"
 #include "api/resolve.h"
+#include "base/decimal.h"
 #include "derived/passthrough.h"
 #include "http/fields/negotiate.h"
 #include "zt/digest.h"
@@ -350,9 +351,10 @@ void component_view_tag(const struct component_view *view, char out_suffix[COMPO
 {
     static const char *const forms[] = {
         [VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd"};
-    int length =
-        snprintf(out_suffix, COMPONENT_TAG_SIZE, "%" PRIu32 "%s", view->index, forms[view->form]);
+    int length = (int)(decimal_write(out_suffix, view->index) - out_suffix);
 
+    strcpy(out_suffix + length, forms[view->form]);
+    length += (int)strlen(forms[view->form]);
     if (view->slice != NULL) {
         uint64_t words[2];
 

@@ -221,7 +221,7 @@ static const char *make_etag(struct request *request, const struct export_plan *
     snprintf(suffix, sizeof(suffix), "x%d-%016" PRIx64 "%016" PRIx64, EXPORT_REVISION,
              plan->identity[0], plan->identity[1]);
     generation_etag(request->generation, suffix, etag, sizeof(etag));
-    return request_print(request, "%s", etag);
+    return request_copy(request, etag, strlen(etag));
 }
 
 /* Made from the last part of the model's name, in which nothing needs quoting. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/handlers.h"
 #include "api/json_reply.h"
@@ -117,7 +118,7 @@ static const char *selection_etag(struct request *request, const struct selectio
     free(text);
     snprintf(suffix, sizeof(suffix), "m%016" PRIx64 "%016" PRIx64, words[0], words[1]);
     generation_etag(request->generation, suffix, etag, sizeof(etag));
-    return request_print(request, "%s", etag);
+    return request_copy(request, etag, strlen(etag));
 }
 
 static void set_fields(struct request *request, const char *etag)

@@ -280,7 +280,7 @@ enum outcome files_get(struct request *request)
         return problem_reply_error(request, &generation->error);
     generation_etag(generation, "file", etag, sizeof(etag));
     reply = &request->reply;
-    reply->etag = request_print(request, "%s", etag);
+    reply->etag = request_copy(request, etag, strlen(etag));
     reply->last_modified = generation_modified(generation);
     reply->cache_control = "no-cache";
     reply->media_type = "application/octet-stream";

@@ -205,10 +205,16 @@ bool generation_is_unwritten(const struct generation *generation)
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
                      size_t size)
 {
-    size_t base = strlen(generation->etag) - 1;
+    const size_t base = strlen(generation->etag) - 1;
+    const size_t length = strlen(suffix);
+    char *at = out_text + base;
 
-    assert(generation->etag[base] == '"' && base + strlen(suffix) + 3 <= size);
-    snprintf(out_text, size, "%.*s-%s\"", (int)base, generation->etag, suffix);
+    assert(generation->etag[base] == '"' && base + length + sizeof("-\"") <= size);
+    (void)size;
+    memcpy(out_text, generation->etag, base);
+    *at++ = '-';
+    memcpy(at, suffix, length);
+    memcpy(at + length, "\"", sizeof("\""));
 }
 
 const char *generation_format(const struct generation *generation)

@@ -7,11 +7,11 @@
 #include "http/exchange/answer.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/decimal.h"
 #include "http/exchange/cors.h"
 #include "http/exchange/multipart.h"
 #include "http/exchange/problem.h"
@@ -345,6 +345,22 @@ static void add_validators(struct request *request, struct field_list *list)
     add(list, "Vary", cors_vary(request, vary_text(request)));
 }
 
+static const char *content_range_text(struct request *request)
+{
+    static const char unit[] = "bytes ";
+    const struct byte_range *range = &request_state(request)->range;
+    char text[sizeof(unit) + 3 * (DECIMAL_SIZE + 1)];
+    char *at = text + sizeof(unit) - 1;
+
+    memcpy(text, unit, sizeof(unit) - 1);
+    at = decimal_write(at, range->first);
+    *at++ = '-';
+    at = decimal_write(at, range->first + range->length - 1);
+    *at++ = '/';
+    at = decimal_write(at, request->reply.length);
+    return request_copy(request, text, (size_t)(at - text));
+}
+
 /* Several parts have these in their own heads: the body around them has another type and is not
  * encoded. */
 static void add_type(struct request *request, struct field_list *list)
@@ -359,9 +375,7 @@ static void add_type(struct request *request, struct field_list *list)
     add(list, "Content-Type", reply->media_type);
     add(list, "Content-Encoding", reply->coding);
     if (state->ranged)
-        add(list, "Content-Range",
-            request_print(request, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, state->range.first,
-                          state->range.first + state->range.length - 1, reply->length));
+        add(list, "Content-Range", content_range_text(request));
 }
 
 /* Fields that describe the bytes. */

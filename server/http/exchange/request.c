@@ -252,6 +252,17 @@ void *request_allocate(struct request *request, size_t length)
     return piece->bytes;
 }
 
+char *request_copy(struct request *request, const char *text, size_t length)
+{
+    char *copy = length < SIZE_MAX ? request_allocate(request, length + 1) : NULL;
+
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
 /* Most texts are short and are written directly into the request's memory, in one pass. */
 __attribute__((format(printf, 2, 0))) static char *print_inline(struct request_state *state,
                                                                 const char *format,

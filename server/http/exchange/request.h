@@ -77,6 +77,10 @@ bool request_query(struct request *request, const char *name, unsigned nth,
 /* The declared length of the body: UINT64_MAX if it is chunked, 0 if there is none. */
 uint64_t request_body_length(const struct request *request);
 
+/* A copy of a text, terminated by NUL, that lives as long as the request. NULL only if out of
+ * memory. */
+char *request_copy(struct request *request, const char *text, size_t length);
+
 /* Text and memory that live as long as the request. NULL only if out of memory. */
 char *request_print(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
