@@ -1,4 +1,4 @@
-/* Lines on standard error. A line is built on the stack and written by one write, so that lines of
+/* Lines on standard error. A line is built on the stack and written as a whole, so that lines of
  * several threads never mix. Text that does not fit is cut, and the cut marked. */
 #include "base/log.h"
 
@@ -11,12 +11,12 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/decimal.h"
+#include "base/log_output.h"
 #include "zt/utf8.h"
 
-/* PIPE_BUF of Linux: writes to a pipe are atomic up to this length. */
-#define LINE_SIZE 4096
+#define LINE_SIZE LOG_OUTPUT_SIZE
 /* A longer message is cut. */
 #define TEXT_SIZE 3072
 /* A longer request path is cut; models and objects with sane names fit. */
@@ -142,6 +142,17 @@ static size_t put_character(struct line *line, const unsigned char *text, size_t
     return taken;
 }
 
+/* How many of the first bytes need no escape in any form: most texts need none. */
+static size_t plain_length(const unsigned char *text, size_t length)
+{
+    size_t plain = 0;
+
+    while (plain < length && text[plain] > ' ' && text[plain] <= '~' && text[plain] != '"' &&
+           text[plain] != '\\')
+        plain++;
+    return plain;
+}
+
 /* Returns whether the text has fitted; if not, the cut is marked. */
 static bool put_bytes(struct line *line, struct zt_text text, size_t limit, enum escaping escaping)
 {
@@ -150,9 +161,16 @@ static bool put_bytes(struct line *line, struct zt_text text, size_t limit, enum
                                                                        : LINE_SIZE - LINE_RESERVE;
 
     for (size_t done = 0; done < text.length;) {
+        const size_t plain = plain_length(at + done, text.length - done);
+
         if (line->length + ESCAPE_SIZE > end) {
             put_text(line, "...");
             return false;
+        }
+        if (plain > 0 && plain <= end - ESCAPE_SIZE - line->length) {
+            put(line, text.bytes + done, plain);
+            done += plain;
+            continue;
         }
         done += put_character(line, at + done, text.length - done, escaping);
     }
@@ -199,19 +217,39 @@ static void put_target(struct line *line, const char *target, enum escaping esca
     }
 }
 
+static void put_decimal(struct line *line, uint64_t number)
+{
+    char digits[DECIMAL_SIZE];
+
+    put(line, digits, (size_t)(decimal_write(digits, number) - digits));
+}
+
+static void put_thousandths(struct line *line, uint64_t number)
+{
+    const char digits[] = {'.', (char)('0' + number / 100 % 10), (char)('0' + number / 10 % 10),
+                           (char)('0' + number % 10)};
+
+    put(line, digits, sizeof(digits));
+}
+
+/* A busy thread writes many lines in the same second. */
 static void put_time(struct line *line)
 {
+    static _Thread_local time_t second = -1;
+    static _Thread_local size_t length;
+    static _Thread_local char text[40];
     struct timespec now;
     struct tm parts;
-    char text[40];
-    size_t length;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+    if (now.tv_sec != second) {
+        second = now.tv_sec;
+        gmtime_r(&second, &parts);
+        length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+    }
     put(line, text, length);
-    snprintf(text, sizeof(text), ".%03ldZ", now.tv_nsec / 1000000);
-    put_text(line, text);
+    put_thousandths(line, (uint64_t)now.tv_nsec / 1000000);
+    put_text(line, "Z");
 }
 
 static void begin(struct line *line, enum log_level level, bool json)
@@ -224,16 +262,11 @@ static void begin(struct line *line, enum log_level level, bool json)
     put_text(line, json ? "\",\"message\":\"" : " ");
 }
 
-/* Errors are ignored: the server keeps running without standard error. */
-static void end(struct line *line)
+static void end(struct line *line, bool may_wait)
 {
-    ssize_t written;
-
     assert(line->length < LINE_SIZE);
     line->bytes[line->length++] = '\n';
-    do
-        written = write(STDERR_FILENO, line->bytes, line->length);
-    while (written < 0 && errno == EINTR);
+    log_output(line->bytes, line->length, may_wait);
 }
 
 void log_write(enum log_level level, const char *format, ...)
@@ -252,7 +285,7 @@ void log_write(enum log_level level, const char *format, ...)
     begin(&line, level, json);
     put_escaped(&line, text, LINE_SIZE, json ? ESCAPE_QUOTED : ESCAPE_WORDS);
     put_text(&line, json ? "\"}" : "");
-    end(&line);
+    end(&line, false);
     errno = saved;
 }
 
@@ -347,8 +380,6 @@ static void put_known(struct line *line, const struct log_request_line *request,
 
 static void put_request_json(struct line *line, const struct log_request_line *request)
 {
-    char numbers[128];
-
     put_text(line, "request\"");
     put_member(line, "request_id", request->request_id, 256);
     put_member(line, "trace_id", request->trace_id, 64);
@@ -357,11 +388,13 @@ static void put_request_json(struct line *line, const struct log_request_line *r
     put_target(line, request->path, ESCAPE_QUOTED);
     put_text(line, "\"");
     put_member(line, "route", request->route, 256);
-    snprintf(numbers, sizeof(numbers),
-             ",\"status\":%u,\"bytes\":%" PRIu64 ",\"duration_ms\":%" PRIu64 ".%03u",
-             request->status, request->bytes, request->duration_us / 1000,
-             (unsigned)(request->duration_us % 1000));
-    put_text(line, numbers);
+    put_text(line, ",\"status\":");
+    put_decimal(line, request->status);
+    put_text(line, ",\"bytes\":");
+    put_decimal(line, request->bytes);
+    put_text(line, ",\"duration_ms\":");
+    put_decimal(line, request->duration_us / 1000);
+    put_thousandths(line, request->duration_us);
     put_known(line, request, true);
     if (request->cut.reason != NULL)
         put_cut_json(line, &request->cut);
@@ -370,15 +403,17 @@ static void put_request_json(struct line *line, const struct log_request_line *r
 
 static void put_request_text(struct line *line, const struct log_request_line *request)
 {
-    char numbers[128];
-
     put_escaped(line, request->method, 32, ESCAPE_TARGET);
     put_text(line, " ");
     put_target(line, request->path, ESCAPE_TARGET);
-    snprintf(numbers, sizeof(numbers), " %u %" PRIu64 " bytes %" PRIu64 ".%03u ms ",
-             request->status, request->bytes, request->duration_us / 1000,
-             (unsigned)(request->duration_us % 1000));
-    put_text(line, numbers);
+    put_text(line, " ");
+    put_decimal(line, request->status);
+    put_text(line, " ");
+    put_decimal(line, request->bytes);
+    put_text(line, " bytes ");
+    put_decimal(line, request->duration_us / 1000);
+    put_thousandths(line, request->duration_us);
+    put_text(line, " ms ");
     put_escaped(line, request->request_id, 256, ESCAPE_TARGET);
     put_known(line, request, false);
     if (request->cut.reason != NULL)
@@ -397,5 +432,5 @@ void log_request(const struct log_request_line *request)
         put_request_json(&line, request);
     else
         put_request_text(&line, request);
-    end(&line);
+    end(&line, true);
 }

@@ -1,4 +1,4 @@
-/* The log: lines on standard error, as text or JSON. Safe from any thread; a line is one write. */
+/* The log: lines on standard error, as text or JSON. Safe from any thread; no line is torn. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -16,6 +16,12 @@ bool log_enabled(enum log_level level);
 
 /* Writes one line. Control characters are escaped, so that a client's text cannot forge lines. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* From now on the lines of this thread's requests wait for log_flush, or for any other line of the
+ * thread: one write for many. */
+void log_gather(void);
+/* Writes the lines that wait. To be called before the thread waits for anything. */
+void log_flush(void);
 
 /* How a request was cut short. */
 struct log_cut {

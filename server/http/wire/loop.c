@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mailbox.h"
 #include "base/thread.h"
 #include "http/wire/mhd.h"
@@ -137,15 +138,18 @@ static void *loop_main(void *argument)
     struct loop *loop = argument;
 
     mhd_enter_thread(loop->mhd);
+    log_gather();
     while (should_continue(loop)) {
         wait_for_events(loop);
         run_mail(loop);
         if (loop->heeds)
             loop->server->heed(loop->server->catalog);
         mhd_run(loop->mhd);
+        log_flush();
     }
     mhd_stop(loop->mhd);
     run_mail(loop);
+    log_flush();
     return NULL;
 }
 

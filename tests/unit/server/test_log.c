@@ -1,6 +1,7 @@
 /* The log: text from a client can neither forge a line nor break a line's JSON. */
 #include "support.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,63 @@ static void speak_of_a_request(void)
                                            .status = 200,
                                            .bytes = 7,
                                            .duration_us = 1234});
+}
+
+/* What a thread that gathers its lines has written when it ends. */
+struct gathered {
+    void (*speak)(void);
+    bool flushes;
+};
+
+static void *gather(void *argument)
+{
+    const struct gathered *gathered = argument;
+
+    log_gather();
+    gathered->speak();
+    if (gathered->flushes)
+        log_flush();
+    return NULL;
+}
+
+static void run_gathered(struct gathered gathered)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, gather, &gathered), 0);
+    pthread_join(thread, NULL);
+}
+
+static void speak_of_a_request_that_waits(void)
+{
+    run_gathered((struct gathered){speak_of_a_request, false});
+}
+
+static void speak_of_a_request_that_is_flushed(void)
+{
+    run_gathered((struct gathered){speak_of_a_request, true});
+}
+
+static void speak_of_a_request_and_more(void)
+{
+    speak_of_a_request();
+    log_write(LOG_LEVEL_WARN, "%s", "after it");
+}
+
+static void speak_of_a_request_and_a_warning(void)
+{
+    run_gathered((struct gathered){speak_of_a_request_and_more, false});
+}
+
+static void speak_of_a_hundred_requests(void)
+{
+    for (unsigned i = 0; i < 100; i++)
+        speak_of_a_request();
+}
+
+static void speak_of_many_requests(void)
+{
+    run_gathered((struct gathered){speak_of_a_hundred_requests, true});
 }
 
 static void speak_of_cuts(void)
@@ -295,9 +353,50 @@ static void levels_below_the_configured_are_silent(void **state)
     assert_string_equal(written, "");
 }
 
+static unsigned lines_written(void)
+{
+    unsigned count = 0;
+
+    for (const char *at = written; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void requests_wait_for_the_end_of_a_turn(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_a_request_that_waits);
+    assert_string_equal(written, "");
+    capture(speak_of_a_request_that_is_flushed);
+    assert_int_equal(lines_written(), 1);
+}
+
+static void lines_keep_their_order(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_a_request_and_a_warning);
+    assert_int_equal(lines_written(), 2);
+    assert_true(strstr(written, "GET") < strstr(written, "after it"));
+}
+
+static void no_gathered_line_is_lost_or_torn(void **state)
+{
+    (void)state;
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    capture(speak_of_many_requests);
+    assert_int_equal(lines_written(), 100);
+    for (const char *at = written; *at != '\0'; at = strchr(at, '\n') + 1)
+        assert_int_equal(strcspn(at, "\n"), strcspn(written, "\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_wait_for_the_end_of_a_turn),
+        cmocka_unit_test(lines_keep_their_order),
+        cmocka_unit_test(no_gathered_line_is_lost_or_torn),
         cmocka_unit_test(control_characters_are_escaped),
         cmocka_unit_test(json_escapes_quotes_and_bytes_that_are_no_text),
         cmocka_unit_test(long_lines_are_cut_and_still_end),
