@@ -13,7 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import network  # noqa: F401
 import reading  # noqa: F401
+import uploading  # noqa: F401
+import computing  # noqa: F401
 from context import HERE, TOP, Context, Skipped, note
 from curve import Measured
 from figures import OTHERS_LIMIT, SHOWN, SKIPPED, Figure, amount, exit_status, limit_text

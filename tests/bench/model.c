@@ -1,6 +1,6 @@
-/* Makes models for the benchmarks: `bench-model FILE BYTES [OBJECTS]` writes a zTensor 1.2 file
- * with OBJECTS objects (1 by default) of BYTES bytes each. One object is called "weight"; many have
- * the names of layers, as real models do. */
+/* Makes models for the benchmarks: `bench-model FILE BYTES [OBJECTS [COLUMNS]]` writes a zTensor
+ * 1.2 file with OBJECTS objects (1 by default) of BYTES bytes each, as f32 with COLUMNS columns (1
+ * by default). One object is called "weight"; many have the names of layers, as real models do. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,14 +21,14 @@ static uint64_t aligned(uint64_t offset)
 }
 
 static void put_object(struct zt_buffer *manifest, const char *name, uint64_t offset,
-                       uint64_t length)
+                       uint64_t length, uint64_t columns)
 {
     zt_cbor_put_string(manifest, name);
     zt_cbor_put_map(manifest, 3);
     zt_cbor_put_string(manifest, "shape");
     zt_cbor_put_array(manifest, 2);
-    zt_cbor_put_uint(manifest, length / 4);
-    zt_cbor_put_uint(manifest, 1);
+    zt_cbor_put_uint(manifest, length / 4 / columns);
+    zt_cbor_put_uint(manifest, columns);
     zt_cbor_put_string(manifest, "format");
     zt_cbor_put_string(manifest, "dense");
     zt_cbor_put_string(manifest, "components");
@@ -56,7 +56,8 @@ static void put_attributes(struct zt_buffer *manifest)
     zt_cbor_put_string(manifest, text);
 }
 
-static void make_manifest(struct zt_buffer *manifest, uint64_t bytes, uint64_t objects)
+static void make_manifest(struct zt_buffer *manifest, uint64_t bytes, uint64_t objects,
+                          uint64_t columns)
 {
     zt_cbor_put_map(manifest, 3);
     zt_cbor_put_string(manifest, "version");
@@ -69,7 +70,7 @@ static void make_manifest(struct zt_buffer *manifest, uint64_t bytes, uint64_t o
 
         if (objects > 1)
             snprintf(name, sizeof(name), "model.layers.%06" PRIu64 ".self_attn.weight", i);
-        put_object(manifest, name, BLOB_ALIGNMENT + i * aligned(bytes), bytes);
+        put_object(manifest, name, BLOB_ALIGNMENT + i * aligned(bytes), bytes, columns);
     }
 }
 
@@ -102,13 +103,13 @@ int main(int argc, char **argv)
     int file;
 
     if (argc < 3) {
-        fprintf(stderr, "usage: bench-model FILE BYTES [OBJECTS]\n");
+        fprintf(stderr, "usage: bench-model FILE BYTES [OBJECTS [COLUMNS]]\n");
         return 2;
     }
     bytes = strtoull(argv[2], NULL, 10);
     objects = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     end = BLOB_ALIGNMENT + objects * aligned(bytes);
-    make_manifest(&tail, bytes, objects);
+    make_manifest(&tail, bytes, objects, argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
     length = tail.length;
     zt_buffer_append(&tail, &length, sizeof(length));
     zt_buffer_append(&tail, magic, sizeof(magic));

@@ -94,6 +94,19 @@ def compare(context, name, row, sides, connections, count, limits, **options):
         )
 
 
+def compare_two(context, name, row, ours, theirs, limit, beside, requests=None):
+    """Figures of bytes a second; the yardstick is another server. With requests, each round is so many whole answers."""
+    with context.watch() as others:
+        results = context.alternate([lambda side=side: context.load(side, requests=requests) for side in (ours, theirs)])
+    by_side = [rates(side, "bytes") for side in results]
+    for i, metric in enumerate(("throughput", "per processor second")):
+        first, second = (side[i] for side in by_side)
+        yield Figure(
+            name, row, metric, ("B/s", "B/cpu s")[i], first, second, [], (limit, None)[i], beside,
+            others=others[0], processor=shares(results),
+        )  # fmt: skip
+
+
 def small(context, name, what, sides, processor_limits):
     for connections, least in zip(SMALL_CONNECTIONS, processor_limits):
         row = f"{what}, {connections} connection{'s' * (connections > 1)}"

@@ -21,10 +21,10 @@ daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error
 events {{ worker_connections 20000; }}
 http {{
     access_log off; sendfile on; tcp_nopush on; open_file_cache max=1000 inactive=60s; keepalive_requests 100000000;
-    default_type application/octet-stream; client_max_body_size 0; {options}
+    default_type application/octet-stream; client_max_body_size 0;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-    server {{ listen {address}:{port} reuseport backlog=4096; root {root}; }}
+    server {{ listen {address}:{port} reuseport backlog=4096; root {root}; {location} }}
 }}
 """
 
@@ -62,23 +62,23 @@ def memory_mib(server):
 class Nginx:
     """One worker on one processor. The folder of its own holds temporary files; place it beside the root for PUT."""
 
-    def __init__(self, root, processors, address="127.0.0.1", launcher=(), options="", folder=None):
+    def __init__(self, root, processors, address="127.0.0.1", launcher=(), location="", folder=None):
         self.folder = Path(tempfile.mkdtemp(prefix="nginx.", dir=folder or Path(root).parent))
         self.address = address
-        for attempt in range(5):
-            # In a namespace of its own any port is free there.
-            self.port = free_port() if not launcher else 18080 + attempt
-            if self._start(root, processors, launcher, options):
+        for _ in range(5):
+            # In another namespace the port may be taken although it is free here: then the next one.
+            self.port = free_port()
+            if self._start(root, processors, launcher, location):
                 return
         log = self.folder / "error.log"
         reason = log.read_text() if log.exists() else "no message"
         shutil.rmtree(self.folder)
         raise RuntimeError(f"nginx did not start: {reason}")
 
-    def _start(self, root, processors, launcher, options):
+    def _start(self, root, processors, launcher, location):
         configuration = self.folder / "nginx.conf"
         text = NGINX_CONFIGURATION.format(
-            folder=self.folder, port=self.port, root=root, options=options, address=self.address
+            folder=self.folder, port=self.port, root=root, location=location, address=self.address
         )
         configuration.write_text(text)
         command = [*launcher, *pinned(processors), NGINX, "-c", str(configuration)]

@@ -1,0 +1,207 @@
+"""What a processor is needed for: hashing beside openssl, slices beside a copy loop, decoding beside zstd, opening."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+
+import server_process
+from context import Target, timed
+from figures import Figure, Limit
+from reading import compare_two
+from servers import pinned
+from uploading import hashing_speed
+from workload import workload
+
+HASHED_OBJECTS, HASHED_BYTES = 16, 64 << 20
+TENSOR_BYTES = 256 << 20
+PARTS = 8
+DECODED_BYTES = 128 << 20
+OBJECTS = 100_000
+
+
+def convert(source, target, *arguments):
+    command = [server_process.PROGRAM, "convert", source, target, *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    source.unlink()
+    return target
+
+
+# --- hashing ---
+
+
+def hashed_model(context):
+    """16 components with digests, in a root of its own."""
+
+    def make():
+        root = context.sub_folder("hashed")
+        plain = context.model(context.folder / "plain.zt", HASHED_BYTES, HASHED_OBJECTS)
+        context.warm(convert(plain, root / "model.zt"))
+        return root
+
+    return context.once("hashed", make)
+
+
+def verify(context, server):
+    """Seconds until every component was hashed again, and the server's processor seconds."""
+    before, begun = server.processor_seconds(), time.monotonic()
+    context.fetch(server, "/v1/models/model/verification", "POST", b"")
+    while True:
+        state = json.loads(context.fetch(server, "/v1/models/model/verification"))
+        if state["state"] != "running":
+            break
+        time.sleep(0.004)
+    taken = time.monotonic() - begun
+    if state["state"] != "verified" or state["components"]["verified"] != HASHED_OBJECTS:
+        raise RuntimeError(f"verification: {state}")
+    return taken, server.processor_seconds() - before
+
+
+@workload("verification", "verification of 16 components on all processors beside openssl")
+def verification(context):
+    root = hashed_model(context)
+    everywhere = sorted(os.sched_getaffinity(0))
+    server = context.ztserve(root, processors=",".join(map(str, everywhere)))
+    verify(context, server)
+    with context.watch() as others:
+        ours, theirs = context.alternate([lambda: verify(context, server), lambda: hashing_speed(everywhere)])
+    context.stop(server)
+    total = HASHED_OBJECTS * HASHED_BYTES
+    row, options = "verification of 16 components", {"beside": "openssl speed -multi", "others": others[0]}
+    limit = Limit(least=0.9)
+    yield Figure(
+        "verification", row, "all processors", "B/s", [total / taken for taken, _ in ours], theirs, limit=limit, **options
+    )
+    each = [speed / len(everywhere) for speed in theirs]
+    yield Figure(
+        "verification", row, "per processor second", "B/cpu s", [total / used for _, used in ours], each, limit=limit, **options
+    )
+
+
+# --- slices ---
+
+
+class CopyLoop:
+    """bench-copy, as a server."""
+
+    address = "127.0.0.1"
+
+    def __init__(self, context, *arguments):
+        command = [*pinned(context.processor), str(context.build / "bench-copy"), *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def pids(self):
+        return [self.process.pid]
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@workload("slice", "strided slice beside a loop that copies and sends, each on one processor")
+def strided(context):
+    for run in (1024, 4096):
+        root = context.sub_folder(f"strided-{run}")
+        path = context.model(root / "model.zt", TENSOR_BYTES, 1, PARTS * run // 4)
+        context.warm(path)
+        ztserve = context.ztserve(root)
+        manifest = json.loads(context.fetch(ztserve, "/v1/models/model"))
+        offset = manifest["objects"]["weight"]["components"]["data"]["offset"]
+        part, rows = 3, TENSOR_BYTES // PARTS // run
+        arguments = path, offset + part * run, PARTS * run, run, rows
+        loop = context.start(lambda arguments=arguments: CopyLoop(context, *arguments))
+        target = f"/v1/models/model/objects/weight/data?shard={part}/{PARTS}&axis=1"
+        same = [context.fetch(server, target) for server in (ztserve, loop)]
+        if same[0] != same[1]:
+            raise RuntimeError("the slice and the loop send different bytes")
+        yield from compare_two(
+            context, "slice", f"slice, runs of {run >> 10} KiB", Target(ztserve, target), Target(loop, target),
+            Limit(least=0.8), "copy loop",
+        )  # fmt: skip
+        context.stop(ztserve, loop)
+        path.unlink()
+
+
+# --- decoding ---
+
+
+def write_array(path, length):
+    """An NPY file of bytes with four bits of information each: zstd halves it."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({length},), }}"
+    header = header.ljust(117) + "\n"
+    alphabet = bytes(range(16)) * 16
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
+        for _ in range(length >> 20):
+            file.write(os.urandom(1 << 20).translate(alphabet))
+
+
+@workload("zstd", "zstd component, first answer, beside zstd -d, each on one processor")
+def zstd(context):
+    context.room(3 * DECODED_BYTES)
+    root, plain = context.sub_folder("encoded"), context.folder / "array.npy"
+    write_array(plain, DECODED_BYTES)
+    context.warm(convert(plain, root / "model.zt", "--zstd"))
+    target = "/v1/models/model/objects/data/data"
+    stored = context.folder / "stored.zst"
+
+    def first_answer():
+        """A server that has not decoded anything; what it verified it remembers."""
+        server = context.ztserve(root)
+        result = context.load(Target(server, target), requests=1)
+        context.stop(server)
+        return result["seconds"]
+
+    def decode():
+        command = [*pinned(context.processor), "zstd", "-d", "-q", "-c", stored]
+        return timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+
+    server = context.ztserve(root)
+    stored.write_bytes(context.fetch(server, target + "?representation=stored"))
+    if len(context.fetch(server, target)) != DECODED_BYTES:
+        raise RuntimeError("zstd: not the whole component")
+    context.stop(server)
+    decode()
+    with context.watch() as others:
+        ours, theirs = ([DECODED_BYTES / taken for taken in side] for side in context.alternate([first_answer, decode]))
+    row = "zstd component, first answer"
+    yield Figure(
+        "zstd", row, "decoded bytes", "B/s", ours, theirs, limit=Limit(least=0.8), beside="zstd -d", others=others[0]
+    )
+
+
+# --- many objects ---
+
+
+@workload("objects", "100,000 objects: opening, memory, JSON")
+def objects(context):
+    root = context.sub_folder("many")
+    path = context.model(root / "many.zt", 64, OBJECTS)
+    context.warm(path)
+    command = [*pinned(context.processor), context.build / "bench-open", path, "3"]
+    with context.watch() as others:
+        outputs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() for _ in range(3)]
+        server = context.ztserve(root)
+        context.fetch(server, "/v1/models/many")
+        again = [timed(lambda: context.fetch(server, "/v1/models/many")) * 1000 for _ in range(context.rounds)]
+        unchanged = [result_of_condition(context, server) for _ in range(context.rounds)]
+    context.stop(server)
+    row = "100,000 objects"
+    for metric, unit, values, most in (
+        ("opening", "ms", [float(output[0]) for output in outputs], 150),
+        ("memory of an open object", "B", [float(output[3]) for output in outputs], 200),
+        ("second answer as JSON", "ms", again, 50),
+        ("304", "ms", unchanged, 2),
+    ):
+        yield Figure("objects", row, metric, unit, values, limit=Limit(most=most, of="value"), beside="", others=others[0])
+
+
+def result_of_condition(context, server):
+    url = f"http://{server.address}:{server.port}/v1/models/many"
+    with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=60) as answer:
+        tag = answer.headers["ETag"]
+    target = Target(server, "/v1/models/many", (f"If-None-Match: {tag}",))
+    return context.load(target, requests=1)["seconds"] * 1000

@@ -1,0 +1,111 @@
+"""Bulk to a peer that is not on loopback: two network namespaces and a veth pair, where bytes are copied as to a card."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from context import Skipped, Target
+from figures import Figure, Limit
+from reading import range_sides, servers, shares
+from workload import workload
+
+# The network that RFC 2544 sets aside for benchmarks.
+SERVER, CLIENT = "198.18.0.1", "198.18.0.2"
+CONNECTIONS = 16
+LENGTH = 64 << 20
+
+
+class Network:
+    """Two namespaces joined by a veth pair; removed by stop()."""
+
+    def __init__(self):
+        if os.geteuid() != 0 or shutil.which("ip") is None:
+            raise Skipped("network namespaces need root and the program ip")
+        self.names = [f"bench-{os.getpid()}-{side}" for side in ("server", "client")]
+        try:
+            self._make()
+        except Skipped:
+            self.stop()
+            raise
+
+    def _make(self):
+        for name, address in zip(self.names, (SERVER, CLIENT)):
+            self._ip("netns", "add", name)
+            self._ip("-n", name, "link", "set", "lo", "up")
+        server, client = self.names
+        self._ip("-n", server, "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", client)
+        for name, address in zip(self.names, (SERVER, CLIENT)):
+            self._ip("-n", name, "address", "add", f"{address}/30", "dev", "v0")
+            self._ip("-n", name, "link", "set", "v0", "up")
+
+    @staticmethod
+    def _ip(*arguments):
+        result = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise Skipped(f"no network namespaces here: ip {' '.join(arguments)}: {result.stderr.strip()}")
+
+    def launcher(self, side):
+        return ["ip", "netns", "exec", self.names[side]]
+
+    def stop(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+@dataclass(frozen=True)
+class At:
+    """A server as it is reached at one of its addresses."""
+
+    server: object
+    address: str
+
+    @property
+    def port(self):
+        return self.server.port
+
+    def pids(self):
+        return self.server.pids()
+
+
+def softirq_thread(processor):
+    """The kernel's thread that sends when there is too much for the server's own time; the same for all."""
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text().strip() == f"ksoftirqd/{processor}":
+                return [int(path.parent.name)]
+        except OSError:
+            continue
+    return []
+
+
+def cost(results):
+    return [result["server_seconds"] / result["bytes"] * 1e9 for result in results]
+
+
+@workload("network", "64 MiB to a peer that is not on loopback: processor time")
+def network(context):
+    root = servers(context)[0] and context.made["root"]
+    between = context.start(Network)
+    inside = {"launcher": between.launcher(0)}
+    ztserve = At(context.ztserve(root, listen=f"{SERVER}:0", **inside), SERVER)
+    nginx, second = (context.nginx(root, address="0.0.0.0", **inside) for _ in range(2))
+    sides = range_sides(context, LENGTH, (ztserve, At(nginx, SERVER), At(second, SERVER)))
+    loopback = Target(At(nginx, "127.0.0.1"), sides.nginx.path, sides.nginx.headers)
+    kernel = softirq_thread(context.processor)
+
+    def load(side, where):
+        return context.load(side, CONNECTIONS, launcher=between.launcher(where), pids=side.server.pids() + kernel)
+
+    with context.watch() as others:
+        actions = [lambda side=side: load(side, 1) for side in sides.all()]
+        results = context.alternate([*actions, lambda: load(loopback, 0)])
+    context.stop(ztserve.server, nginx, second, between)
+    ours, theirs, check, local = (cost(side) for side in results)
+    row, options = f"64 MiB over veth, {CONNECTIONS} connections", {"others": others[0], "processor": shares(results)}
+    metric = "processor seconds a GB"
+    yield Figure("network", row, metric, "s/GB", ours, theirs, check, Limit(most=1.15), **options)
+    yield Figure("network", row, metric, "s/GB", ours, local, [], None, "nginx on loopback", others=others[0])
+    speeds = [[result["bytes"] / result["seconds"] for result in side] for side in results[:3]]
+    yield Figure("network", row, "throughput", "B/s", *speeds, **options)
