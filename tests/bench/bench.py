@@ -13,8 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import files  # noqa: F401
 import network  # noqa: F401
 import reading  # noqa: F401
+import report
 import uploading  # noqa: F401
 import computing  # noqa: F401
 from context import HERE, TOP, Context, Skipped, note
@@ -168,7 +170,8 @@ def main():
     if processors is None:
         note("error: one processor is not enough: server and client need one each")
         return 2
-    for name, value in describe(TOP, str(program)).items():
+    machine = describe(TOP, str(program))
+    for name, value in machine.items():
         print(f"{name}: {value}")
     others = idle_others()
     print(f"other programs take {others:.2f} cores before the start", flush=True)
@@ -182,6 +185,10 @@ def main():
     except KeyboardInterrupt:
         note("interrupted; servers and files are removed")
         return 2
+    if not arguments.workload:
+        worst = max([figure.others for figure in figures] + [curve.others for curve in measured])
+        report.write(TOP / "docs", figures, measured, machine, (others, worst), vars(arguments))
+        print("docs/benchmarks.md is written")
     return summarize(figures) if figures else 0
 
 

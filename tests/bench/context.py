@@ -133,7 +133,12 @@ class Context:
 
     def load(self, target, connections=1, **options):
         """Results of bench-load (see its usage) against a target; options as of load_command."""
-        return load_results(self.start_load(target, connections, **options), target)
+        process = self.start_load(target, connections, **options)
+        try:
+            return load_results(process, target)
+        finally:
+            process.kill()
+            process.wait()
 
     @contextlib.contextmanager
     def beside(self, target, connections):

@@ -94,15 +94,15 @@ def compare(context, name, row, sides, connections, count, limits, **options):
         )
 
 
-def compare_two(context, name, row, ours, theirs, limit, beside, requests=None):
-    """Figures of bytes a second; the yardstick is another server. With requests, each round is so many whole answers."""
+def compare_two(context, name, row, ours, theirs, limits, beside):
+    """Figures of bytes a second; the yardstick is another server."""
     with context.watch() as others:
-        results = context.alternate([lambda side=side: context.load(side, requests=requests) for side in (ours, theirs)])
+        results = context.alternate([lambda side=side: context.load(side) for side in (ours, theirs)])
     by_side = [rates(side, "bytes") for side in results]
     for i, metric in enumerate(("throughput", "per processor second")):
         first, second = (side[i] for side in by_side)
         yield Figure(
-            name, row, metric, ("B/s", "B/cpu s")[i], first, second, [], (limit, None)[i], beside,
+            name, row, metric, ("B/s", "B/cpu s")[i], first, second, [], limits[i], beside,
             others=others[0], processor=shares(results),
         )  # fmt: skip
 

@@ -32,6 +32,10 @@ http {{
 def use_program(default):
     """The ztserve to measure: of the variable ZTSERVE, else this one."""
     server_process.PROGRAM = Path(os.environ.get("ZTSERVE", default)).resolve()
+    return program()
+
+
+def program():
     return server_process.PROGRAM
 
 
@@ -124,5 +128,9 @@ class Ztserve:
         return process_seconds(self.server.process.pid)
 
     def stop(self):
+        """As an operator would, so that it keeps what it has verified."""
         if self.server.process.poll() is None:
-            self.server.kill()
+            try:
+                self.server.stop()
+            finally:
+                self.server.kill()
