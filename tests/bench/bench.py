@@ -19,6 +19,7 @@ import reading  # noqa: F401
 import report
 import uploading  # noqa: F401
 import computing  # noqa: F401
+import floor  # noqa: F401
 from context import HERE, TOP, Context, Skipped, note
 from curve import Measured
 from figures import OTHERS_LIMIT, SHOWN, SKIPPED, Figure, amount, exit_status, limit_text
