@@ -10,6 +10,7 @@
 #include "api/json_reply.h"
 #include "api/resolve.h"
 #include "catalog/catalog.h"
+#include "http/exchange/client.h"
 #include "verify/verifier.h"
 
 /* --- verification --- */
@@ -43,7 +44,7 @@ enum outcome verification_post(struct request *request)
 
     if (!model_resolve(request, &outcome))
         return outcome;
-    verifier_start(request->server->verifier, request->generation);
+    verifier_start_for(request->server->verifier, request->generation, request_client_key(request));
     return report(request, 202);
 }
 

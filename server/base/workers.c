@@ -1,8 +1,8 @@
-/* The pool: three queues (ordinary, long, idle) under one lock and threads that take from them, and
- * crews, in which one worker shares its task with threads that have nothing else to do.
+/* The pool: three queues (ordinary, long, idle) under one lock, and threads that take from them.
  *
  * One thread is always left to ordinary jobs, and one of the others to long ones, so that neither
- * exports nor background hashing keep a request waiting. */
+ * exports nor background hashing keep a request waiting. Of each kind, one more is left to other
+ * clients by each client. */
 #include "base/workers.h"
 
 #include <assert.h>
@@ -10,12 +10,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/job_queue.h"
 #include "base/metrics.h"
 #include "base/processors.h"
 #include "base/thread.h"
 
 /* One for each kind of job. */
 #define WORKERS_LEAST 3
+/* Beside one for each processor: the one left to ordinary jobs, the one left to long ones, and the
+ * one that each client leaves to others. So one client's work can keep all processors busy. */
+#define WORKERS_LEFT 3u
 /* About 10 ms of hashing. */
 #define LONG_BYTES ((uint64_t)4 << 20)
 /* Some seconds of work, if most of it is short. */
@@ -24,22 +28,25 @@
 /* More than any configuration allows; bounds the array. */
 #define WORKERS_MOST 1024
 
-struct queue {
-    struct mail *first;
-    struct mail **last;
-    size_t length;
-};
-
 enum kind { KIND_ORDINARY, KIND_LONG, KIND_IDLE, KINDS };
 
 static_assert((int)KINDS == (int)WORKERS_KINDS, "workers.h counts the kinds");
 static_assert((int)METRIC_JOBS_IDLE - (int)METRIC_JOBS_ORDINARY == (int)KIND_IDLE,
               "a counter for each kind, in their order");
 
+/* What a thread does. */
+struct run {
+    bool is_busy;
+    enum kind kind;
+    uint64_t client;
+};
+
 struct workers {
     pthread_mutex_t lock;
     pthread_cond_t ready;
-    struct queue queues[KINDS];
+    struct job_queue queues[KINDS];
+    struct run *runs; /* by thread */
+    unsigned started; /* threads that have taken their place in runs */
     size_t running[KINDS];
     size_t pending;
     atomic_size_t awaited; /* queued jobs other than idle ones */
@@ -48,51 +55,69 @@ struct workers {
     pthread_t threads[];
 };
 
-static void queue_init(struct queue *queue)
+/* --- who may run --- */
+
+/* Threads that jobs of a kind may take. */
+static size_t threads_for(const struct workers *workers, enum kind kind)
 {
-    queue->first = NULL;
-    queue->last = &queue->first;
-    queue->length = 0;
+    return workers->count - (size_t)kind;
 }
 
-static void queue_put(struct queue *queue, struct job *job)
-{
-    assert(*queue->last == NULL);
-    job->mail.next = NULL;
-    *queue->last = &job->mail;
-    queue->last = &job->mail.next;
-    queue->length++;
-}
-
-static struct job *queue_take(struct queue *queue)
-{
-    struct mail *first = queue->first;
-
-    if (first == NULL)
-        return NULL;
-    assert(queue->length > 0);
-    queue->length--;
-    queue->first = first->next;
-    if (queue->first == NULL)
-        queue->last = &queue->first;
-    return job_of(first);
-}
-
-/* With the lock held. While the pool stops, all kinds may take every thread: no request waits any
+/* Whether another kind's share is left: for this kind, or any before it that it is counted with.
+ * With the lock held. While the pool stops, all kinds may take every thread: no request waits any
  * more. */
-static bool may_run(const struct workers *workers, enum kind kind)
+static bool kind_may_run(const struct workers *workers, enum kind wanted)
 {
-    const size_t lengthy = workers->running[KIND_LONG] + workers->running[KIND_IDLE];
+    size_t running = 0;
 
-    if (kind == KIND_ORDINARY || workers->stopping)
+    if (wanted == KIND_ORDINARY || workers->stopping)
         return true;
-    return lengthy + 1 < workers->count &&
-           (kind == KIND_LONG || workers->running[KIND_IDLE] + 2 < workers->count);
+    for (unsigned kind = KINDS; kind-- > KIND_LONG;) {
+        running += workers->running[kind];
+        if (kind <= wanted && running >= threads_for(workers, (enum kind)kind))
+            return false;
+    }
+    return true;
+}
+
+/* Threads that work for a client at this kind or the ones after it. */
+static size_t running_for(const struct workers *workers, enum kind kind, uint64_t client)
+{
+    size_t running = 0;
+
+    for (unsigned i = 0; i < workers->count; i++)
+        running += workers->runs[i].is_busy && workers->runs[i].kind >= kind &&
+                   workers->runs[i].client == client;
+    return running;
+}
+
+struct asked {
+    const struct workers *workers;
+    enum kind kind;
+};
+
+/* A client leaves one of the threads for each kind to others, unless there is only one. */
+static bool client_may_run(const void *context, uint64_t client)
+{
+    const struct asked *asked = context;
+
+    if (client == JOB_OF_SERVER || asked->workers->stopping)
+        return true;
+    for (enum kind kind = KIND_ORDINARY; kind <= asked->kind; kind++) {
+        const size_t threads = threads_for(asked->workers, kind);
+
+        if (running_for(asked->workers, kind, client) >= (threads > 1 ? threads - 1 : 1))
+            return false;
+    }
+    return true;
 }
 
 static struct job *take_if_may(struct workers *workers, enum kind kind, enum kind *out_kind)
 {
-    struct job *job = may_run(workers, kind) ? queue_take(&workers->queues[kind]) : NULL;
+    const struct asked asked = {workers, kind};
+    struct job *job = kind_may_run(workers, kind)
+                          ? job_queue_take(&workers->queues[kind], client_may_run, &asked)
+                          : NULL;
 
     *out_kind = kind;
     if (job != NULL && kind != KIND_IDLE)
@@ -127,12 +152,23 @@ static void run_job(struct job *job)
         done(job);
 }
 
+static bool any_is_queued(const struct workers *workers)
+{
+    size_t queued = 0;
+
+    for (enum kind kind = KIND_ORDINARY; kind < KINDS; kind++)
+        queued += workers->queues[kind].length;
+    return queued > 0;
+}
+
 static void *worker_main(void *argument)
 {
     struct workers *workers = argument;
+    struct run *run;
     enum kind kind;
 
     pthread_mutex_lock(&workers->lock);
+    run = &workers->runs[workers->started++];
     for (;;) {
         struct job *job = next_job(workers, &kind);
 
@@ -143,6 +179,7 @@ static void *worker_main(void *argument)
             continue;
         }
         workers->running[kind]++;
+        *run = (struct run){true, kind, job->client};
         pthread_mutex_unlock(&workers->lock);
         metric_add(METRIC_JOBS_ORDINARY + (enum metric)kind, 1);
         run_job(job);
@@ -150,9 +187,9 @@ static void *worker_main(void *argument)
         assert(workers->running[kind] > 0 && workers->pending > 0);
         workers->running[kind]--;
         workers->pending--;
-        /* Other threads may now be allowed to take such a job, or may see that all jobs are
-         * done. */
-        if (kind != KIND_ORDINARY || workers->stopping)
+        run->is_busy = false;
+        /* Other threads may now be allowed to take a job, or may see that all jobs are done. */
+        if (any_is_queued(workers) || workers->stopping)
             pthread_cond_broadcast(&workers->ready);
     }
     pthread_mutex_unlock(&workers->lock);
@@ -170,8 +207,8 @@ static void start_threads(struct workers *workers, unsigned count)
 
 static unsigned chosen_count(unsigned count)
 {
-    if (count == 0)
-        count = processors_count();
+    if (count == 0 && processors_count() > 1)
+        count = processors_count() + WORKERS_LEFT;
     if (count < WORKERS_LEAST)
         count = WORKERS_LEAST;
     return count < WORKERS_MOST ? count : WORKERS_MOST;
@@ -185,10 +222,15 @@ struct workers *workers_start(unsigned count)
     workers = calloc(1, sizeof(*workers) + count * sizeof(workers->threads[0]));
     if (workers == NULL)
         return NULL;
+    workers->runs = calloc(count, sizeof(*workers->runs));
+    if (workers->runs == NULL) {
+        free(workers);
+        return NULL;
+    }
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->ready, NULL);
     for (enum kind kind = KIND_ORDINARY; kind < KINDS; kind++)
-        queue_init(&workers->queues[kind]);
+        job_queue_init(&workers->queues[kind]);
     start_threads(workers, count);
     /* With fewer, jobs of some kind would never run. */
     if (workers->count < WORKERS_LEAST) {
@@ -202,7 +244,7 @@ static void submit(struct workers *workers, enum kind kind, struct job *job)
 {
     assert(job->run != NULL);
     pthread_mutex_lock(&workers->lock);
-    queue_put(&workers->queues[kind], job);
+    job_queue_put(&workers->queues[kind], job);
     workers->pending++;
     if (kind != KIND_IDLE)
         atomic_fetch_add_explicit(&workers->awaited, 1, memory_order_relaxed);
@@ -241,12 +283,56 @@ void workers_load(struct workers *workers, struct workers_load *out_load)
     pthread_mutex_unlock(&workers->lock);
 }
 
-bool workers_are_overloaded(const struct workers *workers)
+static size_t queued_most(const struct workers *workers)
 {
     const size_t most = workers->count * QUEUED_PER_THREAD;
 
+    return most > QUEUED_LEAST ? most : QUEUED_LEAST;
+}
+
+bool workers_are_overloaded(const struct workers *workers)
+{
+    return atomic_load_explicit(&workers->awaited, memory_order_relaxed) >= queued_most(workers);
+}
+
+bool workers_are_crowded(const struct workers *workers)
+{
     return atomic_load_explicit(&workers->awaited, memory_order_relaxed) >=
-           (most > QUEUED_LEAST ? most : QUEUED_LEAST);
+           queued_most(workers) / 2;
+}
+
+bool workers_refuse(struct workers *workers, uint64_t client)
+{
+    size_t queued;
+
+    if (workers_are_overloaded(workers))
+        return true;
+    pthread_mutex_lock(&workers->lock);
+    queued = job_queue_count(&workers->queues[KIND_ORDINARY], client) +
+             job_queue_count(&workers->queues[KIND_LONG], client);
+    pthread_mutex_unlock(&workers->lock);
+    return queued >= queued_most(workers) / 2;
+}
+
+void workers_share(struct workers *workers, struct job *job, uint64_t client)
+{
+    if (client == JOB_OF_SERVER)
+        return;
+    pthread_mutex_lock(&workers->lock);
+    for (enum kind kind = KIND_ORDINARY; job->line != NULL && kind < KINDS; kind++) {
+        const struct asked asked = {workers, kind};
+
+        if (job_queue_has(&workers->queues[kind], job))
+            job_queue_move(&workers->queues[kind], job, client, client_may_run, &asked);
+    }
+    /* A thread may rest because the job's client could have no more run. */
+    pthread_cond_signal(&workers->ready);
+    pthread_mutex_unlock(&workers->lock);
+}
+
+unsigned workers_for_idle(const struct workers *workers)
+{
+    return (unsigned)threads_for(workers, KIND_IDLE);
 }
 
 const char *workers_kind_name(unsigned kind)
@@ -270,6 +356,7 @@ void workers_stop(struct workers *workers)
         pthread_join(workers->threads[i], NULL);
     pthread_cond_destroy(&workers->ready);
     pthread_mutex_destroy(&workers->lock);
+    free(workers->runs);
     free(workers);
 }
 
@@ -291,153 +378,4 @@ bool waiters_are_gone(const struct waiter *first)
     while (waiter != NULL && waiter->is_gone != NULL && waiter->is_gone(waiter))
         waiter = waiter->next;
     return first != NULL && waiter == NULL;
-}
-
-/* --- crews ---
- *
- * Helpers are idle jobs that do one part at a time, so that other jobs do not wait for them. A
- * helper that first runs when all parts are done only drops its reference to the crew. */
-
-#define HELPERS_MOST 15
-
-struct crew;
-
-struct helper {
-    struct job job; /* first: the job is the structure */
-    struct crew *crew;
-};
-
-struct crew {
-    pthread_mutex_t lock;
-    pthread_cond_t idle;
-    struct workers *workers;
-    struct crew_work work;
-    uint32_t next;
-    uint32_t end; /* the count, or the least index that returned false */
-    unsigned active;
-    unsigned references;
-    struct helper helpers[HELPERS_MOST];
-};
-
-static bool take_part(struct crew *crew, uint32_t *out_index)
-{
-    bool taken;
-
-    pthread_mutex_lock(&crew->lock);
-    taken = crew->next < crew->end;
-    if (taken) {
-        *out_index = crew->next++;
-        crew->active++;
-    }
-    pthread_mutex_unlock(&crew->lock);
-    return taken;
-}
-
-static void end_part(struct crew *crew, uint32_t index, bool proceed)
-{
-    pthread_mutex_lock(&crew->lock);
-    assert(crew->active > 0);
-    if (!proceed && index < crew->end)
-        crew->end = index;
-    if (--crew->active == 0)
-        pthread_cond_signal(&crew->idle);
-    pthread_mutex_unlock(&crew->lock);
-}
-
-static bool do_part(struct crew *crew)
-{
-    uint32_t index;
-
-    if (!take_part(crew, &index))
-        return false;
-    end_part(crew, index, crew->work.run(crew->work.context, index));
-    return true;
-}
-
-static void release(struct crew *crew)
-{
-    bool is_last;
-
-    pthread_mutex_lock(&crew->lock);
-    assert(crew->references > 0);
-    is_last = --crew->references == 0;
-    pthread_mutex_unlock(&crew->lock);
-    if (is_last) {
-        pthread_cond_destroy(&crew->idle);
-        pthread_mutex_destroy(&crew->lock);
-        free(crew);
-    }
-}
-
-static void run_helper(struct job *job)
-{
-    struct crew *crew = ((struct helper *)job)->crew;
-
-    if (do_part(crew))
-        workers_submit_idle(crew->workers, job);
-    else
-        release(crew);
-}
-
-static unsigned helpers_wanted(uint32_t parts)
-{
-    const unsigned others = processors_count() - 1;
-    const unsigned most = others < HELPERS_MOST ? others : HELPERS_MOST;
-
-    return parts > most ? most : parts - 1;
-}
-
-static struct crew *crew_new(struct workers *workers, const struct crew_work *work)
-{
-    struct crew *crew = calloc(1, sizeof(*crew));
-
-    if (crew == NULL)
-        return NULL;
-    pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->idle, NULL);
-    crew->workers = workers;
-    crew->work = *work;
-    crew->end = work->count;
-    crew->references = 1;
-    return crew;
-}
-
-static void queue_helpers(struct crew *crew)
-{
-    unsigned count = helpers_wanted(crew->work.count);
-
-    crew->references += count;
-    for (unsigned i = 0; i < count; i++) {
-        crew->helpers[i].crew = crew;
-        crew->helpers[i].job.run = run_helper;
-        workers_submit_idle(crew->workers, &crew->helpers[i].job);
-    }
-}
-
-static uint32_t run_alone(const struct crew_work *work)
-{
-    uint32_t at = 0;
-
-    while (at < work->count && work->run(work->context, at))
-        at++;
-    return at;
-}
-
-uint32_t crew_run(struct workers *workers, const struct crew_work *work)
-{
-    struct crew *crew = workers != NULL && work->count > 1 ? crew_new(workers, work) : NULL;
-    uint32_t end;
-
-    if (crew == NULL)
-        return run_alone(work);
-    queue_helpers(crew);
-    while (do_part(crew))
-        continue;
-    pthread_mutex_lock(&crew->lock);
-    while (crew->active > 0)
-        pthread_cond_wait(&crew->idle, &crew->lock);
-    end = crew->end;
-    pthread_mutex_unlock(&crew->lock);
-    release(crew);
-    return end;
 }

@@ -14,11 +14,20 @@
 
 struct workers;
 
+/* The client of jobs that the server does for itself. */
+#define JOB_OF_SERVER ((uint64_t)0)
+
+struct job_line;
+
 struct job {
     struct mail mail; /* first, for job_of; links queues and the mailbox */
     void (*run)(struct job *job);
     void (*done)(struct job *job); /* may be NULL */
     struct mailbox *mailbox;       /* may be NULL */
+    /* Who waits for it (request_client_key): clients take turns, and one alone cannot occupy all
+     * threads. */
+    uint64_t client;
+    struct job_line *line; /* the pool's: where it is queued; NULL: nowhere */
 };
 
 /* The job in a mailbox that holds only jobs. */
@@ -27,7 +36,8 @@ static inline struct job *job_of(struct mail *mail)
     return (struct job *)mail;
 }
 
-/* Starts count threads, or one per processor if count is 0, but at least 3. NULL if that fails. */
+/* Starts count threads, but at least 3; if count is 0, three more than there are processors, or
+ * just 3 for a single one. NULL if that fails. */
 struct workers *workers_start(unsigned count);
 
 /* Queues a job, which must live until done is called (without done: until run returns). Never
@@ -59,6 +69,21 @@ void workers_load(struct workers *workers, struct workers_load *out_load);
 /* Whether so many ordinary and long jobs are queued that no new request should add to them: 256 for
  * each thread, or 1024 if that is more. Takes no lock. */
 bool workers_are_overloaded(const struct workers *workers);
+
+/* Whether half as many are. Takes no lock. */
+bool workers_are_crowded(const struct workers *workers);
+
+/* Whether no new request of this client should add to the queues: they are overloaded, or half of
+ * that many jobs are its own. */
+bool workers_refuse(struct workers *workers, uint64_t client);
+
+/* To be called when one more client waits for what a job gives, and the job cannot be freed yet. If
+ * it is still queued and would have its turn earlier as a job of this client, it becomes one. */
+void workers_share(struct workers *workers, struct job *job, uint64_t client);
+
+/* How many idle jobs can run at a time. */
+unsigned workers_for_idle(const struct workers *workers);
+
 const char *workers_kind_name(unsigned kind);
 
 /* Runs all queued jobs, then ends the threads and frees the pool. Takes NULL. */
@@ -71,6 +96,7 @@ struct waiter {
     /* Whether the result is no longer wanted; NULL: it always is. */
     bool (*is_gone)(const struct waiter *waiter);
     struct waiter *next;
+    uint64_t client; /* who waits (job.client) */
 };
 
 /* Wakes every waiter of a list. */

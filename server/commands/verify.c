@@ -83,6 +83,7 @@ static int verify_file(const char *path, bool canonical)
     enum zt_status status = opened_file_open(path, &judgement.file, &error);
     int result;
 
+    zt_source_allow_mapped();
     if (status == ZT_DATA_SHARD) {
         print_path(stdout, path,
                    "ok (data shard of a zTensor 2 model: it has no manifest; the model states its "

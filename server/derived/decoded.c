@@ -180,6 +180,7 @@ static bool claim(struct decoded_cache *cache, struct decoded_entry *entry)
     assert(entry->references > 0);
     is_free = !entry->claimed;
     entry->claimed = true;
+    entry->job = NULL;
     pthread_mutex_unlock(&cache->lock);
     return is_free;
 }
@@ -260,6 +261,8 @@ static enum decoded_answer answer(struct decoded_cache *cache, struct decoded_en
 {
     if (entry->state == ENTRY_DECODING) {
         assert(waiter != NULL);
+        if (entry->job != NULL)
+            workers_share(cache->server->workers, entry->job, waiter->client);
         waiter->next = entry->waiters;
         entry->waiters = waiter;
         return DECODED_PENDING;
@@ -300,13 +303,18 @@ enum decoded_answer decoded_ask(struct decoded_cache *cache, struct generation *
         begun = begin(cache, generation, component, key);
         entry = begun != NULL ? begun->entry : NULL;
     }
+    if (begun != NULL) {
+        begun->job.client = waiter->client;
+        entry->job = &begun->job;
+    }
     said = entry != NULL ? answer(cache, entry, waiter, out_decoded, error) : DECODED_FAILED;
-    pthread_mutex_unlock(&cache->lock);
-    decoded_free_entries(evicted);
+    /* With the lock, so that whoever joins finds it queued. */
     if (begun != NULL)
         workers_submit_sized(cache->server->workers, &begun->job,
                              decoding_bytes(&generation->model->components[component]));
-    else if (entry == NULL)
+    pthread_mutex_unlock(&cache->lock);
+    decoded_free_entries(evicted);
+    if (begun == NULL && entry == NULL)
         zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for decoding");
     return said;
 }

@@ -22,7 +22,8 @@ struct decoded_entry {
     struct decoded_cache *cache;
     uint64_t key[2];
     enum decoded_state state;
-    bool claimed; /* a thread decodes it; until then any thread may claim it */
+    struct job *job; /* of the worker that will decode it, until that begins */
+    bool claimed;    /* a thread decodes it; until then any thread may claim it */
     unsigned references;
     bool handed_out; /* a request has received the result */
     int64_t ended_ns;

@@ -399,10 +399,11 @@ static void stage_ended(void *context)
 }
 
 /* Makes the work of a new plan. */
-static void make_work(struct plan *plan, struct generation *generation)
+static void make_work(struct plan *plan, struct generation *generation, uint64_t client)
 {
     const struct export_order order = {.server = plan->cache->server,
                                        .generation = generation,
+                                       .client = client,
                                        .query = &plan->query,
                                        .ended = stage_ended,
                                        .wanted = is_wanted,
@@ -437,6 +438,8 @@ static enum export_answer ask(struct plan *plan, enum state before,
     if (state == before) {
         plan->state = doing;
         plan->references++;
+    } else if (state == doing) {
+        export_work_share(plan->work, waiter->client);
     }
     pthread_mutex_unlock(&plan->cache->lock);
     if (state == before)
@@ -451,7 +454,7 @@ enum export_answer export_plan_outline(struct export_plan *base, struct generati
 {
     struct plan *plan = plan_of(base);
 
-    make_work(plan, generation);
+    make_work(plan, generation, waiter->client);
     return ask(plan, STATE_NEW, export_work_outline, waiter);
 }
 

@@ -287,6 +287,8 @@ static bool make_runner(struct export_work *work, struct export_runner *runner)
     runner->component = NONE;
     runner->job.run = run_runner;
     runner->waiter.wake = wake_runner;
+    runner->waiter.client = work->order.client;
+    runner->job.client = work->order.client;
     runner->files = calloc(shards + (size_t)2, sizeof(struct zt_source *));
     runner->bytes = export_bytes_new(work->order.server, generation, work->cut);
     if (runner->files == NULL || runner->bytes == NULL ||

@@ -270,8 +270,18 @@ void export_work_outline(struct export_work *work)
     const struct generation *generation = work->order.generation;
 
     work->job.run = run_outline;
+    work->job.client = work->order.client;
     if (generation->model->manifest_length > LONG_MANIFEST_BYTES)
         workers_submit_long(work->order.server->workers, &work->job);
     else
         workers_submit(work->order.server->workers, &work->job);
+}
+
+void export_work_share(struct export_work *work, uint64_t client)
+{
+    struct workers *workers = work->order.server->workers;
+
+    workers_share(workers, &work->job, client);
+    for (unsigned i = 0; i < EXPORT_RUNNERS; i++)
+        workers_share(workers, &work->runners[i].job, client);
 }

@@ -25,6 +25,7 @@ struct export_result {
 struct export_order {
     struct server *server;
     struct generation *generation; /* held until the work is freed */
+    uint64_t client;               /* who has begun it (struct job) */
     const struct export_query *query;
     /* Called on a worker at the very end of a stage. */
     void (*ended)(void *context);
@@ -70,6 +71,9 @@ void export_work_free(struct export_work *work);
 /* The stages. Each is begun once, by any thread, and calls ended once. */
 void export_work_outline(struct export_work *work);
 void export_work_prepare(struct export_work *work);
+
+/* To be called when one more client waits for the stage that is being done. */
+void export_work_share(struct export_work *work, uint64_t client);
 
 /* After a stage has ended. File and origins become the caller's. */
 void export_work_take(struct export_work *work, struct export_result *out_result);

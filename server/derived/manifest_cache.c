@@ -33,6 +33,7 @@ struct manifest_cache {
     pthread_mutex_t lock;
     struct coded_text texts[CODINGS];
     struct waiter *waiters[CODINGS];
+    struct making *making[CODINGS]; /* while a worker makes it */
 };
 
 struct making {
@@ -124,6 +125,7 @@ static void run_making(struct job *job)
     pthread_mutex_lock(&cache->lock);
     assert(cache->texts[making->coding].state == TEXT_WORKING && made.state > TEXT_WORKING);
     cache->texts[making->coding] = made;
+    cache->making[making->coding] = NULL;
     waiter = cache->waiters[making->coding];
     cache->waiters[making->coding] = NULL;
     pthread_mutex_unlock(&cache->lock);
@@ -133,7 +135,8 @@ static void run_making(struct job *job)
 }
 
 /* The lock is held. */
-static void begin(struct workers *workers, struct generation *generation, enum coding coding)
+static void begin(struct workers *workers, struct generation *generation, enum coding coding,
+                  uint64_t client)
 {
     struct coded_text *text = &cache_of(generation)->texts[coding];
     struct making *making = NULL;
@@ -146,6 +149,8 @@ static void begin(struct workers *workers, struct generation *generation, enum c
         return;
     }
     making->job.run = run_making;
+    making->job.client = client;
+    cache_of(generation)->making[coding] = making;
     making->generation = generation_hold(generation);
     making->coding = coding;
     text->state = TEXT_WORKING;
@@ -184,7 +189,9 @@ static enum manifest_answer ask(struct workers *workers, struct generation *gene
     text = &cache->texts[coding];
     pthread_mutex_lock(&cache->lock);
     if (text->state == TEXT_EMPTY)
-        begin(workers, generation, coding);
+        begin(workers, generation, coding, waiter->client);
+    else if (text->state == TEXT_WORKING)
+        workers_share(workers, &cache->making[coding]->job, waiter->client);
     given = answer(text, out_text);
     if (given == MANIFEST_PENDING) {
         waiter->next = cache->waiters[coding];
@@ -218,7 +225,7 @@ uint64_t manifest_length(struct workers *workers, struct generation *generation,
     text = &cache->texts[coding];
     pthread_mutex_lock(&cache->lock);
     if (text->state == TEXT_EMPTY && at_once)
-        begin(workers, generation, coding);
+        begin(workers, generation, coding, JOB_OF_SERVER);
     length = text->state == TEXT_DONE ? text->length : 0;
     pthread_mutex_unlock(&cache->lock);
     return length;

@@ -117,6 +117,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     struct server *server = &instance->server;
     struct catalog_observer observer;
 
+    zt_source_allow_mapped();
     server->workers = workers_start((unsigned)instance->config.workers);
     server->decoded = decoded_cache_new(server);
     server->exports = export_cache_new(server);

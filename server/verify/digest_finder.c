@@ -156,6 +156,28 @@ static bool take_wanted(struct finder *finder, struct generation **out_generatio
     return taken;
 }
 
+/* Verification of whole models comes first: somebody has asked for it. False: not now, and the
+ * finder rests until digest_finder_continue. */
+static bool may_work(struct finder *finder)
+{
+    struct finder_queue *queue = &finder->verifier->finders;
+
+    pthread_mutex_lock(&queue->lock);
+    finder->queued = is_stopped(finder->verifier) || atomic_load(&finder->verifier->runs_left) == 0;
+    pthread_mutex_unlock(&queue->lock);
+    return finder->queued;
+}
+
+void digest_finder_continue(struct verifier *verifier)
+{
+    struct finder_queue *queue = &verifier->finders;
+
+    pthread_mutex_lock(&queue->lock);
+    for (unsigned i = 0; i < queue->finder_count; i++)
+        wake_finder(verifier);
+    pthread_mutex_unlock(&queue->lock);
+}
+
 /* --- one reading --- */
 
 static void reading_free(struct reading *reading)
@@ -314,7 +336,7 @@ static void work(struct job *job)
     struct finder *finder = (struct finder *)job;
     const int64_t until_ns = clock_ns() + TURN_NS;
 
-    while (begin(finder)) {
+    while (may_work(finder) && begin(finder)) {
         if (continue_reading(finder, until_ns)) {
             reading_free(finder->reading);
             finder->reading = NULL;

@@ -93,6 +93,8 @@ void digest_finder_clear(struct verifier *verifier);
 /* Queues a component to be read. False if that is impossible at present. */
 bool digest_finder_add(struct verifier *verifier, struct generation *generation,
                        uint32_t component);
+/* Finders rest while whole models are verified. To be called when none is any more. */
+void digest_finder_continue(struct verifier *verifier);
 /* To be called when a component's block was put into the table: has it saved and indexed as a
  * blob. */
 void digest_finder_note(struct verifier *verifier, struct generation *generation,

@@ -175,7 +175,7 @@ static void on_opened(void *context, struct generation *generation)
     digest_table_adopt(verifier, generation);
     if (verifier->server->config->verify == CONFIG_VERIFY_EAGER &&
         (verification->counts[COMPONENT_UNCHECKED] > 0 || digests_are_on(generation)))
-        verifier_run_begin(verifier, generation, false);
+        verifier_run_begin(verifier, generation, false, JOB_OF_SERVER);
 }
 
 static void on_shown(void *context, struct generation *generation)
@@ -234,10 +234,15 @@ void verifier_learn(struct verifier *verifier, struct generation *generation,
     verifier_mark_dirty(verifier, generation);
 }
 
-void verifier_start(struct verifier *verifier, struct generation *generation)
+void verifier_start_for(struct verifier *verifier, struct generation *generation, uint64_t client)
 {
     if (verification_of(generation) != NULL)
-        verifier_run_begin(verifier, generation, true);
+        verifier_run_begin(verifier, generation, true, client);
+}
+
+void verifier_start(struct verifier *verifier, struct generation *generation)
+{
+    verifier_start_for(verifier, generation, JOB_OF_SERVER);
 }
 
 bool verifier_is_ready(const struct verifier *verifier)

@@ -52,6 +52,8 @@ void verifier_learn(struct verifier *verifier, struct generation *generation,
 /* POST verification: hashes every component again, in the background, and checks the content rules
  * of layouts and types. Does nothing if that is already running. */
 void verifier_start(struct verifier *verifier, struct generation *generation);
+/* The same for a client (struct job), with whom others share the workers. */
+void verifier_start_for(struct verifier *verifier, struct generation *generation, uint64_t client);
 
 /* Whether a run over all components has found that the component's content breaks a rule. */
 bool verifier_breaks_rule(struct generation *generation, uint32_t component);

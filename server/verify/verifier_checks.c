@@ -288,11 +288,15 @@ static enum component_state join_check(struct verifier *verifier, struct generat
         if (atomic_load(&verifier->stopping) || is_troubled(verification_of(generation), component))
             return COMPONENT_CORRUPT;
         *out_begun = check = add_check(verifier, generation, component);
+        if (check != NULL)
+            check->job.client = waiter->client;
     } else {
         return state;
     }
     if (check == NULL)
         return COMPONENT_CORRUPT;
+    if (check != *out_begun)
+        workers_share(verifier->server->workers, &check->job, waiter->client);
     waiter->next = check->waiters;
     check->waiters = waiter;
     return COMPONENT_CHECKING;
@@ -327,12 +331,13 @@ enum component_state verifier_insist(struct verifier *verifier, struct generatio
         return COMPONENT_CORRUPT;
     pthread_mutex_lock(&verification_of(generation)->lock);
     state = join_check(verifier, generation, component, waiter, &begun);
-    pthread_mutex_unlock(&verification_of(generation)->lock);
+    /* With the lock, so that whoever joins the check finds it queued. */
     if (begun != NULL) {
         begun->job.run = run_check_job;
         workers_submit_sized(verifier->server->workers, &begun->job,
                              generation->model->components[component].length);
     }
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     return state;
 }
 

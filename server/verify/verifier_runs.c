@@ -1,6 +1,8 @@
 /* Runs: every component of a generation is a unit of work and, with recheck, so is the content of
- * every object. A few slots take one unit after another from the oldest run. So one large model is
- * hashed on several threads, and many models are hashed in order. */
+ * every object. A few slots take one unit after another: of the clients in turn, and of each client
+ * from its oldest run. So one large model is hashed on several threads, and many models of a client
+ * are hashed in order. One slot is left to others by each client, so that another's run begins at
+ * once, however large the components are that are being hashed. */
 #include "verify/verifier_work.h"
 
 #include <assert.h>
@@ -9,17 +11,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/processors.h"
 
 /* After this time a slot gives its thread back and queues itself again. */
 #define TURN_NS (20 * CLOCK_NS_PER_MS)
 
 struct run {
+    struct job job; /* first: the run's place in the queue; the slots do the work */
     struct generation *generation;
     uint64_t next_unit; /* this and the following under the verifier's lock */
     uint64_t units;
     uint32_t active;
-    struct run *next;
     bool recheck;
     atomic_uint_fast64_t hashed_bytes;
 };
@@ -46,14 +47,25 @@ void verifier_note_ready(struct verifier *verifier)
         atomic_store(&verifier->ready, true);
 }
 
-/* Takes a unit of the oldest run; false, and the slot rests, if there is none. */
+/* With the verifier's lock held. */
+static bool may_take(const void *context, uint64_t client)
+{
+    const struct verifier *verifier = context;
+    unsigned busy = 0;
+
+    for (unsigned i = 0; i < verifier->slot_count; i++)
+        busy += verifier->slots[i].is_busy && verifier->slots[i].client == client;
+    return busy == 0 || busy + 1 < verifier->slot_count;
+}
+
+/* Takes a unit of the next run; false, and the slot rests, if there is none for it. */
 static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct run **out_run,
                       uint64_t *out_unit)
 {
     struct run *run;
 
     pthread_mutex_lock(&verifier->lock);
-    run = verifier->first_run;
+    run = (struct run *)job_queue_take(&verifier->runs, may_take, verifier);
     if (run == NULL) {
         slot->queued = false;
         pthread_mutex_unlock(&verifier->lock);
@@ -62,11 +74,12 @@ static bool take_unit(struct verifier *verifier, struct run_slot *slot, struct r
     assert(run->next_unit < run->units);
     *out_unit = run->next_unit++;
     run->active++;
-    if (run->next_unit == run->units) {
-        verifier->first_run = run->next;
-        if (verifier->first_run == NULL)
-            verifier->last_run = &verifier->first_run;
-    }
+    slot->is_busy = true;
+    slot->client = run->job.client;
+    /* The content of objects is checked when all components are known: what a wrong digest explains
+     * is not reported a second time. */
+    if (run->next_unit < run->units && run->next_unit != run->generation->model->component_count)
+        job_queue_put_back(&verifier->runs, &run->job);
     pthread_mutex_unlock(&verifier->lock);
     *out_run = run;
     return true;
@@ -160,6 +173,28 @@ static void end_run(struct verifier *verifier, struct run *run)
     }
     generation_release(run->generation);
     free(run);
+    if (atomic_fetch_sub(&verifier->runs_left, 1) == 1)
+        digest_finder_continue(verifier);
+}
+
+/* With the verifier's lock held: those that rest. */
+static void start_slots(struct verifier *verifier)
+{
+    for (unsigned i = 0; i < verifier->slot_count; i++) {
+        if (verifier->slots[i].queued)
+            continue;
+        verifier->slots[i].queued = true;
+        workers_submit_idle(verifier->server->workers, &verifier->slots[i].job);
+    }
+}
+
+/* With the verifier's lock held: the components are done, the content follows. */
+static void continue_run(struct verifier *verifier, struct run *run)
+{
+    if (run->active > 0 || run->next_unit == run->units || run->job.line != NULL)
+        return;
+    job_queue_put_back(&verifier->runs, &run->job);
+    start_slots(verifier);
 }
 
 static void work(struct job *job)
@@ -177,6 +212,8 @@ static void work(struct job *job)
         pthread_mutex_lock(&verifier->lock);
         assert(run->active > 0);
         run->active--;
+        slot->is_busy = false;
+        continue_run(verifier, run);
         last = run->active == 0 && run->next_unit == run->units;
         pthread_mutex_unlock(&verifier->lock);
         if (last)
@@ -190,10 +227,11 @@ static void work(struct job *job)
 
 void verifier_runs_init(struct verifier *verifier)
 {
-    const unsigned processors = processors_count();
+    const struct workers *workers = verifier->server->workers;
+    const unsigned most = workers != NULL ? workers_for_idle(workers) : 1;
 
-    verifier->last_run = &verifier->first_run;
-    verifier->slot_count = processors < RUN_SLOTS_MAX ? processors : RUN_SLOTS_MAX;
+    job_queue_init(&verifier->runs);
+    verifier->slot_count = most < RUN_SLOTS_MAX ? most : RUN_SLOTS_MAX;
     for (unsigned i = 0; i < verifier->slot_count; i++) {
         verifier->slots[i].job.run = work;
         verifier->slots[i].verifier = verifier;
@@ -208,21 +246,27 @@ static bool enqueue(struct verifier *verifier, struct run *run)
     pthread_mutex_lock(&verifier->lock);
     open = !atomic_load(&verifier->stopping);
     if (open) {
-        *verifier->last_run = run;
-        verifier->last_run = &run->next;
+        job_queue_put(&verifier->runs, &run->job);
+        atomic_fetch_add(&verifier->runs_left, 1);
         verifier->eager_left += !run->recheck;
     }
-    for (unsigned i = 0; open && i < verifier->slot_count; i++) {
-        if (verifier->slots[i].queued)
-            continue;
-        verifier->slots[i].queued = true;
-        workers_submit_idle(verifier->server->workers, &verifier->slots[i].job);
-    }
+    if (open)
+        start_slots(verifier);
     pthread_mutex_unlock(&verifier->lock);
     return open;
 }
 
-void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck)
+/* With the verdicts' lock held, so that the run does not end. */
+static void share(struct verifier *verifier, struct run *run, uint64_t client)
+{
+    pthread_mutex_lock(&verifier->lock);
+    job_queue_move(&verifier->runs, &run->job, client, may_take, verifier);
+    start_slots(verifier);
+    pthread_mutex_unlock(&verifier->lock);
+}
+
+void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck,
+                        uint64_t client)
 {
     struct verification *verification = verification_of(generation);
     const struct zt_model *model = generation->model;
@@ -232,6 +276,7 @@ void verifier_run_begin(struct verifier *verifier, struct generation *generation
     if (run == NULL)
         return;
     run->recheck = recheck;
+    run->job.client = client;
     run->units = (uint64_t)model->component_count + (recheck ? model->object_count : 0);
     run->generation = generation;
     pthread_mutex_lock(&verification->lock);
@@ -239,6 +284,8 @@ void verifier_run_begin(struct verifier *verifier, struct generation *generation
     if (begun) {
         verification->run = run;
         verification->round++;
+    } else if (verification->run != NULL && client != JOB_OF_SERVER) {
+        share(verifier, verification->run, client);
     }
     pthread_mutex_unlock(&verification->lock);
     if (!begun) {

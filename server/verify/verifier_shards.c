@@ -17,8 +17,9 @@
 struct shard_check {
     enum component_state state;
     struct waiter *waiters;
-    uint32_t round;   /* of the last run that hashed it */
-    int64_t retry_ns; /* if CORRUPT only means that it could not be read; else 0 */
+    uint32_t round;          /* of the last run that hashed it */
+    struct hashing *hashing; /* that a worker has or will have begun */
+    int64_t retry_ns;        /* if CORRUPT only means that it could not be read; else 0 */
 };
 
 struct hashing {
@@ -155,9 +156,14 @@ static enum component_state join(struct verifier *verifier, struct generation *g
         *known = (struct shard_check){.state = COMPONENT_UNCHECKED};
     if (known->state == COMPONENT_UNCHECKED) {
         *out_begun = begin(verifier, generation, shard);
+        if (*out_begun != NULL)
+            (*out_begun)->job.client = waiter->client;
+        known->hashing = *out_begun;
         known->state = *out_begun != NULL ? COMPONENT_CHECKING : COMPONENT_UNCHECKED;
     }
     if (known->state == COMPONENT_CHECKING) {
+        if (*out_begun == NULL && known->hashing != NULL)
+            workers_share(verifier->server->workers, &known->hashing->job, waiter->client);
         waiter->next = known->waiters;
         known->waiters = waiter;
     }
@@ -174,9 +180,10 @@ enum component_state verifier_ask_shard(struct verifier *verifier, struct genera
         return COMPONENT_CORRUPT;
     pthread_mutex_lock(&verification_of(generation)->lock);
     state = join(verifier, generation, shard, waiter, &begun);
-    pthread_mutex_unlock(&verification_of(generation)->lock);
+    /* With the lock, so that whoever joins finds it queued. */
     if (begun != NULL)
         workers_submit_long(verifier->server->workers, &begun->job);
+    pthread_mutex_unlock(&verification_of(generation)->lock);
     return state;
 }
 

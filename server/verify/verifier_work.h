@@ -2,6 +2,7 @@
 #ifndef VERIFY_VERIFIER_WORK_H
 #define VERIFY_VERIFIER_WORK_H
 
+#include "base/job_queue.h"
 #include "verify/blob_index.h"
 #include "verify/digest_work.h"
 #include "verify/verification.h"
@@ -14,6 +15,8 @@ struct run_slot {
     struct job job; /* first: the job is the structure */
     struct verifier *verifier;
     bool queued;
+    bool is_busy; /* with a unit of this client's run */
+    uint64_t client;
 };
 
 struct verifier {
@@ -22,11 +25,11 @@ struct verifier {
     struct finder_queue finders;
     struct blob_index blobs;
     atomic_bool stopping;
+    atomic_size_t runs_left; /* begun and not ended */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
-    struct run *first_run;
-    struct run **last_run;
+    struct job_queue runs; /* with units to be taken */
     struct run_slot slots[RUN_SLOTS_MAX];
     unsigned slot_count;
     size_t eager_left; /* runs of verify: eager not yet done */
@@ -47,8 +50,9 @@ void verifier_mark_dirty(struct verifier *verifier, struct generation *generatio
 void verifier_runs_init(struct verifier *verifier);
 
 /* Begins a run over the components that are not known yet or, with recheck, over all components and
- * the content of all objects. Does nothing if a run is in progress. */
-void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck);
+ * the content of all objects. If a run is in progress, it is now this client's too. */
+void verifier_run_begin(struct verifier *verifier, struct generation *generation, bool recheck,
+                        uint64_t client);
 
 /* Counts stored bytes that the run has read. */
 void verifier_run_advance(struct run *run, uint64_t stored_bytes);

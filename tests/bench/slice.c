@@ -112,6 +112,7 @@ int main(int argc, char **argv)
         return 2;
     }
     memset(out, 0, READ_BYTES);
+    zt_source_allow_mapped();
     for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++)
         measure(source, runs[i], out);
     free(out);

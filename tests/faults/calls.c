@@ -6,7 +6,8 @@
  *   ZT_FAULT=KIND:N+:ERRNO    so do all calls after it
  *   ZT_FAULT_MARK=FILE        gets a byte for each call that failed: was there an N-th?
  *   ZT_HANG=FILE              no connection is accepted, and the thread waits, while FILE exists
- *   ZT_SLOW_READ_MS=N         each read from a position takes so much longer
+ *   ZT_SLOW_READ_MS=N         each read from a position takes so much longer, and nothing is in the
+ *                             page cache
  *   ZT_RECORD=FILE            gets a line for each call that succeeded, and for each HTTP answer
  *                             before it is sent (record.h)
  *
@@ -17,6 +18,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -24,6 +27,8 @@
 
 #include "fault.h"
 #include "record.h"
+
+#define PAGE_BYTES 4096u
 
 static bool is_stored(int descriptor)
 {
@@ -90,6 +95,16 @@ ssize_t pread64(int descriptor, void *bytes, size_t length, off64_t offset)
 
     fault_delay();
     return real.function(descriptor, bytes, length, offset);
+}
+
+/* Otherwise files would be read from their mappings, which is not slow. */
+int mincore(void *bytes, size_t length, unsigned char *pages)
+{
+    NEXT("mincore", int, void *, size_t, unsigned char *);
+
+    if (fault_delays())
+        memset(pages, 0, (length + PAGE_BYTES - 1) / PAGE_BYTES);
+    return fault_delays() ? 0 : real.function(bytes, length, pages);
 }
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)

@@ -59,6 +59,11 @@ void fault_delay(void)
         nanosleep(&time, NULL);
 }
 
+bool fault_delays(void)
+{
+    return delay_ms > 0;
+}
+
 bool fault_is_due(enum fault_kind kind)
 {
     unsigned long number;

@@ -20,4 +20,7 @@ bool fault_is_due(enum fault_kind kind);
 /* Waits for as long as the environment variable ZT_SLOW_READ_MS says. */
 void fault_delay(void);
 
+/* Whether fault_delay waits at all. */
+bool fault_delays(void);
+
 #endif

@@ -41,6 +41,11 @@ const uint8_t *zt_source_map(struct zt_source *source);
 /* Takes NULL. */
 void zt_source_close(struct zt_source *source);
 
+/* Lets the library read from the mappings of files that are in the page cache, which is quicker
+ * than read_at. For programs, at their start: it handles SIGBUS, so that a file that is truncated
+ * while it is read gives ZT_IO. Without this call nothing touches a mapping. */
+void zt_source_allow_mapped(void);
+
 /* Opens a regular file for reading. ZT_IO if it cannot be opened or is not a regular file;
  * ZT_NO_MEMORY. Closed with zt_source_close, like every source. */
 enum zt_status zt_source_open_file(const char *path, struct zt_source **out_source,

@@ -8,15 +8,21 @@
 #include "zt/verify.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes/resident.h"
 #include "check/content.h"
 #include "check/hashing.h"
 #include "coding/inflate_stream.h"
 
 /* Fits into the second-level cache, so that hashing finds the bytes just copied there. */
 #define CHUNK_SIZE ((size_t)256 << 10)
+/* Hashed at a time from a mapping: a query of the page cache costs little beside it. */
+#define MAPPED_SIZE ((size_t)1 << 20)
+/* With less to read, a copy costs less than touching a mapping. */
+#define MAPPED_MIN ((size_t)128 << 10)
 /* Room for an NPY header and a small array. */
 #define CHUNK_MIN ((size_t)256)
 
@@ -232,6 +238,44 @@ enum zt_status zt_hashing_report(struct zt_hashing *hashing, uint64_t total_byte
     return ZT_OK;
 }
 
+struct mapped_part {
+    struct zt_hasher *hasher;
+    const uint8_t *bytes;
+    size_t length;
+};
+
+static void hash_mapped(void *context)
+{
+    const struct mapped_part *part = context;
+
+    zt_hasher_update(part->hasher, part->bytes, part->length);
+}
+
+/* Hashes the next bytes: from the mapping if they are in the page cache, else through the
+ * buffer. */
+static enum zt_status hash_part(struct zt_hashing *hashing, uint64_t offset, uint64_t length,
+                                size_t *out_part, struct zt_error *error)
+{
+    struct mapped_part part = {.hasher = hashing->hasher};
+    enum zt_status status;
+
+    part.length = length < MAPPED_SIZE ? (size_t)length : MAPPED_SIZE;
+    if (length >= MAPPED_MIN)
+        part.bytes = zt_source_resident(hashing->source, offset, part.length);
+    *out_part = part.length;
+    if (part.bytes != NULL)
+        return zt_touch(hash_mapped, &part)
+                   ? ZT_OK
+                   : zt_fail(error, ZT_IO, NULL, offset,
+                             "the file was cut short, or cannot be read, behind %" PRIu64 " bytes",
+                             offset);
+    *out_part = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
+    status = zt_source_read_at(hashing->source, offset, hashing->chunk, *out_part, error);
+    if (status == ZT_OK)
+        zt_hasher_update(hashing->hasher, hashing->chunk, *out_part);
+    return status;
+}
+
 enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint64_t length,
                               struct zt_error *error)
 {
@@ -239,12 +283,11 @@ enum zt_status zt_hashing_run(struct zt_hashing *hashing, uint64_t offset, uint6
 
     assert(hashing->hasher != NULL && hashing->chunk != NULL);
     while (status == ZT_OK && length > 0) {
-        size_t part = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
+        size_t part;
 
-        status = zt_source_read_at(hashing->source, offset, hashing->chunk, part, error);
+        status = hash_part(hashing, offset, length, &part, error);
         if (status != ZT_OK)
             return status;
-        zt_hasher_update(hashing->hasher, hashing->chunk, part);
         offset += part;
         length -= part;
         status = zt_hashing_report(hashing, hashing->reported_bytes + part, error);

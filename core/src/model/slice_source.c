@@ -2,14 +2,15 @@
  *
  * Runs that are close together are read with the gaps between them into a window, and copied from
  * there. Long runs, and runs that are far apart, are read one at a time into the caller's buffer.
- * The file is not mapped, because truncating it would then end the process. The window is on the
- * stack, so reading allocates nothing and threads share nothing. */
+ * If the program allows it and the file is in the page cache, runs are copied from its mapping
+ * instead. The window is on the stack, so reading allocates nothing and threads share nothing. */
 #include "zt/slice.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes/resident.h"
 #include "bytes/source_range.h"
 
 /* Fits into the second-level cache; reading this much takes far longer than the system call
@@ -17,6 +18,8 @@
 #define WINDOW_BYTES ((size_t)64 << 10)
 /* Reading this many unneeded bytes costs about as much as another system call. */
 #define BRIDGED_BYTES 8192
+/* Runs of one read that are looked up in the page cache before it copies from a mapping. */
+#define LOOKED_UP 8u
 /* Copying a byte again costs half as much as reading it. */
 #define EXTRA_COPY_DIVISOR 2
 
@@ -236,6 +239,74 @@ __attribute__((noinline)) static enum zt_status gather(const struct slice_source
     return status;
 }
 
+/* --- copying from a mapping --- */
+
+/* What is between gathering.at and the buffer: at most one run, or as many whole runs of the
+ * innermost loop as are wanted. */
+static void copy_next(struct gathering *gathering, const uint8_t *tensor)
+{
+    const struct zt_slice *slice = &gathering->source->slice;
+    const unsigned last = last_loop(gathering);
+    uint64_t runs = slice->loops[last].count - gathering->positions[last];
+    uint64_t length = slice->run_bytes - gathering->within;
+
+    if (gathering->within > 0 || gathering->left < length) {
+        length = gathering->left < length ? gathering->left : length;
+        memcpy(gathering->out, tensor + gathering->at + gathering->within, (size_t)length);
+        runs = 1;
+    } else {
+        runs = gathering->left / length < runs ? gathering->left / length : runs;
+        copy_runs(gathering->out, tensor + gathering->at, runs, slice->loops[last].stride_bytes,
+                  length);
+        length *= runs;
+    }
+    gathering->out += length;
+    gathering->left -= length;
+    gathering->within = 0;
+    advance(gathering, runs);
+}
+
+static void copy_all(void *context)
+{
+    struct gathering *gathering = context;
+
+    while (gathering->left > 0)
+        copy_next(gathering, gathering->window);
+}
+
+/* Whether a few of the runs that a read copies are in the page cache. If they are and others are
+ * not, the read is slower, but right. */
+static bool seems_resident(struct gathering *gathering, const uint8_t *tensor, uint64_t offset)
+{
+    for (unsigned i = 0; i <= LOOKED_UP; i++) {
+        seek(gathering, offset + (gathering->left - 1) / LOOKED_UP * i);
+        if (!zt_is_resident(tensor + gathering->at + gathering->within, 1))
+            return false;
+    }
+    return true;
+}
+
+/* False: the bytes must be read, into the same buffer. */
+static bool gather_mapped(const struct slice_source *source, uint64_t offset, uint8_t *buffer,
+                          size_t length)
+{
+    struct gathering gathering = {.source = source, .out = buffer, .left = length};
+    const uint64_t end = zt_source_size(source->tensor);
+    const uint8_t *tensor;
+
+    seek(&gathering, source->slice.length - 1);
+    if (source->tensor_base > end ||
+        gathering.at + source->slice.run_bytes > end - source->tensor_base)
+        return false;
+    tensor = zt_source_mapped(source->tensor, source->tensor_base, 0);
+    if (tensor == NULL || !seems_resident(&gathering, tensor, offset))
+        return false;
+    seek(&gathering, offset);
+    /* Only read from. */
+    gathering.window = (uint8_t *)(uintptr_t)tensor;
+    return zt_touch(copy_all, &gathering);
+}
+
 /* --- the source --- */
 
 static uint64_t slice_size(const struct zt_source *source)
@@ -256,7 +327,9 @@ static enum zt_status slice_read_at(struct zt_source *source, uint64_t offset, v
         return zt_source_read_at(slice_source->tensor,
                                  slice_source->tensor_base + slice->offset + offset, buffer, length,
                                  error);
-    return gather(slice_source, offset, buffer, length, error);
+    return gather_mapped(slice_source, offset, buffer, length)
+               ? ZT_OK
+               : gather(slice_source, offset, buffer, length, error);
 }
 
 static const uint8_t *slice_map(struct zt_source *source)

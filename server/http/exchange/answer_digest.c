@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/exchange/client.h"
 #include "http/exchange/digest_memory.h"
 #include "http/exchange/digest_queue.h"
 #include "http/exchange/problem.h"
@@ -250,6 +251,7 @@ static enum outcome continue_hashing(struct digesting *digesting, bool *out_cont
     if (!is_awaited(digesting))
         return OUTCOME_READY;
     digesting->job.run = hash_on_worker;
+    digesting->job.client = request_client_key(request);
     digest_queue_submit(request->server->digest_queue, &digesting->job);
     return OUTCOME_WAITING;
 }

@@ -6,6 +6,7 @@
 #include "access/access.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/forwarded.h"
+#include "zt/digest.h"
 
 static bool is_trusted(const void *context, const struct address *address)
 {
@@ -53,4 +54,32 @@ void request_client(struct request *request, char out_text[CLIENT_SIZE])
         strcpy(out_text, forwarded);
     else if (peer != NULL)
         address_print(peer, out_text);
+}
+
+static uint64_t key_of_address(const struct address *address)
+{
+    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+    const bool is_v4 = memcmp(address->bytes, mapped, sizeof(mapped)) == 0;
+
+    return zt_xxh3(address->bytes, is_v4 ? sizeof(address->bytes) : sizeof(address->bytes) / 2);
+}
+
+uint64_t request_client_key(struct request *request)
+{
+    struct request_state *state = request_state(request);
+    const char *forwarded;
+    struct address address;
+
+    if (state->client_key != 0)
+        return state->client_key;
+    forwarded = request->access != NULL ? request_forwarded(request) : NULL;
+    if (request->client != NULL)
+        state->client_key = zt_xxh3(request->client, strlen(request->client));
+    else if (forwarded != NULL && address_parse(forwarded, strlen(forwarded), &address))
+        state->client_key = key_of_address(&address);
+    else if (state->peer != NULL)
+        state->client_key = key_of_address(state->peer);
+    if (state->client_key == 0)
+        state->client_key = 1;
+    return state->client_key;
 }

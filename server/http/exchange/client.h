@@ -15,4 +15,8 @@ const char *request_forwarded(struct request *request);
  * Empty if it is unknown. */
 void request_client(struct request *request, char out_text[CLIENT_SIZE]);
 
+/* A number for who the client is, which shares the workers with others (struct job): by its name,
+ * or else by its address, of which IPv6 counts the first 64 bits. Never 0. */
+uint64_t request_client_key(struct request *request);
+
 #endif

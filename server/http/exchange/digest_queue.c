@@ -6,11 +6,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/job_queue.h"
+
 struct digest_queue {
     struct workers *workers;
     pthread_mutex_t lock;
-    struct digest_job *first;
-    struct digest_job **last;
+    struct job_queue jobs;
     unsigned at_once;
     unsigned running;
     atomic_bool stopped;
@@ -24,7 +25,7 @@ struct digest_queue *digest_queue_new(struct workers *workers, unsigned at_once)
         return NULL;
     queue->workers = workers;
     queue->at_once = at_once > 0 ? at_once : 1;
-    queue->last = &queue->first;
+    job_queue_init(&queue->jobs);
     pthread_mutex_init(&queue->lock, NULL);
     return queue;
 }
@@ -33,7 +34,7 @@ void digest_queue_free(struct digest_queue *queue)
 {
     if (queue == NULL)
         return;
-    assert(queue->first == NULL);
+    assert(queue->jobs.length == 0);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
@@ -48,30 +49,24 @@ bool digest_queue_is_stopped(const struct digest_queue *queue)
     return atomic_load(&queue->stopped);
 }
 
-/* The lock is held. */
-static struct digest_job *take_first(struct digest_queue *queue)
+static bool may_always_run(const void *context, uint64_t client)
 {
-    struct digest_job *digest_job = queue->first;
-
-    if (digest_job == NULL)
-        return NULL;
-    queue->first = digest_job->next;
-    if (queue->first == NULL)
-        queue->last = &queue->first;
-    return digest_job;
+    (void)context;
+    (void)client;
+    return true;
 }
 
 static void pass_on(struct digest_queue *queue)
 {
-    struct digest_job *next;
+    struct job *next;
 
     pthread_mutex_lock(&queue->lock);
-    next = take_first(queue);
+    next = job_queue_take(&queue->jobs, may_always_run, NULL);
     assert(queue->running > 0);
     queue->running -= next == NULL;
     pthread_mutex_unlock(&queue->lock);
     if (next != NULL)
-        workers_submit(queue->workers, &next->job);
+        workers_submit(queue->workers, next);
 }
 
 static void run_job(struct job *job)
@@ -88,19 +83,16 @@ void digest_queue_submit(struct digest_queue *queue, struct digest_job *digest_j
 {
     bool now;
 
-    digest_job->job = (struct job){.run = run_job};
+    digest_job->job = (struct job){.run = run_job, .client = digest_job->client};
     digest_job->queue = queue;
-    digest_job->next = NULL;
     pthread_mutex_lock(&queue->lock);
     assert(queue->running <= queue->at_once);
-    assert(queue->running == queue->at_once || queue->first == NULL);
+    assert(queue->running == queue->at_once || queue->jobs.length == 0);
     now = queue->running < queue->at_once;
-    if (now) {
+    if (now)
         queue->running++;
-    } else {
-        *queue->last = digest_job;
-        queue->last = &digest_job->next;
-    }
+    else
+        job_queue_put(&queue->jobs, &digest_job->job);
     pthread_mutex_unlock(&queue->lock);
     if (now)
         workers_submit(queue->workers, &digest_job->job);

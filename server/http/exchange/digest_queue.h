@@ -15,7 +15,7 @@ struct digest_job {
     struct job job; /* first: the job is the structure */
     void (*run)(struct digest_job *digest_job);
     struct digest_queue *queue;
-    struct digest_job *next;
+    uint64_t client; /* set by the owner: who waits for it (struct job) */
 };
 
 /* A queue that runs at_once jobs at a time, at least one. NULL if out of memory. */

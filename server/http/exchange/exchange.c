@@ -7,6 +7,7 @@
 #include "http/exchange/answer.h"
 #include "http/exchange/answer_digest.h"
 #include "http/exchange/authorize.h"
+#include "http/exchange/client.h"
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
@@ -126,14 +127,16 @@ static void check_loaded(struct request *request)
     representation_field(&request->reply, "Retry-After", "1");
 }
 
-/* A queue that grows would let every client wait longer and longer. What needs no models needs no
+/* A queue that grows would let every client wait longer and longer, and a client may fill half of
+ * it. What needs no models needs no
  * worker either. */
 static void check_load(struct request *request)
 {
     const struct server *server = request->server;
 
     if (request->route->needs_no_models || server->workers == NULL ||
-        !workers_are_overloaded(server->workers))
+        !workers_are_crowded(server->workers) ||
+        !workers_refuse(server->workers, request_client_key(request)))
         return;
     problem_reply(request, PROBLEM_OVERLOADED, "too much work is waiting already");
     representation_field(&request->reply, "Retry-After", "1");

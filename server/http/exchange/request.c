@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/fields/uri.h"
 
@@ -320,7 +321,10 @@ void request_wake(struct request *request)
 
 struct waiter *request_waiter(struct request *request)
 {
-    return &request_state(request)->waiter;
+    struct waiter *waiter = &request_state(request)->waiter;
+
+    waiter->client = request_client_key(request);
+    return waiter;
 }
 
 static void run_work(struct job *job)
@@ -339,7 +343,7 @@ static struct job *make_work(struct request *request, void (*work)(struct reques
 
     assert(work != NULL);
     state->work_run = work;
-    state->work = (struct job){.run = run_work};
+    state->work = (struct job){.run = run_work, .client = request_client_key(request)};
     return &state->work;
 }
 

@@ -102,6 +102,7 @@ struct request_state {
     const struct address *peer; /* of the connection; NULL: unknown */
     const char *forwarded;      /* client.c's, once it is known */
     bool forwarded_is_known;
+    uint64_t client_key;   /* client.c's; 0: not known yet */
     int64_t started_ns;    /* clock_ns: the request line was in */
     int64_t received_ns;   /* the whole request was in; 0: not yet */
     int64_t answered_ns;   /* the answer was ready to be sent, if it is a long one; else 0 */

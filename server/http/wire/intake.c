@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 
@@ -269,8 +270,10 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
     if (intake == NULL)
         return false;
     for (int i = 0; i < TASKS; i++) {
-        intake->tasks[i].job =
-            (struct job){.run = run_task, .done = on_task_done, .mailbox = set->mailbox};
+        intake->tasks[i].job = (struct job){.run = run_task,
+                                            .done = on_task_done,
+                                            .mailbox = set->mailbox,
+                                            .client = request_client_key(request)};
         intake->tasks[i].intake = intake;
     }
     intake->set = set;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/mhd_state.h"
 
@@ -244,7 +245,10 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
 
     if (ahead == NULL)
         return NULL;
-    ahead->job = (struct job){.run = fill, .done = on_filled, .mailbox = request->mailbox};
+    ahead->job = (struct job){.run = fill,
+                              .done = on_filled,
+                              .mailbox = request->mailbox,
+                              .client = request_client_key(request)};
     ahead->request = request;
     ahead->mhd = mhd;
     ahead->answer = &request_state(request)->answer;

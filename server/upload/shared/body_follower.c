@@ -111,6 +111,7 @@ bool body_follower_run(struct body_follower *follower, void (*work)(void *contex
     follower->work = work;
     follower->work_context = context;
     atomic_fetch_add(&follower->references, 1);
+    follower->job.client = follower->client;
     workers_submit(follower->workers, &follower->job);
     return true;
 }

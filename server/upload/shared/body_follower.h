@@ -48,6 +48,7 @@ struct body_follower {
     struct stored_upload *stored; /* its read_back is used by the follower alone until finish */
     uint64_t base;                /* where in it the body begins */
     struct zt_sink sink;
+    uint64_t client; /* who uploads (struct job) */
 
     /* Private. */
     void *owner;

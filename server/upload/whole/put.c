@@ -96,6 +96,7 @@ static struct put *new_put(struct request *request)
     request->context = put;
     request_hold(request, put, release_from_loop);
     put->server = request->server;
+    put->follower.client = request_client_key(request);
     memcpy(put->name, request->names[0].bytes, request->names[0].length);
     put->publication.server = request->server;
     put->publication.name = put->name;

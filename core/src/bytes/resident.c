@@ -1,0 +1,99 @@
+/* Mapped bytes: whether they are in the page cache, and touching them without dying of SIGBUS. */
+#include "bytes/resident.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+/* If the pages of the system are larger, mincore fails and the bytes count as absent. */
+#define PAGE_BYTES 4096u
+/* Pages that one call of mincore answers for; their list is on the stack. */
+#define PAGES_MOST 512u
+
+static atomic_bool is_allowed;
+static struct sigaction before;
+/* Where the thread continues if it touches bytes that cannot be read; NULL outside of zt_touch. */
+static _Thread_local sigjmp_buf *landing;
+
+/* Outside of zt_touch the signal does what it did before: the instruction is repeated. One that
+ * another process sent is not, so it is raised again. */
+static void on_bus_error(int number, siginfo_t *information, void *machine)
+{
+    (void)machine;
+    if (landing != NULL && information->si_code > 0)
+        siglongjmp(*landing, 1);
+    sigaction(SIGBUS, &before, NULL);
+    if (information->si_code <= 0)
+        raise(number);
+}
+
+void zt_source_allow_mapped(void)
+{
+    /* Not deferred, since the handler does not return to where it was called. */
+    struct sigaction action = {.sa_sigaction = on_bus_error,
+                               .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    struct sigaction found;
+
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGBUS, &action, &found) != 0)
+        return;
+    if (found.sa_sigaction != on_bus_error)
+        before = found;
+    atomic_store(&is_allowed, true);
+}
+
+bool zt_touch(void (*touch)(void *context), void *context)
+{
+    sigjmp_buf here;
+
+    assert(landing == NULL);
+    if (sigsetjmp(here, 0) != 0) {
+        landing = NULL;
+        return false;
+    }
+    landing = &here;
+    touch(context);
+    landing = NULL;
+    return true;
+}
+
+bool zt_is_resident(const uint8_t *bytes, uint64_t length)
+{
+    unsigned char pages[PAGES_MOST];
+    uintptr_t at = (uintptr_t)bytes & ~(uintptr_t)(PAGE_BYTES - 1);
+    const uintptr_t end = (uintptr_t)bytes + length;
+
+    while (at < end) {
+        const size_t left = (end - at + PAGE_BYTES - 1) / PAGE_BYTES;
+        const size_t count = left < PAGES_MOST ? left : PAGES_MOST;
+
+        if (mincore((void *)at, count * PAGE_BYTES, pages) != 0)
+            return false;
+        for (size_t i = 0; i < count; i++)
+            if ((pages[i] & 1) == 0)
+                return false;
+        at += count * PAGE_BYTES;
+    }
+    return true;
+}
+
+const uint8_t *zt_source_mapped(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    const uint64_t size = zt_source_size(source);
+    const uint8_t *mapping = NULL;
+
+    if (atomic_load_explicit(&is_allowed, memory_order_relaxed) && offset <= size &&
+        length <= size - offset)
+        mapping = zt_source_map(source);
+    return mapping != NULL ? mapping + offset : NULL;
+}
+
+const uint8_t *zt_source_resident(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    const uint8_t *bytes = zt_source_mapped(source, offset, length);
+
+    return bytes != NULL && zt_is_resident(bytes, length) ? bytes : NULL;
+}

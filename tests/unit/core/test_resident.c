@@ -1,0 +1,202 @@
+/* Reading from mappings: the same bytes as by read, and a file that is cut short is an error, not
+ * the end of the program. cmocka handles SIGBUS itself from the start of each test, so each test
+ * allows mapped reading again. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bytes/resident.h"
+#include "check/hashing.h"
+#include "zt/slice.h"
+
+#define FILE_BYTES ((size_t)4 << 20)
+
+struct file {
+    int descriptor; /* of its own, to change the file */
+    struct zt_source *source;
+    uint8_t *bytes;
+};
+
+static int setup(void **state)
+{
+    static struct file file;
+    char path[] = "/tmp/zt-resident-XXXXXX";
+
+    file.bytes = malloc(FILE_BYTES);
+    assert_non_null(file.bytes);
+    for (size_t i = 0; i < FILE_BYTES; i++)
+        file.bytes[i] = (uint8_t)(i * 7 ^ i >> 8 ^ i >> 16);
+    file.descriptor = mkstemp(path);
+    assert_true(file.descriptor >= 0);
+    unlink(path);
+    assert_true(pwrite(file.descriptor, file.bytes, FILE_BYTES, 0) == (ssize_t)FILE_BYTES);
+    assert_int_equal(zt_source_from_descriptor(dup(file.descriptor), &file.source, NULL), ZT_OK);
+    *state = &file;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct file *file = *state;
+
+    zt_source_close(file->source);
+    close(file->descriptor);
+    free(file->bytes);
+    return 0;
+}
+
+/* What was written a moment ago is in the page cache. */
+static void a_written_file_is_resident(void **state)
+{
+    struct file *file = *state;
+    const uint8_t *bytes;
+
+    zt_source_allow_mapped();
+    bytes = zt_source_resident(file->source, 100, FILE_BYTES - 100);
+    assert_non_null(bytes);
+    assert_memory_equal(bytes, file->bytes + 100, FILE_BYTES - 100);
+    assert_null(zt_source_resident(file->source, 1, FILE_BYTES));
+    assert_null(zt_source_resident(file->source, FILE_BYTES + 1, 0));
+}
+
+static void read_byte(void *context)
+{
+    const volatile uint8_t *byte = context;
+
+    (void)*byte;
+}
+
+static void touching_what_was_cut_off_fails_and_the_next_touch_succeeds(void **state)
+{
+    struct file *file = *state;
+    const uint8_t *bytes;
+
+    zt_source_allow_mapped();
+    bytes = zt_source_mapped(file->source, 0, FILE_BYTES);
+    assert_int_equal(ftruncate(file->descriptor, 8192), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_false(zt_touch(read_byte, (void *)(uintptr_t)(bytes + FILE_BYTES - 1)));
+        assert_true(zt_touch(read_byte, (void *)(uintptr_t)bytes));
+    }
+}
+
+static enum zt_status hash(struct zt_source *source, enum zt_digest_algorithm algorithm,
+                           uint64_t offset, uint64_t length, struct zt_digest *out_digest)
+{
+    struct zt_hashing hashing = {.source = source};
+    enum zt_status status = zt_hashing_start(&hashing, algorithm, 4096, NULL);
+
+    assert_int_equal(status, ZT_OK);
+    status = zt_hashing_run(&hashing, offset, length, NULL);
+    if (status == ZT_OK)
+        zt_hasher_finish(hashing.hasher, out_digest);
+    zt_hashing_free(&hashing);
+    return status;
+}
+
+static void a_digest_from_the_mapping_is_that_of_the_bytes(void **state)
+{
+    static const enum zt_digest_algorithm algorithms[] = {ZT_DIGEST_SHA256, ZT_DIGEST_XXH3,
+                                                          ZT_DIGEST_CRC32C};
+    static const uint64_t lengths[] = {0, 1, 131071, 131072, 1 << 20, (1 << 20) + 1, 3000001};
+    struct file *file = *state;
+
+    zt_source_allow_mapped();
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < sizeof(lengths) / sizeof(lengths[0]); j++) {
+            struct zt_hasher *hasher;
+            struct zt_digest expected;
+            struct zt_digest got;
+
+            assert_int_equal(zt_hasher_new(algorithms[i], &hasher), ZT_OK);
+            zt_hasher_update(hasher, file->bytes + 77, (size_t)lengths[j]);
+            zt_hasher_finish(hasher, &expected);
+            zt_hasher_free(hasher);
+            assert_int_equal(hash(file->source, algorithms[i], 77, lengths[j], &got), ZT_OK);
+            assert_true(zt_digest_equal(&got, &expected));
+        }
+}
+
+static void hashing_a_file_that_was_cut_short_is_an_error(void **state)
+{
+    struct file *file = *state;
+    struct zt_digest digest;
+
+    zt_source_allow_mapped();
+    assert_non_null(zt_source_map(file->source));
+    assert_int_equal(ftruncate(file->descriptor, FILE_BYTES / 2), 0);
+    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES, &digest), ZT_IO);
+    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES / 2, &digest), ZT_OK);
+}
+
+static void open_slice(struct file *file, const char *text, struct zt_slice *out_slice,
+                       struct zt_source **out_source)
+{
+    const uint64_t shape[] = {1024, 4096};
+    const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
+
+    zt_source_allow_mapped();
+    assert_int_equal(zt_slice_parse(&tensor, (struct zt_text){text, strlen(text)}, out_slice, NULL),
+                     ZT_SLICE_FITS);
+    assert_int_equal(zt_slice_source(out_slice, file->source, 0, out_source, NULL), ZT_OK);
+}
+
+static void a_slice_from_the_mapping_has_its_bytes(void **state)
+{
+    struct file *file = *state;
+    struct zt_source *source;
+    struct zt_slice slice;
+    uint8_t *got;
+
+    open_slice(file, ":,100:613", &slice, &source);
+    got = malloc(slice.length);
+    assert_non_null(got);
+    for (uint64_t offset = 0; offset < slice.length; offset += 70001) {
+        const size_t length =
+            slice.length - offset < 200003 ? (size_t)(slice.length - offset) : 200003;
+
+        assert_int_equal(zt_source_read_at(source, offset, got, length, NULL), ZT_OK);
+        for (size_t i = 0; i < length; i++)
+            assert_int_equal(got[i],
+                             file->bytes[(offset + i) / 513 * 4096 + 100 + (offset + i) % 513]);
+    }
+    free(got);
+    zt_source_close(source);
+}
+
+static void a_slice_of_a_file_that_was_cut_short_is_an_error(void **state)
+{
+    struct file *file = *state;
+    struct zt_source *source;
+    struct zt_slice slice;
+    uint8_t *got;
+
+    open_slice(file, ":,100:613", &slice, &source);
+    got = malloc(slice.length);
+    assert_non_null(got);
+    assert_int_equal(ftruncate(file->descriptor, FILE_BYTES / 2), 0);
+    assert_int_equal(zt_source_read_at(source, 0, got, (size_t)slice.length, NULL), ZT_IO);
+    assert_int_equal(zt_source_read_at(source, 0, got, (size_t)slice.length / 2, NULL), ZT_OK);
+    free(got);
+    zt_source_close(source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_written_file_is_resident, setup, teardown),
+        cmocka_unit_test_setup_teardown(touching_what_was_cut_off_fails_and_the_next_touch_succeeds,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_digest_from_the_mapping_is_that_of_the_bytes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(hashing_a_file_that_was_cut_short_is_an_error, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_slice_from_the_mapping_has_its_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slice_of_a_file_that_was_cut_short_is_an_error, setup,
+                                        teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
