@@ -1,6 +1,8 @@
 /* A ring of pieces for each body: the loop fills them, and two tasks on workers follow, each at its
  * own pace. Pieces are numbered from the start of the body; the number modulo PIECES is the index
- * in the ring. */
+ * in the ring. Pieces that follow each other in the ring have no gap between them, so that one
+ * write stores several; and every byte's address and its position in the body have the same
+ * remainder by STORE_ALIGNMENT, so that the store can write past the page cache. */
 #include "http/wire/intake.h"
 
 #include <assert.h>
@@ -13,12 +15,13 @@
 #include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
+#include "store/store.h"
 
 /* Large enough that calls and jobs cost little beside hashing, which takes about 250 us. */
 #define PIECE_BYTES ((size_t)512 << 10)
 /* Enough for some to be worked on while others are filled. */
-#define PIECES 4
-/* Further bodies of a loop go through the library. This bounds the memory to 32 MiB a loop. */
+#define PIECES 8
+/* Further bodies of a loop go through the library. This bounds the memory to 64 MiB a loop. */
 #define INTAKES_MOST 16
 #define EVENTS       INTAKES_MOST
 
@@ -36,8 +39,9 @@ struct intake {
     struct intake_set *set;
     struct request *request;
     uint64_t left; /* bytes of the body still to be read */
+    uint8_t *ring; /* PIECES times PIECE_BYTES */
     struct piece {
-        uint8_t *bytes;
+        uint8_t *bytes; /* in the ring; the first piece begins a little behind its place */
         size_t length;
         uint64_t offset;
     } pieces[PIECES];
@@ -45,7 +49,7 @@ struct intake {
     struct task tasks[TASKS];
     bool filling; /* the next piece is begun */
     bool watched;
-    bool broken; /* the client is gone or took too long, or out of memory */
+    bool broken; /* the client is gone or took too long */
 };
 
 struct intake_set {
@@ -89,21 +93,44 @@ static void unwatch(struct intake *intake)
 
 /* --- tasks --- */
 
+static struct body_piece piece_given(const struct intake *intake, uint64_t number)
+{
+    const struct piece *piece = &intake->pieces[number % PIECES];
+
+    return (struct body_piece){piece->bytes, piece->length, piece->offset};
+}
+
+/* The pieces from *number to end, as far as they lie side by side; advances *number. */
+static struct body_piece pieces_given(const struct intake *intake, uint64_t *number, uint64_t end)
+{
+    struct body_piece given = piece_given(intake, *number);
+
+    while (++*number < end && *number % PIECES != 0) {
+        const struct body_piece next = piece_given(intake, *number);
+
+        assert(next.bytes == (const uint8_t *)given.bytes + given.length);
+        given.length += next.length;
+    }
+    return given;
+}
+
 static void run_task(struct job *job)
 {
     const struct task *task = (const struct task *)job;
-    struct request *request = task->intake->request;
-    const struct operation *operation = request_state(request)->operation;
-    bool stores = task == &task->intake->tasks[STORE];
+    const struct intake *intake = task->intake;
+    const struct operation *operation = request_state(intake->request)->operation;
+    uint64_t at = task->done;
 
-    for (uint64_t at = task->done; at < task->due; at++) {
-        const struct piece *piece = &task->intake->pieces[at % PIECES];
-        const struct body_piece given = {piece->bytes, piece->length, piece->offset};
+    while (at < task->due) {
+        /* Hashing reads a piece while it is in the processor's cache. */
+        const bool stores = task == &intake->tasks[STORE];
+        const struct body_piece given =
+            stores ? pieces_given(intake, &at, task->due) : piece_given(intake, at++);
 
         if (stores)
-            operation->store(request, &given);
+            operation->store(intake->request, &given);
         else
-            operation->digest(request, &given);
+            operation->digest(intake->request, &given);
     }
 }
 
@@ -137,8 +164,7 @@ static void free_intake(struct intake *intake)
 {
     assert(intake->set->count > 0 && !is_working(intake));
     intake->set->count--;
-    for (unsigned i = 0; i < PIECES; i++)
-        free(intake->pieces[i].bytes);
+    free(intake->ring);
     free(intake);
 }
 
@@ -183,29 +209,32 @@ static void on_task_done(struct job *job)
 
 /* --- reading --- */
 
-/* The piece that is being filled, in the place of a finished one. Its memory is allocated in the
- * first round. */
+/* The piece that is being filled, in the place of a finished one. */
 static struct piece *piece_to_fill(struct intake *intake)
 {
-    struct piece *piece = &intake->pieces[intake->filled % PIECES];
+    const size_t index = intake->filled % PIECES;
+    struct piece *piece = &intake->pieces[index];
 
     assert(intake->filled - finished(intake) < PIECES);
-    if (piece->bytes == NULL)
-        piece->bytes = malloc(PIECE_BYTES);
-    if (piece->bytes == NULL)
-        return NULL;
     if (!intake->filling) {
         piece->offset = request_state(intake->request)->body_received;
+        piece->bytes = intake->ring + index * PIECE_BYTES + piece->offset % STORE_ALIGNMENT;
         piece->length = 0;
     }
     intake->filling = true;
     return piece;
 }
 
+/* Bytes from the start of a piece to the end of its place. */
+static size_t capacity_of(const struct piece *piece)
+{
+    return PIECE_BYTES - piece->offset % STORE_ALIGNMENT;
+}
+
 /* The last byte is read by itself. */
 static size_t room_in(const struct intake *intake, const struct piece *piece)
 {
-    const size_t room = PIECE_BYTES - piece->length;
+    const size_t room = capacity_of(piece) - piece->length;
     const uint64_t most = intake->left > 1 ? intake->left - 1 : 1;
 
     return most < room ? (size_t)most : room;
@@ -219,7 +248,7 @@ static void count_in(struct intake *intake, struct piece *piece, size_t length)
     piece->length += length;
     intake->left -= length;
     request_state(intake->request)->body_received += length;
-    if (piece->length == PIECE_BYTES || intake->left == 0) {
+    if (piece->length == capacity_of(piece) || intake->left == 0) {
         intake->filled++;
         intake->filling = false;
     }
@@ -237,10 +266,6 @@ static void receive(struct intake *intake)
     const int how = MSG_DONTWAIT | (intake->left == 1 ? MSG_PEEK : 0);
     ssize_t length;
 
-    if (piece == NULL) {
-        intake->broken = true;
-        return;
-    }
     length = recv(connection_of(intake)->descriptor, piece->bytes + piece->length,
                   room_in(intake, piece), how);
     if (length > 0)
@@ -269,6 +294,7 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
 
     if (intake == NULL)
         return false;
+    intake->ring = aligned_alloc(STORE_ALIGNMENT, PIECES * PIECE_BYTES);
     for (int i = 0; i < TASKS; i++) {
         intake->tasks[i].job = (struct job){.run = run_task,
                                             .done = on_task_done,
@@ -279,7 +305,8 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
     intake->set = set;
     intake->request = request;
     intake->left = left;
-    if (!watch(intake)) {
+    if (intake->ring == NULL || !watch(intake)) {
+        free(intake->ring);
         free(intake);
         return false;
     }
