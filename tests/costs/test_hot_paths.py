@@ -17,11 +17,13 @@ from server_process import PROGRAM, holds_freed_memory  # noqa: E402
 # Repeated runs differ by less than 0.3 % and 30 instructions.
 INSTRUCTIONS = 0.03
 INSTRUCTIONS_LEAST = 150
-# Of a build without figures of its own, in all: another compiler, another libmicrohttpd.
-INSTRUCTIONS_ELSEWHERE = 0.25
+# Of a build without figures of its own, in all: another compiler, another libmicrohttpd. clang 14, and gcc 14 with
+# libmicrohttpd 1.0.1 of Debian 13, need up to 10 % less than gcc 12.
+INSTRUCTIONS_ELSEWHERE = 0.15
+ALLOCATIONS_ELSEWHERE = 1
 # A request. What is done now and then (a look at a clock, a timer) stays below.
 CALLS = 0.1
-UPDATE = "if the change is meant, run this in an optimised build: tests/costs/hot_paths.py --update"
+UPDATE = "If it should cost more, or has become cheaper: ZTSERVE=build/ztserve tests/costs/hot_paths.py --update"
 
 
 def build_type():
@@ -44,7 +46,8 @@ def measured():
 
 
 def beyond(now, figure, fraction, least):
-    return now - figure > max(figure * fraction, least)
+    """Also if it is less: figures that are too high would let the next change spend the difference."""
+    return abs(now - figure) > max(figure * fraction, least)
 
 
 def differences(now, figure):
@@ -63,6 +66,8 @@ def differences_elsewhere(now, figure):
     here, there = sum(now["instructions"].values()), sum(figure["instructions"].values())
     if here > there * (1 + INSTRUCTIONS_ELSEWHERE):
         yield f"instructions: {here} a request, beside {there}"
+    if now["allocations"] > figure["allocations"] + ALLOCATIONS_ELSEWHERE:
+        yield f"allocations: {now['allocations']:g} a request, beside {figure['allocations']:g}"
     here, there = sum(now["system calls"].values()), sum(figure["system calls"].values())
     if here > there + CALLS:
         yield f"system calls: {now['system calls']}, beside {figure['system calls']}"
@@ -75,8 +80,7 @@ def test_a_request_costs_what_the_figures_say(measured, path, capsys):
     if build in known:
         found = list(differences(figures[path], known[build][path]))
     else:
-        nearest = min(known, key=lambda name: (name.split()[0] != build.split()[0], name))
-        found = list(differences_elsewhere(figures[path], known[nearest][path]))
+        found = list(differences_elsewhere(figures[path], next(iter(known.values()))[path]))
     if not found:
         return
     hot_paths.print_functions(counts[path])
