@@ -13,6 +13,7 @@ from wire import component_path, model_path, read_head
 # More than what a worker does at once as a short job (base/workers.c), so it is queued as a long one.
 LARGE = 5 << 20
 MODELS = 60
+SLICES = 200
 HOSTILE = "127.0.0.1"
 OTHER = "127.0.0.2"
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(not FAULTS.is_file(), reason="the library that m
 
 @pytest.fixture
 def slow_server(start_server, tmp_path):
-    """Reading 256 KiB takes 20 ms, so each large component takes 0.4 s, and the hostile client's together 6 s."""
+    """Reading 256 KiB takes 20 ms, so a large component takes 0.4 s, and all of the hostile client's work several seconds."""
     large = zt1({"w": dense(pattern(LARGE), shape=[LARGE // 1024, 1024])})
     for number in range(MODELS):
         (tmp_path / f"{number}.zt").write_bytes(large)
@@ -63,6 +64,11 @@ def waiting(connections):
 )
 def test_a_client_is_answered_while_anothers_work_waits(slow_server, method, target, status):
     hostile = [begin(slow_server, "GET", component_path(str(n), "w"), HOSTILE) for n in range(MODELS)]
+    # Short jobs too: gathering is one for every window that is sent.
+    assert fetch(slow_server, "GET", component_path("small", "w"), HOSTILE)[0] == 200
+    hostile += [
+        begin(slow_server, "GET", component_path("small", "w") + f"?slice={n}:,1:1000", HOSTILE) for n in range(SLICES)
+    ]
     # So that they are queued: the last one's connection is answered after all others were accepted.
     assert fetch(slow_server, "GET", "/healthz", HOSTILE)[0] == 200
     assert fetch(slow_server, method, target, OTHER)[0] == status
