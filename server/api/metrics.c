@@ -96,11 +96,16 @@ static void write_models(FILE *stream, const struct server *server)
 {
     struct models models = {0};
     uint64_t space;
+    size_t open_most;
+    const size_t open_files = catalog_open_files(server->catalog, &open_most);
 
     add_models(&models, server->catalog);
     gauge(stream, "ztserve_models", "Models that can be read.", models.readable);
     gauge(stream, "ztserve_models_unreadable", "Models whose file cannot be read.",
           models.unreadable);
+    gauge(stream, "ztserve_model_files_open", "Files of models that are open.", open_files);
+    gauge(stream, "ztserve_model_files_open_limit",
+          "As many files as stay open while nobody reads them.", open_most);
     gauge(stream, "ztserve_objects", "Objects of the models.", models.objects);
     write_components(stream, &models.components);
     gauge(stream, "ztserve_catalog_loaded", "Whether the first scan of the folder has ended.",

@@ -126,7 +126,7 @@ static void write_error(struct json *json, const struct generation *generation)
     json_key_string(json, "code");
     json_put_string(json, problem_code(problem_of_unreadable(generation)));
     json_key_string(json, "detail");
-    json_put_string(json, generation->error.message);
+    json_put_string(json, generation->error->message);
     json_object_end(json);
 }
 

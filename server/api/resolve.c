@@ -17,7 +17,7 @@ static int shown(struct zt_text name)
 
 enum problem problem_of_unreadable(const struct generation *generation)
 {
-    switch (generation->error.status) {
+    switch (generation->error->status) {
     case ZT_NO_MEMORY:
         return PROBLEM_INTERNAL;
     case ZT_DATA_SHARD:
@@ -34,7 +34,7 @@ static bool reply_if_unreadable(struct request *request)
 
     if (generation->model != NULL)
         return false;
-    problem_reply_error_as(request, problem_of_unreadable(generation), &generation->error);
+    problem_reply_error_as(request, problem_of_unreadable(generation), generation->error);
     return true;
 }
 

@@ -277,7 +277,7 @@ enum outcome files_get(struct request *request)
     request->is_unwritten = generation_is_unwritten;
     request_hold(request, generation, generation_release);
     if (generation->source == NULL)
-        return problem_reply_error(request, &generation->error);
+        return problem_reply_error(request, generation->error);
     generation_etag(generation, "file", etag, sizeof(etag));
     reply = &request->reply;
     reply->etag = request_copy(request, etag, strlen(etag));

@@ -150,6 +150,8 @@ static void run_round(struct catalog *catalog, bool with_scan)
     pthread_mutex_lock(&catalog->lock);
     assert(begun_ns >= catalog->round_ended_ns);
     catalog->round_ended_ns = clock_ns();
+    if (atomic_exchange(&catalog->content.postponed, false))
+        catalog->scan_wanted = true;
     if (with_scan) {
         int64_t took_ns = catalog->round_ended_ns - begun_ns;
 
@@ -360,6 +362,31 @@ bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct n
 struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count)
 {
     return catalog_content_hold_all(&catalog->content, out_count);
+}
+
+void catalog_hold_idle(struct catalog *catalog, struct generation *generation)
+{
+    parking_hold_idle(&catalog->content, generation);
+}
+
+void catalog_release_idle(struct catalog *catalog, struct generation *generation)
+{
+    parking_release_idle(&catalog->content, generation);
+}
+
+bool catalog_hold_open(struct catalog *catalog, struct generation *generation)
+{
+    catalog_content_hold(&catalog->content, generation);
+    if (parking_open(&catalog->content, generation))
+        return true;
+    generation_release(generation);
+    return false;
+}
+
+size_t catalog_open_files(struct catalog *catalog, size_t *out_most)
+{
+    *out_most = catalog->content.open_most;
+    return parking_count(&catalog->content);
 }
 
 struct generation *catalog_update(struct catalog *catalog, const char *path)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "catalog/parking.h"
+#include "catalog/shard_changes.h"
 
 /* The most files opened, and the longest time taken, before they are shown; uploads wait for the
  * lock that long. */
@@ -20,12 +21,15 @@
 /* Someone may still be copying a broken file that was modified more recently than this; the next
  * scan decides. */
 #define SETTLED_NS CLOCK_NS_PER_S
+/* Times that a file is opened if there are no descriptors, files of other models being closed in
+ * between. */
+#define OPEN_TRIES 2
 
 /* --- the log, with the update lock held --- */
 
 static void log_error_once(struct generation *generation)
 {
-    const struct zt_error *error = &generation->error;
+    const struct zt_error *error = generation->error;
     char where[48] = "";
 
     if (error->status == ZT_DATA_SHARD || generation->logged_error)
@@ -70,7 +74,7 @@ static void log_shadowed(const struct catalog_content *content, const struct gen
 
         if (!zt_text_equal(generation_name(other), generation_name(added)))
             break;
-        if (other != first && other->error.status != ZT_DATA_SHARD)
+        if (other != first && other->error->status != ZT_DATA_SHARD)
             log_shadow(other, first);
     }
 }
@@ -81,19 +85,33 @@ static bool is_known(const struct generation *opened, const struct generation *k
 {
     return store_identity_equal(&opened->identity, &known->identity) &&
            strcmp(opened->etag, known->etag) == 0 &&
-           strcmp(opened->error.message, known->error.message) == 0;
+           strcmp(opened->error->message, known->error->message) == 0;
 }
 
-/* Opens a file again. False if the index need not change. */
+/* Opens a file again. False if the index need not change, or cannot for now. */
 static bool open_file(struct catalog_content *content, const struct catalog_file *file,
                       struct catalog_change *out_change)
 {
     const struct generation *known =
         catalog_index_find_path(&content->index, zt_text_from(file->path));
     const bool by_name = atomic_load(&content->server->shards_by_name);
-    struct generation *opened =
-        generation_open(content->server->store, file->path, by_name ? NULL : &content->search);
+    struct generation *opened = NULL;
+    bool postponed = true;
 
+    for (int i = 0; i < OPEN_TRIES && postponed; i++) {
+        opened =
+            generation_open(content->server->store, file->path, by_name ? NULL : &content->search);
+        postponed = opened != NULL && parking_is_out_of_files(opened->error);
+        if (!postponed)
+            break;
+        generation_release(opened);
+        parking_make_room(content);
+    }
+    /* What is known stays: the file is not bad, and another look will show it. */
+    if (postponed) {
+        atomic_store(&content->postponed, true);
+        return false;
+    }
     if (opened != NULL && opened->source == NULL) {
         /* A file that cannot be opened has the identity from the listing; one that is not even
          * listed is gone. */
@@ -120,27 +138,51 @@ static bool open_file(struct catalog_content *content, const struct catalog_file
     return true;
 }
 
-/* Opens files until the batch is full, its time is over, or too many are open. Returns how many
- * were done. */
+/* Opens files until the batch is full or its time is over. Returns how many were done. Files beyond
+ * those that may be open are closed at once, and opened again when somebody reads them. */
 static size_t open_batch(struct catalog_content *content, const struct catalog_file *files,
                          size_t count, struct catalog_change *out_changes, size_t *out_changed)
 {
     const int64_t begun_ns = clock_ns();
-    size_t opened = 0;
+    size_t opened = parking_count(content);
     size_t changed = 0;
     size_t at = 0;
 
-    while (at < count && changed < BATCH_FILES_MAX && opened < content->open_most &&
-           clock_ns() - begun_ns < BATCH_NS_MAX) {
+    while (at < count && changed < BATCH_FILES_MAX && clock_ns() - begun_ns < BATCH_NS_MAX) {
+        struct generation *generation;
+
         if (!open_file(content, &files[at++], &out_changes[changed]))
             continue;
-        if (out_changes[changed].generation != NULL)
-            opened += generation_open_files(out_changes[changed].generation);
-        changed++;
+        generation = out_changes[changed++].generation;
+        if (generation == NULL)
+            continue;
+        opened += generation_open_files(generation);
+        if (opened > content->open_most && parking_close_new(generation))
+            opened -= generation_open_files(generation);
     }
     assert(changed <= at && at <= count);
     *out_changed = changed;
     return at;
+}
+
+/* Lookups see the old index until the new one is made. */
+static bool exchange_index(struct catalog_content *content, const struct catalog_change *changes,
+                           size_t count, struct generation **out_dropped, size_t *out_dropped_count)
+{
+    struct catalog_index old = content->index;
+    struct catalog_index next;
+
+    if (!catalog_index_merge(&old, changes, count, &next, out_dropped, out_dropped_count))
+        return false;
+    pthread_rwlock_wrlock(&content->index_lock);
+    for (size_t i = 0; i < *out_dropped_count; i++) {
+        assert(!atomic_load(&out_dropped[i]->retired));
+        atomic_store(&out_dropped[i]->retired, true);
+    }
+    content->index = next;
+    pthread_rwlock_unlock(&content->index_lock);
+    catalog_index_free_arrays(&old);
+    return true;
 }
 
 static bool apply(struct catalog_content *content, const struct catalog_change *changes,
@@ -151,16 +193,12 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
     bool done;
 
     assert(count > 0 && count <= BATCH_FILES_MAX);
-    pthread_rwlock_wrlock(&content->index_lock);
-    done = catalog_index_apply(&content->index, changes, count, dropped, &dropped_count);
-    pthread_rwlock_unlock(&content->index_lock);
+    done = exchange_index(content, changes, count, dropped, &dropped_count);
     assert(dropped_count <= count);
     for (size_t i = 0; i < dropped_count; i++) {
         if (content->observer.dropped != NULL)
             content->observer.dropped(content->observer.context, dropped[i]);
-        /* A parked generation has no open files. An open one leaves the count even if requests
-         * still read it. */
-        atomic_fetch_sub(&content->open_count, parking_open_files(dropped[i]));
+        parking_leave(content, dropped[i]);
         generation_release(dropped[i]);
     }
     if (!done)
@@ -169,7 +207,7 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
         if (!done)
             generation_release(changes[i].generation);
         else if (changes[i].generation != NULL) {
-            atomic_fetch_add(&content->open_count, generation_open_files(changes[i].generation));
+            parking_enter(content, changes[i].generation);
             if (content->observer.shown != NULL)
                 content->observer.shown(content->observer.context, changes[i].generation);
             log_shadowed(content, changes[i].generation);
@@ -181,19 +219,6 @@ static bool apply(struct catalog_content *content, const struct catalog_change *
 
 /* --- models over several files --- */
 
-static bool is_concerned(const struct generation *generation, const struct catalog_change *changes,
-                         size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct generation *now = changes[i].generation;
-
-        if (now != generation && shard_files_concern(&generation->shards, changes[i].path,
-                                                     now != NULL ? &now->identity : NULL))
-            return true;
-    }
-    return false;
-}
-
 /* Opens models again that may have gained or lost a shard by the changes just shown. That changes
  * no other model's shards. */
 static void follow_shards(struct catalog_content *content, const struct catalog_change *changes,
@@ -203,10 +228,10 @@ static void follow_shards(struct catalog_content *content, const struct catalog_
     bool added = true;
     size_t at = 0;
 
-    for (size_t i = 0; added && i < content->index.count; i++) {
-        const struct generation *generation = content->index.by_path[i];
+    for (size_t i = 0; added && i < content->index.sharded_count; i++) {
+        const struct generation *generation = content->index.sharded[i];
 
-        if (generation->shards.count > 0 && is_concerned(generation, changes, count))
+        if (shard_changes_concern(generation, changes, count))
             added = catalog_files_add(&concerned, generation->path, &generation->identity);
     }
     if (!added)
@@ -256,11 +281,11 @@ bool catalog_content_rejudge(struct catalog_content *content, struct catalog_fil
     bool added = true;
 
     pthread_mutex_lock(&content->update);
-    for (size_t i = 0; added && by_name != content->by_name && i < content->index.count; i++) {
-        const struct generation *generation = content->index.by_path[i];
+    for (size_t i = 0; added && by_name != content->by_name && i < content->index.sharded_count;
+         i++) {
+        const struct generation *generation = content->index.sharded[i];
 
-        if (generation->shards.count > 0)
-            added = catalog_files_add(out_models, generation->path, &generation->identity);
+        added = catalog_files_add(out_models, generation->path, &generation->identity);
     }
     if (added)
         content->by_name = by_name;
@@ -295,6 +320,14 @@ struct generation *catalog_content_find(struct catalog_content *content, catalog
         generation_hold(found);
     pthread_rwlock_unlock(&content->index_lock);
     return found;
+}
+
+void catalog_content_hold(struct catalog_content *content, struct generation *generation)
+{
+    /* The lock keeps its files from being closed at this moment. */
+    pthread_rwlock_rdlock(&content->index_lock);
+    generation_hold(generation);
+    pthread_rwlock_unlock(&content->index_lock);
 }
 
 /* Where a list begins: at the prefix or after the name `after`, whichever is later. */
@@ -393,8 +426,7 @@ void catalog_content_init(struct catalog_content *content, struct server *server
     content->search = (struct shard_search){
         .store = server->store, .index = &content->index, .progress = &content->hashing};
     content->by_name = atomic_load(&server->shards_by_name);
-    content->open_most = parking_most_open();
-    pthread_mutex_init(&content->parking, NULL);
+    parking_init(content);
     pthread_mutex_init(&content->update, NULL);
     pthread_rwlock_init(&content->index_lock, NULL);
 }
@@ -403,7 +435,7 @@ void catalog_content_clear(struct catalog_content *content)
 {
     catalog_index_clear(&content->index);
     shard_search_clear(&content->search);
-    pthread_mutex_destroy(&content->parking);
+    parking_clear(content);
     pthread_mutex_destroy(&content->update);
     pthread_rwlock_destroy(&content->index_lock);
 }

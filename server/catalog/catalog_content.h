@@ -2,10 +2,13 @@
 #ifndef CATALOG_CATALOG_CONTENT_H
 #define CATALOG_CATALOG_CONTENT_H
 
+#include "base/recency.h"
 #include "base/server.h"
 #include "catalog/catalog.h"
 #include "catalog/catalog_index.h"
 #include "zt/verify.h"
+
+#define PARKING_LOCKS 16
 
 struct catalog_content {
     struct server *server;
@@ -16,10 +19,15 @@ struct catalog_content {
     struct shard_search search; /* under update */
     bool by_name;               /* server->shards_by_name as of the last scan; under update */
     struct zt_progress hashing;
-    atomic_bool loaded; /* the first scan is done */
-    pthread_mutex_t parking;
-    atomic_size_t open_count; /* about how many files the index's generations hold open */
-    size_t open_most;
+    atomic_bool loaded;    /* the first scan is done */
+    atomic_bool postponed; /* a file could not be opened for want of descriptors: look again */
+    /* parking.c: */
+    pthread_mutex_t opening[PARKING_LOCKS]; /* of opening again: one for each set of generations */
+    pthread_mutex_t open_lock;              /* of the following */
+    struct recency open;                    /* generations of the index whose files are open */
+    size_t open_count;                      /* their files */
+    size_t park_above;                      /* so many files are looked through */
+    size_t open_most;                       /* constant: what may be open */
 };
 
 typedef struct generation *catalog_finder(const struct catalog_index *index, struct zt_text key);
@@ -49,6 +57,9 @@ void catalog_content_loaded(struct catalog_content *content);
 /* Returns a reference to a generation, which may be parked; NULL if there is none. */
 struct generation *catalog_content_find(struct catalog_content *content, catalog_finder *finder,
                                         struct zt_text key);
+
+/* Takes a reference of one who will read the generation, beside one that the caller has. */
+void catalog_content_hold(struct catalog_content *content, struct generation *generation);
 
 /* catalog_hold_all. */
 struct generation **catalog_content_hold_all(struct catalog_content *content, size_t *out_count);

@@ -9,6 +9,9 @@ struct catalog_index {
     struct generation **by_path;
     struct generation **by_name; /* by name, then precedence of the extension */
     size_t count;
+    /* Those whose model is spread over several files, in order of path. */
+    struct generation **sharded;
+    size_t sharded_count;
 };
 
 /* What became of a path: its new generation (the reference belongs to the change), or NULL if the
@@ -18,11 +21,16 @@ struct catalog_change {
     struct generation *generation;
 };
 
-/* Applies changes, sorted by path, each path once. Takes over their generations. Replaced and
- * removed generations are retired and put into out_dropped (room for count); the caller releases
- * them. False, with nothing changed, if out of memory. */
-bool catalog_index_apply(struct catalog_index *index, const struct catalog_change *changes,
-                         size_t count, struct generation **out_dropped, size_t *out_dropped_count);
+/* Makes the index as it is after changes, sorted by path, each path once; the generations belong to
+ * it from then on. The old index stays as it is, so that it can be read meanwhile. Replaced and
+ * removed generations are put into out_dropped (room for count); the caller retires and releases
+ * them. False if out of memory. */
+bool catalog_index_merge(const struct catalog_index *index, const struct catalog_change *changes,
+                         size_t count, struct catalog_index *out_next,
+                         struct generation **out_dropped, size_t *out_dropped_count);
+
+/* Frees an index that was replaced, but none of its generations. */
+void catalog_index_free_arrays(struct catalog_index *index);
 
 /* Borrowed; NULL if there is none. A name means the first of its files that is not a data shard. */
 struct generation *catalog_index_find_path(const struct catalog_index *index, struct zt_text path);

@@ -54,10 +54,10 @@ static void make_etag(struct generation *generation)
 /* A model with a missing shard counts as unreadable: it would list components that cannot be
  * sent. */
 static enum zt_status open_shards(struct generation *generation, struct store *store,
-                                  struct shard_search *search)
+                                  struct shard_search *search, struct zt_error *error)
 {
     const struct shard_owner owner = {store, generation->path, generation->model, search};
-    enum zt_status status = shard_files_open(&generation->shards, &owner, &generation->error);
+    enum zt_status status = shard_files_open(&generation->shards, &owner, error);
 
     if (status != ZT_OK) {
         zt_model_free(generation->model);
@@ -66,12 +66,24 @@ static enum zt_status open_shards(struct generation *generation, struct store *s
     return status;
 }
 
+static const struct zt_error no_error = {.offset = ZT_NO_OFFSET};
+
+static enum zt_status keep_error(struct generation *generation, const struct zt_error *error)
+{
+    struct zt_error *copy = malloc(sizeof(*copy));
+
+    if (copy == NULL)
+        return ZT_NO_MEMORY;
+    *copy = *error;
+    generation->error = copy;
+    return ZT_OK;
+}
+
 /* Opens the file and reads its model; an error becomes part of the generation. ZT_NOT_FOUND and
  * ZT_NO_MEMORY if there is to be no generation at all. */
 static enum zt_status read_file(struct generation *generation, struct store *store,
-                                struct shard_search *search)
+                                struct shard_search *search, struct zt_error *error)
 {
-    struct zt_error *error = &generation->error;
     enum zt_status status = store->ops->open(store, generation->path, &generation->source,
                                              &generation->identity, error);
     size_t count;
@@ -81,12 +93,11 @@ static enum zt_status read_file(struct generation *generation, struct store *sto
     if (status == ZT_OK)
         status = zt_model_open(generation->source, &generation->model, error);
     if (status == ZT_OK && generation->model->shard_count > 0)
-        status = open_shards(generation, store, search);
+        status = open_shards(generation, store, search, error);
     if (status != ZT_OK) {
         error->status = status;
-        return status == ZT_NO_MEMORY ? ZT_NO_MEMORY : ZT_OK;
+        return status == ZT_NO_MEMORY ? ZT_NO_MEMORY : keep_error(generation, error);
     }
-    zt_error_clear(error);
     count = generation->model->component_count;
     generation->states = calloc(count > 0 ? count : 1, sizeof(*generation->states));
     return generation->states != NULL ? ZT_OK : ZT_NO_MEMORY;
@@ -96,15 +107,17 @@ struct generation *generation_open(struct store *store, const char *path,
                                    struct shard_search *search)
 {
     struct generation *generation = calloc(1, sizeof(*generation));
+    struct zt_error error;
     unsigned rank;
 
     if (generation == NULL)
         return NULL;
     atomic_init(&generation->references, 1);
-    zt_error_clear(&generation->error);
+    zt_error_clear(&error);
+    generation->error = &no_error;
     generation->path = strdup(path);
     if (generation->path == NULL || !model_path_split(path, &generation->name_length, &rank) ||
-        read_file(generation, store, search) != ZT_OK) {
+        read_file(generation, store, search, &error) != ZT_OK) {
         generation_release(generation);
         return NULL;
     }
@@ -138,6 +151,8 @@ void generation_release(void *thing)
         if (table != NULL)
             table->free(table, generation);
     }
+    if (generation->error != &no_error)
+        free((void *)(uintptr_t)generation->error);
     free(generation->states);
     zt_model_free(generation->model);
     if (generation->shards.items != NULL)

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/recency.h"
 #include "base/workers.h"
 #include "catalog/shard_files.h"
 #include "store/store.h"
@@ -46,6 +47,12 @@ enum side_table_slot {
 };
 
 struct generation {
+    /* parking.c, under its lock: in the list of those that are open; first in this structure. */
+    struct recency_link open_link;
+    bool is_in_open;
+    unsigned idle_holds; /* references of those who do not read the files for now */
+    atomic_bool used;    /* found since the files were last considered for closing */
+
     atomic_uint references;
     char *path;         /* in the store */
     size_t name_length; /* the model's name is the path's first bytes */
@@ -58,7 +65,9 @@ struct generation {
     /* NULL if the file, or one of its shards, cannot be read: error says why. */
     struct zt_model *model;
     struct shard_files shards;
-    struct zt_error error; /* ZT_DATA_SHARD: not a model and not listed, but still a file */
+    /* ZT_DATA_SHARD: not a model and not listed, but still a file. Never NULL. Most generations
+     * have none, and share one that says so, since it takes 2 KiB. */
+    const struct zt_error *error;
     /* The ETag of the whole manifest without a content coding, for this version of the file and
      * this form of the JSON. Quoted, e.g. "\"0123456789abcdef0123456789abcdef\"". Derived tags
      * insert "-suffix" before the last quote. */

@@ -45,7 +45,7 @@ static bool is_zt2(const struct generation *generation)
 {
     if (generation->model != NULL)
         return generation->model->format == ZT_FORMAT_ZT2;
-    return generation->error.status == ZT_DATA_SHARD || generation->shards.count > 0;
+    return generation->error->status == ZT_DATA_SHARD || generation->shards.count > 0;
 }
 
 static const struct known_digest *recall(const struct shard_search *search,
@@ -257,7 +257,7 @@ void shard_files_park(struct shard_files *files)
     }
 }
 
-bool shard_files_unpark(struct shard_files *files, struct store *store)
+bool shard_files_unpark(struct shard_files *files, struct store *store, struct zt_error *error)
 {
     for (uint32_t i = 0; i < files->count; i++) {
         const struct shard_file *file = &files->items[i];
@@ -265,7 +265,7 @@ bool shard_files_unpark(struct shard_files *files, struct store *store)
 
         if (file->path == NULL)
             continue;
-        if (store->ops->open(store, file->path, &files->sources[i], &identity, NULL) != ZT_OK ||
+        if (store->ops->open(store, file->path, &files->sources[i], &identity, error) != ZT_OK ||
             !store_identity_equal(&identity, &file->identity)) {
             shard_files_park(files);
             return false;

@@ -54,10 +54,10 @@ struct shard_files {
 enum zt_status shard_files_open(struct shard_files *files, const struct shard_owner *owner,
                                 struct zt_error *error);
 
-/* Close the sources of a parked model, and open them again, all or none: false if one is no longer
- * the same. */
+/* Close the sources of a parked model, and open them again, all or none: false if one cannot be
+ * opened (then error says why) or is no longer the same. */
 void shard_files_park(struct shard_files *files);
-bool shard_files_unpark(struct shard_files *files, struct store *store);
+bool shard_files_unpark(struct shard_files *files, struct store *store, struct zt_error *error);
 
 typedef bool identity_comparison(const struct file_identity *a, const struct file_identity *b);
 

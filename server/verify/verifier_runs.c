@@ -130,8 +130,6 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
     uint32_t count = generation->model->component_count;
     unsigned char state;
 
-    if (is_cancelled(verifier, run))
-        return;
     if (unit >= count) {
         check_content(verifier, run, (uint32_t)(unit - count));
         return;
@@ -154,6 +152,16 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
     }
 }
 
+/* Its file is open during the unit only: thousands of runs may wait. */
+static void do_unit_if_wanted(struct verifier *verifier, struct run *run, uint64_t unit)
+{
+    if (is_cancelled(verifier, run) ||
+        !catalog_hold_open(verifier->server->catalog, run->generation))
+        return;
+    do_unit(verifier, run, unit);
+    generation_release(run->generation);
+}
+
 /* Called when the last unit is done. */
 static void end_run(struct verifier *verifier, struct run *run)
 {
@@ -171,7 +179,7 @@ static void end_run(struct verifier *verifier, struct run *run)
             verifier_note_ready(verifier);
         pthread_mutex_unlock(&verifier->lock);
     }
-    generation_release(run->generation);
+    catalog_release_idle(verifier->server->catalog, run->generation);
     free(run);
     if (atomic_fetch_sub(&verifier->runs_left, 1) == 1)
         digest_finder_continue(verifier);
@@ -208,7 +216,7 @@ static void work(struct job *job)
     while (take_unit(verifier, slot, &run, &unit)) {
         bool last;
 
-        do_unit(verifier, run, unit);
+        do_unit_if_wanted(verifier, run, unit);
         pthread_mutex_lock(&verifier->lock);
         assert(run->active > 0);
         run->active--;
@@ -292,12 +300,12 @@ void verifier_run_begin(struct verifier *verifier, struct generation *generation
         free(run);
         return;
     }
-    generation_hold(generation);
+    catalog_hold_idle(verifier->server->catalog, generation);
     if (enqueue(verifier, run))
         return;
     pthread_mutex_lock(&verification->lock);
     verification->run = NULL;
     pthread_mutex_unlock(&verification->lock);
-    generation_release(generation);
+    catalog_release_idle(verifier->server->catalog, generation);
     free(run);
 }

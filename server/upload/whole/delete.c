@@ -71,7 +71,7 @@ static bool is_used(struct server *server, const char *path)
  * itself, to be removed by its own name), and it is the very file that the model refers to. */
 static bool belongs(const struct generation *file, const struct shard_file *shard)
 {
-    return file != NULL && file->error.status == ZT_DATA_SHARD &&
+    return file != NULL && file->error->status == ZT_DATA_SHARD &&
            file->identity.size_bytes == shard->size_bytes &&
            (shard->path == NULL || store_identity_equal(&file->identity, &shard->identity));
 }
@@ -130,7 +130,7 @@ static bool check(struct removal *removal, const struct generation *current)
     if (!model_preconditions_hold(&removal->preconditions, current))
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED,
                               "the current model does not meet the request's preconditions");
-    if (current->error.status == ZT_DATA_SHARD && is_used(removal->server, current->path))
+    if (current->error->status == ZT_DATA_SHARD && is_used(removal->server, current->path))
         return failure_refuse(failure, PROBLEM_CONFLICT, "a model uses this file as its shard");
     return true;
 }

@@ -17,7 +17,7 @@ static void generation_of_a_model_has_name_format_and_tag(void **state)
     world_command(world, "touch -d '2024-01-02T03:04:05.9Z' x/m.zt");
     generation = open_path(world, "x/m.zt");
     assert_non_null(generation->model);
-    assert_int_equal(generation->error.status, ZT_OK);
+    assert_int_equal(generation->error->status, ZT_OK);
     assert_int_equal(generation_name(generation).length, 3);
     assert_memory_equal(generation_name(generation).bytes, "x/m", 3);
     assert_string_equal(generation_format(generation), "zt");
@@ -149,8 +149,8 @@ static void unreadable_files_are_generations_with_an_error(void **state)
     generation = open_path(world, "m.gguf");
     assert_non_null(generation);
     assert_null(generation->model);
-    assert_int_not_equal(generation->error.status, ZT_OK);
-    assert_true(generation->error.message[0] != '\0');
+    assert_int_not_equal(generation->error->status, ZT_OK);
+    assert_true(generation->error->message[0] != '\0');
     assert_string_equal(generation_format(generation), "gguf");
     assert_int_equal(strlen(generation->etag), 34);
     assert_int_equal(zt_source_size(generation->source), 9);

@@ -131,8 +131,8 @@ static void a_missing_shard_leaves_an_error_and_nothing_open(void **state)
     write_pair(world, "m.zt", "elsewhere.zt");
     generation = generation_open(world->server.store, "m.zt", NULL);
     assert_null(generation->model);
-    assert_int_equal(generation->error.status, ZT_NOT_FOUND);
-    assert_string_equal(generation->error.message, "shard w is missing");
+    assert_int_equal(generation->error->status, ZT_NOT_FOUND);
+    assert_string_equal(generation->error->message, "shard w is missing");
     assert_int_equal(generation_open_files(generation), 1);
     generation_release(generation);
 }
@@ -168,7 +168,8 @@ static void content_is_searched_by_size_first_and_hashed_once(void **state)
 {
     struct world *world = *state;
     struct zt2_file decoy = make_shard("0123456789abcdeF");
-    struct catalog_index index = {NULL, NULL, 0};
+    const struct catalog_index empty = {0};
+    struct catalog_index index;
     struct shard_search search = {.store = world->server.store, .index = &index};
     struct catalog_change changes[] = {
         {.path = strdup("d/a.zt")}, {.path = strdup("d/b.zt")}, {.path = strdup("x.zt")}};
@@ -182,7 +183,7 @@ static void content_is_searched_by_size_first_and_hashed_once(void **state)
     world_model(world, "x.zt", true);
     for (size_t i = 0; i < 3; i++)
         changes[i].generation = generation_open(world->server.store, changes[i].path, NULL);
-    assert_true(catalog_index_apply(&index, changes, 3, dropped, &dropped_count));
+    assert_true(catalog_index_merge(&empty, changes, 3, &index, dropped, &dropped_count));
     for (int i = 0; i < 3; i++) {
         generation = generation_open(world->server.store, "d/m.zt", &search);
         assert_string_equal(generation->shards.items[0].path, "d/b.zt");
@@ -223,7 +224,7 @@ static void content_is_not_searched_while_shards_are_found_by_name(void **state)
             pause_ms(1);
         }
         assert_non_null(found);
-        assert_string_equal(found->error.message, by_name ? "shard w is missing" : "");
+        assert_string_equal(found->error->message, by_name ? "shard w is missing" : "");
         generation_release(found);
     }
 }
@@ -281,7 +282,7 @@ static void models_of_many_shards_do_not_use_up_the_descriptors(void **state)
         snprintf(name, sizeof(name), "m%d", i);
         found = world_find(world, name);
         assert_non_null(found);
-        assert_string_equal(found->error.message, "");
+        assert_string_equal(found->error->message, "");
         assert_int_equal(generation_open_files(found), 21);
         generation_release(found);
     }
@@ -299,11 +300,11 @@ static void a_parked_model_whose_shard_changed_is_opened_again(void **state)
     shards = &generation->shards;
     shard_files_park(shards);
     assert_null(shards->sources[0]);
-    assert_true(shard_files_unpark(shards, world->server.store));
+    assert_true(shard_files_unpark(shards, world->server.store, NULL));
     assert_reads(generation);
     shard_files_park(shards);
     world_command(world, "cp m-w.zt n && mv n m-w.zt");
-    assert_false(shard_files_unpark(shards, world->server.store));
+    assert_false(shard_files_unpark(shards, world->server.store, NULL));
     assert_null(shards->sources[0]);
     generation_release(generation);
 }

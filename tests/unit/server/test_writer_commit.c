@@ -83,7 +83,7 @@ static void assert_commits(struct world *world, struct writer_session *session,
     assert_int_equal(writer_session_state(session, &round), WRITER_COMMITTED);
     current = model_find_current(&world->server, "m");
     assert_non_null(current);
-    assert_int_equal(current->error.status, ZT_OK);
+    assert_int_equal(current->error->status, ZT_OK);
     assert_int_equal(current->model->object_count, object_count);
     assert_string_equal(current->etag, session->published.etag);
     generation_release(current);

@@ -216,7 +216,7 @@ static void body_on_its_way_at_commit_is_409_and_left_out(void **state)
     answered = sending_end(&sending);
     assert_problem(&answered, 409, "conflict");
     current = world_find(world, "m");
-    assert_int_equal(current->error.status, ZT_OK);
+    assert_int_equal(current->error->status, ZT_OK);
     assert_int_equal(current->model->object_count, 1);
     generation_release(current);
 }

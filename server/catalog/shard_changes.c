@@ -1,0 +1,73 @@
+/* Changes are looked up by the paths of a model's shards, so that a batch of a thousand changes does
+ * not cost a thousand comparisons for each shard. Only a missing shard, which may have come under
+ * any name, is compared with every change in its model's folder. */
+#include "catalog/shard_changes.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The index of the first change whose path does not sort before the given one. */
+static size_t bound(const struct catalog_change *changes, size_t count, const char *path,
+                    size_t length)
+{
+    size_t low = 0;
+    size_t high = count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (strncmp(changes[middle].path, path, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool concerns(const struct generation *generation, const struct catalog_change *change)
+{
+    const struct generation *now = change->generation;
+
+    return now != generation && shard_files_concern(&generation->shards, change->path,
+                                                    now != NULL ? &now->identity : NULL);
+}
+
+static bool path_concerns(const struct generation *generation, const struct catalog_change *changes,
+                          size_t count, const char *path)
+{
+    /* With its NUL, so that all of it is compared. */
+    const size_t at = bound(changes, count, path, strlen(path) + 1);
+
+    return at < count && strcmp(changes[at].path, path) == 0 && concerns(generation, &changes[at]);
+}
+
+static bool folder_concerns(const struct generation *generation,
+                            const struct catalog_change *changes, size_t count)
+{
+    const char *slash = strrchr(generation->path, '/');
+    const size_t length = slash != NULL ? (size_t)(slash - generation->path) + 1 : 0;
+
+    for (size_t at = bound(changes, count, generation->path, length);
+         at < count && strncmp(changes[at].path, generation->path, length) == 0; at++)
+        if (concerns(generation, &changes[at]))
+            return true;
+    return false;
+}
+
+bool shard_changes_concern(const struct generation *generation,
+                           const struct catalog_change *changes, size_t count)
+{
+    bool misses = false;
+
+    assert(count > 0);
+    for (uint32_t i = 0; i < generation->shards.count; i++) {
+        const struct shard_file *file = &generation->shards.items[i];
+
+        misses = misses || file->path == NULL;
+        if (path_concerns(generation, changes, count, file->sibling) ||
+            (file->path != NULL && strcmp(file->path, file->sibling) != 0 &&
+             path_concerns(generation, changes, count, file->path)))
+            return true;
+    }
+    return misses && folder_concerns(generation, changes, count);
+}
