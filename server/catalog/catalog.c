@@ -16,8 +16,12 @@
 /* Pauses between rounds, so that a burst of changes takes few scans, and a file that is written to
  * all the time does not keep a core busy. */
 #define STALE_GAP_NS    (5 * CLOCK_NS_PER_MS)
+#define LOOK_GAP_NS     (20 * CLOCK_NS_PER_MS)
 #define SCAN_GAP_MIN_NS (20 * CLOCK_NS_PER_MS)
-#define SCAN_GAP_MAX_NS CLOCK_NS_PER_S
+#define SCAN_GAP_MAX_NS (2 * CLOCK_NS_PER_S)
+/* A pause is so many times as long as the scan before it: scans of everything, one after another,
+ * take at most a fifth of a processor. */
+#define SCAN_GAP_SHARE 4
 /* If more files than this changed in place, a scan finds them. */
 #define STALE_MAX 1024
 /* For so long a file that was seen unchanged is not looked at again, unless the store reports a
@@ -33,6 +37,7 @@ struct catalog {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     bool scan_wanted;
+    bool look_wanted;
     bool stopping;
     char *stale[STALE_MAX];
     size_t stale_count;
@@ -92,6 +97,24 @@ static void scan(struct catalog *catalog)
         catalog_content_loaded(&catalog->content);
 }
 
+/* Looks at what the store says has changed. */
+static void look(struct catalog *catalog)
+{
+    struct catalog_files files = {NULL, 0, 0};
+    struct zt_error error;
+    bool whole = false;
+
+    if (catalog_files_look(catalog->content.server->store, &files, &whole, &error) == ZT_OK) {
+        catalog_content_drop_known(&catalog->content, &files);
+        update_files(catalog, &files);
+    } else {
+        whole = true;
+    }
+    catalog_files_free(&files);
+    if (whole)
+        catalog_refresh(catalog);
+}
+
 static void update_stale(struct catalog *catalog, char **paths, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -104,32 +127,68 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
 
 /* --- the thread --- */
 
+/* What a round does. */
+struct round {
+    bool with_scan;
+    bool with_look;
+};
+
+/* When the next round is due; INT64_MAX if there is nothing to do. The lock is held. */
+static int64_t due_of(const struct catalog *catalog)
+{
+    int64_t due_ns = INT64_MAX;
+
+    if (catalog->scan_wanted)
+        due_ns = catalog->next_scan_ns;
+    if (catalog->look_wanted && catalog->round_ended_ns + LOOK_GAP_NS < due_ns)
+        due_ns = catalog->round_ended_ns + LOOK_GAP_NS;
+    if (catalog->stale_count > 0 && catalog->round_ended_ns + STALE_GAP_NS < due_ns)
+        due_ns = catalog->round_ended_ns + STALE_GAP_NS;
+    return due_ns;
+}
+
 /* Waits, with the lock held, until there is something to do and the pause is over. False if the
- * catalog is stopping; *out_scan: whether a scan is due. */
-static bool await_round(struct catalog *catalog, bool *out_scan)
+ * catalog is stopping. */
+static bool await_round(struct catalog *catalog, struct round *out_round)
 {
     for (;;) {
-        int64_t due_ns = catalog->stale_count > 0 ? catalog->round_ended_ns + STALE_GAP_NS
-                                                  : catalog->next_scan_ns;
+        int64_t due_ns = due_of(catalog);
         struct timespec until = {due_ns / CLOCK_NS_PER_S, due_ns % CLOCK_NS_PER_S};
         int64_t now = clock_ns();
 
         if (catalog->stopping)
             return false;
-        if (!catalog->scan_wanted && catalog->stale_count == 0)
+        if (due_ns == INT64_MAX)
             pthread_cond_wait(&catalog->changed, &catalog->lock);
         else if (now < due_ns)
             pthread_cond_timedwait(&catalog->changed, &catalog->lock, &until);
         else {
-            *out_scan = catalog->scan_wanted && now >= catalog->next_scan_ns;
+            out_round->with_scan = catalog->scan_wanted && now >= catalog->next_scan_ns;
+            out_round->with_look = catalog->look_wanted && !out_round->with_scan;
             return true;
         }
     }
 }
 
+/* The lock is held. */
+static void end_round(struct catalog *catalog, bool with_scan, int64_t begun_ns)
+{
+    assert(begun_ns >= catalog->round_ended_ns);
+    catalog->round_ended_ns = clock_ns();
+    if (atomic_exchange(&catalog->content.postponed, false))
+        catalog->scan_wanted = true;
+    if (with_scan) {
+        int64_t gap_ns = SCAN_GAP_SHARE * (catalog->round_ended_ns - begun_ns);
+
+        gap_ns = gap_ns < SCAN_GAP_MIN_NS ? SCAN_GAP_MIN_NS : gap_ns;
+        gap_ns = gap_ns < SCAN_GAP_MAX_NS ? gap_ns : SCAN_GAP_MAX_NS;
+        catalog->next_scan_ns = catalog->round_ended_ns + gap_ns;
+    }
+}
+
 /* One round: does everything that was requested before it began. The lock is held before and
  * after. */
-static void run_round(struct catalog *catalog, bool with_scan)
+static void run_round(struct catalog *catalog, struct round round)
 {
     struct waiter *waiters = catalog->waiters;
     char *stale[STALE_MAX];
@@ -140,35 +199,29 @@ static void run_round(struct catalog *catalog, bool with_scan)
     memcpy(stale, catalog->stale, stale_count * sizeof(stale[0]));
     assert(stale_count <= STALE_MAX);
     catalog->stale_count = 0;
-    if (with_scan)
+    if (round.with_scan)
         catalog->scan_wanted = false;
+    if (round.with_scan || round.with_look)
+        catalog->look_wanted = false;
     pthread_mutex_unlock(&catalog->lock);
     update_stale(catalog, stale, stale_count);
-    if (with_scan)
+    if (round.with_scan)
         scan(catalog);
+    else if (round.with_look)
+        look(catalog);
     waiters_wake(waiters);
     pthread_mutex_lock(&catalog->lock);
-    assert(begun_ns >= catalog->round_ended_ns);
-    catalog->round_ended_ns = clock_ns();
-    if (atomic_exchange(&catalog->content.postponed, false))
-        catalog->scan_wanted = true;
-    if (with_scan) {
-        int64_t took_ns = catalog->round_ended_ns - begun_ns;
-
-        took_ns = took_ns < SCAN_GAP_MIN_NS ? SCAN_GAP_MIN_NS : took_ns;
-        took_ns = took_ns < SCAN_GAP_MAX_NS ? took_ns : SCAN_GAP_MAX_NS;
-        catalog->next_scan_ns = catalog->round_ended_ns + took_ns;
-    }
+    end_round(catalog, round.with_scan, begun_ns);
 }
 
 static void *catalog_main(void *argument)
 {
     struct catalog *catalog = argument;
-    bool with_scan = false;
+    struct round round = {false, false};
 
     pthread_mutex_lock(&catalog->lock);
-    while (await_round(catalog, &with_scan))
-        run_round(catalog, with_scan);
+    while (await_round(catalog, &round))
+        run_round(catalog, round);
     pthread_mutex_unlock(&catalog->lock);
     return NULL;
 }
@@ -239,8 +292,12 @@ static void on_store_changed(void *context)
 
     /* First, since another loop takes a change as noted that it does not find waiting. */
     note_change(catalog);
-    if (store->ops->changed(store))
-        catalog_refresh(catalog);
+    if (!store->ops->changed(store))
+        return;
+    pthread_mutex_lock(&catalog->lock);
+    catalog->look_wanted = true;
+    pthread_cond_broadcast(&catalog->changed);
+    pthread_mutex_unlock(&catalog->lock);
 }
 
 void catalog_heed(struct catalog *catalog)

@@ -275,6 +275,13 @@ bool catalog_content_compare(struct catalog_content *content, const struct catal
     return compared;
 }
 
+void catalog_content_drop_known(struct catalog_content *content, struct catalog_files *files)
+{
+    pthread_mutex_lock(&content->update);
+    catalog_files_drop_known(files, &content->index);
+    pthread_mutex_unlock(&content->update);
+}
+
 bool catalog_content_rejudge(struct catalog_content *content, struct catalog_files *out_models)
 {
     const bool by_name = atomic_load(&content->server->shards_by_name);

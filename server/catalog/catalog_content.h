@@ -47,6 +47,9 @@ size_t catalog_content_update(struct catalog_content *content, const struct cata
 bool catalog_content_compare(struct catalog_content *content, const struct catalog_files *files,
                              struct catalog_files *out_changed);
 
+/* Leaves only the files that differ from the index (catalog_files_drop_known). */
+void catalog_content_drop_known(struct catalog_content *content, struct catalog_files *files);
+
 /* Finds the models with shards, in order of path, if shards_by_name has changed since the last
  * call: each must be opened again. False if out of memory. */
 bool catalog_content_rejudge(struct catalog_content *content, struct catalog_files *out_models);

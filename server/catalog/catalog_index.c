@@ -135,23 +135,92 @@ static int compare_files(const void *a, const void *b)
     return strcmp(((const struct catalog_file *)a)->path, ((const struct catalog_file *)b)->path);
 }
 
+/* Ends a listing, with the outcome of the store. */
+static enum zt_status finish(struct listing *listing, enum zt_status status,
+                             struct catalog_files *out_files, struct zt_error *error)
+{
+    if (status == ZT_OK && listing->out_of_memory)
+        status =
+            zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the list of files");
+    if (status != ZT_OK) {
+        catalog_files_free(&listing->files);
+        return status;
+    }
+    if (listing->files.count > 1)
+        qsort(listing->files.items, listing->files.count, sizeof(struct catalog_file),
+              compare_files);
+    *out_files = listing->files;
+    return ZT_OK;
+}
+
 enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files,
                                   struct zt_error *error)
 {
     struct listing listing = {{NULL, 0, 0}, false};
-    enum zt_status status = store->ops->list(store, take_file, &listing, error);
+    const enum zt_status status = store->ops->list(store, take_file, &listing, error);
 
-    if (status == ZT_OK && listing.out_of_memory)
-        status =
-            zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for the list of files");
-    if (status != ZT_OK) {
-        catalog_files_free(&listing.files);
-        return status;
+    return finish(&listing, status, out_files, error);
+}
+
+/* Two looks at one file that saw different things: it is opened, whatever the index has. */
+static void merge_looks(struct catalog_file *kept, const struct catalog_file *other)
+{
+    if (kept->listed && other->listed && store_identity_equal(&kept->identity, &other->identity))
+        return;
+    if (!kept->listed)
+        kept->identity = other->identity;
+    kept->listed = kept->listed || other->listed;
+    /* No file's time, so that it equals nothing. */
+    kept->identity.changed_ns = INT64_MIN;
+}
+
+static void drop_repeated(struct catalog_files *files)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < files->count; i++) {
+        if (used > 0 && strcmp(files->items[used - 1].path, files->items[i].path) == 0) {
+            merge_looks(&files->items[used - 1], &files->items[i]);
+            free(files->items[i].path);
+        } else {
+            files->items[used++] = files->items[i];
+        }
     }
-    if (listing.files.count > 1)
-        qsort(listing.files.items, listing.files.count, sizeof(struct catalog_file), compare_files);
-    *out_files = listing.files;
-    return ZT_OK;
+    files->count = used;
+}
+
+enum zt_status catalog_files_look(struct store *store, struct catalog_files *out_files,
+                                  bool *out_whole, struct zt_error *error)
+{
+    struct listing listing = {{NULL, 0, 0}, false};
+    enum zt_status status = store->ops->look(store, take_file, &listing, out_whole, error);
+
+    status = finish(&listing, status, out_files, error);
+    if (status == ZT_OK)
+        drop_repeated(out_files);
+    return status;
+}
+
+static bool is_as_known(const struct catalog_file *file, const struct generation *known)
+{
+    if (known == NULL)
+        return false;
+    return file->listed && store_identity_equal(&file->identity, &known->identity);
+}
+
+void catalog_files_drop_known(struct catalog_files *files, const struct catalog_index *index)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < files->count; i++) {
+        struct catalog_file *file = &files->items[i];
+
+        if (is_as_known(file, catalog_index_find_path(index, zt_text_from(file->path))))
+            free(file->path);
+        else
+            files->items[used++] = *file;
+    }
+    files->count = used;
 }
 
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,

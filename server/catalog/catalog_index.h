@@ -68,6 +68,15 @@ struct catalog_files {
 enum zt_status catalog_files_list(struct store *store, struct catalog_files *out_files,
                                   struct zt_error *error);
 
+/* Looks only at what has changed in the store, in order of path, each file once; those that are
+ * gone are not listed. *out_whole: catalog_files_list is necessary. On failure out_files stays as
+ * it is. */
+enum zt_status catalog_files_look(struct store *store, struct catalog_files *out_files,
+                                  bool *out_whole, struct zt_error *error);
+
+/* Removes the files that the index has as they are. */
+void catalog_files_drop_known(struct catalog_files *files, const struct catalog_index *index);
+
 /* Finds the files that are new, changed or gone compared with the index, in order of path. False if
  * out of memory. */
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,

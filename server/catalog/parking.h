@@ -12,8 +12,8 @@ void parking_clear(struct catalog_content *content);
 /* How many files the generations of the index hold open. */
 size_t parking_count(struct catalog_content *content);
 
-/* Whether an error says that the process, or the system, has no descriptors, which says nothing about
- * the file. */
+/* Whether an error says that the process, or the system, has no descriptors, which says nothing
+ * about the file. */
 bool parking_is_out_of_files(const struct zt_error *error);
 
 /* A generation has come into the index, or is no longer in it. It is retired before it leaves. */

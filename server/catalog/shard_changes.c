@@ -1,6 +1,6 @@
-/* Changes are looked up by the paths of a model's shards, so that a batch of a thousand changes does
- * not cost a thousand comparisons for each shard. Only a missing shard, which may have come under
- * any name, is compared with every change in its model's folder. */
+/* Changes are looked up by the paths of a model's shards, so that a batch of a thousand changes
+ * does not cost a thousand comparisons for each shard. Only a missing shard, which may have come
+ * under any name, is compared with every change in its model's folder. */
 #include "catalog/shard_changes.h"
 
 #include <assert.h>

@@ -113,7 +113,7 @@ struct store_ops {
     void (*set_reserve)(struct store *store, uint64_t reserve_bytes);
 
     /* A descriptor that becomes readable when something may have changed, or -1; borrowed from the
-     * store. changed empties it and returns whether to list again. The folders that the last list
+     * store. changed empties it and returns whether to look again. The folders that the last list
      * read are watched. */
     int (*watch)(struct store *store);
     bool (*changed)(struct store *store);
@@ -122,6 +122,13 @@ struct store_ops {
     /* Whether the descriptor becomes readable as soon as this machine writes to any listed file
      * through a descriptor, renames or removes it. From any thread. */
     bool (*reports)(const struct store *store);
+    /* Looks only at what has changed since the last list or look: calls visit for each such file,
+     * perhaps more than once, with identity NULL if it is gone. *out_whole: that is not known, or
+     * not all, and only list will do. On the thread that calls list. */
+    enum zt_status (*look)(struct store *store,
+                           bool (*visit)(void *context, const char *path,
+                                         const struct file_identity *identity),
+                           void *context, bool *out_whole, struct zt_error *error);
     void (*close)(struct store *store);
 };
 

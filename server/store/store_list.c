@@ -37,8 +37,12 @@ struct walk {
     size_t capacity;
     size_t linked;
     size_t misfits; /* files with a model's extension and an unusable name */
+    bool is_part;   /* of one new folder, not of everything */
+    bool unsure;    /* a part met what concerns other parts, or what is left out */
+    bool met_link;
     bool stopped;
     bool out_of_memory;
+    int os_error; /* the process has no descriptors or memory, so that folders cannot be read */
 };
 
 static bool is_ancestor(const struct walk *walk, size_t at, const struct stat *info)
@@ -75,9 +79,27 @@ static void add_folder(struct walk *walk, const char *path, size_t parent)
     walk->folders[walk->count++] = folder;
 }
 
+static void skip_for(struct walk *walk, const char *path, enum skip_reason reason, int os_error)
+{
+    if (walk->is_part)
+        walk->unsure = true;
+    else
+        skipped_note(&walk->store->skipped, path, reason, os_error);
+}
+
 static void skip(struct walk *walk, const char *path, enum skip_reason reason)
 {
-    skipped_note(&walk->store->skipped, path, reason, 0);
+    skip_for(walk, path, reason, 0);
+}
+
+/* Whether a folder or link cannot be read for want of descriptors or memory, which says nothing
+ * about the files in it: the walk fails. */
+static bool is_starved(struct walk *walk, int os_error)
+{
+    if (os_error != EMFILE && os_error != ENFILE && os_error != ENOMEM)
+        return false;
+    walk->os_error = os_error;
+    return true;
 }
 
 static void see_folder(struct walk *walk, size_t parent, const char *path, bool linked)
@@ -127,6 +149,9 @@ static bool follow_link(struct walk *walk, const char *path, struct stat *out_in
     int place = store_path_open(walk->store->root, path, O_PATH);
     bool found;
 
+    walk->met_link = true;
+    if (place < 0 && is_starved(walk, errno))
+        return false;
     if (place < 0) {
         /* Of what is outside nothing but its existence is asked. */
         skip(walk, path,
@@ -169,6 +194,11 @@ static void see_entry(struct walk *walk, size_t parent, int folder, const struct
         see_special(walk, path);
 }
 
+static bool is_over(const struct walk *walk)
+{
+    return walk->stopped || walk->out_of_memory || walk->os_error != 0;
+}
+
 /* Takes over the descriptor. */
 static void read_folder(struct walk *walk, size_t at, int descriptor)
 {
@@ -176,11 +206,12 @@ static void read_folder(struct walk *walk, size_t at, int descriptor)
     const struct dirent *entry;
 
     if (stream == NULL) {
+        (void)is_starved(walk, errno);
         close(descriptor);
         return;
     }
     assert(at < walk->count);
-    while (!walk->stopped && !walk->out_of_memory && (entry = readdir(stream)) != NULL)
+    while (!is_over(walk) && (entry = readdir(stream)) != NULL)
         see_entry(walk, at, descriptor, entry);
     closedir(stream);
 }
@@ -190,12 +221,12 @@ static void walk_folder(struct walk *walk, size_t at)
 {
     const char *path = walk->folders[at].path;
     int descriptor =
-        store_path_open(walk->store->root, at == 0 ? "." : path, O_RDONLY | O_DIRECTORY);
+        store_path_open(walk->store->root, path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY);
     struct stat info;
 
     if (descriptor < 0) {
-        if (errno != ENOENT)
-            skipped_note(&walk->store->skipped, path, SKIP_UNREADABLE, errno);
+        if (!is_starved(walk, errno) && errno != ENOENT)
+            skip_for(walk, path, SKIP_UNREADABLE, errno);
         return;
     }
     if (fstat(descriptor, &info) != 0 ||
@@ -206,7 +237,7 @@ static void walk_folder(struct walk *walk, size_t at)
     walk->folders[at].device = info.st_dev;
     walk->folders[at].inode = info.st_ino;
     /* Watched before it is read, so that no change in between is missed. */
-    store_watch_add(&walk->store->watch, descriptor);
+    store_watch_add(&walk->store->watch, descriptor, path);
     read_folder(walk, at, descriptor);
 }
 
@@ -272,6 +303,23 @@ static enum zt_status check_root(struct local_store *local, bool *out_present,
     return ZT_OK;
 }
 
+/* Reads the folders that were found, and those that they lead to, and frees them. */
+static enum zt_status walk_all(struct walk *walk, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    for (size_t at = 0; at < walk->count && !is_over(walk); at++)
+        walk_folder(walk, at);
+    for (size_t at = 0; at < walk->count; at++)
+        free(walk->folders[at].path);
+    free(walk->folders);
+    if (walk->out_of_memory)
+        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to list the store");
+    else if (walk->os_error != 0)
+        status = store_fail_errno(error, walk->os_error, "cannot read the folders of models");
+    return status;
+}
+
 enum zt_status store_local_list(struct store *store,
                                 bool (*visit)(void *context, const char *path,
                                               const struct file_identity *identity),
@@ -287,15 +335,26 @@ enum zt_status store_local_list(struct store *store,
     status = check_root(local, &present, error);
     if (status == ZT_OK && present)
         add_folder(&walk, "", 0);
-    for (size_t at = 0; at < walk.count && !walk.stopped && !walk.out_of_memory; at++)
-        walk_folder(&walk, at);
+    if (status == ZT_OK)
+        status = walk_all(&walk, error);
     store_watch_end(&local->watch);
-    skipped_end(&local->skipped, status == ZT_OK && !walk.stopped && !walk.out_of_memory);
+    skipped_end(&local->skipped, status == ZT_OK && !walk.stopped);
     atomic_store(&local->misfits, walk.misfits);
-    for (size_t at = 0; at < walk.count; at++)
-        free(walk.folders[at].path);
-    free(walk.folders);
-    if (walk.out_of_memory)
-        status = zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory to list the store");
+    /* After a walk that did not see everything, there may be some. */
+    local->has_links = walk.met_link || status != ZT_OK || walk.stopped;
+    return status;
+}
+
+enum zt_status store_local_list_new(struct local_store *local, const char *folder,
+                                    bool (*visit)(void *context, const char *path,
+                                                  const struct file_identity *identity),
+                                    void *context, bool *out_unsure, struct zt_error *error)
+{
+    struct walk walk = {.store = local, .visit = visit, .context = context, .is_part = true};
+    enum zt_status status;
+
+    see_folder(&walk, 0, folder, false);
+    status = walk_all(&walk, error);
+    *out_unsure = walk.unsure || walk.met_link;
     return status;
 }

@@ -145,6 +145,7 @@ static const struct store_ops local_ops = {
     .changed = local_changed,
     .is_changing = local_is_changing,
     .reports = local_reports,
+    .look = store_local_look,
     .close = local_close,
 };
 

@@ -42,6 +42,7 @@ struct local_store {
     int root;
     _Atomic uint64_t reserve_bytes;
     struct store_watch watch;
+    bool has_links; /* store_list.c's: the last list met symbolic links */
     /* Each is logged once, so that scans every other second do not fill the log. */
     atomic_bool logged_missing;
     atomic_bool logged_replaced;
@@ -104,6 +105,18 @@ enum zt_status store_local_list(struct store *store,
                                 bool (*visit)(void *context, const char *path,
                                               const struct file_identity *identity),
                                 void *context, struct zt_error *error);
+
+/* Visits the files below one folder, which is new, and watches its folders. *out_unsure: something
+ * was met that only a list of everything treats rightly. */
+enum zt_status store_local_list_new(struct local_store *local, const char *folder,
+                                    bool (*visit)(void *context, const char *path,
+                                                  const struct file_identity *identity),
+                                    void *context, bool *out_unsure, struct zt_error *error);
+/* store_look.c: the operation `look` of store.h. */
+enum zt_status store_local_look(struct store *store,
+                                bool (*visit)(void *context, const char *path,
+                                              const struct file_identity *identity),
+                                void *context, bool *out_whole, struct zt_error *error);
 
 /* store_upload.c */
 enum zt_status store_local_create(struct store *store, uint64_t expected_bytes,

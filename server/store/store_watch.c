@@ -48,6 +48,21 @@ void store_watch_init(struct store_watch *watch)
     atomic_init(&watch->poll, -1);
     watch->events = -1;
     watch->timer = -1;
+    pthread_mutex_init(&watch->lock, NULL);
+}
+
+/* Keeps the array. */
+static void clear_set(struct watch_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        free(set->items[i].path);
+    set->count = 0;
+}
+
+static void free_set(struct watch_set *set)
+{
+    clear_set(set);
+    free(set->items);
 }
 
 static void close_all(const struct store_watch *watch, int poll)
@@ -63,9 +78,10 @@ static void close_all(const struct store_watch *watch, int poll)
 void store_watch_close(struct store_watch *watch)
 {
     close_all(watch, atomic_load(&watch->poll));
-    free(watch->kept.items);
-    free(watch->seen.items);
-    store_watch_init(watch);
+    free_set(&watch->kept);
+    free_set(&watch->seen);
+    store_watch_events_free(watch->happened, watch->happened_count);
+    pthread_mutex_destroy(&watch->lock);
 }
 
 static bool join(int poll, int descriptor)
@@ -118,13 +134,77 @@ static bool matters(const struct inotify_event *event)
     return true;
 }
 
-static bool drain_events(int events)
+void store_watch_events_free(struct watch_event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(events[i].name);
+    free(events);
+}
+
+/* The lock is held. */
+static void forget_events(struct store_watch *watch)
+{
+    store_watch_events_free(watch->happened, watch->happened_count);
+    watch->happened = NULL;
+    watch->happened_count = 0;
+}
+
+/* Whether the event says no more than the last one. */
+static bool is_repeated(const struct store_watch *watch, const struct inotify_event *event)
+{
+    const struct watch_event *last;
+
+    if (watch->happened_count == 0)
+        return false;
+    last = &watch->happened[watch->happened_count - 1];
+    return last->item == event->wd && last->mask == event->mask && event->len > 0 &&
+           strcmp(last->name, event->name) == 0;
+}
+
+static void note_event(struct store_watch *watch, const struct inotify_event *event)
+{
+    char *name;
+
+    pthread_mutex_lock(&watch->lock);
+    if (watch->happened == NULL)
+        watch->happened = malloc(WATCH_EVENTS_MAX * sizeof(*watch->happened));
+    if ((event->mask & IN_Q_OVERFLOW) != 0 || watch->happened_count == WATCH_EVENTS_MAX ||
+        watch->happened == NULL) {
+        watch->whole = true;
+        forget_events(watch);
+    }
+    if (!watch->whole && !is_repeated(watch, event)) {
+        name = strdup(event->len > 0 ? event->name : "");
+        watch->whole = name == NULL;
+        if (name != NULL)
+            watch->happened[watch->happened_count++] =
+                (struct watch_event){event->wd, event->mask, name};
+    }
+    pthread_mutex_unlock(&watch->lock);
+}
+
+bool store_watch_take(struct store_watch *watch, struct watch_event **out_events, size_t *out_count)
+{
+    bool whole;
+
+    pthread_mutex_lock(&watch->lock);
+    whole = watch->whole;
+    *out_events = watch->happened;
+    *out_count = watch->happened_count;
+    watch->happened = NULL;
+    watch->happened_count = 0;
+    watch->whole = false;
+    pthread_mutex_unlock(&watch->lock);
+    return !whole;
+}
+
+static bool drain_events(struct store_watch *watch)
 {
     _Alignas(struct inotify_event) char buffer[EVENT_BUFFER_BYTES];
     bool found = false;
 
     for (int i = 0; i < DRAIN_READS_MAX; i++) {
-        ssize_t length = read(events, buffer, sizeof(buffer));
+        ssize_t length = read(watch->events, buffer, sizeof(buffer));
 
         if (length < 0 && errno == EINTR)
             continue;
@@ -134,7 +214,10 @@ static bool drain_events(int events)
             const struct inotify_event *event =
                 (const struct inotify_event *)(const void *)(buffer + at);
 
-            found = matters(event) || found;
+            if (matters(event)) {
+                note_event(watch, event);
+                found = true;
+            }
             at += (ssize_t)(sizeof(*event) + event->len);
         }
     }
@@ -156,43 +239,111 @@ bool store_watch_drain(struct store_watch *watch)
     if (atomic_load(&watch->poll) < 0)
         return false;
     if (watch->events >= 0)
-        found = drain_events(watch->events);
-    if (read(watch->timer, &expirations, sizeof(expirations)) == (ssize_t)sizeof(expirations))
-        found = true;
-    return found;
+        found = drain_events(watch);
+    if (read(watch->timer, &expirations, sizeof(expirations)) != (ssize_t)sizeof(expirations))
+        return found;
+    pthread_mutex_lock(&watch->lock);
+    watch->whole = true;
+    pthread_mutex_unlock(&watch->lock);
+    return true;
 }
+
+/* --- the watched folders --- */
 
 void store_watch_begin(struct store_watch *watch)
 {
-    watch->seen.count = 0;
+    /* The scan sees the effect of what has happened until now. */
+    pthread_mutex_lock(&watch->lock);
+    forget_events(watch);
+    watch->whole = false;
+    pthread_mutex_unlock(&watch->lock);
+    clear_set(&watch->seen);
+    watch->is_scanning = true;
     watch->incomplete = false;
     watch->begun_ns = clock_ns();
 }
 
-static bool remember(struct watch_set *set, int item)
+static int compare_items(const void *a, const void *b)
 {
-    if (zt_array_reserve(&set->items, &set->capacity, set->count + 1, sizeof(item), SIZE_MAX) !=
-        ZT_OK)
+    const struct watched *left = a;
+    const struct watched *right = b;
+
+    return (left->item > right->item) - (left->item < right->item);
+}
+
+static struct watched *find_item(const struct watch_set *set, int item)
+{
+    const struct watched key = {.item = item};
+
+    if (set->count == 0)
+        return NULL;
+    return bsearch(&key, set->items, set->count, sizeof(key), compare_items);
+}
+
+const char *store_watch_folder(const struct store_watch *watch, const struct watch_event *event)
+{
+    const struct watched *folder = find_item(&watch->kept, event->item);
+
+    return folder != NULL && !folder->is_shared ? folder->path : NULL;
+}
+
+static bool remember(struct watch_set *set, int item, const char *path)
+{
+    struct watched folder = {.item = item, .path = strdup(path)};
+
+    if (folder.path == NULL || zt_array_reserve(&set->items, &set->capacity, set->count + 1,
+                                                sizeof(folder), SIZE_MAX) != ZT_OK) {
+        free(folder.path);
         return false;
+    }
     assert(set->count < set->capacity && item >= 0);
-    set->items[set->count++] = item;
+    set->items[set->count++] = folder;
     return true;
 }
 
-void store_watch_add(struct store_watch *watch, int folder)
+/* Sorts the folders. One that was reached by two paths keeps one of them. */
+static void put_in_order(struct watch_set *set)
 {
-    char path[64];
+    size_t used = 0;
+
+    if (set->count > 1)
+        qsort(set->items, set->count, sizeof(*set->items), compare_items);
+    for (size_t i = 0; i < set->count; i++) {
+        if (used == 0 || set->items[used - 1].item != set->items[i].item) {
+            set->items[used++] = set->items[i];
+            continue;
+        }
+        set->items[used - 1].is_shared = true;
+        free(set->items[i].path);
+    }
+    set->count = used;
+}
+
+static bool remember_new(struct store_watch *watch, int item, const char *path)
+{
+    if (watch->is_scanning)
+        return remember(&watch->seen, item, path);
+    if (!remember(&watch->kept, item, path))
+        return false;
+    put_in_order(&watch->kept);
+    return true;
+}
+
+void store_watch_add(struct store_watch *watch, int folder, const char *path)
+{
+    char link[64];
     int item = -1;
 
     assert(folder >= 0);
     if (atomic_load(&watch->poll) < 0)
         return;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", folder);
     if (watch->events >= 0)
-        item = inotify_add_watch(watch->events, path, WATCHED_EVENTS);
-    if (item >= 0 && remember(&watch->seen, item))
+        item = inotify_add_watch(watch->events, link, WATCHED_EVENTS);
+    if (item >= 0 && remember_new(watch, item, path))
         return;
     watch->incomplete = true;
+    atomic_store(&watch->complete, false);
     if (!watch->logged)
         log_write(
             LOG_LEVEL_WARN,
@@ -201,28 +352,19 @@ void store_watch_add(struct store_watch *watch, int folder)
     watch->logged = true;
 }
 
-static int compare_items(const void *a, const void *b)
-{
-    const int *left = a;
-    const int *right = b;
-
-    return (*left > *right) - (*left < *right);
-}
-
 /* Stops watching folders that are no longer below the root; removed ones have lost their watch
  * already. */
 static void drop_unseen(struct store_watch *watch)
 {
     struct watch_set old = watch->kept;
 
-    if (watch->seen.count > 1)
-        qsort(watch->seen.items, watch->seen.count, sizeof(int), compare_items);
+    put_in_order(&watch->seen);
     for (size_t i = 0; i < old.count; i++)
-        if (watch->seen.count == 0 || bsearch(&old.items[i], watch->seen.items, watch->seen.count,
-                                              sizeof(int), compare_items) == NULL)
-            inotify_rm_watch(watch->events, old.items[i]);
+        if (find_item(&watch->seen, old.items[i].item) == NULL)
+            inotify_rm_watch(watch->events, old.items[i].item);
     watch->kept = watch->seen;
     watch->seen = old;
+    clear_set(&watch->seen);
 }
 
 void store_watch_end(struct store_watch *watch)
@@ -230,6 +372,7 @@ void store_watch_end(struct store_watch *watch)
     int64_t took_ns = clock_ns() - watch->begun_ns;
     int64_t delay_ns = took_ns * (watch->incomplete ? SCAN_SHARE_UNWATCHED : SCAN_SHARE_WATCHED);
 
+    watch->is_scanning = false;
     if (atomic_load(&watch->poll) < 0)
         return;
     if (watch->events >= 0)

@@ -1,5 +1,5 @@
-/* Notices changes below a folder: inotify on every folder that a scan has read, and a slow timer
- * for what inotify does not see (network file systems, more folders than watches).
+/* Notices changes below a folder, and where they are: inotify on every folder that a scan has read,
+ * and a slow timer for what inotify does not see (network file systems, more folders than watches).
  *
  * A scan calls begin, then add for each folder before it reads the folder, then end. So a file that
  * appears before its folder is read is found by the scan, and one that appears later is reported.
@@ -7,25 +7,48 @@
 #ifndef STORE_STORE_WATCH_H
 #define STORE_STORE_WATCH_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* More events than this at a time are answered by a scan of everything. */
+#define WATCH_EVENTS_MAX 4096
+
+/* A watched folder. */
+struct watched {
+    int item;
+    char *path;     /* in the store; "" for the root */
+    bool is_shared; /* it has more than one path */
+};
+
 struct watch_set {
-    int *items;
+    struct watched *items; /* in order of item */
     size_t count;
     size_t capacity;
+};
+
+/* Something that happened in a watched folder. */
+struct watch_event {
+    int item;
+    uint32_t mask;
+    char *name; /* "" for the folder itself */
 };
 
 struct store_watch {
     atomic_int poll; /* the epoll descriptor handed out, -1 before */
     int events;      /* inotify; -1 if not available */
     int timer;
-    /* Watches of the last whole scan, and of the one that runs. */
+    pthread_mutex_t lock; /* of the following three */
+    struct watch_event *happened;
+    size_t happened_count;
+    bool whole; /* only a scan of everything finds what has changed */
+    /* Watches of the last whole scan and since, and of the scan that runs. */
     struct watch_set kept;
     struct watch_set seen;
     atomic_bool complete; /* the last scan could watch every folder */
+    bool is_scanning;
     bool incomplete; /* the current scan could not watch every folder */
     bool logged;
     int64_t begun_ns;
@@ -36,13 +59,21 @@ void store_watch_close(struct store_watch *watch);
 
 /* The descriptor to wait for. The first call makes it, readable at once. -1 if that fails. */
 int store_watch_descriptor(struct store_watch *watch);
-/* Reads all events and returns whether a scan is needed. */
+/* Reads all events and returns whether there may be something new: take says what. */
 bool store_watch_drain(struct store_watch *watch);
 /* Whether there are events to read. From any thread. */
 bool store_watch_is_waiting(const struct store_watch *watch);
+/* Hands over what has happened since the last scan or call, at most WATCH_EVENTS_MAX events; each
+ * name, and the array, is freed by store_watch_events_free. False: everything must be scanned. */
+bool store_watch_take(struct store_watch *watch, struct watch_event **out_events,
+                      size_t *out_count);
+void store_watch_events_free(struct watch_event *events, size_t count);
+/* The folder in which an event happened; NULL if it is not known, or has several paths. */
+const char *store_watch_folder(const struct store_watch *watch, const struct watch_event *event);
 
+/* begin and end enclose a scan of everything. add without them adds a new folder. */
 void store_watch_begin(struct store_watch *watch);
-void store_watch_add(struct store_watch *watch, int folder);
+void store_watch_add(struct store_watch *watch, int folder, const char *path);
 void store_watch_end(struct store_watch *watch);
 
 #endif
