@@ -382,7 +382,8 @@ static enum catalog_answer find(struct catalog *catalog, catalog_finder *finder,
     struct generation *found;
 
     found = catalog_content_find(&catalog->content, finder, key);
-    if (found != NULL && parking_open(&catalog->content, found) && is_current(catalog, found)) {
+    if (found != NULL && parking_open_in_turn(&catalog->content, found) &&
+        is_current(catalog, found)) {
         *out_generation = found;
         return CATALOG_FOUND;
     }
@@ -419,16 +420,6 @@ bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct n
 struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count)
 {
     return catalog_content_hold_all(&catalog->content, out_count);
-}
-
-void catalog_hold_idle(struct catalog *catalog, struct generation *generation)
-{
-    parking_hold_idle(&catalog->content, generation);
-}
-
-void catalog_release_idle(struct catalog *catalog, struct generation *generation)
-{
-    parking_release_idle(&catalog->content, generation);
 }
 
 bool catalog_hold_open(struct catalog *catalog, struct generation *generation)

@@ -74,11 +74,8 @@ bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct n
  * Some may be parked. */
 struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count);
 
-/* References for those who wait to read a generation: its files may be closed meanwhile, so that a
- * long queue does not take all descriptors. hold_open gives an ordinary reference besides, to read
- * it; false if the file is gone or has changed. */
-void catalog_hold_idle(struct catalog *catalog, struct generation *generation);
-void catalog_release_idle(struct catalog *catalog, struct generation *generation);
+/* A reference to a generation that the caller has, to read it. False if the file is gone or has
+ * changed. */
 bool catalog_hold_open(struct catalog *catalog, struct generation *generation);
 
 /* How many files the catalog holds open, and may while nobody reads them. */

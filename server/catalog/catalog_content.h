@@ -23,11 +23,11 @@ struct catalog_content {
     atomic_bool postponed; /* a file could not be opened for want of descriptors: look again */
     /* parking.c: */
     pthread_mutex_t opening[PARKING_LOCKS]; /* of opening again: one for each set of generations */
-    pthread_mutex_t open_lock;              /* of the following */
-    struct recency open;                    /* generations of the index whose files are open */
-    size_t open_count;                      /* their files */
-    size_t park_above;                      /* so many files are looked through */
-    size_t open_most;                       /* constant: what may be open */
+    struct recency open; /* parking.c: generations of the index whose files are open */
+    size_t open_count;   /* their files */
+    size_t park_above;   /* so many files are looked through */
+    size_t open_most;    /* constant: what may be open and not in use */
+    size_t open_limit;   /* constant: what may be open */
 };
 
 typedef struct generation *catalog_finder(const struct catalog_index *index, struct zt_text key);

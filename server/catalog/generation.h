@@ -108,6 +108,12 @@ struct generation *generation_hold(struct generation *generation);
 /* Releases a reference; the last one frees the generation. Takes NULL; void * for request_hold. */
 void generation_release(void *generation);
 
+/* References for those who wait to read the files, or do not read them: the catalog may close the
+ * files meanwhile, so that a long queue does not take all descriptors. Released after the catalog
+ * has ended, if need be (parking.c). catalog_hold_open gives an ordinary one. */
+void parking_hold_idle(struct generation *generation);
+void parking_release_idle(struct generation *generation);
+
 /* The side table in a slot; NULL until one is attached. */
 static inline struct side_table *generation_side_table(const struct generation *generation,
                                                        enum side_table_slot slot)

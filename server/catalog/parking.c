@@ -11,36 +11,46 @@
 #include <sys/resource.h>
 
 #include "base/metrics.h"
+#include "http/wire/admission.h"
 
-/* Files that nobody reads may hold an eighth of the descriptors; connections, uploads, files that
- * are being sent and those of a scan need the rest. */
-#define OPEN_SHARE 8
+/* Of the descriptors that connections leave, files that nobody reads may hold a quarter, and all
+ * files of models three quarters; the rest is for uploads, the state folder, scans and workers. */
+#define IDLE_SHARE      4
+#define OPEN_SHARE_OF_4 3
 /* Each open file may have a mapping, and a process may have 65,530 of them (vm.max_map_count). */
-#define OPEN_MAX ((rlim_t)16384)
+#define IDLE_MAX ((size_t)16384)
+#define OPEN_MAX ((size_t)32768)
 /* This share is closed at a time, so that lookups are not stopped for each file. */
 #define CLOSED_SHARE 8
 
-static size_t most_open(void)
-{
-    struct rlimit files;
+/* Of the lists of open generations and the counts of idle references, which may be released after
+ * the catalog has ended. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / OPEN_SHARE > OPEN_MAX)
-        return (size_t)OPEN_MAX;
-    return files.rlim_cur < OPEN_SHARE ? 1 : (size_t)(files.rlim_cur / OPEN_SHARE);
+static size_t at_most(rlim_t count, size_t bound)
+{
+    if (count > bound)
+        return bound;
+    return count > 0 ? (size_t)count : 1;
 }
 
 void parking_init(struct catalog_content *content)
 {
-    content->open_most = most_open();
+    const unsigned connections = admission_limit(content->server->config);
+    struct rlimit files;
+    rlim_t rest = RLIM_INFINITY;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
+        rest = files.rlim_cur > connections ? files.rlim_cur - connections : 0;
+    content->open_most = at_most(rest / IDLE_SHARE, IDLE_MAX);
+    content->open_limit = at_most(rest / 4 * OPEN_SHARE_OF_4, OPEN_MAX);
     content->park_above = content->open_most;
-    pthread_mutex_init(&content->open_lock, NULL);
     for (size_t i = 0; i < PARKING_LOCKS; i++)
         pthread_mutex_init(&content->opening[i], NULL);
 }
 
 void parking_clear(struct catalog_content *content)
 {
-    pthread_mutex_destroy(&content->open_lock);
     for (size_t i = 0; i < PARKING_LOCKS; i++)
         pthread_mutex_destroy(&content->opening[i]);
 }
@@ -49,9 +59,9 @@ size_t parking_count(struct catalog_content *content)
 {
     size_t count;
 
-    pthread_mutex_lock(&content->open_lock);
+    pthread_mutex_lock(&open_lock);
     count = content->open_count;
-    pthread_mutex_unlock(&content->open_lock);
+    pthread_mutex_unlock(&open_lock);
     return count;
 }
 
@@ -82,21 +92,21 @@ static void unlist(struct catalog_content *content, struct generation *generatio
 
 void parking_enter(struct catalog_content *content, struct generation *generation)
 {
-    pthread_mutex_lock(&content->open_lock);
+    pthread_mutex_lock(&open_lock);
     /* It may have been found, and opened again, or removed, since it was shown. */
     if (!generation->is_in_open && !atomic_load(&generation->retired) &&
         !atomic_load(&generation->parked) && generation->source != NULL)
         list(content, generation);
-    pthread_mutex_unlock(&content->open_lock);
+    pthread_mutex_unlock(&open_lock);
 }
 
 void parking_leave(struct catalog_content *content, struct generation *generation)
 {
     assert(atomic_load(&generation->retired));
-    pthread_mutex_lock(&content->open_lock);
+    pthread_mutex_lock(&open_lock);
     if (generation->is_in_open)
         unlist(content, generation);
-    pthread_mutex_unlock(&content->open_lock);
+    pthread_mutex_unlock(&open_lock);
 }
 
 /* --- closing --- */
@@ -124,7 +134,7 @@ static void park_down_to(struct catalog_content *content, size_t most)
 {
     const size_t margin = content->open_most / CLOSED_SHARE + 1;
 
-    pthread_mutex_lock(&content->open_lock);
+    pthread_mutex_lock(&open_lock);
     /* Twice, since the first time may only take back a flag. */
     for (size_t left = 2 * content->open.count; left > 0 && content->open_count > most; left--) {
         struct generation *oldest = (struct generation *)content->open.oldest;
@@ -142,16 +152,16 @@ static void park_down_to(struct catalog_content *content, size_t most)
     content->park_above = content->open_count + margin > content->open_most
                               ? content->open_count + margin
                               : content->open_most;
-    pthread_mutex_unlock(&content->open_lock);
+    pthread_mutex_unlock(&open_lock);
 }
 
 static bool is_above(struct catalog_content *content)
 {
     bool above;
 
-    pthread_mutex_lock(&content->open_lock);
+    pthread_mutex_lock(&open_lock);
     above = content->open_count > content->park_above;
-    pthread_mutex_unlock(&content->open_lock);
+    pthread_mutex_unlock(&open_lock);
     return above;
 }
 
@@ -198,6 +208,7 @@ static bool open_again(struct catalog_content *content, struct generation *gener
     struct zt_error error;
     bool opened = open_files(content, generation, &error);
 
+    assert(atomic_load(&generation->parked));
     if (!opened && parking_is_out_of_files(&error)) {
         parking_make_room(content);
         opened = open_files(content, generation, &error);
@@ -208,6 +219,26 @@ static bool open_again(struct catalog_content *content, struct generation *gener
     parking_enter(content, generation);
     metric_add(METRIC_FILES_OPENED_AGAIN, 1);
     return true;
+}
+
+/* A model with more files than may be open is opened when nothing else is. */
+static bool has_room(struct catalog_content *content, const struct generation *generation)
+{
+    const size_t files = 1 + generation->shards.count;
+    const size_t count = parking_count(content);
+
+    return count == 0 || count + files <= content->open_limit;
+}
+
+bool parking_open_in_turn(struct catalog_content *content, struct generation *generation)
+{
+    if (atomic_load(&generation->parked) && !has_room(content, generation)) {
+        /* Whatever nobody reads goes first, even if there is little of it. */
+        parking_make_room(content);
+        if (!has_room(content, generation))
+            return false;
+    }
+    return parking_open(content, generation);
 }
 
 bool parking_open(struct catalog_content *content, struct generation *generation)
@@ -230,20 +261,27 @@ bool parking_open(struct catalog_content *content, struct generation *generation
 
 /* --- references that do not keep files open --- */
 
-void parking_hold_idle(struct catalog_content *content, struct generation *generation)
+void parking_hold_idle(struct generation *generation)
 {
-    pthread_mutex_lock(&content->open_lock);
+    pthread_mutex_lock(&open_lock);
     generation_hold(generation);
     generation->idle_holds++;
-    pthread_mutex_unlock(&content->open_lock);
+    pthread_mutex_unlock(&open_lock);
 }
 
-void parking_release_idle(struct catalog_content *content, struct generation *generation)
+void parking_release_idle(struct generation *generation)
 {
-    /* One step for park_down_to: it would otherwise take another's reference for an idle one. */
-    pthread_mutex_lock(&content->open_lock);
+    bool is_last;
+
+    /* One step for park_down_to: it would otherwise take another's reference for an idle one. The
+     * last reference is released without the lock, since that frees much. */
+    pthread_mutex_lock(&open_lock);
     assert(generation->idle_holds > 0);
     generation->idle_holds--;
-    generation_release(generation);
-    pthread_mutex_unlock(&content->open_lock);
+    is_last = atomic_load(&generation->references) == 1;
+    if (!is_last)
+        generation_release(generation);
+    pthread_mutex_unlock(&open_lock);
+    if (is_last)
+        generation_release(generation);
 }

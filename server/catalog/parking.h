@@ -33,8 +33,8 @@ void parking_make_room(struct catalog_content *content);
  * changed, or if there are no descriptors. */
 bool parking_open(struct catalog_content *content, struct generation *generation);
 
-/* References that leave the files to be parked: for those who wait to read a generation. */
-void parking_hold_idle(struct catalog_content *content, struct generation *generation);
-void parking_release_idle(struct catalog_content *content, struct generation *generation);
+/* The same for one of many readers, who must wait and ask again (false) while too many files are
+ * being read. */
+bool parking_open_in_turn(struct catalog_content *content, struct generation *generation);
 
 #endif

@@ -27,7 +27,9 @@ void verifier_mark_dirty(struct verifier *verifier, struct generation *generatio
     if (!verification->dirty) {
         verification->dirty = true;
         verification->next_dirty = verifier->dirty;
-        verifier->dirty = generation_hold(generation);
+        /* Saving needs no file. */
+        parking_hold_idle(generation);
+        verifier->dirty = generation;
         pthread_cond_signal(&verifier->changed);
     }
     pthread_mutex_unlock(&verifier->lock);
@@ -44,7 +46,7 @@ static void save_dirty(struct verifier *verifier)
         pthread_mutex_unlock(&verifier->lock);
         verification_save(&verifier->folder, generation);
         digest_state_save(verifier, generation);
-        generation_release(generation);
+        parking_release_idle(generation);
         pthread_mutex_lock(&verifier->lock);
     }
 }

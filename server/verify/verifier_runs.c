@@ -179,7 +179,7 @@ static void end_run(struct verifier *verifier, struct run *run)
             verifier_note_ready(verifier);
         pthread_mutex_unlock(&verifier->lock);
     }
-    catalog_release_idle(verifier->server->catalog, run->generation);
+    parking_release_idle(run->generation);
     free(run);
     if (atomic_fetch_sub(&verifier->runs_left, 1) == 1)
         digest_finder_continue(verifier);
@@ -300,12 +300,12 @@ void verifier_run_begin(struct verifier *verifier, struct generation *generation
         free(run);
         return;
     }
-    catalog_hold_idle(verifier->server->catalog, generation);
+    parking_hold_idle(generation);
     if (enqueue(verifier, run))
         return;
     pthread_mutex_lock(&verification->lock);
     verification->run = NULL;
     pthread_mutex_unlock(&verification->lock);
-    catalog_release_idle(verifier->server->catalog, generation);
+    parking_release_idle(generation);
     free(run);
 }

@@ -1,6 +1,7 @@
 /* The catalog: which file a name stands for, listing in pages, and following changes. */
 #include "model_world.h"
 
+#include <errno.h>
 #include <sys/resource.h>
 
 static void load(struct world *world)
@@ -354,6 +355,160 @@ static void more_models_than_descriptors_are_all_served(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* A world of count models, m0.zt and on, in which the process may have so few descriptors. */
+static void few_descriptors(struct world *world, rlim_t descriptors, unsigned count)
+{
+    struct rlimit few = {descriptors, 0};
+    struct rlimit before;
+    char name[16];
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few.rlim_max = before.rlim_max;
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "m%u.zt", i);
+        world_model(world, name, true);
+    }
+    world_stop(world);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    world_start(world);
+    load(world);
+}
+
+static struct generation *find_number(struct world *world, unsigned number)
+{
+    char name[16];
+    struct generation *found;
+
+    snprintf(name, sizeof(name), "m%u", number);
+    found = world_find(world, name);
+    assert_non_null(found);
+    assert_false(atomic_load(&found->parked));
+    return found;
+}
+
+static void what_is_asked_for_often_stays_open(void **state)
+{
+    struct world *world = *state;
+    struct rlimit before;
+    size_t most;
+    struct generation *hot;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few_descriptors(world, 120, 200);
+    hot = find_number(world, 0);
+    generation_release(hot);
+    for (unsigned i = 0; i < 400; i++) {
+        generation_release(find_number(world, 1 + i % 199));
+        assert_true(catalog_open_files(world->server.catalog, &most) <= most + 1);
+        /* Its reference is released: looked at, but not held. */
+        assert_false(atomic_load(&hot->parked));
+        generation_release(find_number(world, 0));
+    }
+    assert_true(most < 60);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+static void a_process_without_descriptors_keeps_what_it_knows(void **state)
+{
+    struct world *world = *state;
+    struct rlimit before;
+    struct generation *found;
+    struct generation *list[40];
+    bool more;
+    int taken[128];
+    int count = 0;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few_descriptors(world, 120, 40);
+    while (count < 128 && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
+        count++;
+    assert_int_equal(errno, EMFILE);
+    /* Files that nobody reads make room. */
+    generation_release(find_number(world, 1));
+    world_command(world, "touch m1.zt");
+    found = catalog_update(world->server.catalog, "m1.zt");
+    assert_non_null(found);
+    assert_non_null(found->model);
+    generation_release(found);
+    while (count < 128 && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
+        count++;
+    /* A scan cannot read the folder, and does not take it for empty. */
+    catalog_refresh(world->server.catalog);
+    pause_ms(100);
+    assert_int_equal(list_models(world, (struct bounds){"", ""}, 40, list, &more), 40);
+    for (int i = 0; i < 40; i++) {
+        assert_non_null(list[i]->model);
+        generation_release(list[i]);
+    }
+    while (count > 0)
+        close(taken[--count]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+static void those_who_wait_hold_no_files_open(void **state)
+{
+    struct world *world = *state;
+    struct rlimit before;
+    struct generation *held[100];
+    size_t most;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few_descriptors(world, 120, 100);
+    for (unsigned i = 0; i < 100; i++) {
+        held[i] = find_number(world, i);
+        parking_hold_idle(held[i]);
+        generation_release(held[i]);
+    }
+    assert_true(catalog_open_files(world->server.catalog, &most) <= most + 1);
+    for (unsigned i = 0; i < 100; i++) {
+        assert_true(catalog_hold_open(world->server.catalog, held[i]));
+        assert_non_null(held[i]->source);
+        generation_release(held[i]);
+        parking_release_idle(held[i]);
+    }
+    assert_true(catalog_open_files(world->server.catalog, &most) <= most + 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/* Of the same length and with the same time, whether it replaces the file or is written into it. */
+static void a_parked_file_that_changed_is_not_taken_for_the_old_one(void **state)
+{
+    struct world *world = *state;
+    struct rlimit before;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few_descriptors(world, 120, 100);
+    for (unsigned i = 0; i < 2; i++) {
+        struct generation *known = find_number(world, i);
+        struct generation *found;
+        char etag[GENERATION_ETAG_SIZE];
+        uint8_t first[1];
+        char command[200];
+
+        strcpy(etag, known->etag);
+        parking_hold_idle(known);
+        generation_release(known);
+        for (unsigned other = 10; other < 100; other++)
+            generation_release(find_number(world, other));
+        for (unsigned other = 10; other < 100; other++)
+            generation_release(find_number(world, other));
+        assert_true(atomic_load(&known->parked));
+        snprintf(command, sizeof(command),
+                 "cp -p m%u.zt old; %s; printf x | dd of=m%u.zt bs=1 seek=64 conv=notrunc "
+                 "status=none; touch -r old m%u.zt; rm old",
+                 i, i == 0 ? "true" : "cp -p m1.zt new; mv new m1.zt", i, i);
+        world_command(world, command);
+        found = find_number(world, i);
+        assert_string_not_equal(found->etag, etag);
+        assert_int_equal(zt_source_read_at(found->source, 64, first, 1, NULL), ZT_OK);
+        assert_int_equal(first[0], 'x');
+        assert_true(atomic_load(&known->retired));
+        generation_release(found);
+        parking_release_idle(known);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 struct asker {
     struct world *world;
     atomic_bool *stop;
@@ -413,6 +568,10 @@ int main(void)
         WORLD_TEST(unreadable_files_are_listed_with_their_error),
         WORLD_TEST(data_shards_are_found_by_path_only),
         WORLD_TEST(more_models_than_descriptors_are_all_served),
+        WORLD_TEST(what_is_asked_for_often_stays_open),
+        WORLD_TEST(a_process_without_descriptors_keeps_what_it_knows),
+        WORLD_TEST(those_who_wait_hold_no_files_open),
+        WORLD_TEST(a_parked_file_that_changed_is_not_taken_for_the_old_one),
         WORLD_TEST(changes_are_noticed_without_a_request),
         WORLD_TEST(readers_scans_and_updates_may_come_together),
     };
