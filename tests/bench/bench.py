@@ -13,13 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import files  # noqa: F401
-import network  # noqa: F401
-import reading  # noqa: F401
 import report
-import uploading  # noqa: F401
-import computing  # noqa: F401
-import floor  # noqa: F401
 from context import HERE, TOP, Context, Skipped, note
 from curve import Measured
 from figures import OTHERS_LIMIT, SHOWN, SKIPPED, Figure, amount, exit_status, limit_text
@@ -28,6 +22,14 @@ from servers import use_program
 from workload import WORKLOADS
 
 IDLE_S = 2
+# The modules of workloads, in the order in which they run.
+MODULES = ("reading", "network", "uploading", "computing", "files", "floor")
+
+
+def find_workloads():
+    for name in MODULES:
+        importlib.import_module(name)
+    return sorted(WORKLOADS, key=lambda one: MODULES.index(one.run.__module__))
 
 
 def find_curves():
@@ -162,10 +164,10 @@ def main():
     parser.add_argument("--build", type=Path, default=TOP / "build-bench")
     arguments = parser.parse_args()
     program = use_program(arguments.build / "ztserve")
-    curves = find_curves()
-    chosen = choose(arguments.workload.replace(",", " ").split(), WORKLOADS, curves)
+    workloads, curves = find_workloads(), find_curves()
+    chosen = choose(arguments.workload.replace(",", " ").split(), workloads, curves)
     if chosen is None:
-        list_names(WORKLOADS, curves)
+        list_names(workloads, curves)
         return 0 if arguments.workload == "list" else 2
     processors = choose_processors()
     if processors is None:
