@@ -16,7 +16,7 @@ def measure(context, sides, length):
     for number in range(ROUNDS):
         for which in (0, 1) if number % 2 == 0 else (1, 0):
             result = context.load(sides[which], CONNECTIONS, seconds=SECONDS)
-            rates[which].append(result["bytes"] / result["seconds"])
+            rates[which].append(result["bytes"] / 1e6 / result["seconds"])
     return {name: statistics.median(rate) for name, rate in zip(("ztserve", "nginx"), rates)}
 
 
@@ -30,7 +30,7 @@ CURVES = [
         "sizes",
         "Ranges of 1 KiB to 1 GiB from the page cache, 4 connections",
         "bytes",
-        (Series("ztserve", "B/s"), Series("nginx", "B/s")),
+        (Series("ztserve", "MB/s"), Series("nginx", "MB/s")),
         points,
         seconds=20,
     )
