@@ -47,6 +47,16 @@ bool address_of_socket(const struct sockaddr *socket_address, struct address *ou
     return true;
 }
 
+bool address_is_local(const struct address *peer, const struct address *own)
+{
+    static const uint8_t mapped_loopback[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};
+    static const uint8_t loopback[16] = {[15] = 1};
+
+    return memcmp(peer->bytes, mapped_loopback, sizeof(mapped_loopback)) == 0 ||
+           memcmp(peer->bytes, loopback, sizeof(loopback)) == 0 ||
+           memcmp(peer->bytes, own->bytes, sizeof(own->bytes)) == 0;
+}
+
 void address_print(const struct address *address, char out_text[ADDRESS_TEXT_SIZE])
 {
     const bool short_form = is_ipv4(address);

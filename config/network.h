@@ -28,6 +28,11 @@ bool address_parse(const char *text, size_t length, struct address *out_address)
 /* False, and unchanged, if it is not an address of the internet. */
 bool address_of_socket(const struct sockaddr *socket_address, struct address *out_address);
 
+/* Whether both ends of a connection are on one machine, as far as their addresses say: the peer's
+ * is a loopback address, or the same as one's own. A namespace of its own on the same machine has
+ * addresses of its own; two containers of one pod share theirs. */
+bool address_is_local(const struct address *peer, const struct address *own);
+
 /* An IPv4 address is written as such. */
 void address_print(const struct address *address, char out_text[ADDRESS_TEXT_SIZE]);
 

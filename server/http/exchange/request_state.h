@@ -30,6 +30,7 @@
 /* 32 digits, W3C Trace Context section 3.2.2.3. */
 #define TRACE_ID_SIZE 33
 
+struct bulk;
 struct digesting;
 struct timing;
 
@@ -56,8 +57,8 @@ enum request_phase {
 };
 
 /* How the bytes of an answer reach the connection (sender.c): from memory or a mapping, from a
- * descriptor, or through the windows of a readahead. */
-enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD };
+ * descriptor, through the windows of a readahead, or past the library (bulk.h). */
+enum sending { SENDING_MAPPED, SENDING_DESCRIPTOR, SENDING_AHEAD, SENDING_BULK };
 
 /* What the exchange needs from the request's connection. */
 struct transport {
@@ -120,6 +121,8 @@ struct request_state {
     uint8_t *loaded;     /* the answer's bytes, read by a worker */
     enum sending sending;
     struct readahead *ahead; /* of SENDING_AHEAD */
+    struct bulk *bulk;       /* of SENDING_BULK, once the body is being sent */
+    bool closes;             /* the answer says that the connection is closed */
 
     struct held holds[REQUEST_HOLDS];
     unsigned hold_count;

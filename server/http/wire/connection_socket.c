@@ -57,7 +57,8 @@ struct reader_progress connection_progress(const struct connection *connection, 
 
     if (read_tcp_info(connection, &info) && info.tcpi_busy_time > 0)
         return (struct reader_progress){info.tcpi_bytes_acked, info.tcpi_busy_time / 1000};
-    return (struct reader_progress){info.tcpi_bytes_acked, connection->suspended ? 0 : now_ms};
+    return (struct reader_progress){info.tcpi_bytes_acked,
+                                    connection_is_held_up(connection) ? 0 : now_ms};
 }
 
 void connection_begin_answer(struct connection *connection, bool large)
@@ -90,6 +91,18 @@ bool connection_is_established(const struct connection *connection)
     struct tcp_info info;
 
     return read_tcp_info(connection, &info) && info.tcpi_state == STATE_ESTABLISHED;
+}
+
+bool connection_is_local(const struct connection *connection)
+{
+    struct sockaddr_storage storage = {0};
+    socklen_t length = sizeof(storage);
+    struct address own;
+
+    return connection->has_peer &&
+           getsockname(connection->descriptor, (struct sockaddr *)&storage, &length) == 0 &&
+           address_of_socket((const struct sockaddr *)&storage, &own) &&
+           address_is_local(&connection->peer, &own);
 }
 
 bool connection_is_gone(const struct connection *connection)

@@ -2,6 +2,7 @@
 #include "http/wire/connections.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/admission.h"
+#include "http/wire/bulk.h"
 #include "http/wire/bypass.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
@@ -68,6 +70,7 @@ struct connection *connections_add(struct connections *connections, int descript
     if (connection == NULL)
         return NULL;
     connection->descriptor = descriptor;
+    connection->kept = -1;
     connection->after = connections->first;
     if (connections->first != NULL)
         connections->first->before = connection;
@@ -126,7 +129,9 @@ static void open_session(struct connection *connection, struct gnutls_session_in
 struct connection *connection_open(struct mhd *mhd, int descriptor,
                                    struct gnutls_session_int *session)
 {
-    const bool is_admitted = admission_enter(mhd->connection_limit);
+    /* A socket that the server kept has had its place all the time. */
+    const bool is_new = !bulk_is_readmitting(mhd->bulks);
+    const bool is_admitted = admission_enter(is_new ? mhd->connection_limit : UINT_MAX);
     struct connection *connection = connections_add(&mhd->connections, descriptor, mhd->now_ms);
 
     if (connection == NULL) {
@@ -138,7 +143,9 @@ struct connection *connection_open(struct mhd *mhd, int descriptor,
     if (mhd->server->tls != NULL)
         open_session(connection, session);
     hangups_add(&mhd->hangups, connection);
-    metric_add(is_admitted ? METRIC_CONNECTIONS_ACCEPTED : METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
+    bulk_restore(mhd->bulks, connection);
+    if (is_new)
+        metric_add(is_admitted ? METRIC_CONNECTIONS_ACCEPTED : METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
     if (!is_admitted) {
         connections_turn_away(&mhd->connections, connection, mhd->now_ms);
         warn_of_limit(mhd);
@@ -156,7 +163,7 @@ void connection_close(struct mhd *mhd, struct connection *connection)
     tls_session_detach(connection->tls);
     connection_forget_request(connection);
     hangups_remove(&mhd->hangups, connection);
-    if (!mhd->cutting && connection_has_unread(connection))
+    if (!mhd->cutting && connection->kept < 0 && connection_has_unread(connection))
         linger_take(&mhd->linger, connection->descriptor, mhd->now_ms);
     tls_session_end(connection->tls);
     connections_remove(&mhd->connections, connection);
@@ -182,6 +189,11 @@ void connection_refuse(struct connection *connection)
     trace_make_id(id);
     bypass_send_problem(connection, &problem, id);
     shutdown(connection->descriptor, SHUT_WR);
+}
+
+bool connection_is_held_up(const struct connection *connection)
+{
+    return connection->suspended && !connection->streaming;
 }
 
 bool connection_awaits_client(const struct connection *connection)
@@ -257,6 +269,7 @@ void connection_end_request(struct connection *connection, enum ending ending)
     connection->answer_bytes += state->head_bytes;
     if (state->answer.segment_count > 0)
         connection->answer_bytes += state->answer.content_length;
+    bulk_free(state->bulk);
     if (state->ahead == NULL || readahead_end(state->ahead))
         request_free(request);
     atomic_fetch_sub_explicit(&connection->mhd->active, 1, memory_order_relaxed);
@@ -412,7 +425,7 @@ static void cut_slow_readers(struct connections *connections, uint64_t now_ms)
 
         if (reader_is_too_slow(&connection->reader, limits, progress) ||
             reader_gets_nothing(&connection->reader, limits, progress,
-                                connection->suspended ? 0 : now_ms))
+                                connection_is_held_up(connection) ? 0 : now_ms))
             cut_reader(connection);
         else
             deadline_set(due, &connections->answer, now_ms);

@@ -30,6 +30,7 @@ struct connection {
     struct connection *before;
     struct connection *after;
     int descriptor;
+    int kept;      /* a duplicate that outlives the library's connection (bulk.h); -1: none */
     bool has_peer; /* its address is known */
     struct address peer;
     uint64_t body_begun_ms;  /* plus the time for which the body was paused */
@@ -43,6 +44,7 @@ struct connection {
     atomic_bool deserted;    /* it has sent no more for so long that it counts as gone */
     struct reader reader;    /* of the current answer */
     bool suspended;          /* the library leaves it alone */
+    bool streaming;          /* though suspended, it waits for the client to take bytes (bulk.h) */
     bool bypassed;           /* bypass.c reads its body and sends its answer, which is the last */
     bool answered;           /* that answer went out */
     bool gone;               /* the client was gone when a wait ended */
@@ -114,6 +116,9 @@ void connections_answer_begin(struct connections *connections, struct connection
 void connections_idle_begin(struct connections *connections, struct connection *connection,
                             uint64_t now_ms);
 
+/* Whether the server keeps the client waiting, so that nothing can be said about the client. */
+bool connection_is_held_up(const struct connection *connection);
+
 /* From now on idle connections end soon: only requests that are on their way are still taken. */
 void connections_drain(struct connections *connections, uint64_t now_ms);
 
@@ -147,6 +152,9 @@ struct reader_progress connection_progress(const struct connection *connection, 
 
 /* Whether neither side has closed or half-closed the connection. */
 bool connection_is_established(const struct connection *connection);
+
+/* Whether the peer, which may be a proxy, is on this machine (address_is_local). */
+bool connection_is_local(const struct connection *connection);
 
 /* Whether nothing can reach the client any more. A client that has only shut down its sending side
  * may wait for its answer as long as hangups.c allows. From any thread while the connection is

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "base/metrics.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/admission.h"
+#include "http/wire/bulk.h"
 #include "http/wire/bypass.h"
 #include "http/wire/handler.h"
 #include "http/wire/intake.h"
@@ -56,6 +58,18 @@ static void on_opened(struct mhd *mhd, struct MHD_Connection *handle, void **soc
         connection_set_peer(connection, info->client_addr);
 }
 
+static socklen_t address_length(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                          : sizeof(struct sockaddr_in);
+}
+
+/* For bulk_readmit. If it fails, the library closes the descriptor. */
+static void readmit(struct mhd *mhd, int descriptor, const struct sockaddr *address)
+{
+    MHD_add_connection(mhd->daemon, descriptor, address, address_length(address));
+}
+
 static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -63,6 +77,8 @@ static void on_closed(struct mhd *mhd, struct MHD_Connection *handle, struct con
 
     if (info != NULL)
         admission_leave_address(info->client_addr);
+    if (connection != NULL && connection->kept >= 0)
+        bulk_keep(connection, info != NULL ? info->client_addr : NULL);
     connection_close(mhd, connection);
 }
 
@@ -80,6 +96,8 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
     const struct mhd *mhd = context;
 
     (void)length;
+    if (bulk_is_readmitting(mhd->bulks))
+        return admission_enter_address(address, UINT_MAX) ? MHD_YES : MHD_NO;
     /* The library closes a connection that is not accepted without an answer. */
     if (!admission_is_open(mhd->connection_limit)) {
         metric_add(METRIC_CONNECTIONS_REFUSED_LIMIT, 1);
@@ -218,6 +236,7 @@ static void free_mhd(struct mhd *mhd)
         MHD_stop_daemon(mhd->daemon);
     linger_end(&mhd->linger);
     intake_set_free(mhd->intakes);
+    bulk_set_free(mhd->bulks);
     hangups_end(&mhd->hangups);
     request_pool_clear(&mhd->pool);
     free(mhd);
@@ -244,15 +263,17 @@ struct mhd *mhd_start(struct server *server, struct loop *loop, int listen_socke
     take_limits(mhd);
     mhd_update_clock(mhd);
     mhd->intakes = bypass_intakes_new(mhd);
+    mhd->bulks = bulk_set_new();
     /* Both, since free_mhd ends both. */
     started = linger_init(&mhd->linger) == 0;
     started = hangups_init(&mhd->hangups) == 0 && started;
-    if (started && mhd->intakes != NULL)
+    if (started && mhd->intakes != NULL && mhd->bulks != NULL)
         mhd->daemon = start_daemon(mhd, listen_socket);
     if (mhd->daemon != NULL)
         listener_cap_send_buffer(listen_socket, send_buffer_bytes(mhd));
     if (mhd->daemon == NULL || loop_watch(loop, mhd->linger.epoll, on_linger, mhd) != 0 ||
         loop_watch(loop, mhd->hangups.epoll, hangups_notice, &mhd->hangups) != 0 ||
+        loop_watch(loop, bulk_descriptor(mhd->bulks), bulk_run, mhd) != 0 ||
         loop_watch(loop, intake_descriptor(mhd->intakes), intake_run, mhd->intakes) != 0) {
         snprintf(error, error_size, "the HTTP library cannot be started");
         free_mhd(mhd);
@@ -292,6 +313,7 @@ void mhd_run(struct mhd *mhd)
     assert(mhd->running && mhd_is_own_thread(mhd));
     mhd_update_clock(mhd);
     MHD_run(mhd->daemon);
+    bulk_readmit(mhd, readmit);
     if (hangups_are_due(&mhd->hangups, mhd->now_ms))
         hangups_run(&mhd->hangups, mhd->now_ms);
     connections_cut_due(&mhd->connections, mhd->now_ms);

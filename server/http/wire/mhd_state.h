@@ -27,6 +27,7 @@ struct mhd {
     struct intake_set *intakes;
     struct request_pool pool;
     struct resident resident;
+    struct bulk_set *bulks;
     uint64_t now_ms; /* as of the last mhd_update_clock */
     unsigned connection_limit;
     unsigned address_limit;

@@ -1,6 +1,7 @@
 /* Which response carries which answer. Measured on loopback beside nginx, in plain text:
  *
  *   memory                                  buffer
+ *   one part of a file, of 1 MiB or more    past the library (bulk.h), if nothing forbids it
  *   up to 64 KiB, in the page cache         buffer or vector over the mapping (sendfile costs more
  *                                           than it saves)
  *   up to 64 KiB, not in the page cache     read by a worker, then a buffer
@@ -28,8 +29,10 @@
 #include "base/log.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/wire/bulk.h"
 #include "http/wire/connections.h"
 #include "http/wire/mhd.h"
+#include "http/wire/mhd_state.h"
 #include "http/wire/page_cache.h"
 #include "http/wire/readahead.h"
 
@@ -236,6 +239,10 @@ enum outcome sender_load(struct request *request)
         return OUTCOME_READY;
     if (request->connection->tls != NULL)
         return load_for_tls(request);
+    if (bulk_is_worthwhile(request)) {
+        state->sending = SENDING_BULK;
+        return OUTCOME_READY;
+    }
     if (mapping_is_good(request, answer))
         return OUTCOME_READY;
     if (answer->content_length <= SMALL_BYTES)
@@ -344,6 +351,23 @@ static ssize_t read_ahead(void *context, uint64_t position, char *buffer, size_t
     return taken >= 0 ? taken : cut(request);
 }
 
+/* The library asks when the head is sent, and again when the body is, but never gets a byte: an
+ * error is the only end that it accepts then. */
+static ssize_t read_bulk(void *context, uint64_t position, char *buffer, size_t size)
+{
+    struct request *request = context;
+
+    (void)buffer;
+    (void)size;
+    assert(position == 0);
+    (void)position;
+    if (request_state(request)->bulk == NULL && bulk_begin(request))
+        return 0;
+    if (request_state(request)->bulk != NULL)
+        bulk_finish(request);
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
 static struct MHD_Response *body_response(struct request *request)
 {
     const struct request_state *state = request_state_const(request);
@@ -353,6 +377,9 @@ static struct MHD_Response *body_response(struct request *request)
         break;
     case SENDING_DESCRIPTOR:
         return descriptor_response(&state->answer);
+    case SENDING_BULK:
+        return MHD_create_response_from_callback(state->answer.content_length, 1, read_bulk,
+                                                 request, NULL);
     case SENDING_AHEAD:
         return MHD_create_response_from_callback(
             state->answer.content_length, readahead_block(state->ahead), read_ahead, request, NULL);
@@ -400,6 +427,9 @@ struct MHD_Response *sender_response(struct request *request, bool close)
     if (response == NULL)
         return NULL;
     connection_begin_answer(request->connection, answer->content_length > SMALL_BYTES);
+    if (answer->content_length <= SMALL_BYTES)
+        bulk_make_way(request->connection->mhd->bulks, request->connection->mhd->now_ms);
+    state->closes = close;
     state->head_bytes = frame_bytes(answer);
     if (!add_fields(response, answer, close || answer->close, &state->head_bytes)) {
         MHD_destroy_response(response);
