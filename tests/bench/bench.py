@@ -21,7 +21,7 @@ from machine import choose_processors, describe, others_between, take_sample
 from servers import use_program
 from workload import WORKLOADS
 
-IDLE_S = 2
+IDLE_S, IDLE_TRIES = 2, 5
 # The modules of workloads, in the order in which they run.
 MODULES = ("reading", "network", "uploading", "computing", "files", "floor")
 
@@ -62,10 +62,14 @@ def list_names(workloads, curves):
 
 
 def idle_others():
-    """Cores that others take while nothing is measured."""
-    first = take_sample()
-    time.sleep(IDLE_S)
-    return others_between(first, take_sample())
+    """Cores that others take while nothing is measured; waits a little for what is just ending, as a build before this."""
+    for _ in range(IDLE_TRIES):
+        first = take_sample()
+        time.sleep(IDLE_S)
+        others = others_between(first, take_sample())
+        if others <= OTHERS_LIMIT:
+            break
+    return others
 
 
 def show(figure):
