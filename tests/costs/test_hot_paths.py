@@ -14,8 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import hot_paths  # noqa: E402
 from server_process import PROGRAM, holds_freed_memory  # noqa: E402
 
-# Repeated runs differ by less than 0.3 % and 30 instructions.
+# Repeated runs differ by less than 0.3 % and 30 instructions. How long libc looks for memory also depends on what else the
+# program has allocated: up to 2 %.
 INSTRUCTIONS = 0.03
+INSTRUCTIONS_LIBC = 0.05
 INSTRUCTIONS_LEAST = 150
 # Of a build without figures of its own, in all: another compiler, another libmicrohttpd. clang 14, and gcc 14 with
 # libmicrohttpd 1.0.1 of Debian 13, need up to 10 % less than gcc 12.
@@ -55,7 +57,7 @@ def differences(now, figure):
     for kind, fraction, least in (("instructions", INSTRUCTIONS, INSTRUCTIONS_LEAST), ("system calls", 0, CALLS)):
         for name in sorted({*now[kind], *figure[kind]}):
             pair = now[kind].get(name, 0), figure[kind].get(name, 0)
-            if beyond(*pair, fraction, least):
+            if beyond(*pair, INSTRUCTIONS_LIBC if name == "libc" else fraction, least):
                 yield f"{kind}, {name}: {pair[0]:g} a request, not {pair[1]:g}"
     if beyond(now["allocations"], figure["allocations"], 0, CALLS):
         yield f"allocations: {now['allocations']:g} a request, not {figure['allocations']:g}"
