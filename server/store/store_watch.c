@@ -226,9 +226,13 @@ static bool drain_events(struct store_watch *watch)
 
 bool store_watch_is_waiting(const struct store_watch *watch)
 {
-    struct pollfd events = {.fd = watch->events, .events = POLLIN};
+    struct pollfd events = {.events = POLLIN};
 
-    return atomic_load(&watch->complete) && poll(&events, 1, 0) > 0;
+    /* Before the first scan has ended, another thread may still make the descriptor. */
+    if (!atomic_load(&watch->complete))
+        return false;
+    events.fd = watch->events;
+    return poll(&events, 1, 0) > 0;
 }
 
 bool store_watch_drain(struct store_watch *watch)
