@@ -13,7 +13,7 @@
 #include "catalog/catalog.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_metrics.h"
-#include "http/wire/admission.h"
+#include "http/limits/admission.h"
 #include "http/wire/tls.h"
 #include "store/store.h"
 #include "verify/verifier.h"

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 #include "base/metrics.h"
-#include "http/wire/admission.h"
+#include "http/limits/admission.h"
 
 /* Of the descriptors that connections leave, files that nobody reads may hold a quarter, and all
  * files of models three quarters; the rest is for uploads, the state folder, scans and workers. */

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "http/exchange/request_state.h"
-#include "http/wire/admission.h"
+#include "http/limits/admission.h"
 #include "http/wire/bulk.h"
 #include "http/wire/bypass.h"
 #include "http/wire/loop.h"

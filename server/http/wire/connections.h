@@ -11,8 +11,8 @@
 #include "http/exchange/exchange.h"
 #include "http/exchange/request.h"
 #include "http/exchange/trace.h"
-#include "http/wire/deadlines.h"
-#include "http/wire/reader.h"
+#include "http/limits/deadlines.h"
+#include "http/limits/reader.h"
 
 struct MHD_Connection;
 struct gnutls_session_int;

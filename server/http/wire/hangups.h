@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "http/wire/deadlines.h"
+#include "http/limits/deadlines.h"
 
 struct connection;
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "http/wire/deadlines.h"
+#include "http/limits/deadlines.h"
 
 struct linger_set {
     struct deadlines due;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "http/wire/admission.h"
+#include "http/limits/admission.h"
 
 static void set_descriptors(rlim_t count)
 {

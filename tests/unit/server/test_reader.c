@@ -1,7 +1,7 @@
 /* Clients that take their answers too slowly, as a pure function of what was taken and when. */
 #include "support.h"
 
-#include "http/wire/reader.h"
+#include "http/limits/reader.h"
 
 static const struct reader_limits limits = {
     .stall_ms = 60000, .grace_ms = 10000, .bytes_per_s = 1000};

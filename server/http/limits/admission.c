@@ -1,6 +1,6 @@
 /* Two counters for the process, and a hash table of addresses under one lock, which is enough:
  * connections are opened far less often than requests are made. */
-#include "http/wire/admission.h"
+#include "http/limits/admission.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* Over the whole answer a client that was fast at first could trickle for hours, so the rate is
  * measured in windows of a grace period each. */
-#include "http/wire/reader.h"
+#include "http/limits/reader.h"
 
 #include <assert.h>
 
