@@ -23,9 +23,6 @@ struct file_identity {
     int64_t changed_ns;
 };
 
-/* What direct writes are aligned to: the largest block that disks have, and a page. */
-#define STORE_ALIGNMENT ((size_t)4096)
-
 struct store;
 struct stored_upload;
 
@@ -46,11 +43,6 @@ struct store_ops {
                              struct stored_upload **out_upload, struct zt_error *error);
     enum zt_status (*write_at)(struct stored_upload *upload, uint64_t offset, const void *bytes,
                                size_t length, struct zt_error *error);
-    /* Asks for later writes to go past the page cache, where offset and address are multiples of
-     * STORE_ALIGNMENT and as far as the file system can do that. For long files that are written in
-     * order, and of which little is read back before they are published. Writes must not run at the
-     * same time as each other. */
-    void (*write_directly)(struct stored_upload *upload);
     /* A source of what has been written so far, for hashing and validation. Borrowed from the
      * upload; its size is that at the time of the call. The next call closes the source. */
     enum zt_status (*read_back)(struct stored_upload *upload, struct zt_source **out_source,

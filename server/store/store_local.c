@@ -122,7 +122,6 @@ static const struct store_ops local_ops = {
     .open = local_open,
     .create = store_local_create,
     .write_at = store_local_write_at,
-    .write_directly = store_local_write_directly,
     .read_back = store_local_read_back,
     .publish = store_local_publish,
     .abandon = store_local_abandon,

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 
 #include "store/store.h"
 #include "store/store_skipped.h"
@@ -62,7 +61,6 @@ struct stored_upload {
     int descriptor;
     int folder;                           /* a descriptor of a kept upload's place; else -1 */
     char hidden[STORE_KEPT_NAME_MAX + 1]; /* in the root or the place; empty for an unnamed file */
-    int direct;                           /* the same file, to write past the page cache; or -1 */
     bool is_named_durably;                /* of a kept upload: the place has been synced */
     atomic_bool is_doubtful;              /* a write-out failed: later syncs are not believed */
     struct zt_source *read_back;
@@ -133,11 +131,6 @@ enum zt_status store_local_truncate(struct stored_upload *upload, uint64_t lengt
                                     struct zt_error *error);
 uint64_t store_local_length(struct stored_upload *upload);
 bool store_local_discard(struct stored_upload *upload, uint64_t offset, uint64_t length);
-/* store_direct.c */
-void store_local_write_directly(struct stored_upload *upload);
-/* Like pwrite into an upload's file, past the page cache if that was asked for and is possible. */
-ssize_t store_direct_write(struct stored_upload *upload, const void *bytes, size_t length,
-                           off_t offset);
 /* store_copy.c */
 enum zt_status store_local_copy(struct stored_upload *from, uint64_t from_offset,
                                 struct stored_upload *to, uint64_t to_offset, uint64_t length,

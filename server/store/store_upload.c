@@ -119,7 +119,6 @@ enum zt_status store_upload_new(struct local_store *local, int descriptor,
     upload->store = local;
     upload->descriptor = descriptor;
     upload->folder = -1;
-    upload->direct = -1;
     atomic_init(&upload->next_look, RESERVE_STEP_BYTES);
     *out_upload = upload;
     return ZT_OK;
@@ -179,7 +178,7 @@ enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offse
     if (offset > INT64_MAX || length > INT64_MAX - offset)
         return zt_fail(error, ZT_LIMIT, NULL, offset, "past the end of any file");
     while (left > 0) {
-        ssize_t put = store_direct_write(upload, from, left, (off_t)offset);
+        ssize_t put = pwrite(upload->descriptor, from, left, (off_t)offset);
 
         if (put < 0 && errno == EINTR)
             continue;
@@ -189,8 +188,7 @@ enum zt_status store_local_write_at(struct stored_upload *upload, uint64_t offse
         offset += (uint64_t)put;
         left -= (size_t)put;
     }
-    if (upload->direct < 0 && length >= WRITE_OUT_BYTES &&
-        !begin_write_out(upload, offset - length, length))
+    if (length >= WRITE_OUT_BYTES && !begin_write_out(upload, offset - length, length))
         return store_fail_errno(error, errno, "cannot write");
     return store_account(upload, length, error);
 }
@@ -317,8 +315,6 @@ static void end_upload(struct stored_upload *upload)
     assert(upload->descriptor >= 0);
     zt_source_close(upload->read_back);
     close(upload->descriptor);
-    if (upload->direct >= 0)
-        close(upload->direct);
     if (upload->folder >= 0)
         close(upload->folder);
     free(upload);

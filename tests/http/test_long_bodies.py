@@ -1,9 +1,7 @@
 """Bodies of more than a MiB, which the server reads differently from short ones: the same answers, byte for byte the
 same files, and the connection ends after the answer."""
 
-import base64
 import concurrent.futures
-import hashlib
 import json
 import random
 import signal
@@ -23,8 +21,6 @@ DATA = pattern(5 * MIB + 77)
 FILE = bytes(zt1({"w": dense(DATA)}))
 # At the highest level, the compressor finds matches everywhere in this and takes about a second per MiB.
 TANGLE = random.Random(1).randbytes(8 * MIB).translate(bytes(i & 1 for i in range(256)))
-# From this length on a file is written past the page cache.
-DIRECT_BYTES = 256 * MIB
 # More bodies than are read that way at a time, on all loops together.
 CROWD = 80
 
@@ -55,27 +51,6 @@ def test_file_is_stored_as_it_came(server, folder, name):
         assert connection.recv(1) == b""
     assert (folder / f"{name}.zt").read_bytes() == FILE
     assert content(server, name, "w") == DATA
-
-
-def test_a_file_that_is_written_past_the_page_cache_is_stored_as_it_came(server, folder, name):
-    """What was hashed is what was received; the file is read again, from its first byte to its last."""
-    length = DIRECT_BYTES // len(DATA) * len(DATA) + len(DATA)
-    entry = {"dtype": "U8", "shape": [length], "data_offsets": [0, length]}
-    head = json.dumps({"w": entry}).encode()
-    head = len(head).to_bytes(8, "little") + head
-    sent = hashlib.sha256(head)
-    with connect(server) as connection:
-        connection.sendall(head_of(model_path(name), len(head) + length) + head)
-        for _ in range(length // len(DATA)):
-            connection.sendall(DATA)
-            sent.update(DATA)
-        status, fields, _ = answer_of(connection)
-    assert status == 201
-    assert fields["repr-digest"] == f"sha-256=:{base64.b64encode(sent.digest()).decode()}:"
-    path = folder / f"{name}.safetensors"
-    with path.open("rb") as file:
-        assert hashlib.file_digest(file, "sha256").digest() == sent.digest()
-    path.unlink()
 
 
 def test_replacement_has_no_length(server, name):

@@ -1,8 +1,8 @@
 /* A ring of pieces for each body: the loop fills them, and two tasks on workers follow, each at its
  * own pace. Pieces are numbered from the start of the body; the number modulo PIECES is the index
  * in the ring. Pieces that follow each other in the ring have no gap between them, so that one
- * write stores several; and every byte's address and its position in the body have the same
- * remainder by STORE_ALIGNMENT, so that the store can write past the page cache. */
+ * write stores several; and all but the first begin and end at the bounds of pages, so that no page
+ * is written twice. */
 #include "http/wire/intake.h"
 
 #include <assert.h>
@@ -15,8 +15,9 @@
 #include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
-#include "store/store.h"
 
+/* Of the page cache. */
+#define PAGE_BYTES ((size_t)4096)
 /* Large enough that calls and jobs cost little beside hashing, which takes about 250 us. */
 #define PIECE_BYTES ((size_t)512 << 10)
 /* Enough for some to be worked on while others are filled. */
@@ -218,7 +219,7 @@ static struct piece *piece_to_fill(struct intake *intake)
     assert(intake->filled - finished(intake) < PIECES);
     if (!intake->filling) {
         piece->offset = request_state(intake->request)->body_received;
-        piece->bytes = intake->ring + index * PIECE_BYTES + piece->offset % STORE_ALIGNMENT;
+        piece->bytes = intake->ring + index * PIECE_BYTES + piece->offset % PAGE_BYTES;
         piece->length = 0;
     }
     intake->filling = true;
@@ -228,7 +229,7 @@ static struct piece *piece_to_fill(struct intake *intake)
 /* Bytes from the start of a piece to the end of its place. */
 static size_t capacity_of(const struct piece *piece)
 {
-    return PIECE_BYTES - piece->offset % STORE_ALIGNMENT;
+    return PIECE_BYTES - piece->offset % PAGE_BYTES;
 }
 
 /* The last byte is read by itself. */
@@ -294,7 +295,7 @@ bool intake_begin(struct intake_set *set, struct request *request, uint64_t left
 
     if (intake == NULL)
         return false;
-    intake->ring = aligned_alloc(STORE_ALIGNMENT, PIECES * PIECE_BYTES);
+    intake->ring = aligned_alloc(PAGE_BYTES, PIECES * PIECE_BYTES);
     for (int i = 0; i < TASKS; i++) {
         intake->tasks[i].job = (struct job){.run = run_task,
                                             .done = on_task_done,

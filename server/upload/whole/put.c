@@ -16,9 +16,6 @@
 /* Freeing a larger file takes too long for a loop. */
 #define SLOW_TO_FREE_BYTES ((uint64_t)64 << 20)
 
-/* Shorter files stay in the page cache, where the first who ask for them find them. */
-#define DIRECT_BYTES ((uint64_t)256 << 20)
-
 enum put_state { PUT_RECEIVING, PUT_FINISHING, PUT_PUBLISHED, PUT_FAILED };
 
 /* The states that may follow each, bit by bit. */
@@ -40,7 +37,6 @@ struct put {
     struct byte_digests digests;
     struct registry_entry entry;
     bool is_registered;
-    bool is_direct;         /* stored was asked to write past the page cache */
     bool is_dropped;        /* the stored bytes are removed, or about to be */
     struct failure failure; /* kept while the rest of the body is discarded */
 };
@@ -240,27 +236,13 @@ void model_put_receive(struct request *request, const void *bytes, size_t length
     body_follower_advance(&put->follower, length);
 }
 
-/* Only on workers, since a direct write waits for the disk. */
-static void write_long_directly(const struct request *request, struct put *put)
-{
-    const uint64_t length = request_body_length(request);
-
-    if (put->is_direct || length == UINT64_MAX || length < DIRECT_BYTES)
-        return;
-    put->is_direct = true;
-    put->server->store->ops->write_directly(put->publication.stored);
-}
-
 void model_put_store(struct request *request, const struct body_piece *piece)
 {
     struct put *put = request->context;
 
-    if (put->failure.is_set) {
+    if (put->failure.is_set)
         drop(put);
-        return;
-    }
-    write_long_directly(request, put);
-    if (store_piece(put, piece->bytes, piece->length))
+    else if (store_piece(put, piece->bytes, piece->length))
         body_follower_count(&put->follower, piece->length);
 }
 
