@@ -59,17 +59,17 @@ static void add_models(struct models *models, struct catalog *catalog)
     struct catalog_page page = {.prefix = {"", 0}, .after = {"", 0}, .limit = MODELS_AT_ONCE};
     struct generation *found[MODELS_AT_ONCE];
     struct generation *last = NULL;
-    bool more = true;
+    struct catalog_page_end end = {true, NULL};
 
-    while (more) {
-        const size_t count = catalog_list(catalog, &page, found, &more);
+    while (end.more) {
+        const size_t count = catalog_list(catalog, &page, found, &end);
 
         /* Held until now, since its name was needed. */
         generation_release(last);
         last = count > 0 ? found[count - 1] : NULL;
         if (last != NULL)
             page.after = generation_name(last);
-        more = more && count > 0;
+        end.more = end.more && count > 0;
         for (size_t i = 0; i < count; i++) {
             add_model(models, found[i]);
             if (found[i] != last)

@@ -18,11 +18,18 @@
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX     1000
 
+/* So many files are looked at on the loop, and at a time while lookups are kept from changing the
+ * index. A page that needs more, since the client may see few of many models, is continued on a
+ * worker. */
+#define LOOKS_AT_ONCE 2048
+
 struct page {
+    struct catalog *catalog;
     struct catalog_page wanted;
+    struct catalog_page_end end;
+    size_t limit;
     size_t count;
-    bool more;
-    struct generation *models[LIMIT_MAX];
+    struct generation *models[]; /* limit */
 };
 
 /* --- the cursor: the last name of the previous page in base64url without padding (RFC 4648 section
@@ -171,7 +178,8 @@ static void write_page(struct json *json, const struct page *page)
 {
     struct href href;
 
-    assert(page->count <= page->wanted.limit && page->wanted.limit <= LIMIT_MAX);
+    assert(page->count <= page->limit && page->limit <= LIMIT_MAX);
+    assert(page->end.reached == NULL);
     href_init(&href);
     json_object_begin(json);
     json_key_string(json, "models");
@@ -180,7 +188,7 @@ static void write_page(struct json *json, const struct page *page)
         write_model(json, page->models[i], &href);
     json_array_end(json);
     json_key_string(json, "next");
-    if (page->more && page->count > 0) {
+    if (page->end.more && page->count > 0) {
         char cursor[CURSOR_SIZE];
 
         cursor_write(generation_name(page->models[page->count - 1]), cursor);
@@ -193,9 +201,9 @@ static void write_page(struct json *json, const struct page *page)
     href_free(&href);
 }
 
-/* Does not hold the models of the page: the text is complete and only waits to be compressed. */
 struct listing {
     struct json_reply reply; /* first */
+    struct page *page;       /* NULL once the text is complete and only waits to be compressed */
     const char *etag;        /* of the uncoded text; NULL if out of memory */
 };
 
@@ -207,35 +215,92 @@ static const char *make_etag(struct request *request, const struct json *json)
     return request_print(request, "\"%016" PRIx64 "%016" PRIx64 "\"", words[0], words[1]);
 }
 
+/* --- the page --- */
+
+static void clear_page(void *thing)
+{
+    struct page *page = thing;
+
+    for (size_t i = 0; i < page->count; i++)
+        generation_release(page->models[i]);
+    page->count = 0;
+    generation_release(page->end.reached);
+    page->end.reached = NULL;
+}
+
+/* Lists on from where the page ended. */
+static void list_step(struct page *page)
+{
+    struct generation *before = page->end.reached;
+
+    if (before != NULL)
+        page->wanted.after = generation_name(before);
+    page->wanted.limit = page->limit - page->count;
+    page->count +=
+        catalog_list(page->catalog, &page->wanted, page->models + page->count, &page->end);
+    generation_release(before);
+}
+
+/* On a worker. */
+static void list_rest(struct request *request)
+{
+    struct page *page = ((struct listing *)request->context)->page;
+
+    while (page->end.reached != NULL)
+        list_step(page);
+}
+
+static struct page *page_new(struct request *request, const struct catalog_page *wanted)
+{
+    struct page *page =
+        request_allocate(request, sizeof(*page) + wanted->limit * sizeof(page->models[0]));
+
+    if (page == NULL) {
+        problem_reply_no_memory(request);
+        return NULL;
+    }
+    *page = (struct page){
+        .catalog = request->server->catalog, .wanted = *wanted, .limit = wanted->limit};
+    request_hold(request, page, clear_page);
+    return page;
+}
+
 /* NULL: replied. */
 static struct listing *begin(struct request *request)
 {
     bool pretty;
-    struct page page;
+    struct catalog_page wanted = {.looks = LOOKS_AT_ONCE};
     struct listing *listing = request_allocate(request, sizeof(*listing));
-    struct json *json;
 
     if (listing == NULL) {
         problem_reply_no_memory(request);
         return NULL;
     }
     *listing = (struct listing){.etag = NULL};
-    if (!read_limit(request, &page.wanted.limit) || !read_cursor(request, &page.wanted.after) ||
-        !parameter_prefix(request, &page.wanted.prefix) ||
+    if (!read_limit(request, &wanted.limit) || !read_cursor(request, &wanted.after) ||
+        !parameter_prefix(request, &wanted.prefix) ||
         !parameter_switch(request, "pretty", &pretty) ||
         !json_reply_negotiate(request, &listing->reply))
         return NULL;
-    json = json_reply_new(request, pretty);
-    if (json == NULL)
+    listing->reply.json = json_reply_new(request, pretty);
+    if (listing->reply.json == NULL)
         return NULL;
-    page.wanted.filter = authorize_filter(request);
-    page.count = catalog_list(request->server->catalog, &page.wanted, page.models, &page.more);
-    write_page(json, &page);
-    for (size_t i = 0; i < page.count; i++)
-        generation_release(page.models[i]);
-    listing->reply.json = json;
-    listing->etag = json->failed ? NULL : make_etag(request, json);
+    wanted.filter = authorize_filter(request);
+    listing->page = page_new(request, &wanted);
+    if (listing->page == NULL)
+        return NULL;
+    list_step(listing->page);
     return listing;
+}
+
+static void write_listing(struct request *request, struct listing *listing)
+{
+    struct json *json = listing->reply.json;
+
+    write_page(json, listing->page);
+    clear_page(listing->page);
+    listing->page = NULL;
+    listing->etag = json->failed ? NULL : make_etag(request, json);
 }
 
 enum outcome models_list(struct request *request)
@@ -245,6 +310,10 @@ enum outcome models_list(struct request *request)
     request->context = listing;
     if (listing == NULL)
         return OUTCOME_READY;
+    if (listing->page != NULL && listing->page->end.reached != NULL)
+        return request_work_long(request, list_rest);
+    if (listing->page != NULL)
+        write_listing(request, listing);
     if (json_reply_encode(request, &listing->reply) == OUTCOME_WAITING)
         return OUTCOME_WAITING;
     json_reply_send(request, listing->reply.json);

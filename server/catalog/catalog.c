@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "catalog/catalog_content.h"
 #include "catalog/parking.h"
@@ -38,7 +37,6 @@ struct catalog {
     pthread_cond_t changed;
     bool scan_wanted;
     bool look_wanted;
-    bool stopping;
     char *stale[STALE_MAX];
     size_t stale_count;
     struct waiter *waiters;
@@ -46,74 +44,6 @@ struct catalog {
     int64_t next_scan_ns;
     atomic_uint changes; /* that the store has reported */
 };
-
-static bool is_stopping(struct catalog *catalog)
-{
-    bool stopping;
-
-    pthread_mutex_lock(&catalog->lock);
-    stopping = catalog->stopping;
-    pthread_mutex_unlock(&catalog->lock);
-    return stopping;
-}
-
-static void update_files(struct catalog *catalog, const struct catalog_files *files)
-{
-    size_t at = 0;
-
-    while (at < files->count && !is_stopping(catalog))
-        at += catalog_content_update(&catalog->content, files->items + at, files->count - at);
-}
-
-/* --- scans --- */
-
-static void rejudge_shards(struct catalog *catalog)
-{
-    struct catalog_files models = {NULL, 0, 0};
-
-    if (!catalog_content_rejudge(&catalog->content, &models))
-        log_write(LOG_LEVEL_ERROR, "no memory to look for the shards of models again");
-    update_files(catalog, &models);
-    catalog_files_free(&models);
-}
-
-static void scan(struct catalog *catalog)
-{
-    struct catalog_files files = {NULL, 0, 0};
-    struct catalog_files changed = {NULL, 0, 0};
-    struct zt_error error;
-
-    if (catalog_files_list(catalog->content.server->store, &files, &error) == ZT_OK) {
-        if (!catalog_content_compare(&catalog->content, &files, &changed))
-            log_write(LOG_LEVEL_ERROR, "no memory to compare the catalog with the store");
-        update_files(catalog, &changed);
-    } else {
-        log_write(LOG_LEVEL_WARN, "the catalog stays as it is: %s", error.message);
-    }
-    catalog_files_free(&changed);
-    catalog_files_free(&files);
-    rejudge_shards(catalog);
-    if (!atomic_load(&catalog->content.loaded) && !is_stopping(catalog))
-        catalog_content_loaded(&catalog->content);
-}
-
-/* Looks at what the store says has changed. */
-static void look(struct catalog *catalog)
-{
-    struct catalog_files files = {NULL, 0, 0};
-    struct zt_error error;
-    bool whole = false;
-
-    if (catalog_files_look(catalog->content.server->store, &files, &whole, &error) == ZT_OK) {
-        catalog_content_drop_known(&catalog->content, &files);
-        update_files(catalog, &files);
-    } else {
-        whole = true;
-    }
-    catalog_files_free(&files);
-    if (whole)
-        catalog_refresh(catalog);
-}
 
 static void update_stale(struct catalog *catalog, char **paths, size_t count)
 {
@@ -156,7 +86,7 @@ static bool await_round(struct catalog *catalog, struct round *out_round)
         struct timespec until = {due_ns / CLOCK_NS_PER_S, due_ns % CLOCK_NS_PER_S};
         int64_t now = clock_ns();
 
-        if (catalog->stopping)
+        if (atomic_load(&catalog->content.stopping))
             return false;
         if (due_ns == INT64_MAX)
             pthread_cond_wait(&catalog->changed, &catalog->lock);
@@ -206,9 +136,9 @@ static void run_round(struct catalog *catalog, struct round round)
     pthread_mutex_unlock(&catalog->lock);
     update_stale(catalog, stale, stale_count);
     if (round.with_scan)
-        scan(catalog);
-    else if (round.with_look)
-        look(catalog);
+        catalog_content_scan(&catalog->content);
+    else if (round.with_look && !catalog_content_look(&catalog->content))
+        catalog_refresh(catalog);
     waiters_wake(waiters);
     pthread_mutex_lock(&catalog->lock);
     end_round(catalog, round.with_scan, begun_ns);
@@ -259,7 +189,7 @@ void catalog_free(struct catalog *catalog)
     if (catalog == NULL)
         return;
     pthread_mutex_lock(&catalog->lock);
-    catalog->stopping = true;
+    atomic_store(&catalog->content.stopping, true);
     pthread_cond_broadcast(&catalog->changed);
     pthread_mutex_unlock(&catalog->lock);
     pthread_join(catalog->thread, NULL);
@@ -407,9 +337,9 @@ enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text pa
 }
 
 size_t catalog_list(struct catalog *catalog, const struct catalog_page *page,
-                    struct generation **out_generations, bool *out_more)
+                    struct generation **out_generations, struct catalog_page_end *out_end)
 {
-    return catalog_content_list(&catalog->content, page, out_generations, out_more);
+    return catalog_content_list(&catalog->content, page, out_generations, out_end);
 }
 
 bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct name_filter filter)

@@ -54,18 +54,27 @@ enum catalog_answer catalog_find_path(struct catalog *catalog, struct zt_text pa
                                       struct waiter *waiter, struct generation **out_generation);
 
 /* Models whose names begin with prefix, come after the name `after` (empty: from the first) and
- * pass the filter; at most limit of them. */
+ * pass the filter; at most limit of them. looks: about so many files are looked at, however few of
+ * them pass; 0: all. */
 struct catalog_page {
     struct zt_text prefix;
     struct zt_text after;
     struct name_filter filter;
     size_t limit;
+    size_t looks;
+};
+
+struct catalog_page_end {
+    bool more; /* other models follow those of the page */
+    /* NULL unless page->looks was too few: whether more follow is not known, and the page continues
+     * after this one's name. With a reference; it need not be a model that passes. */
+    struct generation *reached;
 };
 
 /* Lists models in order of name. Returns how many were written to out_generations, each with a
- * reference; *out_more: whether more follow. */
+ * reference. */
 size_t catalog_list(struct catalog *catalog, const struct catalog_page *page,
-                    struct generation **out_generations, bool *out_more);
+                    struct generation **out_generations, struct catalog_page_end *out_end);
 
 /* Whether a file "stem-….zt" is a shard of the model "stem", which passes the filter. */
 bool catalog_has_shard_of(struct catalog *catalog, struct zt_text path, struct name_filter filter);

@@ -337,43 +337,6 @@ void catalog_content_hold(struct catalog_content *content, struct generation *ge
     pthread_rwlock_unlock(&content->index_lock);
 }
 
-/* Where a list begins: at the prefix or after the name `after`, whichever is later. */
-static size_t list_start(const struct catalog_index *index, struct zt_text prefix,
-                         struct zt_text after)
-{
-    bool continued = after.length > 0 && zt_text_compare(after, prefix) >= 0;
-    size_t at = catalog_index_lower_bound(index, continued ? after : prefix);
-
-    while (continued && at < index->count &&
-           zt_text_equal(generation_name(index->by_name[at]), after))
-        at++;
-    return at;
-}
-
-size_t catalog_content_list(struct catalog_content *content, const struct catalog_page *page,
-                            struct generation **out_generations, bool *out_more)
-{
-    struct generation *model;
-    size_t count = 0;
-    size_t at;
-
-    *out_more = false;
-    pthread_rwlock_rdlock(&content->index_lock);
-    at = list_start(&content->index, page->prefix, page->after);
-    while ((model = catalog_index_model_at(&content->index, at, &at)) != NULL &&
-           zt_text_starts_with(generation_name(model), page->prefix)) {
-        if (!name_filter_passes(page->filter, generation_name(model)))
-            continue;
-        if (count == page->limit) {
-            *out_more = true;
-            break;
-        }
-        out_generations[count++] = generation_hold(model);
-    }
-    pthread_rwlock_unlock(&content->index_lock);
-    return count;
-}
-
 static bool has_shard(const struct generation *model, struct zt_text path)
 {
     for (uint32_t i = 0; i < model->shards.count; i++)

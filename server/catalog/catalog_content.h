@@ -20,6 +20,7 @@ struct catalog_content {
     bool by_name;               /* server->shards_by_name as of the last scan; under update */
     struct zt_progress hashing;
     atomic_bool loaded;    /* the first scan is done */
+    atomic_bool stopping;  /* scans end after the current batch */
     atomic_bool postponed; /* a file could not be opened for want of descriptors: look again */
     /* parking.c: */
     pthread_mutex_t opening[PARKING_LOCKS]; /* of opening again: one for each set of generations */
@@ -50,6 +51,12 @@ bool catalog_content_compare(struct catalog_content *content, const struct catal
 /* Leaves only the files that differ from the index (catalog_files_drop_known). */
 void catalog_content_drop_known(struct catalog_content *content, struct catalog_files *files);
 
+/* Compares the catalog with a list of the store (catalog_scans.c). For the catalog's thread. */
+void catalog_content_scan(struct catalog_content *content);
+
+/* The same for what the store says has changed. False if a scan is necessary. */
+bool catalog_content_look(struct catalog_content *content);
+
 /* Finds the models with shards, in order of path, if shards_by_name has changed since the last
  * call: each must be opened again. False if out of memory. */
 bool catalog_content_rejudge(struct catalog_content *content, struct catalog_files *out_models);
@@ -67,9 +74,11 @@ void catalog_content_hold(struct catalog_content *content, struct generation *ge
 /* catalog_hold_all. */
 struct generation **catalog_content_hold_all(struct catalog_content *content, size_t *out_count);
 
-/* catalog_list and catalog_has_shard_of. */
+/* catalog_list (catalog_pages.c). */
 size_t catalog_content_list(struct catalog_content *content, const struct catalog_page *page,
-                            struct generation **out_generations, bool *out_more);
+                            struct generation **out_generations, struct catalog_page_end *out_end);
+
+/* catalog_has_shard_of. */
 bool catalog_content_has_shard_of(struct catalog_content *content, struct zt_text path,
                                   struct name_filter filter);
 

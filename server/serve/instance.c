@@ -235,8 +235,8 @@ bool instance_has_models(const struct instance *instance)
 {
     static const struct catalog_page page = {.prefix = {"", 0}, .after = {"", 0}, .limit = 1};
     struct generation *first = NULL;
-    bool more;
-    size_t count = catalog_list(instance->server.catalog, &page, &first, &more);
+    struct catalog_page_end end;
+    size_t count = catalog_list(instance->server.catalog, &page, &first, &end);
 
     generation_release(first);
     return count > 0;

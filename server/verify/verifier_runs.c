@@ -8,12 +8,18 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 
 /* After this time a slot gives its thread back and queues itself again. */
 #define TURN_NS (20 * CLOCK_NS_PER_MS)
+/* How often, and after which pauses, a unit's file is opened while there are no descriptors: for
+ * about ten seconds. */
+#define OPEN_TRIES  500
+#define OPEN_GAP_MS 20
 
 struct run {
     struct job job; /* first: the run's place in the queue; the slots do the work */
@@ -152,11 +158,33 @@ static void do_unit(struct verifier *verifier, struct run *run, uint64_t unit)
     }
 }
 
+/* Opens a run's file again. If it has changed, the catalog retires the generation, and what follows
+ * it has a run of its own; but a process without descriptors cannot know, and tries again. False if
+ * the unit cannot be done. */
+static bool open_for_unit(struct verifier *verifier, const struct run *run)
+{
+    static const struct timespec pause = {.tv_nsec = OPEN_GAP_MS * CLOCK_NS_PER_MS};
+    struct catalog *catalog = verifier->server->catalog;
+    struct generation *generation = run->generation;
+
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        if (catalog_hold_open(catalog, generation))
+            return true;
+        generation_release(catalog_update(catalog, generation->path));
+        if (is_cancelled(verifier, run))
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    metric_add(METRIC_CHECKS_UNREADABLE, 1);
+    log_write(LOG_LEVEL_WARN, "%s: a part is not verified: the file cannot be opened again",
+              generation->path);
+    return false;
+}
+
 /* Its file is open during the unit only: thousands of runs may wait. */
 static void do_unit_if_wanted(struct verifier *verifier, struct run *run, uint64_t unit)
 {
-    if (is_cancelled(verifier, run) ||
-        !catalog_hold_open(verifier->server->catalog, run->generation))
+    if (is_cancelled(verifier, run) || !open_for_unit(verifier, run))
         return;
     do_unit(verifier, run, unit);
     generation_release(run->generation);

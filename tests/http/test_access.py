@@ -227,6 +227,25 @@ def test_a_page_that_only_hidden_models_follow_is_the_last(tmp_path, start_serve
     assert [one["name"] for one in page["models"]] == ["a"] and page["next"] is None
 
 
+def test_pages_are_whole_where_few_of_many_models_are_shown(tmp_path, start_server):
+    """More files lie between those that are shown than one step of a list looks at."""
+    few = Client("few", "read", "m0000", "m45*9", "m5999")
+    root = tmp_path / "root"
+    root.mkdir()
+    for number in range(6000):
+        (root / f"m{number:04}.npy").write_bytes(b"x")
+    server = start_server(root, "--tokens", write_tokens(tmp_path / "tokens", few))
+    expected = ["m0000", *(f"m45{tens}9" for tens in range(10)), "m5999"]
+    for limit in (1, 11, 12, 1000):
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = few.get(server, f"/v1/models?limit={limit}{cursor}").json()
+            seen.append([one["name"] for one in page["models"]])
+            cursor = f"&cursor={page['next']}" if page["next"] else None
+        assert [name for names in seen for name in names] == expected
+        assert all(len(names) == limit for names in seen[:-1]) and seen[-1]
+
+
 def test_a_model_outside_the_globs_is_forbidden_whether_it_exists_or_not(server):
     for hidden in ("other/secret", "other/missing", "team", "shared10"):
         for method, rest in (("GET", ""), ("HEAD", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/objects/t"),

@@ -44,13 +44,13 @@ static bool is_used(struct server *server, const char *path)
 {
     struct generation **page = malloc(PAGE * sizeof(struct generation *));
     char after[MODEL_NAME_MAX + 1] = "";
-    bool more = page != NULL;
+    struct catalog_page_end end = {page != NULL, NULL};
     bool used = page == NULL;
 
-    while (more && !used) {
+    while (end.more && !used) {
         const struct catalog_page next = {
             .prefix = {"", 0}, .after = {after, strlen(after)}, .limit = PAGE};
-        size_t count = catalog_list(server->catalog, &next, page, &more);
+        size_t count = catalog_list(server->catalog, &next, page, &end);
 
         for (size_t i = 0; i < count; i++) {
             struct zt_text name = generation_name(page[i]);
@@ -59,7 +59,7 @@ static bool is_used(struct server *server, const char *path)
             snprintf(after, sizeof(after), "%.*s", (int)name.length, name.bytes);
             generation_release(page[i]);
         }
-        more = more && count > 0;
+        end.more = end.more && count > 0;
     }
     free(page);
     return used;

@@ -138,7 +138,12 @@ static size_t list_models(const struct world *world, struct bounds bounds, size_
     const struct catalog_page page = {
         .prefix = text_of(bounds.prefix), .after = text_of(bounds.after), .limit = limit};
 
-    return catalog_list(world->server.catalog, &page, out_generations, out_more);
+    struct catalog_page_end end;
+    const size_t count = catalog_list(world->server.catalog, &page, out_generations, &end);
+
+    assert_null(end.reached);
+    *out_more = end.more;
+    return count;
 }
 
 static void lists_come_in_order_and_in_pages(void **state)
@@ -181,22 +186,73 @@ static void lists_with_a_filter_count_only_what_passes(void **state)
     struct world *world = *state;
     struct catalog_page page = {.prefix = text_of("m"), .filter = {is_even, NULL}, .limit = 2};
     struct generation *found[8];
-    bool more;
+    struct catalog_page_end end;
 
     world_command(world, "for n in m0 m1 m2 m3 m4 m5; do echo x > $n.npy; done");
     load(world);
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &more), 2);
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 2);
     assert_string_equal(found[0]->path, "m0.npy");
     assert_string_equal(found[1]->path, "m2.npy");
-    assert_true(more);
+    assert_true(end.more);
     generation_release(found[0]);
     generation_release(found[1]);
     page.after = text_of("m2");
-    assert_int_equal(catalog_list(world->server.catalog, &page, found, &more), 1);
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 1);
     assert_string_equal(found[0]->path, "m4.npy");
     /* m5 follows, but does not pass. */
-    assert_false(more);
+    assert_false(end.more);
     generation_release(found[0]);
+}
+
+struct counting_filter {
+    const char *wanted;
+    size_t asked;
+};
+
+static bool is_wanted(const void *context, struct zt_text name)
+{
+    struct counting_filter *filter = (struct counting_filter *)(uintptr_t)context;
+
+    filter->asked++;
+    return zt_text_is(name, filter->wanted);
+}
+
+/* And never at only some of the files of a name, of which each has two here. */
+static void a_list_looks_at_so_many_names_at_a_time(void **state)
+{
+    struct world *world = *state;
+    struct counting_filter filter = {"c", 0};
+    struct catalog_page page = {
+        .prefix = text_of(""), .filter = {is_wanted, &filter}, .limit = 8, .looks = 3};
+    struct generation *found[8];
+    struct catalog_page_end end;
+
+    world_command(world, "for n in a b c d e f g; do echo x > $n.npy; echo y > $n.npz; done");
+    load(world);
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 0);
+    assert_int_equal(filter.asked, 2);
+    assert_false(end.more);
+    assert_non_null(end.reached);
+    assert_true(zt_text_is(generation_name(end.reached), "b"));
+    page.after = text_of("b");
+    generation_release(end.reached);
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 1);
+    assert_int_equal(filter.asked, 4);
+    assert_true(zt_text_is(generation_name(found[0]), "c"));
+    generation_release(found[0]);
+    assert_true(zt_text_is(generation_name(end.reached), "d"));
+    generation_release(end.reached);
+    /* Whatever the limit, a step ends; and the last one says so. */
+    page.limit = 0;
+    page.after = text_of("e");
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 0);
+    assert_null(end.reached);
+    assert_false(end.more);
+    page.after = text_of("b");
+    page.prefix = text_of("c");
+    assert_int_equal(catalog_list(world->server.catalog, &page, found, &end), 0);
+    assert_true(end.more);
+    assert_null(end.reached);
 }
 
 static void files_that_did_not_change_keep_their_generation(void **state)
@@ -408,6 +464,15 @@ static void what_is_asked_for_often_stays_open(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+static bool see_none(void *context, const char *path, const struct file_identity *identity)
+{
+    (void)context;
+    (void)path;
+    (void)identity;
+    fail_msg("a file is listed");
+    return false;
+}
+
 static void a_process_without_descriptors_keeps_what_it_knows(void **state)
 {
     struct world *world = *state;
@@ -433,6 +498,8 @@ static void a_process_without_descriptors_keeps_what_it_knows(void **state)
     while (count < 128 && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
         count++;
     /* A scan cannot read the folder, and does not take it for empty. */
+    assert_int_not_equal(world->server.store->ops->list(world->server.store, see_none, NULL, NULL),
+                         ZT_OK);
     catalog_refresh(world->server.catalog);
     pause_ms(100);
     assert_int_equal(list_models(world, (struct bounds){"", ""}, 40, list, &more), 40);
@@ -498,6 +565,8 @@ static void a_parked_file_that_changed_is_not_taken_for_the_old_one(void **state
                  "status=none; touch -r old m%u.zt; rm old",
                  i, i == 0 ? "true" : "cp -p m1.zt new; mv new m1.zt", i, i);
         world_command(world, command);
+        /* Neither for those who have it already and want to read it. */
+        assert_false(catalog_hold_open(world->server.catalog, known));
         found = find_number(world, i);
         assert_string_not_equal(found->etag, etag);
         assert_int_equal(zt_source_read_at(found->source, 64, first, 1, NULL), ZT_OK);
@@ -562,6 +631,7 @@ int main(void)
         WORLD_TEST(names_stand_for_the_first_extension),
         WORLD_TEST(lists_come_in_order_and_in_pages),
         WORLD_TEST(lists_with_a_filter_count_only_what_passes),
+        WORLD_TEST(a_list_looks_at_so_many_names_at_a_time),
         WORLD_TEST(files_that_did_not_change_keep_their_generation),
         WORLD_TEST(files_changed_in_place_are_never_served_as_before),
         WORLD_TEST(removed_models_stay_readable_while_they_are_held),

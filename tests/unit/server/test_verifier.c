@@ -4,6 +4,12 @@
 
 #include "verify/verification.h"
 
+#include <errno.h>
+#include <sys/resource.h>
+
+#define DESCRIPTORS   128
+#define WAIT_LIMIT_MS 20000
+
 enum { A, B, C, D };
 
 /* What the catalog does with a new generation. */
@@ -507,6 +513,61 @@ static void many_may_ask_at_once(void **state)
     }
 }
 
+/* Takes all descriptors that are left. */
+static int take_descriptors(int *taken, int room)
+{
+    int count = 0;
+
+    while (count < room && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
+        count++;
+    assert_int_equal(errno, EMFILE);
+    return count;
+}
+
+/* A run's file was closed meanwhile, and there is no descriptor to open it with: each unit tries
+ * until there is one. */
+static void units_wait_for_descriptors(void **state)
+{
+    struct world *world = *state;
+    struct rlimit before;
+    struct rlimit few;
+    struct generation *other;
+    struct generation *model;
+    int taken[DESCRIPTORS];
+    int count;
+
+    world_model(world, "m.zt", true);
+    world_model(world, "other.zt", true);
+    world_wait_loaded(world);
+    model = world_find(world, "m");
+    other = world_find(world, "other");
+    parking_hold_idle(model);
+    generation_release(model);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){DESCRIPTORS, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    count = take_descriptors(taken, DESCRIPTORS);
+    /* Closes the file of m, which nobody reads, and takes its descriptor. */
+    generation_release(catalog_update(world->server.catalog, "absent.zt"));
+    assert_true(atomic_load(&model->parked));
+    count += take_descriptors(taken + count, DESCRIPTORS - count);
+    verifier_start(world->server.verifier, model);
+    /* More often than there are units, each of which would be skipped. */
+    for (unsigned i = 0; i < 2 * (model->model->component_count + model->model->object_count); i++)
+        for (unsigned waited = 0; !atomic_exchange(&model->used, false); waited++) {
+            assert_true(waited < WAIT_LIMIT_MS);
+            pause_ms(1);
+        }
+    while (count > 0)
+        close(taken[--count]);
+    wait_until_run_ends(model);
+    for (uint32_t i = 0; i < model->model->component_count; i++)
+        assert_int_not_equal(atomic_load(&model->states[i]), COMPONENT_UNCHECKED);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    generation_release(other);
+    parking_release_idle(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +591,7 @@ int main(void)
         WORLD_TEST(components_that_cannot_be_read_are_not_served),
         WORLD_TEST(nothing_is_served_unchecked_while_stopping),
         WORLD_TEST(many_may_ask_at_once),
+        WORLD_TEST(units_wait_for_descriptors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
