@@ -21,8 +21,8 @@
 /* Large enough that calls and jobs cost little beside hashing, which takes about 250 us. */
 #define PIECE_BYTES ((size_t)512 << 10)
 /* Enough for some to be worked on while others are filled. */
-#define PIECES 8
-/* Further bodies of a loop go through the library. This bounds the memory to 64 MiB a loop. */
+#define PIECES 4
+/* Further bodies of a loop go through the library. This bounds the memory to 32 MiB a loop. */
 #define INTAKES_MOST 16
 #define EVENTS       INTAKES_MOST
 
