@@ -2,22 +2,19 @@
  * after another, so that none is preferred.
  *
  * Before a window of a file is sent, mincore says whether it is in the page cache; if it is not, a
- * worker reads it in. Both ways of sending would otherwise wait for the disk on the loop. */
+ * worker reads it in. The loop would otherwise wait for the disk in sendfile. */
 #include "http/wire/bulk.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -32,15 +29,14 @@
 /* Asked about, or read in, at a time. */
 #define WINDOW_BYTES ((uint64_t)4 << 20)
 #define PAGE_BYTES   4096u
-/* The most of one stream in a turn, to a peer on the same machine: what its socket takes. */
+/* The most of one stream in a turn, to a peer on the same machine: the peer reads what the
+ * processor's cache still holds. */
 #define LOCAL_MOST ((uint64_t)512 << 10)
 /* And to others: what the kernel hands to the network in about 200 us. */
 #define REMOTE_MOST ((uint64_t)2 << 20)
 /* The same while small answers share the loop. */
-#define LOCAL_SHARED  ((uint64_t)128 << 10)
+#define LOCAL_SHARED  ((uint64_t)256 << 10)
 #define REMOTE_SHARED ((uint64_t)512 << 10)
-/* A peer on the same machine is behind if more than this waits for it. */
-#define BEHIND_BYTES (128 << 10)
 /* For how long a small answer makes streams give way. */
 #define SHARED_MS 100
 /* Streams in a turn, if they do not share the loop with small answers. */
@@ -55,8 +51,7 @@ struct bulk {
     struct job job; /* first: the job is the structure */
     struct bulk_set *set;
     struct connection *connection;
-    const struct zt_source *source;
-    const uint8_t *mapping; /* of the whole file; NULL: none */
+    const uint8_t *mapping; /* of the whole file, for mincore; NULL: none */
     int file;               /* borrowed from the source */
     bool is_local;
     uint64_t at; /* in the file */
@@ -238,44 +233,6 @@ static bool is_warm(struct bulk *bulk, uint64_t length)
 
 /* --- sending --- */
 
-/* A mapping ends at a whole page: the last bytes of a file that has become shorter read as zeros
- * there, and nothing would follow that fails. */
-static bool file_is_whole(const struct bulk *bulk)
-{
-    struct stat status;
-
-    return fstat(bulk->file, &status) == 0 && (uint64_t)status.st_size >= bulk->end;
-}
-
-/* To a peer on the same machine, sendfile leaves the greater part of the work to it: the pages of a
- * file take longer to copy than those of a socket. While the peer keeps up, it gets that part;
- * while bytes wait for it, the server copies. Both sides then take about as long. */
-static bool is_copied(const struct bulk *bulk)
-{
-    int waiting = 0;
-
-    return bulk->is_local && bulk->mapping != NULL &&
-           ioctl(bulk->connection->descriptor, SIOCOUTQ, &waiting) == 0 && waiting > BEHIND_BYTES;
-}
-
-static ssize_t send_mapped(const struct bulk *bulk, size_t length)
-{
-    if (bulk->at + length == bulk->end && !file_is_whole(bulk))
-        return 0;
-    return send(bulk->connection->descriptor, bulk->mapping + bulk->at, length,
-                MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/* 0: the file is too short. */
-static ssize_t send_piece(const struct bulk *bulk, size_t length)
-{
-    off_t offset = (off_t)bulk->at;
-
-    if (is_copied(bulk))
-        return send_mapped(bulk, length);
-    return sendfile(bulk->connection->descriptor, bulk->file, &offset, length);
-}
-
 static uint64_t most_in_turn(const struct bulk *bulk, bool is_shared)
 {
     if (bulk->is_local)
@@ -286,13 +243,15 @@ static uint64_t most_in_turn(const struct bulk *bulk, bool is_shared)
 static void send_turn(struct bulk *bulk, bool is_shared)
 {
     uint64_t length = most_in_turn(bulk, is_shared);
+    off_t offset = (off_t)bulk->at;
     ssize_t sent;
 
     if (!is_warm(bulk, length))
         return;
     if (length > bulk->warm_end - bulk->at)
         length = bulk->warm_end - bulk->at;
-    sent = send_piece(bulk, (size_t)length);
+    /* 0: the file is too short. */
+    sent = sendfile(bulk->connection->descriptor, bulk->file, &offset, (size_t)length);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (sent <= 0) {
@@ -338,7 +297,6 @@ bool bulk_begin(struct request *request)
         .job = {.run = read_in, .done = on_read_in, .mailbox = request->mailbox},
         .set = connection->mhd->bulks,
         .connection = connection,
-        .source = segment->source,
         .mapping = zt_source_map(segment->source),
         .file = zt_source_descriptor(segment->source),
         .is_local = connection_is_local(connection),

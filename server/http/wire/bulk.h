@@ -1,5 +1,4 @@
-/* Large pieces of files, which the server sends itself, behind the library's back: to peers on the
- * same machine from a mapping, to all others by sendfile.
+/* Large pieces of files, which the server sends itself by sendfile, behind the library's back.
  *
  * The library sends at most 128 KiB a call by sendfile, as much as the socket takes from memory,
  * and never looks whether a page is in memory. Here a piece is sent only when it is, workers read
