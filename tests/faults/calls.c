@@ -8,6 +8,7 @@
  *   ZT_HANG=FILE              no connection is accepted, and the thread waits, while FILE exists
  *   ZT_SLOW_READ_MS=N         each read from a position takes so much longer, and nothing is in the
  *                             page cache
+ *   ZT_HANG_READ=FILE         a mapping is not read in, and the thread waits, while FILE exists
  *   ZT_RECORD=FILE            gets a line for each call that succeeded, and for each HTTP answer
  *                             before it is sent (record.h)
  *
@@ -105,6 +106,18 @@ int mincore(void *bytes, size_t length, unsigned char *pages)
     if (fault_delays())
         memset(pages, 0, (length + PAGE_BYTES - 1) / PAGE_BYTES);
     return fault_delays() ? 0 : real.function(bytes, length, pages);
+}
+
+/* Hangs instead of reading in what is mapped, as long as the file of ZT_HANG_READ exists. */
+int madvise(void *bytes, size_t length, int advice)
+{
+    const char *hang = getenv("ZT_HANG_READ");
+
+    NEXT("madvise", int, void *, size_t, int);
+
+    while (advice == MADV_POPULATE_READ && hang != NULL && access(hang, F_OK) == 0)
+        usleep(10000);
+    return real.function(bytes, length, advice);
 }
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)

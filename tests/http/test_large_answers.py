@@ -2,10 +2,17 @@
 that change while they are sent."""
 
 import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
 
 import pytest
 
 from containers import dense, pattern, zt1
+from recorded_calls import FAULTS
+from server_process import ServerProcess
 from wire import Connection, component_path, connect, eventually, get, read_exactly, read_head
 
 LENGTH = 24 << 20
@@ -32,7 +39,7 @@ def request_of(fields=""):
 
 
 @pytest.mark.parametrize("first", [0, 1, 4095, 1 << 20, (4 << 20) - 1])
-@pytest.mark.parametrize("length", [(1 << 20) - 1, 1 << 20, (8 << 20) + 1, LENGTH - (4 << 20)])
+@pytest.mark.parametrize("length", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (8 << 20) + 1, LENGTH - (4 << 20)])
 def test_every_byte_is_right_and_the_connection_is_kept(server, first, length):
     with Connection(server) as connection:
         for _ in range(3):
@@ -109,3 +116,164 @@ def test_clients_that_leave_in_the_middle_leave_nothing_behind(server):
             connection.sendall(request_of())
             read_head(connection)
     assert eventually(lambda: descriptors() <= before)
+
+
+@pytest.mark.parametrize(("asked", "first"), [("0-", 0), (f"-{(1 << 20) + 1}", LENGTH - (1 << 20) - 1), (f"1-{LENGTH * 2}", 1)])
+def test_ranges_that_end_with_the_component(server, asked, first):
+    with Connection(server) as connection:
+        for _ in range(2):
+            answer = connection.ask("GET", TARGET, {"Range": f"bytes={asked}"})
+            assert (answer.status, answer.body) == (206, CONTENT[first:])
+
+
+def test_head_has_the_length_and_no_body(server):
+    with Connection(server) as connection:
+        for method, body in (("HEAD", b""), ("GET", CONTENT), ("HEAD", b"")):
+            answer = connection.ask(method, TARGET)
+            assert (answer.status, answer["Content-Length"], answer.body) == (200, str(LENGTH), body)
+
+
+def test_a_client_that_sends_no_more_gets_the_whole_answer(server):
+    if server.context is not None:
+        pytest.skip("with TLS the end of what a client sends is not that of the socket")
+    connection = connect(server)
+    connection.sendall(request_of())
+    status, _, begun = read_head(connection)
+    connection.shutdown(socket.SHUT_WR)
+    assert status == 200
+    assert read_exactly(connection, LENGTH, begun) == CONTENT
+    assert connection.recv(1) == b""
+
+
+def begin(server):
+    """An answer whose reader stops at its beginning, long before the end is in the buffers."""
+    connection = connect(server, receive_buffer=4096)
+    connection.sendall(request_of())
+    status, _, begun = read_head(connection)
+    assert status == 200
+    return connection, begun
+
+
+def test_a_file_that_is_replaced_while_it_is_sent_is_sent_as_it_was(server, file):
+    connection, begun = begin(server)
+    other = file.with_name("other")
+    other.write_bytes(zt1({"w": dense(CONTENT[::-1])}))
+    os.replace(other, file)
+    assert eventually(lambda: get(server, TARGET).body == CONTENT[::-1])
+    assert read_exactly(connection, LENGTH, begun) == CONTENT
+
+
+def test_the_server_drains_until_the_answer_is_sent(file, start_server):
+    server = start_server(file.parent, environment={"ZTSERVE_DRAIN_S": "600"})
+    connection, begun = begin(server)
+    server.signal(signal.SIGTERM)
+    assert eventually(lambda: any("draining: " in line for line in server.log_lines))
+    assert read_exactly(connection, LENGTH, begun) == CONTENT
+    assert connection.recv(1) == b""
+    assert server.wait() == 0
+
+
+def test_a_reload_changes_nothing_of_an_answer(server):
+    connection, begun = begin(server)
+    server.signal(signal.SIGHUP)
+    assert eventually(lambda: any("reloaded" in line or "SIGHUP" in line for line in server.log_lines))
+    assert read_exactly(connection, LENGTH, begun) == CONTENT
+    connection.sendall(request_of("Range: bytes=0-9\r\n"))
+    status, _, begun = read_head(connection)
+    assert (status, read_exactly(connection, 10, begun)) == (206, CONTENT[:10])
+
+
+def test_a_kept_connection_holds_the_only_place_of_its_address(file, start_server):
+    server = start_server(file.parent, environment={"ZTSERVE_LIMITS_CONNECTIONS_PER_ADDRESS": "1"})
+
+    def is_answered():
+        try:
+            return get(server, "/healthz").status == 200
+        except OSError:
+            return False
+
+    with Connection(server) as connection:
+        for _ in range(3):
+            assert connection.ask("GET", TARGET).body == CONTENT
+            assert not is_answered()
+    assert eventually(is_answered)
+
+
+def test_a_kept_connection_ends_when_it_is_idle(file, start_server):
+    server = start_server(file.parent, environment={"ZTSERVE_LIMITS_IDLE_TIMEOUT_S": "1"})
+    with connect(server) as connection:
+        connection.sendall(request_of())
+        _, _, begun = read_head(connection)
+        assert read_exactly(connection, LENGTH, begun) == CONTENT
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.skipif(not FAULTS.is_file(), reason="the library that makes reading hang is not built")
+def test_others_are_answered_while_a_file_is_read_from_a_disk(file, start_server, tmp_path):
+    disk_hangs = tmp_path / "disk-hangs"
+    disk_hangs.touch()
+    # Nothing counts as being in the page cache if reading is slow at all.
+    slow = {"LD_PRELOAD": str(FAULTS), "ZT_SLOW_READ_MS": "1", "ZT_HANG_READ": str(disk_hangs)}
+    server = start_server(file.parent, environment={**slow, "ZTSERVE_THREADS": "1", "ZTSERVE_SANDBOX": "false"})
+    if server.context is not None:
+        pytest.skip("with TLS the library sends it")
+    connection = connect(server)
+    connection.sendall(request_of())
+    status, _, begun = read_head(connection)
+    assert (status, begun) == (200, b"")
+    assert get(server, "/healthz").status == 200
+    connection.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        connection.recv(1)
+    connection.settimeout(60)
+    disk_hangs.unlink()
+    assert read_exactly(connection, LENGTH) == CONTENT
+
+
+# --- to this machine and to others ---
+
+# Of the network that RFC 2544 sets aside for measurements.
+SERVER, CLIENT = "198.18.7.1", "198.18.7.2"
+
+
+def ip(*arguments):
+    return subprocess.run(["ip", *arguments], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def between():
+    """The names of two network namespaces that a pair of interfaces joins."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and the program ip")
+    one, other = names = [f"zt-large-{os.getpid()}-{side}" for side in ("server", "client")]
+    try:
+        made = ip("netns", "add", one) and ip("netns", "add", other)
+        made = made and ip("-n", one, "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", other)
+        for name, address in zip(names, (SERVER, CLIENT)):
+            made = made and ip("-n", name, "address", "add", f"{address}/30", "dev", "v0") and ip("-n", name, "link", "set", "v0", "up")
+            made = made and ip("-n", name, "link", "set", "lo", "up")
+        if not made:
+            pytest.skip("network namespaces cannot be made here")
+        yield names
+    finally:
+        for name in names:
+            ip("netns", "delete", name)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None or shutil.which("curl") is None, reason="needs strace and curl")
+@pytest.mark.parametrize(("client", "most"), [(0, 512 << 10), (1, 2 << 20)], ids=["to this machine", "to another"])
+def test_to_other_machines_pieces_are_larger(file, between, tmp_path, client, most):
+    trace = tmp_path / "trace"
+    launcher = ["ip", "netns", "exec", between[0], "strace", "-D", "-f", "-e", "trace=sendfile", "-o", str(trace)]
+    server = ServerProcess(file.parent, launcher=launcher, listen=f"{SERVER}:0")
+    try:
+        url = f"{server.url}{TARGET}"
+        command = ["ip", "netns", "exec", between[client], "curl", "-s", "-k", "-o", str(tmp_path / "got"), url]
+        assert subprocess.run(command, check=False).returncode == 0
+        assert (tmp_path / "got").read_bytes() == CONTENT
+    finally:
+        assert server.stop() == 0
+    if server.context is not None:
+        pytest.skip("with TLS the library sends it")
+    lengths = [int(length) for length in re.findall(r"sendfile\(.*, (\d+)\) = ", trace.read_text())]
+    assert lengths and max(lengths) == most
