@@ -177,13 +177,21 @@ static int no_certificate(void)
     return -1;
 }
 
+/* All calls of a loop are made on its thread. Since 1.0 the library would otherwise put off
+ * connections that are given to it, so that those of bulk_readmit would count as new. */
+#if MHD_VERSION >= STRICT_PARSER
+#define NO_THREADS MHD_USE_NO_THREAD_SAFETY
+#else
+#define NO_THREADS 0u
+#endif
+
 /* Also what the library needs only to be told with TLS. In turbo mode it closes connections without
  * the alert that says that nothing is missing (RFC 8446 section 6.1). */
 static unsigned daemon_flags(const struct mhd *mhd)
 {
     const unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 
-    return flags | (mhd->server->tls != NULL ? MHD_USE_TLS : MHD_USE_TURBO);
+    return flags | (mhd->server->tls != NULL ? MHD_USE_TLS : MHD_USE_TURBO) | NO_THREADS;
 }
 
 static struct MHD_Daemon *start_daemon(struct mhd *mhd, int listen_socket)
