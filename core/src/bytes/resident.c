@@ -2,6 +2,7 @@
 #include "bytes/resident.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,11 +16,12 @@
 
 static atomic_bool is_allowed;
 static struct sigaction before;
-/* Where the thread continues if it touches bytes that cannot be read; NULL outside of zt_touch. */
+/* Where the thread continues if it touches bytes that cannot be read; NULL outside of
+ * touch_guarded. */
 static _Thread_local sigjmp_buf *landing;
 
-/* Outside of zt_touch the signal does what it did before: the instruction is repeated. One that
- * another process sent is not, so it is raised again. */
+/* Outside of touch_guarded the signal does what it did before: the instruction is repeated. One
+ * that another process sent is not, so it is raised again. */
 static void on_bus_error(int number, siginfo_t *information, void *machine)
 {
     (void)machine;
@@ -45,7 +47,8 @@ void zt_source_allow_mapped(void)
     atomic_store(&is_allowed, true);
 }
 
-bool zt_touch(void (*touch)(void *context), void *context)
+/* False: touch ended in the middle. */
+static bool touch_guarded(void (*touch)(void *context), void *context)
 {
     sigjmp_buf here;
 
@@ -58,6 +61,25 @@ bool zt_touch(void (*touch)(void *context), void *context)
     touch(context);
     landing = NULL;
     return true;
+}
+
+/* The last byte is read afterwards: a truncation before that makes it fail, and a later one cannot
+ * change bytes that are taken. fstat would not do, since some file systems fill the last page with
+ * zeros before they change the size; read waits for them. */
+enum zt_status zt_source_touch(struct zt_source *source, uint64_t offset, uint64_t length,
+                               void (*touch)(void *context), void *context, struct zt_error *error)
+{
+    const bool is_touched = touch_guarded(touch, context);
+    enum zt_status status = ZT_OK;
+    uint8_t last;
+
+    if (length > 0)
+        status = zt_source_read_at(source, offset + length - 1, &last, 1, error);
+    if (status == ZT_OK && !is_touched)
+        status =
+            zt_fail(error, ZT_IO, NULL, offset,
+                    "some of the %" PRIu64 " bytes at %" PRIu64 " cannot be read", length, offset);
+    return status;
 }
 
 bool zt_is_resident(const uint8_t *bytes, uint64_t length)

@@ -143,6 +143,17 @@ static uint64_t file_size(const struct zt_source *source)
     return ((const struct file_source *)source)->size_bytes;
 }
 
+static enum zt_status fail_short(const struct file_source *file, uint64_t offset,
+                                 struct zt_error *error)
+{
+    struct stat metadata;
+    uint64_t size = offset;
+
+    if (fstat(file->descriptor, &metadata) == 0 && (uint64_t)metadata.st_size < size)
+        size = (uint64_t)metadata.st_size;
+    return zt_fail(error, ZT_IO, NULL, size, "the file was cut short to %" PRIu64 " bytes", size);
+}
+
 static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, void *buffer,
                                    size_t length, struct zt_error *error)
 {
@@ -160,8 +171,7 @@ static enum zt_status file_read_at(struct zt_source *source, uint64_t offset, vo
         if (got < 0)
             return fail_errno(error, errno, offset, "cannot read");
         if (got == 0)
-            return zt_fail(error, ZT_IO, NULL, offset,
-                           "the file was cut short to %" PRIu64 " bytes", offset);
+            return fail_short(file, offset, error);
         assert((size_t)got <= length);
         to += got;
         offset += (uint64_t)got;

@@ -264,11 +264,7 @@ static enum zt_status hash_part(struct zt_hashing *hashing, uint64_t offset, uin
         part.bytes = zt_source_resident(hashing->source, offset, part.length);
     *out_part = part.length;
     if (part.bytes != NULL)
-        return zt_touch(hash_mapped, &part)
-                   ? ZT_OK
-                   : zt_fail(error, ZT_IO, NULL, offset,
-                             "the file was cut short, or cannot be read, behind %" PRIu64 " bytes",
-                             offset);
+        return zt_source_touch(hashing->source, offset, part.length, hash_mapped, &part, error);
     *out_part = length < hashing->chunk_size ? (size_t)length : hashing->chunk_size;
     status = zt_source_read_at(hashing->source, offset, hashing->chunk, *out_part, error);
     if (status == ZT_OK)

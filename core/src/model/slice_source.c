@@ -293,6 +293,7 @@ static bool gather_mapped(const struct slice_source *source, uint64_t offset, ui
     struct gathering gathering = {.source = source, .out = buffer, .left = length};
     const uint64_t end = zt_source_size(source->tensor);
     const uint8_t *tensor;
+    uint64_t first;
 
     seek(&gathering, source->slice.length - 1);
     if (source->tensor_base > end ||
@@ -301,10 +302,14 @@ static bool gather_mapped(const struct slice_source *source, uint64_t offset, ui
     tensor = zt_source_mapped(source->tensor, source->tensor_base, 0);
     if (tensor == NULL || !seems_resident(&gathering, tensor, offset))
         return false;
+    seek(&gathering, offset + length - 1);
+    gathering.end = gathering.at + gathering.within + 1;
     seek(&gathering, offset);
+    first = gathering.at + gathering.within;
     /* Only read from. */
     gathering.window = (uint8_t *)(uintptr_t)tensor;
-    return zt_touch(copy_all, &gathering);
+    return zt_source_touch(source->tensor, source->tensor_base + first, gathering.end - first,
+                           copy_all, &gathering, NULL) == ZT_OK;
 }
 
 /* --- the source --- */

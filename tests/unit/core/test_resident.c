@@ -9,7 +9,9 @@
 
 #include "bytes/resident.h"
 #include "check/hashing.h"
+#include "zt/shards.h"
 #include "zt/slice.h"
+#include "zt/verify.h"
 
 #define FILE_BYTES ((size_t)4 << 20)
 
@@ -68,6 +70,13 @@ static void read_byte(void *context)
     (void)*byte;
 }
 
+static enum zt_status touch_byte(struct file *file, const uint8_t *mapping, uint64_t offset,
+                                 struct zt_error *error)
+{
+    return zt_source_touch(file->source, offset, 1, read_byte,
+                           (void *)(uintptr_t)(mapping + offset), error);
+}
+
 static void touching_what_was_cut_off_fails_and_the_next_touch_succeeds(void **state)
 {
     struct file *file = *state;
@@ -77,9 +86,42 @@ static void touching_what_was_cut_off_fails_and_the_next_touch_succeeds(void **s
     bytes = zt_source_mapped(file->source, 0, FILE_BYTES);
     assert_int_equal(ftruncate(file->descriptor, 8192), 0);
     for (unsigned i = 0; i < 3; i++) {
-        assert_false(zt_touch(read_byte, (void *)(uintptr_t)(bytes + FILE_BYTES - 1)));
-        assert_true(zt_touch(read_byte, (void *)(uintptr_t)bytes));
+        assert_int_equal(touch_byte(file, bytes, FILE_BYTES - 1, NULL), ZT_IO);
+        assert_int_equal(touch_byte(file, bytes, 8191, NULL), ZT_OK);
     }
+}
+
+/* As when the disk fails within the bytes. */
+static void touching_a_missing_page_fails_although_the_last_byte_is_there(void **state)
+{
+    struct file *file = *state;
+    uint8_t *bytes;
+
+    zt_source_allow_mapped();
+    bytes = (uint8_t *)(uintptr_t)zt_source_mapped(file->source, 0, FILE_BYTES);
+    assert_int_equal(ftruncate(file->descriptor, 8192), 0);
+    assert_int_equal(
+        zt_source_touch(file->source, 0, 8192, read_byte, bytes + FILE_BYTES - 1, NULL), ZT_IO);
+}
+
+/* The rest of the page can be touched, and is zeros. */
+static void touching_the_page_within_which_a_file_was_cut_off_fails_as_reading_does(void **state)
+{
+    struct file *file = *state;
+    struct zt_error by_touching;
+    struct zt_error by_reading;
+    const uint8_t *bytes;
+    uint8_t all[100];
+
+    zt_source_allow_mapped();
+    bytes = zt_source_mapped(file->source, 0, FILE_BYTES);
+    assert_int_equal(ftruncate(file->descriptor, 8192 - 50), 0);
+    assert_int_equal(touch_byte(file, bytes, 8191, &by_touching), ZT_IO);
+    assert_int_equal(zt_source_read_at(file->source, 8092, all, 100, &by_reading), ZT_IO);
+    assert_string_equal(by_touching.message, "the file was cut short to 8142 bytes");
+    assert_string_equal(by_reading.message, by_touching.message);
+    assert_true(by_touching.offset == 8142 && by_reading.offset == 8142);
+    assert_int_equal(touch_byte(file, bytes, 8192 - 51, NULL), ZT_OK);
 }
 
 static enum zt_status hash(struct zt_source *source, enum zt_digest_algorithm algorithm,
@@ -131,16 +173,84 @@ static void hashing_a_file_that_was_cut_short_is_an_error(void **state)
     assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES / 2, &digest), ZT_OK);
 }
 
-static void open_slice(struct file *file, const char *text, struct zt_slice *out_slice,
-                       struct zt_source **out_source)
+/* Every page of what is hashed is still there, so all of it is taken from the mapping. */
+static void hashing_a_file_that_was_cut_short_within_a_page_is_an_error(void **state)
 {
-    const uint64_t shape[] = {1024, 4096};
+    struct file *file = *state;
+    struct zt_digest digest;
+
+    zt_source_allow_mapped();
+    assert_non_null(zt_source_map(file->source));
+    assert_int_equal(ftruncate(file->descriptor, FILE_BYTES - 1), 0);
+    assert_non_null(zt_source_resident(file->source, 0, FILE_BYTES));
+    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES, &digest), ZT_IO);
+    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES - 1, &digest), ZT_OK);
+}
+
+static struct zt_component whole_file(struct file *file, char text[ZT_DIGEST_TEXT_SIZE])
+{
+    struct zt_digest digest;
+
+    assert_int_equal(hash(file->source, ZT_DIGEST_SHA256, 0, FILE_BYTES, &digest), ZT_OK);
+    zt_digest_format(&digest, text);
+    return (struct zt_component){.name = "data",
+                                 .name_length = 4,
+                                 .encoding_name = "raw",
+                                 .encoding_length = 3,
+                                 .digest = text,
+                                 .digest_length = (uint32_t)strlen(text),
+                                 .length = FILE_BYTES,
+                                 .decoded_length = FILE_BYTES,
+                                 .dtype = ZT_U8};
+}
+
+/* Its bytes are not corrupt, they are not there: callers remember a verdict. */
+static void a_file_that_was_cut_short_within_a_page_has_no_verdict(void **state)
+{
+    struct file *file = *state;
+    const struct zt_model model = {.format = ZT_FORMAT_ZT2};
+    struct zt_component_check check = {.verdict = ZT_VERDICT_UNSUPPORTED};
+    char text[ZT_DIGEST_TEXT_SIZE];
+    struct zt_component component = whole_file(file, text);
+
+    zt_source_allow_mapped();
+    assert_int_equal(zt_component_check(&model, &component, file->source, NULL, &check, NULL),
+                     ZT_OK);
+    assert_int_equal(check.verdict, ZT_VERDICT_VERIFIED);
+    check.verdict = ZT_VERDICT_UNSUPPORTED;
+    assert_int_equal(ftruncate(file->descriptor, FILE_BYTES - 1), 0);
+    assert_int_equal(zt_component_check(&model, &component, file->source, NULL, &check, NULL),
+                     ZT_IO);
+    assert_int_equal(check.verdict, ZT_VERDICT_UNSUPPORTED);
+}
+
+static void a_shard_that_was_cut_short_within_a_page_is_not_called_corrupt(void **state)
+{
+    struct file *file = *state;
+    char text[ZT_DIGEST_TEXT_SIZE];
+    const struct zt_component whole = whole_file(file, text);
+    const struct zt_shard shard = {.name = "shard",
+                                   .name_length = 5,
+                                   .digest = whole.digest,
+                                   .digest_length = whole.digest_length};
+
+    zt_source_allow_mapped();
+    assert_int_equal(zt_shard_check_digest(&shard, file->source, NULL, NULL), ZT_OK);
+    assert_int_equal(ftruncate(file->descriptor, FILE_BYTES - 1), 0);
+    assert_int_equal(zt_shard_check_digest(&shard, file->source, NULL, NULL), ZT_IO);
+}
+
+/* Of a tensor of 1023 rows of 4096 bytes, from base on. */
+static void open_slice(struct file *file, const char *text, uint64_t base,
+                       struct zt_slice *out_slice, struct zt_source **out_source)
+{
+    const uint64_t shape[] = {1023, 4096};
     const struct zt_slice_tensor tensor = {shape, 2, ZT_U8, ZT_LOGICAL_NONE};
 
     zt_source_allow_mapped();
     assert_int_equal(zt_slice_parse(&tensor, (struct zt_text){text, strlen(text)}, out_slice, NULL),
                      ZT_SLICE_FITS);
-    assert_int_equal(zt_slice_source(out_slice, file->source, 0, out_source, NULL), ZT_OK);
+    assert_int_equal(zt_slice_source(out_slice, file->source, base, out_source, NULL), ZT_OK);
 }
 
 static void a_slice_from_the_mapping_has_its_bytes(void **state)
@@ -150,7 +260,7 @@ static void a_slice_from_the_mapping_has_its_bytes(void **state)
     struct zt_slice slice;
     uint8_t *got;
 
-    open_slice(file, ":,100:613", &slice, &source);
+    open_slice(file, ":,100:613", 0, &slice, &source);
     got = malloc(slice.length);
     assert_non_null(got);
     for (uint64_t offset = 0; offset < slice.length; offset += 70001) {
@@ -166,36 +276,62 @@ static void a_slice_from_the_mapping_has_its_bytes(void **state)
     zt_source_close(source);
 }
 
-static void a_slice_of_a_file_that_was_cut_short_is_an_error(void **state)
+static void expect_slice(struct file *file, const char *text, uint64_t base,
+                         enum zt_status expected)
 {
-    struct file *file = *state;
     struct zt_source *source;
     struct zt_slice slice;
     uint8_t *got;
 
-    open_slice(file, ":,100:613", &slice, &source);
+    open_slice(file, text, base, &slice, &source);
     got = malloc(slice.length);
     assert_non_null(got);
-    assert_int_equal(ftruncate(file->descriptor, FILE_BYTES / 2), 0);
-    assert_int_equal(zt_source_read_at(source, 0, got, (size_t)slice.length, NULL), ZT_IO);
-    assert_int_equal(zt_source_read_at(source, 0, got, (size_t)slice.length / 2, NULL), ZT_OK);
+    assert_int_equal(zt_source_read_at(source, 0, got, (size_t)slice.length, NULL), expected);
     free(got);
     zt_source_close(source);
 }
 
+/* All that is missing is the last byte, the first of its page. The runs that are looked up in the
+ * page cache end a few bytes before it, so copying meets the missing page. */
+static void a_slice_of_a_file_that_was_cut_short_is_an_error(void **state)
+{
+    struct file *file = *state;
+    const uint64_t base = 4096 - 612;
+
+    expect_slice(file, ":,100:613", base, ZT_OK);
+    assert_int_equal(ftruncate(file->descriptor, 1023 * 4096), 0);
+    expect_slice(file, ":,100:613", base, ZT_IO);
+    expect_slice(file, ":,100:612", base, ZT_OK);
+}
+
+/* Nothing that is copied is missing from the mapping. */
+static void a_slice_of_a_file_that_was_cut_short_within_a_page_is_an_error(void **state)
+{
+    struct file *file = *state;
+
+    expect_slice(file, ":,100:613", 0, ZT_OK);
+    assert_int_equal(ftruncate(file->descriptor, 1022 * 4096 + 612), 0);
+    expect_slice(file, ":,100:613", 0, ZT_IO);
+    expect_slice(file, ":,100:612", 0, ZT_OK);
+}
+
+#define ON_FILE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_written_file_is_resident, setup, teardown),
-        cmocka_unit_test_setup_teardown(touching_what_was_cut_off_fails_and_the_next_touch_succeeds,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_digest_from_the_mapping_is_that_of_the_bytes, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(hashing_a_file_that_was_cut_short_is_an_error, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_slice_from_the_mapping_has_its_bytes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_slice_of_a_file_that_was_cut_short_is_an_error, setup,
-                                        teardown),
+        ON_FILE(a_written_file_is_resident),
+        ON_FILE(touching_what_was_cut_off_fails_and_the_next_touch_succeeds),
+        ON_FILE(touching_the_page_within_which_a_file_was_cut_off_fails_as_reading_does),
+        ON_FILE(touching_a_missing_page_fails_although_the_last_byte_is_there),
+        ON_FILE(a_digest_from_the_mapping_is_that_of_the_bytes),
+        ON_FILE(hashing_a_file_that_was_cut_short_is_an_error),
+        ON_FILE(hashing_a_file_that_was_cut_short_within_a_page_is_an_error),
+        ON_FILE(a_file_that_was_cut_short_within_a_page_has_no_verdict),
+        ON_FILE(a_shard_that_was_cut_short_within_a_page_is_not_called_corrupt),
+        ON_FILE(a_slice_from_the_mapping_has_its_bytes),
+        ON_FILE(a_slice_of_a_file_that_was_cut_short_is_an_error),
+        ON_FILE(a_slice_of_a_file_that_was_cut_short_within_a_page_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
