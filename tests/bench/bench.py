@@ -61,6 +61,16 @@ def list_names(workloads, curves):
         print(f"  {'curves':14} all of these curves")
 
 
+def refuse(arguments, workloads, curves):
+    wanted = arguments.workload.strip()
+    if wanted != "list":
+        note(f"error: {wanted}: not the name of a workload, or not all of them are")
+    list_names(workloads, curves)
+    if wanted != "list":
+        return 2
+    return 3 if arguments.check_names else 0
+
+
 def idle_others():
     """Cores that others take while nothing is measured; waits a little for what is just ending, as a build before this."""
     for _ in range(IDLE_TRIES):
@@ -163,16 +173,18 @@ def stop_on(number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", default="", help="names, or list")
+    parser.add_argument("--check-names", action="store_true", help="measure nothing; 2 if a name is unknown, 3 after a list")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
     parser.add_argument("--build", type=Path, default=TOP / "build-bench")
     arguments = parser.parse_args()
-    program = use_program(arguments.build / "ztserve")
     workloads, curves = find_workloads(), find_curves()
     chosen = choose(arguments.workload.replace(",", " ").split(), workloads, curves)
     if chosen is None:
-        list_names(workloads, curves)
-        return 0 if arguments.workload == "list" else 2
+        return refuse(arguments, workloads, curves)
+    if arguments.check_names:
+        return 0
+    program = use_program(arguments.build / "ztserve")
     processors = choose_processors()
     if processors is None:
         note("error: one processor is not enough: server and client need one each")

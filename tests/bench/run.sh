@@ -10,6 +10,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=deploy/packages.sh
 . deploy/packages.sh
 
+# A list, and names that do not exist, need nothing that has to be installed or built.
+if command -v python3 >/dev/null; then
+    status=0
+    python3 tests/bench/bench.py --check-names "$@" || status=$?
+    case $status in
+        0) ;;
+        3) exit 0 ;; # a list was wanted
+        *) exit "$status" ;;
+    esac
+fi
 packages_install build bench
 deploy/build.sh build-bench -DCMAKE_BUILD_TYPE=Release -DZT_SANITIZE= -DZT_TESTS=ON >&2
 exec python3 tests/bench/bench.py --build build-bench "$@"

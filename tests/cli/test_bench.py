@@ -155,6 +155,34 @@ def test_a_name_chooses_and_an_unknown_one_is_refused():
     assert bench.choose(["a", "d"], workloads, curves) is None
 
 
+@pytest.fixture
+def no_tools(tmp_path):
+    """An environment in which whoever installs or builds something fails, and leaves a trace."""
+    for name in ("apt-get", "ccache", "cmake", "dpkg", "dpkg-query", "gcc", "ninja", "sudo"):
+        tool = tmp_path / "bin" / name
+        tool.parent.mkdir(exist_ok=True)
+        tool.write_text(f"#!/bin/sh\necho {name} >>'{tmp_path}/trace'\nexit 99\n")
+        tool.chmod(0o755)
+    return {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(("name", "status"), [("list", 0), ("unknown", 2), ("range unknown", 2)])
+def test_names_are_listed_or_refused_before_anything_is_built(tmp_path, no_tools, name, status):
+    command = [TOP / "tests" / "bench" / "run.sh", "--workload", name]
+    result = subprocess.run(command, env=no_tools, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert not (tmp_path / "trace").exists()
+    assert result.returncode == status
+    assert "WORKLOAD=name" in result.stdout and "curves" in result.stdout
+    assert result.stderr == ("" if status == 0 else f"error: {name}: not the name of a workload, or not all of them are\n")
+
+
+def test_a_name_that_exists_is_built_for(tmp_path, no_tools):
+    command = [TOP / "tests" / "bench" / "run.sh", "--workload", "range"]
+    result = subprocess.run(command, env=no_tools, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (tmp_path / "trace").exists() and result.returncode != 0
+    assert "WORKLOAD=name" not in result.stdout
+
+
 # --- the page ---
 
 
