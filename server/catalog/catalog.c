@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/changes.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "catalog/catalog_content.h"
@@ -26,7 +27,7 @@
 /* For so long a file that was seen unchanged is not looked at again, unless the store reports a
  * change. Bounds what a client may see of changes that the store does not report, as those through
  * a mapping or on another machine. */
-#define UNSEEN_MS 100
+#define UNSEEN_MS 50
 /* Of generation.seen: the lower bits are a time, the others count changes. */
 #define SEEN_TIME_BITS 40
 
@@ -213,6 +214,7 @@ void catalog_refresh(struct catalog *catalog)
 static void note_change(struct catalog *catalog)
 {
     atomic_fetch_add(&catalog->changes, 1);
+    changes_note();
 }
 
 static void on_store_changed(void *context)
@@ -293,8 +295,10 @@ static bool is_current(const struct catalog *catalog, struct generation *generat
     const uint64_t known = (uint64_t)atomic_load(&catalog->changes) << SEEN_TIME_BITS;
     const uint64_t seen = atomic_load_explicit(&generation->seen, memory_order_relaxed);
 
-    if ((seen & ~times) == known && now_ms - (seen & times) < UNSEEN_MS &&
-        store->ops->reports(store))
+    /* Nothing may be remembered if nobody reports changes. */
+    if (!store->ops->reports(store))
+        changes_note();
+    else if ((seen & ~times) == known && now_ms - (seen & times) < UNSEEN_MS)
         return true;
     if (!generation_is_same(generation))
         return false;

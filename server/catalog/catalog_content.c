@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/changes.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "catalog/parking.h"
@@ -181,6 +182,7 @@ static bool exchange_index(struct catalog_content *content, const struct catalog
     }
     content->index = next;
     pthread_rwlock_unlock(&content->index_lock);
+    changes_note();
     catalog_index_free_arrays(&old);
     return true;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/changes.h"
 #include "verify/verifier_work.h"
 #include "zt/decode.h"
 #include "zt/verify.h"
@@ -122,7 +123,11 @@ bool digest_block_put(struct generation *generation, uint32_t component, uint8_t
 
     assert(component < generation->model->component_count);
     assert(before == NULL || before == DIGEST_WANTED);
-    return slots != NULL && atomic_compare_exchange_strong(&slots[component], &before, block);
+    if (slots == NULL || !atomic_compare_exchange_strong(&slots[component], &before, block))
+        return false;
+    if (block != NULL && block != DIGEST_WANTED)
+        changes_note();
+    return true;
 }
 
 /* What the slot holds: NULL, DIGEST_WANTED or a block. */
@@ -312,6 +317,7 @@ static void keep_decoded(struct generation *generation, uint32_t component,
     /* Two threads that compute it at the same time may both keep it. */
     while (!atomic_compare_exchange_weak(&lists[component], &kept->next, kept))
         continue;
+    changes_note();
 }
 
 void decoded_digest_add(struct generation *generation, uint32_t component,

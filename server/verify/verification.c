@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/changes.h"
+
 /* The state that follows from the manifest alone. */
 static enum component_state initial_state(const struct zt_model *model,
                                           const struct zt_component *component)
@@ -105,6 +107,7 @@ void verification_set(struct generation *generation, uint32_t component, enum co
     if (is_verdict(state))
         verification->known_bytes += length;
     atomic_store(&generation->states[component], (unsigned char)state);
+    changes_note();
 }
 
 void verification_set_broken(struct generation *generation, uint32_t component, bool broken)

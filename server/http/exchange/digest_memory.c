@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/changes.h"
 #include "base/recency.h"
 #include "zt/digest.h"
 
@@ -165,4 +166,5 @@ void digest_memory_keep(struct digest_memory *memory, const char *target, const 
     if (entry != NULL)
         memcpy(entry->sha256, sha256, 32);
     pthread_mutex_unlock(&memory->lock);
+    changes_note();
 }

@@ -32,6 +32,7 @@
 
 struct bulk;
 struct digesting;
+struct kept_answer;
 struct timing;
 
 struct held {
@@ -123,6 +124,10 @@ struct request_state {
     struct readahead *ahead; /* of SENDING_AHEAD */
     struct bulk *bulk;       /* of SENDING_BULK, once the body is being sent */
     bool closes;             /* the answer says that the connection is closed */
+
+    uint64_t changes;         /* the count before the answer was made (kept_answers.c) */
+    uint64_t key_hash;        /* of the request, if its answer may be kept; else 0 */
+    struct kept_answer *kept; /* its answer, held; NULL: it is to be made */
 
     struct held holds[REQUEST_HOLDS];
     unsigned hold_count;

@@ -10,7 +10,9 @@
 
 #include "http/exchange/request_state.h"
 #include "http/fields/framing.h"
+#include "http/wire/bulk.h"
 #include "http/wire/bypass.h"
+#include "http/wire/kept_answers.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
 #include "http/wire/sender.h"
@@ -106,11 +108,26 @@ static enum MHD_Result queue_answer(struct connection *connection, struct reques
 
     if (response == NULL)
         return MHD_NO;
+    if (!close)
+        kept_answers_offer(&mhd->kept, request, mhd->now_ms);
     request_enter_phase(state, PHASE_QUEUED);
     connections_answer_begin(&mhd->connections, connection, mhd->now_ms);
     result = MHD_queue_response(connection->handle, state->answer.status, response);
     MHD_destroy_response(response);
     return result;
+}
+
+/* The answer that was given to the same request a moment ago. */
+static enum MHD_Result queue_kept(struct connection *connection, struct request *request)
+{
+    struct mhd *mhd = connection->mhd;
+    struct MHD_Response *response = kept_answers_give(request);
+
+    connection_begin_answer(connection, false);
+    bulk_make_way(mhd->bulks, mhd->now_ms);
+    request_enter_phase(request_state(request), PHASE_QUEUED);
+    connections_answer_begin(&mhd->connections, connection, mhd->now_ms);
+    return MHD_queue_response(connection->handle, request_state(request)->answer.status, response);
 }
 
 /* Queues an answer: every one except those of on_header_end, which are problems in memory. */
@@ -164,6 +181,9 @@ static enum MHD_Result on_header_end(struct connection *connection, struct reque
     MHD_get_connection_values_n(connection->handle, MHD_HEADER_KIND, on_header, request);
     state->headers_long = header_is_long(state);
     state->headers_hidden = header_is_hidden(state, method, version);
+    if (strcmp(version, MHD_HTTP_VERSION_1_1) == 0 &&
+        kept_answers_find(&connection->mhd->kept, request, connection->mhd->now_ms))
+        return MHD_YES;
     refused = begin(connection, request);
     if (refused && state->headers_long && connection->tls == NULL) {
         connection->lingers = true;
@@ -251,6 +271,8 @@ enum MHD_Result handler_on_request(void *context, struct MHD_Connection *handle,
     deadline_clear(&connection->deadline);
     if (is_first_end(request_state(request)))
         return MHD_YES;
+    if (request_state(request)->kept != NULL)
+        return queue_kept(connection, request);
     if (request_state(request)->phase != PHASE_LOADING &&
         exchange_advance(request) == OUTCOME_WAITING)
         return suspend(connection);

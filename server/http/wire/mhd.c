@@ -246,6 +246,7 @@ static void free_mhd(struct mhd *mhd)
     intake_set_free(mhd->intakes);
     bulk_set_free(mhd->bulks);
     hangups_end(&mhd->hangups);
+    kept_answers_clear(&mhd->kept);
     request_pool_clear(&mhd->pool);
     free(mhd);
 }

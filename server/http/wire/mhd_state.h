@@ -11,6 +11,7 @@
 #include "http/exchange/request_state.h"
 #include "http/wire/connections.h"
 #include "http/wire/hangups.h"
+#include "http/wire/kept_answers.h"
 #include "http/wire/linger.h"
 
 struct MHD_Daemon;
@@ -27,6 +28,7 @@ struct mhd {
     struct intake_set *intakes;
     struct request_pool pool;
     struct resident resident;
+    struct kept_answers kept;
     struct bulk_set *bulks;
     uint64_t now_ms; /* as of the last mhd_update_clock */
     unsigned connection_limit;

@@ -437,3 +437,37 @@ struct MHD_Response *sender_response(struct request *request, bool close)
     }
     return response;
 }
+
+static struct MHD_Response *copied_response(const struct segment *segment)
+{
+    const size_t length = (size_t)segment->length;
+    uint8_t *bytes = malloc(length);
+    struct MHD_Response *response = NULL;
+
+    if (bytes == NULL)
+        return NULL;
+    if (segment->kind == SEGMENT_MEMORY)
+        memcpy(bytes, segment->bytes, length);
+    if (segment->kind == SEGMENT_MEMORY ||
+        zt_source_read_at(segment->source, segment->offset, bytes, length, NULL) == ZT_OK)
+        response = MHD_create_response_from_buffer(length, bytes, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL)
+        free(bytes);
+    return response;
+}
+
+struct MHD_Response *sender_copy(struct request *request)
+{
+    const struct answer *answer = &request_state(request)->answer;
+    struct MHD_Response *response = answer->segment_count == 0
+                                        ? bodiless_response(answer->content_length)
+                                        : copied_response(&answer->segments[0]);
+    uint64_t head_bytes = 0;
+
+    assert(answer->segment_count <= 1);
+    if (response != NULL && !add_fields(response, answer, answer->close, &head_bytes)) {
+        MHD_destroy_response(response);
+        return NULL;
+    }
+    return response;
+}

@@ -16,4 +16,8 @@ enum outcome sender_load(struct request *request);
  * NULL if out of memory. */
 struct MHD_Response *sender_response(struct request *request, bool close);
 
+/* The same with a copy of the bytes, which may outlive the request. The answer has at most one
+ * segment, which can be sent without waiting. NULL also if its file cannot be read. */
+struct MHD_Response *sender_copy(struct request *request);
+
 #endif

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/changes.h"
 #include "base/log.h"
 #include "base/server.h"
 #include "http/fields/digest_fields.h"
@@ -239,6 +240,7 @@ static void share_findings(const struct publication *publication, const struct f
         share_sha256s(publication, generation);
     memcpy(generation->file_sha256, publication->published.sha256, sizeof(generation->file_sha256));
     atomic_store(&generation->has_file_sha256, true);
+    changes_note();
 }
 
 /* The model's file is there: the files it replaces go, and the catalog serves it from now on. */

@@ -1,0 +1,179 @@
+"""The same request again and again on one connection: a loop gives what it gave a moment ago, and never what was before."""
+
+import os
+import signal
+
+import pytest
+
+from clients import Client, write_tokens
+from containers import dense, pattern, zt1
+from uploads import put
+from wire import ask, component_path, eventually, http_connection, model_path, verify
+
+DATA = pattern(3000)
+AGAIN = 8
+
+
+def model(data):
+    return zt1({"w": dense(data, digest="sha256")})
+
+
+def publish(path, data):
+    temporary = path.with_name(f".{path.name}.partial")
+    temporary.write_bytes(data)
+    temporary.rename(path)
+
+
+class Kept:
+    """One connection, so that one loop answers."""
+
+    def __init__(self, server):
+        self.connection = http_connection(server)
+
+    def ask(self, target, method="GET", **fields):
+        self.connection.request(method, target, headers={name.replace("_", "-"): value for name, value in fields.items()})
+        response = self.connection.getresponse()
+        return response.status, response.headers, response.read()
+
+    def ask_again(self, target, method="GET", **fields):
+        """Until the answer is a kept one, if it can be; all answers must be the same but for their time."""
+        answers = [self.ask(target, method, **fields) for _ in range(AGAIN)]
+        for _, headers, _ in answers:
+            del headers["Date"]
+        assert all((status, dict(headers), body) == (answers[0][0], dict(answers[0][1]), answers[0][2])
+                   for status, headers, body in answers)
+        return answers[0]
+
+
+@pytest.fixture
+def server(tmp_path, start_server):
+    (tmp_path / "m.zt").write_bytes(model(DATA))
+    return start_server(tmp_path, "--writable")
+
+
+@pytest.mark.parametrize("target", [model_path("m"), component_path("m", "w"), "/files/m.zt", "/v1/models/m/objects/w"])
+def test_a_replaced_file_is_seen_at_once(server, tmp_path, target):
+    client = Kept(server)
+    tags = {client.ask_again(target)[1]["ETag"]}
+    for turn in range(20):
+        publish(tmp_path / "m.zt", model(pattern(3000, turn)))
+        _, headers, _ = client.ask_again(target)
+        assert headers["ETag"] not in tags
+        tags.add(headers["ETag"])
+
+
+def test_a_file_that_takes_the_name_is_seen_at_once(server, tmp_path):
+    publish(tmp_path / "n.safetensors", model(DATA))
+    client = Kept(server)
+    eventually(lambda: client.ask(model_path("n"))[0] == 200)
+    tag = client.ask_again(model_path("n"))[1]["ETag"]
+    publish(tmp_path / "n.zt", model(pattern(10)))
+    eventually(lambda: client.ask(model_path("n"))[1]["ETag"] != tag)
+    (tmp_path / "n.zt").unlink()
+    eventually(lambda: client.ask(model_path("n"))[1]["ETag"] == tag)
+
+
+def test_uploads_and_deletions_are_seen_at_once(server):
+    client = Kept(server)
+    for turn in range(10):
+        data = pattern(2000, turn)
+        assert put(server, "up", model(data)).status in (201, 204)
+        assert client.ask_again(component_path("up", "w"))[2] == data
+        assert client.ask_again(component_path("up", "w"), Range="bytes=100-199")[2] == data[100:200]
+        if turn % 3 == 2:
+            assert ask(server, "DELETE", model_path("up")).status == 204
+            assert client.ask(component_path("up", "w"))[0] == 404
+
+
+def test_what_is_found_corrupt_is_no_longer_given(tmp_path, start_server):
+    data = bytearray(model(DATA))
+    data[data.index(DATA[:50]) + 10] ^= 1
+    (tmp_path / "m.zt").write_bytes(data)
+    server = start_server(tmp_path, "--verify", "off")
+    client = Kept(server)
+    target = component_path("m", "w")
+    assert client.ask_again(target)[0] == 200
+    verify(server, "m")
+    assert client.ask(target)[0] == 500
+
+
+def test_a_digest_is_stated_as_soon_as_it_is_known(tmp_path, start_server):
+    (tmp_path / "m.zt").write_bytes(model(DATA))
+    server = start_server(tmp_path, "--verify", "off")
+    client = Kept(server)
+    target = component_path("m", "w")
+    assert client.ask_again(target)[1]["Repr-Digest"] is None
+    verify(server, "m")
+    assert client.ask_again(target)[1]["Repr-Digest"] is not None
+
+
+VARIANTS = [
+    {},
+    {"Range": "bytes=0-9"},
+    {"Range": "bytes=10-19"},
+    {"Range": "bytes=99999-"},
+    {"Accept": "application/x-npy"},
+    {"Accept_Encoding": "zstd"},
+    {"Accept_Encoding": "identity;q=0"},
+    {"If_None_Match": "*"},
+    {"If_Match": '"other"'},
+    {"Want_Repr_Digest": "sha-256=1"},
+    {"Want_Content_Digest": "sha-256=1", "Range": "bytes=5-9"},
+    {"X_Other": "no field that changes anything"},
+]
+
+
+def test_requests_that_differ_get_their_own_answers(server):
+    """Each answer is compared with one on a connection of its own, which no loop has kept."""
+    client = Kept(server)
+    target = component_path("m", "w")
+    for _ in range(6):
+        for method in ("GET", "HEAD"):
+            for number, fields in enumerate(VARIANTS):
+                status, headers, body = client.ask(target, method, **fields)
+                fresh = Kept(server).ask(target, method, X_Fresh=os.urandom(8).hex(), **fields)
+                assert (status, body if status < 400 else b"") == (fresh[0], fresh[2] if status < 400 else b""), number
+                for name in ("ETag", "Content-Length", "Content-Range", "Content-Type", "Repr-Digest", "Content-Digest", "Vary"):
+                    if status < 400 or name != "Content-Length":
+                        assert headers[name] == fresh[1][name], (number, name)
+
+
+def test_every_request_keeps_its_own_id(server):
+    client = Kept(server)
+    for turn in range(AGAIN):
+        assert client.ask(model_path("m"), X_Request_Id=f"turn-{turn}")[1]["X-Request-Id"] == f"turn-{turn}"
+        assert client.ask(model_path("m"))[1]["X-Request-Id"] is None
+    for _ in range(AGAIN):
+        assert client.ask(model_path("m"), X_Request_Id="the-same")[1]["X-Request-Id"] == "the-same"
+        assert "total" in client.ask(model_path("m") + "?timing")[1]["Server-Timing"]
+
+
+def test_kept_answers_are_logged_and_counted(server):
+    client = Kept(server)
+    for _ in range(50):
+        client.ask(component_path("m", "w"), Range="bytes=0-9", User_Agent="again and again")
+    client.ask("/healthz")
+    lines = [line for line in server.log_lines if "again and again" in line]
+    eventually(lambda: len([line for line in server.log_lines if "again and again" in line]) == 50)
+    lines = [line for line in server.log_lines if "again and again" in line]
+    assert all(" 206 10 bytes " in line and 'model="m"' in line and 'client="127.0.0.1"' in line for line in lines)
+    assert len({line.split(" ms ")[1].split()[0] for line in lines}) == 50
+    wanted = 'ztserve_http_requests_total{route="/v1/models/{model}/objects/{object}/{component}",method="GET",status="206"} 50'
+    assert wanted in ask(server, "GET", "/metrics").body.decode()
+
+
+def test_a_token_that_is_taken_back_opens_nothing(tmp_path, start_server):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "m.zt").write_bytes(model(DATA))
+    old, new = Client("old", "read"), Client("new", "read")
+    tokens = write_tokens(tmp_path / "tokens", old)
+    server = start_server(root, "--tokens", tokens)
+    client = Kept(server)
+    target = component_path("m", "w")
+    assert client.ask_again(target, Authorization=f"Bearer {old.token}")[0] == 200
+    assert client.ask(target)[0] == 401
+    write_tokens(tokens, new)
+    server.signal(signal.SIGHUP)
+    eventually(lambda: client.ask(target, Authorization=f"Bearer {old.token}")[0] == 401)
+    assert client.ask_again(target, Authorization=f"Bearer {new.token}")[0] == 200
