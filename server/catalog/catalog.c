@@ -221,10 +221,13 @@ static void on_store_changed(void *context)
 {
     struct catalog *catalog = context;
     struct store *store = catalog->content.server->store;
+    bool wanted;
 
-    /* First, since another loop takes a change as noted that it does not find waiting. */
+    /* Before and after: another loop takes a change as noted that it does not find waiting. */
     note_change(catalog);
-    if (!store->ops->changed(store))
+    wanted = store->ops->changed(store);
+    note_change(catalog);
+    if (!wanted)
         return;
     pthread_mutex_lock(&catalog->lock);
     catalog->look_wanted = true;

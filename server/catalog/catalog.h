@@ -36,8 +36,8 @@ void catalog_refresh(struct catalog *catalog);
 bool catalog_watch(struct catalog *catalog, struct loop *loop);
 
 /* Notes a change of the store that waits to be read by the loop that watches it, so that files are
- * looked at again before their next answer. To be called on every other loop before it answers what
- * has arrived. */
+ * looked at again before their next answer. To be called on every loop before it answers what has
+ * arrived. */
 void catalog_heed(struct catalog *catalog);
 
 /* Whether the first scan is done. */

@@ -21,6 +21,9 @@
  * connection without an answer. */
 #define ANSWER_MEMORY 1024u
 
+/* Less than it takes to rename a file and send a request. */
+#define HEED_NS INT64_C(20000)
+
 static struct connection *connection_of(struct MHD_Connection *handle)
 {
     const union MHD_ConnectionInfo *info =
@@ -53,6 +56,19 @@ static bool is_probe_target(const char *target)
     return strcmp(target, "/healthz") == 0 || strcmp(target, "/readyz") == 0;
 }
 
+/* Whoever changes a file and then asks for it must get the new one, so changes are looked for after
+ * the request has come in; requests that come in together share the look. */
+static void heed_changes(struct mhd *mhd, const struct request *request)
+{
+    const struct server *server = mhd->server;
+    const int64_t now_ns = request_state_const(request)->started_ns;
+
+    if (server->heed == NULL || now_ns - mhd->heeded_ns < HEED_NS)
+        return;
+    mhd->heeded_ns = now_ns;
+    server->heed(server->catalog);
+}
+
 /* The raw target is not reported again later. */
 void *handler_on_target(void *context, const char *target, struct MHD_Connection *handle)
 {
@@ -63,6 +79,8 @@ void *handler_on_target(void *context, const char *target, struct MHD_Connection
     if (connection == NULL || (connection->surplus && !is_probe_target(target)))
         return NULL;
     request = connection_begin_request(connection, target);
+    if (request != NULL)
+        heed_changes(connection->mhd, request);
     connections_header_begin(&connection->mhd->connections, connection, connection->mhd->now_ms);
     hide_query(target);
     return request;

@@ -3,7 +3,6 @@
 #include "http/wire/kept_answers.h"
 
 #include <assert.h>
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +86,7 @@ static void release(void *thing)
     assert(answer->users > 0);
     if (--answer->users > 0)
         return;
-    MHD_destroy_response(answer->response);
+    sender_release(answer->response);
     if (answer->lease != NULL)
         lease_end(answer->lease);
     free(answer);
@@ -157,7 +156,7 @@ struct MHD_Response *kept_answers_give(struct request *request)
 
 /* --- keeping --- */
 
-/* A long list of segments, bytes from elsewhere or fields of this request alone are not worth it. */
+/* Not if it is large, comes from elsewhere or has fields for this request alone. */
 static bool is_keepable(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);

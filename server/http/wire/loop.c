@@ -29,8 +29,6 @@ struct watch {
 
 struct loop {
     struct mhd *mhd;
-    const struct server *server;
-    bool heeds; /* the first loop watches the store, the others ask whether it has changed */
     int epoll;
     struct mailbox mailbox; /* jobs to be done on this thread */
     struct lease *lease;    /* replaced by a job */
@@ -142,8 +140,6 @@ static void *loop_main(void *argument)
     while (should_continue(loop)) {
         wait_for_events(loop);
         run_mail(loop);
-        if (loop->heeds)
-            loop->server->heed(loop->server->catalog);
         mhd_run(loop->mhd);
         log_flush();
     }
@@ -185,8 +181,6 @@ static struct loop *new_loop(const struct server *server)
 
     if (loop == NULL)
         return NULL;
-    loop->server = server;
-    loop->heeds = server->heed != NULL && server->loop_count > 0;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (server->access != NULL)
         loop->lease = lease_new(server->access);

@@ -30,7 +30,8 @@ struct mhd {
     struct resident resident;
     struct kept_answers kept;
     struct bulk_set *bulks;
-    uint64_t now_ms; /* as of the last mhd_update_clock */
+    int64_t heeded_ns; /* when the loop last asked whether the store has changed */
+    uint64_t now_ms;   /* as of the last mhd_update_clock */
     unsigned connection_limit;
     unsigned address_limit;
     unsigned waiting; /* suspended connections, and work that outlives its request */

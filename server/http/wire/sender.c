@@ -471,3 +471,8 @@ struct MHD_Response *sender_copy(struct request *request)
     }
     return response;
 }
+
+void sender_release(struct MHD_Response *response)
+{
+    MHD_destroy_response(response);
+}

@@ -20,4 +20,7 @@ struct MHD_Response *sender_response(struct request *request, bool close);
  * segment, which can be sent without waiting. NULL also if its file cannot be read. */
 struct MHD_Response *sender_copy(struct request *request);
 
+/* Ends the use of a response of sender_copy. */
+void sender_release(struct MHD_Response *response);
+
 #endif
