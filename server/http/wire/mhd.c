@@ -135,6 +135,12 @@ void mhd_end_soon(struct connection *connection)
         MHD_set_connection_option(connection->handle, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
+void mhd_end_now(struct connection *connection)
+{
+    mhd_end_soon(connection);
+    connection->mhd->runs_again = true;
+}
+
 /* Path and query stay as they were sent: request.c and the router decode them. */
 static size_t leave_escaped(void *context, struct MHD_Connection *handle, char *text)
 {
@@ -310,6 +316,8 @@ int mhd_timeout_ms(struct mhd *mhd)
     MHD_UNSIGNED_LONG_LONG library_ms;
     int timeout_ms = -1;
 
+    if (mhd->runs_again)
+        return 0;
     if (MHD_get_timeout(mhd->daemon, &library_ms) == MHD_YES)
         timeout_ms = library_ms < INT_MAX ? (int)library_ms : INT_MAX;
     timeout_ms = sooner(timeout_ms, connections_due_ms(&mhd->connections), mhd->now_ms);
@@ -321,6 +329,7 @@ void mhd_run(struct mhd *mhd)
 {
     assert(mhd->running && mhd_is_own_thread(mhd));
     mhd_update_clock(mhd);
+    mhd->runs_again = false;
     MHD_run(mhd->daemon);
     bulk_readmit(mhd, readmit);
     if (hangups_are_due(&mhd->hangups, mhd->now_ms))

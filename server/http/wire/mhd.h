@@ -54,6 +54,11 @@ void mhd_resume(struct connection *connection);
  * does not read: its buffer may be full of a line that does not end. */
 void mhd_end_soon(struct connection *connection);
 
+/* To be called by a content reader that ends with an error. The library then takes the connection
+ * for closed, but removes it only when it looks at it again; without this, when all older ones have
+ * ended. */
+void mhd_end_now(struct connection *connection);
+
 /* The reason phrase of a status. */
 const char *mhd_reason(unsigned status);
 

@@ -37,6 +37,7 @@ struct mhd {
     unsigned waiting; /* suspended connections, and work that outlives its request */
     atomic_uint active;
     bool cutting;
+    bool runs_again; /* the library has to look at a connection once more */
 };
 
 static inline void mhd_update_clock(struct mhd *mhd)

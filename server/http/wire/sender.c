@@ -331,13 +331,14 @@ static struct MHD_Response *descriptor_response(const struct answer *answer)
 }
 
 /* Ends the connection before the announced length is reached. */
-static ssize_t cut(const struct request *request)
+static ssize_t cut(struct request *request)
 {
     const struct zt_error *error = readahead_error(request_state_const(request)->ahead);
 
     if (error != NULL)
         log_write(LOG_LEVEL_ERROR, "request %s: its answer is cut: %s", request->id,
                   error->message);
+    mhd_end_now(request->connection);
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
@@ -365,6 +366,7 @@ static ssize_t read_bulk(void *context, uint64_t position, char *buffer, size_t 
         return 0;
     if (request_state(request)->bulk != NULL)
         bulk_finish(request);
+    mhd_end_now(request->connection);
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
