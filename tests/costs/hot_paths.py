@@ -66,6 +66,7 @@ class Client:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.turn = 0
 
     def _receive(self):
         received = self.socket.recv(1 << 20)
@@ -75,7 +76,9 @@ class Client:
 
     def ask(self, target, field=None):
         """(status, header, body)"""
-        lines = [f"GET {target} HTTP/1.1", "Host: costs", *([field] if field else []), "", ""]
+        # No two requests are the same: how often an answer is given again depends on the time, which a count must not.
+        self.turn += 1
+        lines = [f"GET {target} HTTP/1.1", "Host: costs", f"X-Turn: {self.turn:08}", *([field] if field else []), "", ""]
         self.socket.sendall("\r\n".join(lines).encode())
         received = b""
         while b"\r\n\r\n" not in received:
