@@ -167,7 +167,7 @@ static void note_event(struct store_watch *watch, const struct inotify_event *ev
 
     pthread_mutex_lock(&watch->lock);
     if (watch->happened == NULL)
-        watch->happened = malloc(WATCH_EVENTS_MAX * sizeof(*watch->happened));
+        watch->happened = calloc(WATCH_EVENTS_MAX, sizeof(*watch->happened));
     if ((event->mask & IN_Q_OVERFLOW) != 0 || watch->happened_count == WATCH_EVENTS_MAX ||
         watch->happened == NULL) {
         watch->whole = true;

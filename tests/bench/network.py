@@ -98,6 +98,8 @@ def network(context):
     def load(side, where):
         return context.load(side, CONNECTIONS, launcher=between.launcher(where), pids=side.server.pids() + kernel)
 
+    load(sides.ztserve, 1)
+    ztserve.server.settle()
     with context.watch() as others:
         actions = [lambda side=side: load(side, 1) for side in sides.all()]
         results = context.alternate([*actions, lambda: load(loopback, 0)])

@@ -40,6 +40,8 @@ def servers(context):
         root = context.once("root", lambda: make_root(context))
         ztserve = context.ztserve(root)
         (root / "small.json").write_bytes(context.fetch(ztserve, "/v1/models/small"))
+        context.fetch(ztserve, DATA, headers={"Range": "bytes=0-0"})
+        ztserve.settle()
         return ztserve, context.nginx(root), context.nginx(root)
 
     return context.once("servers", make)

@@ -14,6 +14,7 @@ from machine import NGINX, process_seconds  # noqa: E402
 import server_process  # noqa: E402
 
 START_TIMEOUT_S = 10
+SETTLED_WITHIN_S = 15
 # Tuned as an engineer would who wants static files fast: descriptors are kept (without that, an answer of 1 KiB costs
 # nginx half as much again), no access log, and no connection ends after a number of requests.
 NGINX_CONFIGURATION = """
@@ -126,6 +127,14 @@ class Ztserve:
 
     def processor_seconds(self):
         return process_seconds(self.server.process.pid)
+
+    def settle(self):
+        """Waits until nothing is done in the background: after the first request a component's digests are computed."""
+        end = time.monotonic() + SETTLED_WITHIN_S
+        before = -1.0
+        while time.monotonic() < end and (now := self.processor_seconds()) != before:
+            before = now
+            time.sleep(0.25)
 
     def stop(self):
         """As an operator would, so that it keeps what it has verified."""
