@@ -166,8 +166,10 @@ static void note_event(struct store_watch *watch, const struct inotify_event *ev
     char *name;
 
     pthread_mutex_lock(&watch->lock);
-    if (watch->happened == NULL)
-        watch->happened = calloc(WATCH_EVENTS_MAX, sizeof(*watch->happened));
+    if (watch->happened == NULL) {
+        watch->happened = malloc(WATCH_EVENTS_MAX * sizeof(*watch->happened));
+        watch->happened_count = 0;
+    }
     if ((event->mask & IN_Q_OVERFLOW) != 0 || watch->happened_count == WATCH_EVENTS_MAX ||
         watch->happened == NULL) {
         watch->whole = true;
