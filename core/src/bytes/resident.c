@@ -53,7 +53,8 @@ static bool touch_guarded(void (*touch)(void *context), void *context)
     sigjmp_buf here;
 
     assert(landing == NULL);
-    if (sigsetjmp(here, 0) != 0) {
+    /* With the mask: whoever handles signals before on_bus_error may have blocked some. */
+    if (sigsetjmp(here, 1) != 0) {
         landing = NULL;
         return false;
     }
