@@ -161,11 +161,14 @@ static bool take_wanted(struct finder *finder, struct generation **out_generatio
 static bool may_work(struct finder *finder)
 {
     struct finder_queue *queue = &finder->verifier->finders;
+    bool works;
 
     pthread_mutex_lock(&queue->lock);
-    finder->queued = is_stopped(finder->verifier) || atomic_load(&finder->verifier->runs_left) == 0;
+    works = is_stopped(finder->verifier) || atomic_load(&finder->verifier->runs_left) == 0;
+    finder->queued = works;
     pthread_mutex_unlock(&queue->lock);
-    return finder->queued;
+    /* Once it rests, another thread may queue it again. */
+    return works;
 }
 
 void digest_finder_continue(struct verifier *verifier)
