@@ -290,7 +290,8 @@ const struct config_key config_keys[] = {
      .maximum = GIB,
      .number = 262144,
      .meaning = "Send buffer of a socket (SO_SNDBUF); 0 leaves it to the kernel, which suits links "
-                "of high bandwidth and latency."},
+                "of high bandwidth and latency. Large answers from files to other machines leave "
+                "it to the kernel as well."},
     {.name = "limits.decoded_bytes",
      .type = CONFIG_TYPE_BYTES,
      .offset = PLACE(limits.decoded_bytes),

@@ -52,7 +52,7 @@ static char *read_file(const char *path, size_t *out_bytes)
 {
     FILE *file = fopen(path, "rb");
     char *text = NULL;
-    long bytes;
+    long bytes = 0;
 
     if (file == NULL || fseek(file, 0, SEEK_END) != 0 || (bytes = ftell(file)) < 0)
         fail(path);
