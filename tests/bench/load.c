@@ -47,6 +47,7 @@ struct peer {
 };
 
 struct load {
+    struct peer *peers;
     struct sockaddr_in address;
     int connections;
     char path[1024];
@@ -327,6 +328,7 @@ static void open_connections(struct load *load)
 
     if (peers == NULL)
         fail("connections");
+    load->peers = peers;
     for (int i = 0; i < load->connections; i++) {
         connect_peer(load, &peers[i]);
         send_request(load, &peers[i]);
@@ -376,5 +378,6 @@ int main(int argc, char **argv)
     took_ns = run(&load, start, load.seconds);
     print_results(&load, took_ns, watched_ns(&load) - watched,
                   clock_ns(CLOCK_PROCESS_CPUTIME_ID) - client);
+    free(load.peers);
     return 0;
 }
