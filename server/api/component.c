@@ -111,6 +111,7 @@ static void set_fields(struct request *request, const struct component_view *vie
     reply->coding = view->form == VIEW_CODED ? coding_name(CODING_ZSTD) : NULL;
     reply->vary = vary(view);
     reply->ranges = true;
+    reply->lasting = true;
     add_descriptions(request, view);
 }
 

@@ -130,6 +130,7 @@ static void set_fields(struct request *request, const char *etag)
     reply->cache_control = "no-cache";
     reply->media_type = "application/json";
     reply->ranges = true;
+    reply->lasting = true;
 }
 
 /* --- a model --- */

@@ -285,6 +285,7 @@ enum outcome files_get(struct request *request)
     reply->cache_control = "no-cache";
     reply->media_type = "application/octet-stream";
     reply->ranges = true;
+    reply->lasting = true;
     if (atomic_load(&generation->has_file_sha256)) {
         reply->has_sha256 = true;
         memcpy(reply->sha256, generation->file_sha256, sizeof(reply->sha256));

@@ -97,6 +97,22 @@ def test_what_is_found_corrupt_is_no_longer_given(tmp_path, start_server):
     assert client.ask(target)[0] == 500
 
 
+def test_what_goes_on_is_not_kept(tmp_path, start_server):
+    """That a model is verified again changes nothing but the report."""
+    (tmp_path / "m.zt").write_bytes(model(pattern(64 << 20)))
+    server = start_server(tmp_path)
+    client = Kept(server)
+    target = f"{model_path('m')}/verification"
+    seen = set()
+    for _ in range(10):
+        verify(server, "m")
+        assert b'"verified"' in client.ask_again(target)[2]
+        client.ask(target, "POST")
+        # Sometimes it may be over by now.
+        seen.add(b'"running"' in client.ask(target)[2])
+    assert True in seen
+
+
 def test_a_digest_is_stated_as_soon_as_it_is_known(tmp_path, start_server):
     (tmp_path / "m.zt").write_bytes(model(DATA))
     server = start_server(tmp_path, "--verify", "off")

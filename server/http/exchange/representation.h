@@ -60,6 +60,9 @@ struct representation {
     const char *cache_control; /* NULL: no-store for problems, else none */
     const char *vary;
     bool ranges; /* Accept-Ranges: bytes, and Range is honoured */
+    /* Whether the answer depends on nothing but the request, settings, and what base/changes.h
+     * counts; the same request may then get it again. */
+    bool lasting;
     bool has_sha256;
     uint8_t sha256[32]; /* of the whole representation, for Repr-Digest */
     struct field fields[REPRESENTATION_FIELDS];

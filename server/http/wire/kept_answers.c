@@ -162,7 +162,7 @@ static bool is_keepable(const struct request *request)
     const struct request_state *state = request_state_const(request);
     const struct answer *answer = &state->answer;
 
-    return state->key_hash != 0 && request->generation != NULL && !state->has_problem &&
+    return state->key_hash != 0 && request->reply.lasting && !state->has_problem &&
            answer->status < 400 && !answer->close && answer->segment_count <= 1 &&
            answer->content_length != ANSWER_LENGTH_UNKNOWN &&
            (answer->segment_count == 0 || answer->content_length <= KEPT_BYTES_MAX) &&
