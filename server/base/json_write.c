@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "zt/utf8.h"
 
 /* Enough for every short answer without a second allocation. */
 #define FIRST_CAPACITY 512
-/* Digits of 2^64 - 1. */
-#define UINT_DIGITS 20
-#define INDENT      2
+#define INDENT         2
 
 void json_init(struct json *json, bool pretty)
 {
@@ -214,14 +213,9 @@ void json_put_string(struct json *json, const char *text)
 
 void json_uint(struct json *json, uint64_t number)
 {
-    char digits[UINT_DIGITS];
-    size_t at = sizeof(digits);
+    char digits[DECIMAL_SIZE];
 
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    value(json, digits + at, sizeof(digits) - at);
+    value(json, digits, (size_t)(decimal_write(digits, number) - digits));
 }
 
 void json_put_null(struct json *json)

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -300,29 +299,25 @@ static void put_member(struct line *line, const char *name, const char *value, s
 
 static void put_cut_json(struct line *line, const struct log_cut *cut)
 {
-    char numbers[96];
-
     put_text(line, ",\"cut\":true");
     put_member(line, "end", cut->reason, 64);
     put_member(line, "during", cut->during, 64);
-    snprintf(numbers, sizeof(numbers), ",\"done_bytes\":%" PRIu64, cut->done_bytes);
-    put_text(line, numbers);
+    put_text(line, ",\"done_bytes\":");
+    put_decimal(line, cut->done_bytes);
     if (cut->total_bytes != UINT64_MAX) {
-        snprintf(numbers, sizeof(numbers), ",\"total_bytes\":%" PRIu64, cut->total_bytes);
-        put_text(line, numbers);
+        put_text(line, ",\"total_bytes\":");
+        put_decimal(line, cut->total_bytes);
     }
 }
 
 /* " cut after 12 of 34 bytes of the answer: timeout" */
 static void put_cut_text(struct line *line, const struct log_cut *cut)
 {
-    char numbers[96];
-
-    snprintf(numbers, sizeof(numbers), " cut after %" PRIu64, cut->done_bytes);
-    put_text(line, numbers);
+    put_text(line, " cut after ");
+    put_decimal(line, cut->done_bytes);
     if (cut->total_bytes != UINT64_MAX) {
-        snprintf(numbers, sizeof(numbers), " of %" PRIu64, cut->total_bytes);
-        put_text(line, numbers);
+        put_text(line, " of ");
+        put_decimal(line, cut->total_bytes);
     }
     put_text(line, (cut->total_bytes != UINT64_MAX ? cut->total_bytes : cut->done_bytes) == 1
                        ? " byte"

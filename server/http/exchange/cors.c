@@ -55,7 +55,7 @@ static const char *host_of(struct request *request)
 
     if (!target_host(request_target(request), &host))
         return request_header(request, "Host");
-    printed = request_print(request, "%.*s", (int)host.length, host.bytes);
+    printed = request_copy(request, host.bytes, host.length);
     /* Out of memory: a host that nobody has, since none at all is let pass. */
     return printed != NULL ? printed : "";
 }

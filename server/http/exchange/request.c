@@ -89,8 +89,7 @@ static void begin(struct request_state *state, struct server *server, struct mai
     state->waiter.is_gone = waiter_is_gone;
     state->target_length = length;
     memcpy(state->target, target, length + 1);
-    state->request.reply.status = 200;
-    state->request.reply.segments = state->request.reply.own_segments;
+    representation_init(&state->request.reply);
 }
 
 struct request *request_new(struct server *server, struct mailbox *mailbox, const char *target)

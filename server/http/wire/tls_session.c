@@ -229,7 +229,7 @@ static char **read_names(gnutls_session_t library)
     size_t found = 0;
     char **names;
 
-    /* Again, since it may have expired before this session was resumed. */
+    /* Checked anew, since it may have expired between two sessions. */
     if (certificates == NULL || count == 0 || verify(library) != 0 ||
         gnutls_x509_crt_init(&certificate) != GNUTLS_E_SUCCESS)
         return NULL;
